@@ -1,0 +1,48 @@
+# `make run` and `make test` set up all they need from a fresh clone.
+#   make run ARGS="--url http://host:8000 --model M --rate 20 --requests 2000"
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format engines test-engines bench setup clean
+
+PYTHON ?= python3
+VENV := .venv
+STAMP := $(VENV)/.installed
+ARGS ?=
+
+help: ## Show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(STAMP): pyproject.toml Makefile
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else "Python 3.11 or later is needed, this is %d.%d; say which with make PYTHON=python3.12" % v[:2])'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $(STAMP)
+
+setup: $(STAMP) ## Make the environment in .venv
+
+run: $(STAMP) ## Measure a server; with no ARGS, the embedded reference server
+	@$(VENV)/bin/inferometer run $(ARGS)
+
+test: $(STAMP) ## Run the tests (real engines only where `make engines` has set them up)
+	$(VENV)/bin/python -m pytest --ignore=tests/engines
+
+lint: $(STAMP) ## Format check, lint, types
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+
+format: $(STAMP) ## Format and fix
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+engines: $(STAMP) ## Set up the real engines that the tests measure, in .engines
+	$(VENV)/bin/python scripts/engines/setup.py
+
+test-engines: engines ## Measure the real engines
+	INFEROMETER_REQUIRE_ENGINES=1 $(VENV)/bin/python -m pytest tests/engines
+
+bench: $(STAMP) ## Measure the instrument itself on this machine
+	$(VENV)/bin/python -m benchmarks
+
+clean: ## Remove the environment and caches, keep runs
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

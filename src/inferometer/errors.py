@@ -1,0 +1,60 @@
+"""Whose fault it is decides the class of the error and the exit code of the program.
+
+| class           | whose fault          | exit |
+| --------------- | -------------------- | ---- |
+| PlanError       | the user's words     | 2    |
+| PeerError       | the server under test| 5    |
+| RecordError     | a file on disk       | 2    |
+| InstrumentError | ours                 | 70   |
+
+A request that fails is not an error in this sense: it is a row of the record with its class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class InferometerError(Exception):
+    """Anything the program reports in words instead of a traceback."""
+
+    exit_code = 70
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with a plan: `where` is the flag (`--rate`) or `plan.yaml:12 load.rate`."""
+
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
+class PlanError(InferometerError):
+    """The flags or the plan file cannot be carried out. Carries every problem found, not just the first."""
+
+    exit_code = 2
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+
+class PeerError(InferometerError):
+    """The server cannot be reached or cannot serve this plan at all. Says what was tried."""
+
+    exit_code = 5
+
+
+class RecordError(InferometerError):
+    """A file of a run folder is missing, damaged, or of a version this program does not read."""
+
+    exit_code = 2
+
+
+class InstrumentError(InferometerError):
+    """Our own fault: a worker died, an invariant broke."""
+
+    exit_code = 70
