@@ -1,0 +1,199 @@
+"""The workers as the parent sees them: start them, hold them to one start instant, watch them, stop them.
+
+A worker that dies takes its unflushed second with it and nothing more; the others go on, and the run says so.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from inferometer.drive import clock, live
+from inferometer.drive.job import Go, Job, PhaseDone, Quit, Ready, Report, Stop
+from inferometer.errors import InstrumentError
+
+LEAD_NS = 20_000_000
+"""From the order to the start: long enough for the slowest worker to have read it."""
+START_TIMEOUT_S = 30.0
+SLICE_S = 0.1
+
+Watch = Callable[[int, live.Progress], None]
+"""Called several times a second with the phase and the totals so far."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How the drive went. Times are monotonic ns."""
+
+    started_ns: dict[int, int] = field(default_factory=dict)
+    ended_ns: dict[int, int] = field(default_factory=dict)
+    dead: list[int] = field(default_factory=list)
+    interrupted: bool = False
+    stamped: bool = True
+    unstamped: int = 0
+
+
+class _Member:
+    """One worker process and its pipe."""
+
+    def __init__(self, number: int, log: int) -> None:
+        self.number = number
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "inferometer.drive.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            process_group=0,  # Ctrl-C is for the parent to interpret
+        )
+        self.buffer = b""
+        self.alive = True
+
+    def tell(self, message: Job | Go | Stop | Quit) -> None:
+        """Send one line; a dead worker shows when it is next listened to."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(msgspec.json.encode(message) + b"\n")
+            self.process.stdin.flush()
+        except OSError:
+            self.alive = False
+
+    def hear(self) -> list[Report]:
+        """The reports that have come; marks the worker dead at the end of its output."""
+        assert self.process.stdout is not None
+        data = os.read(self.process.stdout.fileno(), 65536)
+        if not data:
+            self.alive = False
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
+        return [msgspec.json.decode(line, type=Report) for line in lines]
+
+
+class Crew:
+    """All workers of one run: hired (started) early, since that takes a while, then briefed, then run phase by phase.
+
+    Use as a context manager: leaving it ends every process.
+    """
+
+    def __init__(self, workers: int, log: Path) -> None:
+        with open(log, "ab") as sink:
+            self._members = [_Member(number, sink.fileno()) for number in range(workers)]
+        self._selector = selectors.DefaultSelector()
+        for member in self._members:
+            assert member.process.stdout is not None
+            self._selector.register(member.process.stdout, selectors.EVENT_READ, member)
+        self._folder: Path | None = None
+        self._counters: live.Counters | None = None
+        self.outcome = Outcome()
+
+    def __enter__(self) -> Crew:
+        """Use as a context manager."""
+        return self
+
+    def brief(self, jobs: Sequence[Job]) -> None:
+        """Give each worker its job and wait until all stand ready. Raises InstrumentError if one does not."""
+        self._folder = Path(jobs[0].folder)
+        self._counters = live.Counters.create(self._folder, len(jobs))
+        for member, job in zip(self._members, jobs, strict=True):
+            member.tell(job)
+        ready = self._gather(Ready, START_TIMEOUT_S)
+        if len(ready) < len(self._members):
+            raise InstrumentError("a worker did not start; its reason is in log.txt of the run folder")
+        self.outcome.stamped = all(report.stamped for report in ready if isinstance(report, Ready))
+
+    def __exit__(self, *exc: object) -> None:
+        """End all processes: politely, then not."""
+        for member in self._members:
+            if member.alive:
+                member.tell(Quit())
+        for member in self._members:
+            assert member.process.stdin is not None
+            try:
+                member.process.stdin.close()
+            except OSError:
+                member.alive = False
+            try:
+                member.process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                member.process.kill()
+                member.process.wait()
+            if member.process.returncode != 0 and member.number not in self.outcome.dead:
+                self.outcome.dead.append(member.number)
+        self._selector.close()
+        if self._folder is not None:
+            live.Counters.remove(self._folder)
+
+    def run(
+        self, phase: int, *, duration_ns: int = 0, again: bool = False, watch: Watch, interrupt: Interrupt
+    ) -> None:
+        """Carry one phase out in all workers and wait for its end. See Go for the arguments."""
+        counters = self._counters
+        assert counters is not None, "brief first"
+        start = clock.monotonic_ns() + LEAD_NS
+        self.outcome.started_ns[phase] = start
+        for member in self._members:
+            member.tell(Go(phase=phase, start_ns=start, duration_ns=duration_ns, again=again))
+        for report in self._gather(PhaseDone, None, lambda: watch(phase, counters.progress()), interrupt):
+            if isinstance(report, PhaseDone):
+                self.outcome.unstamped = max(self.outcome.unstamped, report.unstamped)
+        self.outcome.ended_ns[phase] = clock.monotonic_ns()
+        watch(phase, counters.progress())
+
+    def _gather(
+        self,
+        kind: type[Report],
+        timeout_s: float | None,
+        watch: Callable[[], None] = lambda: None,
+        interrupt: Interrupt | None = None,
+    ) -> list[Report]:
+        """One report of this kind from every worker that lives."""
+        reports: list[Report] = []
+        waiting = {member.number for member in self._members if member.alive}
+        deadline = None if timeout_s is None else clock.monotonic_ns() + int(timeout_s * 1e9)
+        while waiting and (deadline is None or clock.monotonic_ns() < deadline):
+            for key, _ in self._selector.select(SLICE_S):
+                member: _Member = key.data
+                for report in member.hear():
+                    if isinstance(report, kind):
+                        reports.append(report)
+                        waiting.discard(member.number)
+                if not member.alive:
+                    self._selector.unregister(key.fileobj)
+                    self.outcome.dead.append(member.number)
+                    waiting.discard(member.number)
+            watch()
+            if interrupt is not None and (drain := interrupt.heard()) is not None:
+                self.outcome.interrupted = True
+                for member in self._members:
+                    member.tell(Stop(drain_ns=drain))
+        return reports
+
+
+class Interrupt:
+    """Ctrl-C, translated: the first means stop sending and drain for `drain_ns`, the second means now."""
+
+    def __init__(self, drain_ns: int) -> None:
+        self._drain_ns = drain_ns
+        self._count = 0
+        self._told = 0
+
+    def press(self, *_: object) -> None:
+        """Signal handler."""
+        self._count += 1
+
+    @property
+    def pressed(self) -> bool:
+        """True once Ctrl-C was pressed."""
+        return self._count > 0
+
+    def heard(self) -> int | None:
+        """The drain time to announce now, or None if there is nothing new."""
+        if self._count == self._told:
+            return None
+        self._told = self._count
+        return self._drain_ns if self._count == 1 else 0

@@ -1,0 +1,219 @@
+"""One request's life: what was sent when, what came back when, and how it ended.
+
+The body of a response is read in one of four ways, decided when its head is complete:
+
+| head                                             | mode   | read as                                          |
+| ------------------------------------------------ | ------ | ------------------------------------------------ |
+| 2xx, `text/event-stream`                         | STREAM | events, as they come                             |
+| 2xx, any JSON type                               | WHOLE  | one JSON document, at the end                    |
+| 2xx, anything else                               | SNIFF  | STREAM if it begins like one, else `not_json`    |
+| not 2xx                                          | ERROR  | the first bytes, for the record's detail         |
+"""
+
+from __future__ import annotations
+
+import json
+
+from inferometer.engines import openai
+from inferometer.engines.answer import Answer
+from inferometer.journal.schema import EventClass, Outcome
+from inferometer.protocol.http_response import ResponseDecoder
+from inferometer.protocol.sse import SseDecoder
+
+_HEAD, _STREAM, _WHOLE, _SNIFF, _ERROR = range(5)
+_COMMENT = int(EventClass.COMMENT)
+
+EVENT_LIMIT = 1 << 20
+"""Bytes of one streamed event: a hundred times the largest honest one."""
+WHOLE_LIMIT = 64 << 20
+"""Bytes of a whole response."""
+ERROR_LIMIT = 1 << 14
+"""Bytes kept of an error body; the rest is read and dropped."""
+DETAIL_LIMIT = 4096
+"""Characters kept of an error's detail; the record keeps fewer, but secrets are struck out before it cuts."""
+
+_STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":", b"\xef\xbb\xbf")
+
+
+class TooLarge(Exception):
+    """A whole body over its limit."""
+
+
+class Exchange:
+    """One request and its response. Times are monotonic ns; 0 means: did not happen."""
+
+    __slots__ = (
+        "_body",
+        "_body_bytes",
+        "_mode",
+        "_sse",
+        "answer",
+        "attempts",
+        "cycle",
+        "deadline",
+        "detail",
+        "index",
+        "lag_ns",
+        "outcome",
+        "retry_after_s",
+        "status",
+        "t_connect",
+        "t_connected",
+        "t_end",
+        "t_first_byte",
+        "t_intended",
+        "t_send",
+        "t_submit",
+        "t_tls",
+        "wire",
+    )
+
+    def __init__(self, index: int, cycle: int, t_intended: int, wire: bytes, deadline: int) -> None:
+        self.index = index
+        self.cycle = cycle
+        self.t_intended = t_intended
+        self.wire = wire
+        self.deadline = deadline
+        self.t_connect = self.t_connected = self.t_tls = 0
+        self.t_end = 0
+        self.lag_ns = 0
+        self.attempts = 0
+        self.outcome = ""
+        self.detail: str | None = None
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what was seen: the request is to be sent again, since its kept-alive connection was gone."""
+        self.t_send = self.t_submit = self.t_first_byte = 0
+        self.status = 0
+        self.retry_after_s: float | None = None
+        self.attempts += 1
+        self.answer = Answer()
+        self._mode = _HEAD
+        self._sse: SseDecoder | None = None
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+
+    def take(self, http: ResponseDecoder, at: int) -> None:
+        """Read what `http` has decoded from bytes received at `at`. Raises EventTooLarge or TooLarge."""
+        if self._mode == _HEAD:
+            if not http.status:
+                return
+            self._begin(http)
+        parts = http.body
+        if parts:
+            data = parts[0] if len(parts) == 1 else b"".join(parts)
+            parts.clear()
+            if self._mode == _STREAM:
+                self._events(data, at)
+            else:
+                self._collect(data, at)
+        if http.complete:
+            self.t_end = at
+
+    def _events(self, data: bytes, at: int) -> None:
+        sse = self._sse
+        assert sse is not None
+        answer = self.answer
+        for payload in sse.feed(data):
+            if payload is None:
+                answer.mark(_COMMENT, at)
+            else:
+                openai.read_event(answer, payload, at)
+
+    def _begin(self, http: ResponseDecoder) -> None:
+        self.status = http.status
+        if not 200 <= http.status < 300:
+            self._mode = _ERROR
+            self.retry_after_s = _seconds(http.header(b"retry-after"))
+            return
+        kind = http.header(b"content-type").lower()
+        if kind.startswith("text/event-stream"):
+            self._stream()
+        else:
+            self._mode = _WHOLE if "json" in kind else _SNIFF
+
+    def _stream(self) -> None:
+        self._mode = _STREAM
+        self._sse = SseDecoder(EVENT_LIMIT)
+
+    def _collect(self, data: bytes, at: int) -> None:
+        if self._mode == _SNIFF and self._body_bytes < len(_STREAM_STARTS[0]):
+            start = b"".join(self._body) + data
+            if start.startswith(_STREAM_STARTS):
+                self._stream()
+                self._events(start, at)
+                return
+        # An error or a foreign page is only quoted from; a whole response must be whole.
+        if self._mode == _WHOLE:
+            self._body.append(data)
+        elif self._body_bytes < ERROR_LIMIT:
+            self._body.append(data[:ERROR_LIMIT])
+        self._body_bytes += len(data)
+        if self._body_bytes > WHOLE_LIMIT:
+            raise TooLarge(f"a body of more than {WHOLE_LIMIT} bytes")
+
+    def conclude(self) -> None:
+        """The response is complete: name its outcome."""
+        if self._mode == _ERROR:
+            self.fail(
+                _outcome_of_status(self.status), error_text(b"".join(self._body)) or f"status {self.status}"
+            )
+            return
+        if self._mode == _SNIFF:
+            self.fail(Outcome.NOT_JSON, b"".join(self._body)[:DETAIL_LIMIT].decode("utf-8", "replace"))
+            return
+        if self._mode == _WHOLE:
+            openai.read_whole(self.answer, b"".join(self._body), self.t_end)
+        answer = self.answer
+        if answer.error is not None:
+            self.fail(Outcome.ERROR_EVENT, error_text(answer.error.encode()))
+        elif answer.malformed is not None:
+            self.fail(Outcome.BAD_EVENT, answer.malformed)
+        elif answer.refused:
+            self.fail(Outcome.REFUSED, answer.finish_reason or "refusal")
+        elif not answer.done and answer.finish_reason is None:
+            self.fail(Outcome.TRUNCATED, "neither a finish reason nor [DONE]")
+        elif answer.first_visible < 0:
+            self.fail(Outcome.EMPTY, "no token with visible text")
+        else:
+            self.outcome = Outcome.OK.value
+
+    def fail(self, outcome: Outcome, detail: str) -> None:
+        """End with this class; the first cause stands."""
+        if not self.outcome:
+            self.outcome = outcome.value
+            self.detail = detail[:DETAIL_LIMIT]
+
+
+def error_text(body: bytes) -> str:
+    """The message inside an error body, whichever of the common shapes it has; else its beginning."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return body[:DETAIL_LIMIT].decode("utf-8", "replace")
+    if isinstance(found, dict):
+        inner = found.get("error", found)
+        if isinstance(inner, dict):
+            inner = inner.get("message", inner)
+        return str(inner)[:DETAIL_LIMIT]
+    return str(found)[:DETAIL_LIMIT]
+
+
+def _outcome_of_status(status: int) -> Outcome:
+    if status == 429:
+        return Outcome.HTTP_429
+    if 400 <= status < 500:
+        return Outcome.HTTP_4XX
+    if 500 <= status < 600:
+        return Outcome.HTTP_5XX
+    return Outcome.HTTP_OTHER
+
+
+def _seconds(header: str) -> float | None:
+    """Retry-After in seconds; its date form is not worth a clock."""
+    try:
+        value = float(header)
+    except ValueError:
+        return None
+    return value if 0 <= value < 1e9 else None

@@ -1,0 +1,72 @@
+"""What a worker process is told. Two of its parts, the address and the headers, may hold secrets: a job travels through a
+pipe and is never written down.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One worker's orders. Times in ns."""
+
+    folder: str
+    worker: int
+    workers: int
+    family: int
+    address: list[str | int]
+    head: str
+    """The request's head up to the value of Content-Length, which is its last field."""
+    secrets: list[str]
+    tls: bool
+    tls_verify: bool
+    tls_ca_file: str | None
+    server_name: str
+    reuse: bool
+    open_loop: bool
+    slots: int
+    """Closed loop: requests in flight over all workers."""
+    prepare: int
+    """Connections this worker opens ahead of need."""
+    timeout_ns: int
+    connect_timeout_ns: int
+    drain_ns: int
+
+
+class Go(msgspec.Struct, frozen=True, tag="go"):
+    """Begin a phase at `start_ns`. `duration_ns` 0: until all is sent. `again`: go through the schedule over and over."""
+
+    phase: int
+    start_ns: int
+    duration_ns: int
+    again: bool
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """Send no more; let what is in flight end within `drain_ns`."""
+
+    drain_ns: int
+
+
+class Quit(msgspec.Struct, frozen=True, tag="quit"):
+    """No further phase comes."""
+
+
+Command = Go | Stop | Quit
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """Connections stand (or could not be opened: `opened` says how many do) and the schedule is mapped."""
+
+    opened: int
+    stamped: bool
+
+
+class PhaseDone(msgspec.Struct, frozen=True, tag="done"):
+    """All requests of a phase have ended."""
+
+    phase: int
+    unstamped: int
+
+
+Report = Ready | PhaseDone

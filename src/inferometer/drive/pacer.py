@@ -1,0 +1,142 @@
+"""When the next request is due. Pure: time is an argument, nothing sleeps, no clock is read.
+
+| load   | a request is due                                     | what a slow answer changes                  |
+| ------ | ---------------------------------------------------- | ------------------------------------------- |
+| open   | at its instant, drawn before the start               | nothing (draft 4.2.3, 4.2.5)                |
+| closed | when one of the `slots` becomes free                 | its slot's next request (draft 4.2.4)       |
+
+A request that cannot be sent when due is sent late, and its lateness is on record; none is dropped and none re-anchored.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+
+class Hit(NamedTuple):
+    """One request that is due: its row in the schedule, how often that was used up before, and the instant (ns)."""
+
+    row: int
+    cycle: int
+    due_ns: int
+
+
+class Pacer(Protocol):
+    """What the reactor asks of either kind of load."""
+
+    def take(self, now: int) -> Hit | None:
+        """The next request that is due at `now`, or None. Each is given out once."""
+
+    def next_due(self) -> int | None:
+        """The instant of the next request, as far as it is known now."""
+
+    def ended(self, at: int) -> None:
+        """A request given out earlier has ended; a slot is free from `at` on."""
+
+    def stop(self) -> None:
+        """Give out no more."""
+
+    @property
+    def exhausted(self) -> bool:
+        """True once nothing more will be given out."""
+
+
+class OpenPacer:
+    """Open loop: `due_ns[i]` (ascending, absolute) is the instant of request `indexes[i]`."""
+
+    def __init__(self, indexes: Sequence[int], due_ns: Sequence[int]) -> None:
+        self._indexes = indexes
+        self._due = due_ns
+        self._next = 0
+        self._end = len(indexes)
+
+    def take(self, now: int) -> Hit | None:
+        """See Pacer."""
+        i = self._next
+        if i >= self._end or self._due[i] > now:
+            return None
+        self._next = i + 1
+        return Hit(self._indexes[i], 0, self._due[i])
+
+    def next_due(self) -> int | None:
+        """See Pacer."""
+        return self._due[self._next] if self._next < self._end else None
+
+    def ended(self, at: int) -> None:
+        """Answers do not move arrivals."""
+
+    def stop(self) -> None:
+        """See Pacer."""
+        self._end = self._next
+
+    @property
+    def exhausted(self) -> bool:
+        """See Pacer."""
+        return self._next >= self._end
+
+
+class ClosedPacer:
+    """Closed loop: `slots` requests in flight from `start` on, until all are given out or `until` is reached.
+
+    With `again` the schedule is gone through over and over, and only `until` ends it.
+    """
+
+    def __init__(
+        self, indexes: Sequence[int], slots: int, start: int, until: int | None = None, *, again: bool = False
+    ) -> None:
+        self._indexes = indexes
+        self._free = [start] * (slots if indexes else 0)
+        self._next = 0
+        self._until = until
+        self._again = again
+        self._stopped = not indexes
+
+    def take(self, now: int) -> Hit | None:
+        """See Pacer."""
+        if self._stopped or not self._free or self._free[0] > now:
+            return None
+        due = heapq.heappop(self._free)
+        if self._until is not None and due >= self._until:
+            self._stopped = True
+            return None
+        cycle, at = divmod(self._next, len(self._indexes))
+        self._next += 1
+        if not self._again and self._next >= len(self._indexes):
+            self._stopped = True
+        return Hit(self._indexes[at], cycle, due)
+
+    def next_due(self) -> int | None:
+        """See Pacer."""
+        return self._free[0] if self._free and not self._stopped else None
+
+    def ended(self, at: int) -> None:
+        """See Pacer."""
+        heapq.heappush(self._free, at)
+
+    def stop(self) -> None:
+        """See Pacer."""
+        self._stopped = True
+
+    @property
+    def exhausted(self) -> bool:
+        """See Pacer."""
+        return self._stopped
+
+
+def deal(count: int, worker: int, workers: int, slots: int | None) -> range | list[int]:
+    """The schedule indexes of one worker.
+
+    Open loop (`slots` None): every `workers`-th, so that the superposition is the one process drawn. Closed loop: request
+    i belongs to slot i mod slots and slot s to worker s mod workers, so that each worker's share of the requests is its
+    share of the slots.
+    """
+    if slots is None:
+        return range(worker, count, workers)
+    return [i for i in range(count) if (i % slots) % workers == worker]
+
+
+def slots_of(worker: int, workers: int, slots: int) -> int:
+    """How many of the `slots` belong to this worker."""
+    return slots // workers + (worker < slots % workers)

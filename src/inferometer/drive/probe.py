@@ -1,0 +1,170 @@
+"""Before anything is timed: is the server there, what does it serve, does it take this plan's requests?
+
+One look at `/v1/models` and one short whole request. What is learned is on record; nothing here is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from inferometer.drive.exchange import error_text
+from inferometer.engines import openai
+from inferometer.errors import PeerError
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A server's address taken apart. `base` is the path before `/v1`, `host_header` what goes into the Host field."""
+
+    scheme: str
+    host: str
+    port: int
+    base: str
+    host_header: str
+
+    @property
+    def url(self) -> str:
+        """The base URL, without credentials or query."""
+        return f"{self.scheme}://{self.host_header}{self.base}"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What the probe saw. `family` and `address` are what sockets connect to."""
+
+    model: str
+    models: list[str]
+    server: str | None
+    family: int
+    address: tuple[str | int, ...]
+    takes_ids: bool
+    usage_input: int | None
+    notes: list[str] = field(default_factory=list)
+
+
+def endpoint(url: str) -> Endpoint:
+    """Take a checked base URL apart; a trailing `/v1` belongs to the dialect, not to the base."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    base = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
+    shown = f"[{host}]" if ":" in host else host
+    default = port == (443 if parts.scheme == "https" else 80)
+    return Endpoint(parts.scheme, host, port, base, shown if default else f"{shown}:{port}")
+
+
+def resolve(target: Endpoint, timeout_s: float) -> tuple[int, tuple[str | int, ...]]:
+    """Family and address of the first of the host's addresses that takes a connection. Raises PeerError."""
+    try:
+        found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    except OSError as cause:
+        raise PeerError(
+            f"{target.url}: the name {target.host} does not resolve ({cause.strerror})"
+        ) from cause
+    tried: list[str] = []
+    for family, kind, proto, _, address in found:
+        with socket.socket(family, kind, proto) as sock:
+            sock.settimeout(timeout_s)
+            try:
+                sock.connect(address)
+            except OSError as cause:
+                tried.append(f"{str(address[0])!s} port {target.port}: {cause.strerror or cause}")
+                continue
+            return int(family), tuple(part for part in address if not isinstance(part, bytes))
+    raise PeerError(
+        f"{target.url}: no connection. Tried "
+        + "; ".join(tried)
+        + ". Is the server running, and on this port?"
+    )
+
+
+class Probe:
+    """Asks a server a few untimed questions. `headers` may hold a secret and is never shown."""
+
+    def __init__(
+        self, target: Endpoint, headers: dict[str, str], verify: ssl.SSLContext | bool, timeout_s: float
+    ) -> None:
+        self._target = target
+        self._client = httpx.Client(
+            base_url=target.url, headers=headers, verify=verify, timeout=timeout_s, trust_env=False
+        )
+
+    def __enter__(self) -> Probe:
+        """Use as a context manager."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def models(self) -> tuple[list[str], str | None]:
+        """Names from `/v1/models` (empty if the server has no such list) and the Server header. Raises PeerError."""
+        try:
+            reply = self._client.get("/v1/models")
+        except httpx.HTTPError as cause:
+            raise PeerError(f"{self._target.url}/v1/models: {_why(cause)}") from cause
+        if reply.status_code in (401, 403):
+            raise PeerError(
+                f"{self._target.url}/v1/models: {reply.status_code}, the server wants a key; "
+                "name its place with --api-key-env or --api-key-file"
+            )
+        server = reply.headers.get("server")
+        try:
+            listed = reply.json()["data"]
+            return [str(item["id"]) for item in listed], server
+        except (ValueError, KeyError, TypeError):
+            return [], server
+
+    def ask(self, path: str, body: bytes) -> tuple[int, dict[str, Any], str]:
+        """One whole request: status, the JSON of the reply (empty if it is none), and the error's text."""
+        try:
+            reply = self._client.post(path, content=body, headers={"content-type": "application/json"})
+        except httpx.HTTPError as cause:
+            raise PeerError(f"{self._target.url}{path}: {_why(cause)}") from cause
+        try:
+            found = json.loads(reply.content)
+        except ValueError:
+            found = {}
+        return reply.status_code, found if isinstance(found, dict) else {}, error_text(reply.content)[:300]
+
+    def takes_ids(self, model: str, ids: list[int]) -> bool:
+        """True if `/v1/completions` takes these token ids as a prompt."""
+        status, _, _ = self.ask(
+            openai.PATHS["completions"], openai.body("completions", model, ids, 1, stream=False)
+        )
+        return status == 200
+
+    def try_out(self, api: str, body: bytes) -> int | None:
+        """Send one real request; the prompt tokens the server counted. Raises PeerError with the server's words."""
+        path = openai.PATHS[api]
+        status, reply, error = self.ask(path, body)
+        if status != 200:
+            hint = {
+                401: " Name the key's place with --api-key-env or --api-key-file.",
+                404: " Is the model's name right (--model), and does the server offer this interface (--api)?",
+            }.get(status, "")
+            raise PeerError(f"{self._target.url}{path}: the server answered {status}: {error}.{hint}")
+        if "choices" not in reply:
+            raise PeerError(
+                f"{self._target.url}{path}: the answer is not an OpenAI reply but begins {error[:80]!r}. "
+                "Is this the base URL of an OpenAI-compatible server?"
+            )
+        usage = reply.get("usage")
+        counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+        return counted if isinstance(counted, int) else None
+
+
+def _why(cause: httpx.HTTPError) -> str:
+    kinds: dict[type[httpx.HTTPError], str] = {
+        httpx.ConnectTimeout: "no connection in time",
+        httpx.ReadTimeout: "connected, but no answer in time",
+        httpx.RemoteProtocolError: "the answer is not HTTP",
+    }
+    return f"{kinds.get(type(cause), 'the request failed')} ({cause or type(cause).__name__})"

@@ -1,0 +1,58 @@
+"""TLS over memory buffers: the socket stays ours, so the kernel's stamps of the encrypted bytes stay too."""
+
+from __future__ import annotations
+
+import ssl
+
+
+class TlsLayer:
+    """One TLS session. Encrypted bytes in and out; no socket."""
+
+    __slots__ = ("_incoming", "_object", "_outgoing")
+
+    def __init__(self, context: ssl.SSLContext, server_name: str) -> None:
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._object = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_name)
+
+    def handshake(self) -> bool:
+        """Go on with the handshake; True once it is done. Raises ssl.SSLError."""
+        try:
+            self._object.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        return True
+
+    def received(self, data: bytes) -> None:
+        """Encrypted bytes came from the peer."""
+        self._incoming.write(data)
+
+    def decrypt(self) -> bytes:
+        """All plain bytes that are complete. Raises ssl.SSLError."""
+        pieces: list[bytes] = []
+        try:
+            while piece := self._object.read(65536):
+                pieces.append(piece)
+        except (ssl.SSLWantReadError, ssl.SSLZeroReturnError):
+            pass  # nothing more yet, or the peer said goodbye: its FIN follows
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def encrypt(self, data: bytes) -> bytes:
+        """Return what must go onto the wire for `data`."""
+        if data:
+            self._object.write(data)
+        return self._outgoing.read()
+
+    def pending_output(self) -> bytes:
+        """What the session itself wants sent (handshake messages)."""
+        return self._outgoing.read()
+
+
+def context(verify: bool, ca_file: str | None) -> ssl.SSLContext:
+    """The client's settings: the system's trust, or `ca_file`, or none when the user said so."""
+    made = ssl.create_default_context(cafile=ca_file)
+    made.set_alpn_protocols(["http/1.1"])
+    if not verify:
+        made.check_hostname = False
+        made.verify_mode = ssl.CERT_NONE
+    return made

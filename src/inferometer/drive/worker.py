@@ -1,0 +1,287 @@
+"""One worker process: `python -m inferometer.drive.worker`. Orders come on stdin, a line each; reports go to stdout.
+
+Its life: read the Job, map the schedule, open connections, say Ready; then for each Go run that phase to its end and say
+PhaseDone; at Quit, or when the parent is gone, close the journal and leave.
+
+No garbage collection while measuring: what an ended request leaves behind is freed by reference counting alone.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from inferometer.drive import clock, live
+from inferometer.drive.connection import Peer
+from inferometer.drive.exchange import Exchange
+from inferometer.drive.job import Command, Go, Job, PhaseDone, Ready, Report, Stop
+from inferometer.drive.pacer import ClosedPacer, Hit, OpenPacer, Pacer, deal, slots_of
+from inferometer.drive.reactor import Reactor
+from inferometer.drive.tls import context
+from inferometer.journal.redact import Redactor
+from inferometer.journal.schedule import Schedule
+from inferometer.journal.schema import Outcome
+from inferometer.journal.writer import Journal
+
+TICK_NS = 50_000_000
+PULSE_NS = 250_000_000
+FLUSH_NS = 500_000_000
+FLUSH_ROWS = 512
+CONNECT_PAUSE_NS = 100_000_000
+"""Closed loop: a slot whose connection failed is free again after this, or a dead server would be hammered."""
+SPARE = 8
+"""Open loop: idle connections held ready, so that a request rarely waits for a handshake."""
+
+_CONNECT_FAILURES = frozenset(
+    {Outcome.CONNECT_REFUSED, Outcome.CONNECT_ERROR, Outcome.CONNECT_TIMEOUT, Outcome.TLS_ERROR}
+)
+
+
+class Worker:
+    """Runs phases. `report` hands a line to the parent."""
+
+    def __init__(self, job: Job, stdin: int) -> None:
+        self._job = job
+        self._stdin = stdin
+        self._buffer = b""
+        self._commands: list[Command] = []
+        self._decode = msgspec.json.Decoder(Command).decode
+        folder = Path(job.folder)
+        self._schedule = Schedule(folder / "requests.arrow")
+        self._journal = Journal(folder / "journal", job.worker, Redactor(job.secrets))
+        self._counters = live.Counters.attach(folder, job.worker, job.workers)
+        self._head = job.head.encode("latin-1")
+        self._pacer: Pacer = OpenPacer([], [])
+        self._phase_rows = self._rows_by_phase()
+        self._nonces = self._schedule.table.select(["nonce_at", "nonce_len"]).to_pydict()
+        self._ok = self._failed = self._events = 0
+        self._phase = 0
+        self._drain_by: int | None = None
+        self._parent_gone = False
+        self._next_tick = self._next_pulse = self._next_flush = 0
+        self._reactor = Reactor(
+            _peer(job),
+            self._ended,
+            reuse=job.reuse,
+            spare=SPARE if job.open_loop else 0,
+            connect_timeout_ns=job.connect_timeout_ns,
+        )
+        self._reactor.watch(stdin, self._read_commands)
+
+    def _rows_by_phase(self) -> dict[int, list[int]]:
+        rows: dict[int, list[int]] = {0: [], 1: []}
+        for row, phase in enumerate(self._schedule.table.column("phase").to_pylist()):
+            rows[phase].append(row)
+        return rows
+
+    def main(self) -> None:
+        """From the first connection to the last line of the journal."""
+        self._open_ahead()
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+        stamped = clock.KERNEL_STAMPS
+        self._say(Ready(opened=self._reactor.idle, stamped=stamped))
+        while True:
+            command = self._next_command()
+            if command is None:
+                break
+            if isinstance(command, Go):
+                self._run(command)
+                self._say(PhaseDone(phase=command.phase, unstamped=self._reactor.vitals.unstamped))
+            elif not isinstance(command, Stop):
+                break
+        self._journal.flush(self._phase)
+        self._journal.close()
+        self._reactor.close()
+
+    def _open_ahead(self) -> None:
+        if self._job.reuse:
+            self._reactor.open(self._job.prepare)
+        until = clock.monotonic_ns() + self._job.connect_timeout_ns
+        while self._reactor.opening and (now := clock.monotonic_ns()) < until:
+            self._reactor.wait(now + TICK_NS, exact=False)
+            self._reactor.expire(now)
+
+    # The phase.
+
+    def _run(self, go: Go) -> None:
+        job = self._job
+        self._phase = go.phase
+        self._pacer = self._pacer_for(go)
+        self._drain_by = None
+        end = go.start_ns + go.duration_ns if go.duration_ns else None
+        reactor, pacer = self._reactor, self._pacer
+        now = clock.monotonic_ns()
+        self._next_pulse = self._next_flush = self._next_tick = now
+        while True:
+            now = clock.monotonic_ns()
+            if now >= self._next_tick:
+                self._tick(now)
+            while (hit := pacer.take(now)) is not None:
+                self._send(hit, now)
+                now = clock.monotonic_ns()
+            if end is not None and now >= end:
+                pacer.stop()
+                self._drain_by = min(self._drain_by or end + job.drain_ns, end + job.drain_ns)
+                end = None
+            if pacer.exhausted and not reactor.vitals.in_flight and end is None:
+                break
+            if self._drain_by is not None and now >= self._drain_by:
+                pacer.stop()
+                reactor.cancel(now, "cancelled: the time to drain was over")
+                break
+            due = pacer.next_due()
+            if due is not None and due < self._next_tick:
+                reactor.wait(due, exact=True)
+            else:
+                reactor.wait(self._next_tick, exact=False)
+        self._pulse(clock.monotonic_ns())
+        self._journal.flush(self._phase)
+
+    def _pacer_for(self, go: Go) -> Pacer:
+        job = self._job
+        rows = self._phase_rows[go.phase]
+        if not job.open_loop:
+            mine: Sequence[int] = deal(len(rows), job.worker, job.workers, job.slots)
+            slots = slots_of(job.worker, job.workers, job.slots)
+            until = go.start_ns + go.duration_ns if go.duration_ns else None
+            return ClosedPacer([rows[i] for i in mine], slots, go.start_ns, until, again=go.again)
+        mine = deal(len(rows), job.worker, job.workers, None)
+        due = self._schedule.table.column("due_ns").to_numpy()
+        chosen = [rows[i] for i in mine]
+        return OpenPacer(chosen, [go.start_ns + int(due[row]) for row in chosen])
+
+    def _send(self, hit: Hit, now: int) -> None:
+        body = self._schedule.body(hit.row)
+        if hit.cycle:
+            body = self._renew_nonce(body, hit)
+        wire = b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
+        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, wire, now + self._job.timeout_ns)
+        self._reactor.submit(exchange, now)
+
+    def _renew_nonce(self, body: bytes, hit: Hit) -> bytes:
+        """The schedule is gone through again: pair this body with another's nonce, so that no prefix recurs."""
+        at, length = self._nonces["nonce_at"][hit.row], self._nonces["nonce_len"][hit.row]
+        if at < 0:
+            return body
+        rows = self._phase_rows[self._phase]
+        other = rows[(rows.index(hit.row) + hit.cycle) % len(rows)]
+        other_at = self._nonces["nonce_at"][other]
+        nonce = self._schedule.body(other)[other_at : other_at + length]
+        return body[:at] + nonce + body[at + length :]
+
+    def _ended(self, exchange: Exchange) -> None:
+        free_at = exchange.t_end
+        if exchange.outcome == "ok":
+            self._ok += 1
+        else:
+            self._failed += 1
+            if exchange.outcome in _CONNECT_FAILURES:
+                free_at += CONNECT_PAUSE_NS
+        exchange.wire = b""
+        self._events += len(exchange.answer.event_class)
+        self._journal.add(exchange)
+        self._pacer.ended(free_at)
+        if self._journal.pending >= FLUSH_ROWS:
+            self._journal.flush(self._phase)
+
+    # Housekeeping, a few times a second.
+
+    def _tick(self, now: int) -> None:
+        self._next_tick = now + TICK_NS
+        reactor = self._reactor
+        reactor.offset_ns = clock.realtime_offset_ns()
+        reactor.expire(now)
+        vitals = reactor.vitals
+        self._counters.put(vitals.sent, self._ok, self._failed, vitals.in_flight, self._events)
+        if now >= self._next_pulse:
+            self._next_pulse = now + PULSE_NS
+            self._pulse(now)
+        if now >= self._next_flush:
+            self._next_flush = now + FLUSH_NS
+            self._journal.flush(self._phase)
+        if self._parent_gone and self._drain_by is None:
+            self._pacer.stop()
+            self._drain_by = now
+
+    def _pulse(self, now: int) -> None:
+        vitals = self._reactor.vitals
+        self._journal.add_pulse(
+            now,
+            clock.cpu_ns(),
+            vitals.reads,
+            vitals.lag_sum,
+            vitals.lag_max,
+            vitals.stall_max,
+            self._reactor.offset_ns,
+            vitals.in_flight,
+            vitals.sent,
+            vitals.finished,
+            self._events,
+        )
+        vitals.reset()
+        self._counters.put(vitals.sent, self._ok, self._failed, vitals.in_flight, self._events)
+
+    # The parent.
+
+    def _read_commands(self) -> None:
+        data = os.read(self._stdin, 65536)
+        if not data:
+            self._parent_gone = True
+            self._reactor.unwatch(self._stdin)
+            return
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        for line in lines:
+            command = self._decode(line)
+            if isinstance(command, Stop):
+                # A stop is for now: the phase that runs must hear it at once.
+                self._pacer.stop()
+                self._drain_by = clock.monotonic_ns() + command.drain_ns
+            else:
+                self._commands.append(command)
+
+    def _next_command(self) -> Command | None:
+        while not self._commands and not self._parent_gone:
+            now = clock.monotonic_ns()
+            self._reactor.wait(now + TICK_NS, exact=False)
+        return self._commands.pop(0) if self._commands else None
+
+    def _say(self, report: Report) -> None:
+        os.write(1, msgspec.json.encode(report) + b"\n")
+
+
+def _peer(job: Job) -> Peer:
+    tls = context(job.tls_verify, job.tls_ca_file) if job.tls else None
+    return Peer(job.family, tuple(job.address), tls, job.server_name)
+
+
+def _raise_descriptor_limit() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def main() -> None:
+    """Entry point of the process."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole group; the parent says what happens
+    _raise_descriptor_limit()
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            return
+        line += byte
+    Worker(msgspec.json.decode(bytes(line), type=Job), 0).main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""How each engine spells a request, a stream event and its usage."""

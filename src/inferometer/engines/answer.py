@@ -1,0 +1,79 @@
+"""What an engine said in one response: the times and classes of its events, its text, its counts.
+
+Every dialect's decoder writes here, so that nothing after it knows which dialect was spoken. Three events are singled out
+while the text is at hand (docs/definitions.md):
+
+first_text     the first generated text of any class, white space included (`ttft_any`)
+first_visible  the first that is not all white space: draft 5.1.3.1's first token (`ttft`)
+first_answer   the first such of class content (`ttfo`); differs from first_visible when a model thinks aloud
+"""
+
+from __future__ import annotations
+
+from array import array
+
+from inferometer.journal.schema import EventClass
+
+CONTENT = int(EventClass.CONTENT)
+
+
+class Answer:
+    """One response in the making. Event times are integers as the caller stamps them (ns)."""
+
+    __slots__ = (
+        "cached_tokens",
+        "done",
+        "error",
+        "event_class",
+        "event_ns",
+        "finish_reason",
+        "first_answer",
+        "first_text",
+        "first_visible",
+        "input_tokens",
+        "malformed",
+        "output_tokens",
+        "reasoning_tokens",
+        "refused",
+        "texts",
+    )
+
+    def __init__(self) -> None:
+        self.event_ns = array("q")
+        self.event_class = bytearray()
+        self.texts: list[str] = []
+        self.first_text = -1
+        self.first_visible = -1
+        self.first_answer = -1
+        self.finish_reason: str | None = None
+        self.done = False
+        self.refused = False
+        self.error: str | None = None
+        self.malformed: str | None = None
+        self.input_tokens: int | None = None
+        self.output_tokens: int | None = None
+        self.cached_tokens: int | None = None
+        self.reasoning_tokens: int | None = None
+
+    def text(self, kind: int, text: str, at: int) -> None:
+        """An event of a text class arrived at `at`."""
+        if self.first_answer < 0:
+            self._firsts(kind, text)
+        self.event_ns.append(at)
+        self.event_class.append(kind)
+        self.texts.append(text)
+
+    def mark(self, kind: int, at: int) -> None:
+        """An event without text arrived at `at`."""
+        self.event_ns.append(at)
+        self.event_class.append(kind)
+
+    def _firsts(self, kind: int, text: str) -> None:
+        index = len(self.event_class)
+        if self.first_text < 0:
+            self.first_text = index
+        if not text.isspace():
+            if self.first_visible < 0:
+                self.first_visible = index
+            if kind == CONTENT:
+                self.first_answer = index

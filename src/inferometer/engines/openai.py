@@ -1,0 +1,226 @@
+"""The OpenAI dialects: `/v1/chat/completions` and `/v1/completions`, streamed and whole.
+
+What servers make of it, all of it read here (tests/vectors/streams holds recordings):
+
+| first event     | role with empty or null content (vLLM, llama.cpp), or role and text at once                     |
+| thinking        | `reasoning_content` (SGLang, DeepSeek, llama.cpp) or `reasoning` (vLLM, OpenRouter)              |
+| usage           | an event with empty `choices`; a last one of the odd `object`; on the finish event; on every event |
+| cached tokens   | `usage.prompt_tokens_details.cached_tokens`                                                     |
+| errors in a 200 | `{"error": {...}}`, `{"error": "..."}`, `{"object": "error", "message": ...}`                     |
+| end             | `finish_reason`, then `data: [DONE]`                                                             |
+
+Typed decoding reads the fields used and skips the rest without building it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from inferometer.engines.answer import Answer
+from inferometer.journal.schema import EventClass
+
+PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
+
+_ROLE, _CONTENT, _REASONING = int(EventClass.ROLE), int(EventClass.CONTENT), int(EventClass.REASONING)
+_TOOL_CALL, _FINISH, _USAGE = int(EventClass.TOOL_CALL), int(EventClass.FINISH), int(EventClass.USAGE)
+_ERROR, _EMPTY, _DONE = int(EventClass.ERROR), int(EventClass.EMPTY), int(EventClass.DONE)
+
+_REFUSAL_REASONS = frozenset({"content_filter", "refusal"})
+
+
+class _Function(msgspec.Struct, gc=False):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _ToolCall(msgspec.Struct, gc=False):
+    function: _Function | None = None
+
+
+class _Delta(msgspec.Struct, gc=False):
+    content: str | None = None
+    role: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Choice(msgspec.Struct, gc=False):
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    text: str | None = None
+    finish_reason: str | None = None
+
+
+class _PromptDetails(msgspec.Struct, gc=False):
+    cached_tokens: int | None = None
+
+
+class _CompletionDetails(msgspec.Struct, gc=False):
+    reasoning_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct, gc=False):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _PromptDetails | None = None
+    completion_tokens_details: _CompletionDetails | None = None
+
+
+class _Reply(msgspec.Struct, gc=False):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    error: Any = None
+    object: str | None = None
+    message: str | None = None
+
+
+_decode: Callable[[bytes], _Reply] = msgspec.json.Decoder(_Reply).decode
+
+
+def body(
+    api: str,
+    model: str,
+    prompt: str | list[int],
+    max_tokens: int,
+    *,
+    stream: bool = True,
+    temperature: float = 0.0,
+    ignore_eos: bool = True,
+    extra: dict[str, Any] | None = None,
+) -> bytes:
+    """The JSON of one request. `extra` wins over every field. Token ids go to `completions` only."""
+    fields: dict[str, Any] = {"model": model}
+    if api == "chat":
+        fields["messages"] = [{"role": "user", "content": prompt}]
+        # Servers older than the renaming know `max_tokens` alone and newer ones still take it; see docs/engines.md.
+        fields["max_tokens"] = max_tokens
+    else:
+        fields["prompt"] = prompt
+        fields["max_tokens"] = max_tokens
+    fields["temperature"] = temperature
+    fields["stream"] = stream
+    if stream:
+        fields["stream_options"] = {"include_usage": True}
+    if ignore_eos:
+        fields["ignore_eos"] = True
+    fields.update(extra or {})
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def read_event(answer: Answer, payload: bytes, at: int) -> None:
+    """Write one streamed event that arrived at `at` into the answer. Never raises: what is wrong becomes data."""
+    try:
+        reply = _decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
+        if payload == b"[DONE]":
+            answer.done = True
+            answer.mark(_DONE, at)
+        else:
+            answer.malformed = answer.malformed or str(cause)
+            answer.mark(_ERROR, at)
+        return
+    if reply.usage is not None:
+        _usage(answer, reply.usage)
+    if not reply.choices:
+        _no_choices(answer, reply, at)
+        return
+    choice = reply.choices[0]
+    if choice.finish_reason is not None:
+        _finish(answer, choice.finish_reason)
+    delta = choice.delta
+    if delta is None:
+        text = choice.text
+    elif delta.content:
+        text = delta.content
+    else:
+        _delta_without_content(answer, delta, choice.finish_reason, at)
+        return
+    if text:
+        answer.text(_CONTENT, text, at)
+    else:
+        answer.mark(_FINISH if choice.finish_reason is not None else _EMPTY, at)
+
+
+def read_whole(answer: Answer, payload: bytes, at: int) -> None:
+    """Write a whole (not streamed) response into the answer, as one event at `at`."""
+    try:
+        reply = _decode(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
+        answer.malformed = str(cause)
+        return
+    if reply.usage is not None:
+        _usage(answer, reply.usage)
+    if not reply.choices:
+        _no_choices(answer, reply, at)
+        return
+    choice = reply.choices[0]
+    if choice.finish_reason is not None:
+        _finish(answer, choice.finish_reason)
+    if choice.message is not None:
+        _delta_without_content(answer, choice.message, choice.finish_reason, at, only_text=True)
+        if choice.message.content:
+            answer.text(_CONTENT, choice.message.content, at)
+    elif choice.text:
+        answer.text(_CONTENT, choice.text, at)
+    answer.done = True
+
+
+def _delta_without_content(
+    answer: Answer, delta: _Delta, finish_reason: str | None, at: int, *, only_text: bool = False
+) -> None:
+    thought = delta.reasoning_content or delta.reasoning
+    if thought:
+        answer.text(_REASONING, thought, at)
+    elif delta.tool_calls:
+        text = "".join(
+            (call.function.name or "") + (call.function.arguments or "")
+            for call in delta.tool_calls
+            if call.function is not None
+        )
+        answer.text(_TOOL_CALL, text, at) if text else answer.mark(_EMPTY, at)
+    elif delta.refusal:
+        answer.refused = True
+        answer.text(_CONTENT, delta.refusal, at)
+    elif only_text:
+        return
+    elif finish_reason is not None:
+        answer.mark(_FINISH, at)
+    else:
+        answer.mark(_ROLE if delta.role is not None else _EMPTY, at)
+
+
+def _no_choices(answer: Answer, reply: _Reply, at: int) -> None:
+    if reply.error is not None:
+        answer.error = json.dumps(reply.error, ensure_ascii=False)
+        answer.mark(_ERROR, at)
+    elif reply.object == "error":
+        answer.error = reply.message or "error"
+        answer.mark(_ERROR, at)
+    else:
+        answer.mark(_USAGE if reply.usage is not None else _EMPTY, at)
+
+
+def _finish(answer: Answer, reason: str) -> None:
+    answer.finish_reason = reason
+    if reason in _REFUSAL_REASONS:
+        answer.refused = True
+
+
+def _usage(answer: Answer, usage: _Usage) -> None:
+    # Some servers repeat usage on every event; the last one stands.
+    if usage.prompt_tokens is not None:
+        answer.input_tokens = usage.prompt_tokens
+    if usage.completion_tokens is not None:
+        answer.output_tokens = usage.completion_tokens
+    details = usage.prompt_tokens_details
+    if details is not None and details.cached_tokens is not None:
+        answer.cached_tokens = details.cached_tokens
+    thinking = usage.completion_tokens_details
+    if thinking is not None and thinking.reasoning_tokens is not None:
+        answer.reasoning_tokens = thinking.reasoning_tokens

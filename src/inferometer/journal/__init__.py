@@ -1,0 +1,1 @@
+"""The record on disk: append-only while running, sealed after."""

@@ -1,0 +1,98 @@
+"""The run folder: where each file of a run lies, and the few small JSON documents beside the tables.
+
+runs/<utc>-<name>/  plan.json  run.json  requests.arrow  journal/worker-K.arrows  journal/pulse-K.arrows
+                    requests.parquet  pulse.parquet  summary.json  report.md  report.html  log.txt
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from inferometer.errors import RecordError
+
+RUN_SCHEMA = "inferometer/run/1"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Paths of one run. `path` exists."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, parent: Path, name: str, wall_ns: int) -> RunFolder:
+        """Make a new folder under `parent`, named after the UTC instant `wall_ns`. Raises RecordError."""
+        stamp = datetime.fromtimestamp(wall_ns // 1_000_000_000, UTC).strftime("%Y%m%dT%H%M%SZ")
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            for suffix in ("", *(f".{n}" for n in range(2, 1000))):
+                path = parent / f"{stamp}-{name}{suffix}"
+                try:
+                    path.mkdir()
+                except FileExistsError:
+                    continue
+                (path / "journal").mkdir()
+                return cls(path)
+        except OSError as cause:
+            raise RecordError(f"{parent}: cannot make a run folder here ({cause.strerror})") from cause
+        raise RecordError(f"{parent}: too many runs of one name in one second")
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """An existing run. Raises RecordError if this is none."""
+        if not (path / "plan.json").is_file():
+            raise RecordError(f"{path}: not a run folder (it holds no plan.json)")
+        return cls(path)
+
+    @property
+    def plan(self) -> Path:
+        """The resolved plan."""
+        return self.path / "plan.json"
+
+    @property
+    def schedule(self) -> Path:
+        """What was to be sent."""
+        return self.path / "requests.arrow"
+
+    @property
+    def journal(self) -> Path:
+        """The workers' streams."""
+        return self.path / "journal"
+
+    @property
+    def record(self) -> Path:
+        """The sealed record."""
+        return self.path / "requests.parquet"
+
+    @property
+    def pulse(self) -> Path:
+        """The workers' health, sealed."""
+        return self.path / "pulse.parquet"
+
+    def write_run(self, facts: dict[str, Any]) -> None:
+        """Save what is known of the run beside its plan."""
+        write_atomically(
+            self.path / "run.json", json.dumps({"schema": RUN_SCHEMA, **facts}, indent=1).encode()
+        )
+
+    def read_run(self) -> dict[str, Any]:
+        """What `write_run` saved last. Raises RecordError."""
+        try:
+            facts = json.loads((self.path / "run.json").read_bytes())
+        except (OSError, ValueError) as cause:
+            raise RecordError(f"{self.path}: run.json is missing or damaged ({cause})") from cause
+        if not isinstance(facts, dict) or facts.get("schema") != RUN_SCHEMA:
+            raise RecordError(f"{self.path}: run.json is of a version this program does not read")
+        return facts
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that a reader sees the old one or the new one, whole."""
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(data)
+    os.replace(part, path)

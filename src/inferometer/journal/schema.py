@@ -1,0 +1,150 @@
+"""The record's columns. This file is the format: change it only together with its version.
+
+Times are integer nanoseconds on the run's monotonic clock; null where the request never got that far. The offset of that
+clock to wall time is in the pulse stream and in `run.json`. Three files of a run folder share these types:
+
+`requests.arrow`           what was to be sent, one row a request (SCHEDULE)
+`journal/worker-K.arrows`  what became of it, appended as requests end (OUTCOME); `pulse-K.arrows` the worker's own health
+`requests.parquet`         the two joined, one row a request that ended, ordered by t_intended (RECORD)
+"""
+
+from __future__ import annotations
+
+import enum
+
+import pyarrow as pa
+
+VERSION = "1"
+
+
+class Phase(enum.IntEnum):
+    """Warm-up is recorded like the rest and kept apart."""
+
+    WARMUP = 0
+    MEASURE = 1
+
+
+class EventClass(enum.IntEnum):
+    """What one stream event carried (docs/definitions.md). TEXT classes are content, reasoning and tool_call."""
+
+    ROLE = 0
+    CONTENT = 1
+    REASONING = 2
+    TOOL_CALL = 3
+    FINISH = 4
+    USAGE = 5
+    ERROR = 6
+    COMMENT = 7
+    EMPTY = 8
+    """A delta that carries no text at all: the server holds text back, or pads."""
+    DONE = 9
+    """The `[DONE]` terminator."""
+
+
+class Outcome(enum.StrEnum):
+    """How a request ended. Exactly one a request; only OK is a success (draft 4.2.6, docs/definitions.md)."""
+
+    OK = "ok"
+    REFUSED = "refused"  # refused by the model or a guardrail, by a structured signal
+    EMPTY = "empty"  # ended normally without a single white-space-free token
+    CONNECT_REFUSED = "connect_refused"
+    CONNECT_TIMEOUT = "connect_timeout"
+    CONNECT_ERROR = "connect_error"
+    TLS_ERROR = "tls_error"
+    TIMEOUT = "timeout"
+    RESET = "reset"  # connection reset or closed before the response was complete
+    HTTP_4XX = "http_4xx"
+    HTTP_429 = "http_429"
+    HTTP_5XX = "http_5xx"
+    HTTP_OTHER = "http_other"  # any other status that is not 2xx
+    NOT_JSON = "not_json"  # 2xx whose body is no event stream and no JSON: an HTML page, say
+    BAD_HTTP = "bad_http"  # breaks RFC 9112: bad chunk size, endless headers
+    BAD_EVENT = "bad_event"  # an event that is not the JSON it should be, or not UTF-8
+    TOO_LARGE = "too_large"  # an event, header block or body over our limit
+    ERROR_EVENT = "error_event"  # an error object inside a 200
+    TRUNCATED = "truncated"  # ended cleanly by HTTP but without finish reason or [DONE]
+    CANCELLED = "cancelled"  # by us: Ctrl-C or the drain limit
+
+
+SCHEDULE = pa.schema(
+    [
+        pa.field("index", pa.int64(), nullable=False),
+        pa.field("phase", pa.int8(), nullable=False),
+        pa.field("due_ns", pa.int64()),  # from the phase's start; null in closed loop
+        pa.field("body", pa.binary(), nullable=False),
+        pa.field("nonce_at", pa.int32(), nullable=False),  # byte offset of the nonce in the body; -1: none
+        pa.field("nonce_len", pa.int32(), nullable=False),
+        pa.field("input_tokens_asked", pa.int32(), nullable=False),
+        pa.field("input_tokens_sent", pa.int32(), nullable=False),  # by the declared tokenizer
+        pa.field("output_tokens_asked", pa.int32(), nullable=False),
+    ],
+    metadata={"inferometer": f"schedule/{VERSION}"},
+)
+
+_TIMES = [
+    ("t_intended", False),
+    ("t_connect", True),  # null: a connection was reused
+    ("t_connected", True),
+    ("t_tls", True),
+    ("t_send", True),  # first byte handed to the kernel
+    ("t_submit", True),  # the kernel accepted the last byte (draft B.1.1)
+    ("t_first_byte", True),  # first byte of the response
+    ("t_end", False),  # end of the response, or of our patience
+]
+
+OUTCOME = pa.schema(
+    [
+        pa.field("index", pa.int64(), nullable=False),
+        pa.field("cycle", pa.int32(), nullable=False),  # how often the schedule had been used up before
+        pa.field("phase", pa.int8(), nullable=False),
+        pa.field("worker", pa.int16(), nullable=False),
+        *(pa.field(name, pa.int64(), nullable=nullable) for name, nullable in _TIMES),
+        pa.field("event_ns", pa.list_(pa.int64()), nullable=False),
+        pa.field("event_class", pa.binary(), nullable=False),  # one byte an event
+        pa.field("first_text", pa.int32(), nullable=False),  # index of the first event with text; -1: none
+        pa.field("first_visible", pa.int32(), nullable=False),  # ... that is not white space (ttft)
+        pa.field("first_answer", pa.int32(), nullable=False),  # ... of class content (ttfo)
+        pa.field("outcome", pa.string(), nullable=False),
+        pa.field("detail", pa.string()),  # at most 200 characters, secrets struck out
+        pa.field("status", pa.int16()),
+        pa.field("finish_reason", pa.string()),
+        pa.field("text", pa.string()),  # generated text, all classes joined, for counting
+        pa.field("usage_input", pa.int32()),
+        pa.field("usage_output", pa.int32()),
+        pa.field("usage_cached", pa.int32()),
+        pa.field("usage_reasoning", pa.int32()),
+        pa.field("retry_after_s", pa.float32()),
+        pa.field("attempts", pa.int16(), nullable=False),  # 2: the kept-alive connection was gone at reuse
+        pa.field("lag_ns", pa.int64(), nullable=False),  # largest user time minus kernel time of its reads
+    ],
+    metadata={"inferometer": f"outcome/{VERSION}"},
+)
+
+RECORD = pa.schema(
+    [
+        *OUTCOME,
+        pa.field("input_tokens_asked", pa.int32(), nullable=False),
+        pa.field("input_tokens_sent", pa.int32(), nullable=False),
+        pa.field("output_tokens_asked", pa.int32(), nullable=False),
+        pa.field("output_tokens_local", pa.int32()),  # the declared tokenizer over `text`
+    ],
+    metadata={"inferometer": f"record/{VERSION}"},
+)
+
+PULSE = pa.schema(
+    [
+        pa.field("worker", pa.int16(), nullable=False),
+        pa.field("t_ns", pa.int64(), nullable=False),
+        pa.field("cpu_ns", pa.int64(), nullable=False),  # CPU time of the worker so far
+        pa.field("reads", pa.int64(), nullable=False),  # reads with a kernel stamp since the last pulse
+        pa.field("lag_sum_ns", pa.int64(), nullable=False),
+        pa.field("lag_max_ns", pa.int64(), nullable=False),
+        pa.field("stall_max_ns", pa.int64(), nullable=False),  # longest time between two polls
+        pa.field("clock_offset_ns", pa.int64(), nullable=False),  # CLOCK_REALTIME minus CLOCK_MONOTONIC
+        pa.field("in_flight", pa.int32(), nullable=False),
+        pa.field("sent", pa.int64(), nullable=False),
+        pa.field("finished", pa.int64(), nullable=False),
+        pa.field("events", pa.int64(), nullable=False),
+    ],
+    metadata={"inferometer": f"pulse/{VERSION}"},
+)

@@ -1,0 +1,91 @@
+"""From the workers' streams to the sealed tables, after the end of a run or after its death.
+
+A stream that was cut off in the middle of a batch gives every batch before it; what the dead worker had not yet flushed (a
+second's worth at most) is gone, and its requests stay without an outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from inferometer.errors import RecordError
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schedule import Schedule
+from inferometer.journal.schema import OUTCOME, PULSE, RECORD
+
+Count = Callable[[Sequence[str]], Sequence[int]]
+_JOINED = ("input_tokens_asked", "input_tokens_sent", "output_tokens_asked")
+
+
+def read_stream(path: Path, schema: pa.Schema) -> pa.Table:
+    """All whole batches of an append-only stream. Raises RecordError for another format or version."""
+    batches: list[pa.RecordBatch] = []
+    with pa.OSFile(str(path)) as source:
+        try:
+            reader = pa.ipc.open_stream(source)
+        except pa.ArrowInvalid:
+            return schema.empty_table()  # killed before the header was out
+        if reader.schema.metadata != schema.metadata:
+            raise RecordError(
+                f"{path.name}: of a version this program does not read: {reader.schema.metadata}"
+            )
+        while True:
+            try:
+                batches.append(reader.read_next_batch())
+            except StopIteration:
+                break
+            except (pa.ArrowInvalid, OSError):
+                break  # cut off in mid-batch
+    return pa.Table.from_batches(batches, schema=schema)
+
+
+def streams(folder: RunFolder, kind: str, schema: pa.Schema) -> pa.Table:
+    """All workers' streams of one kind, `worker` or `pulse`, one after the other."""
+    paths = sorted(folder.journal.glob(f"{kind}-*.arrows"))
+    return pa.concat_tables([read_stream(path, schema) for path in paths] or [schema.empty_table()])
+
+
+def seal(folder: RunFolder, count: Count) -> None:
+    """Join outcomes with the schedule, count the generated text with `count`, and write both parquet files."""
+    outcomes = streams(folder, "worker", OUTCOME).sort_by(
+        [("t_intended", "ascending"), ("index", "ascending")]
+    )
+    schedule = Schedule(folder.schedule).table
+    asked = schedule.select(_JOINED).take(outcomes.column("index"))
+    texts = outcomes.column("text").to_pylist()
+    counted = iter(count([text for text in texts if text is not None]))
+    local = pa.array([None if text is None else next(counted) for text in texts], pa.int32())
+    columns = [*outcomes.columns, *asked.columns, local]
+    write_table(pa.Table.from_arrays(columns, schema=RECORD), folder.record)
+    pulses = streams(folder, "pulse", PULSE).sort_by([("t_ns", "ascending")])
+    write_table(pulses, folder.pulse)
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write a parquet file that appears whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    pq.write_table(table, part, compression="zstd")
+    part.replace(path)
+
+
+def read_table(path: Path, schema: pa.Schema) -> pa.Table:
+    """Read a sealed table. Raises RecordError if it is missing, damaged or of another version."""
+    try:
+        table = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid) as cause:
+        raise RecordError(f"{path.name}: missing or damaged ({cause}); try `inferometer recover`") from cause
+    if (table.schema.metadata or {}).get(b"inferometer") != schema.metadata[b"inferometer"]:
+        raise RecordError(f"{path.name}: of a version this program does not read")
+    return table.cast(schema)
+
+
+def without_outcome(folder: RunFolder) -> int:
+    """How many scheduled requests have no outcome: never sent, or lost with a worker."""
+    outcomes = streams(folder, "worker", OUTCOME)
+    seen = pc.count_distinct(outcomes.filter(pc.equal(outcomes.column("cycle"), 0)).column("index")).as_py()
+    return len(Schedule(folder.schedule)) - int(seen)

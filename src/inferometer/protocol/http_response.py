@@ -1,0 +1,115 @@
+"""HTTP/1.1 responses on the client's side, sans-IO: llhttp (through httptools) plus what it leaves to its caller.
+
+llhttp cuts head, chunks and body. Left to us: interim 1xx responses are skipped, a body without a length ends with the
+connection (RFC 9112 section 6.3, rule 8), the head has a size limit, and bytes after the end are a
+fault, since we never pipeline.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httptools
+
+HEAD_LIMIT = 1 << 16
+
+
+class BadResponse(ValueError):
+    """The bytes break RFC 9112."""
+
+
+class HeadTooLarge(ValueError):
+    """The header block outgrew HEAD_LIMIT without ending."""
+
+
+class ResponseDecoder:
+    """Decodes the responses of one connection, one after the other; call `next()` between them.
+
+    After each `feed`, `body` holds the body bytes these bytes completed (the caller takes and clears it), `status` is 0 until
+    the head is complete, `complete` says that the response has ended, and `keep_alive` that another may follow.
+    """
+
+    __slots__ = (
+        "_head_bytes",
+        "_headers",
+        "_headers_done",
+        "_parser",
+        "_until_close",
+        "body",
+        "complete",
+        "keep_alive",
+        "on_body",
+        "status",
+    )
+
+    def __init__(self) -> None:
+        self.body: list[bytes] = []
+        self.on_body = self.body.append  # llhttp's callback is the list's own method: no Python frame a chunk
+        self._parser: Any = httptools.HttpResponseParser(self)
+        self.next()
+
+    def next(self) -> None:
+        """Make ready for the next response on this connection."""
+        self.body.clear()
+        self.status = 0
+        self.complete = False
+        self.keep_alive = False
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._headers_done = False
+        self._head_bytes = 0
+        self._until_close = False
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they came. Raises BadResponse or HeadTooLarge; the connection is of no use then."""
+        if self.complete and data:
+            raise BadResponse("bytes after the end of the response")
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as cause:
+            raise BadResponse("the server switched protocols") from cause
+        except httptools.HttpParserError as cause:
+            raise BadResponse(str(cause)) from cause
+        if not self._headers_done:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_LIMIT:
+                raise HeadTooLarge(f"a header block of more than {HEAD_LIMIT} bytes")
+
+    def eof(self) -> bool:
+        """The peer closed. True if that is how this response had to end; `complete` is then set."""
+        if self._headers_done and self._until_close:
+            self.complete = True
+        return self.complete
+
+    def header(self, name: bytes) -> str:
+        """The first header of this name (lower case), or the empty string."""
+        for key, value in self._headers:
+            if key.lower() == name:
+                return value.decode("latin-1")
+        return ""
+
+    def close(self) -> None:
+        """Break the circle with the parser, which holds this object: nobody collects garbage while measuring."""
+        self._parser = None
+
+    # Callbacks of llhttp.
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Collect one header line."""
+        if not self._headers_done:  # trailers of a chunked body are of no interest
+            self._headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The head has ended."""
+        status = self._parser.get_status_code()
+        if status >= 200:
+            self.status = status
+            self._headers_done = True
+            has_length = any(k.lower() in (b"content-length", b"transfer-encoding") for k, _ in self._headers)
+            self._until_close = not has_length and status not in (204, 304)
+
+    def on_message_complete(self) -> None:
+        """The body has ended; an interim response has none and does not count."""
+        if self._headers_done:
+            self.complete = True
+            self.keep_alive = self._parser.should_keep_alive()  # llhttp forgets it once this returns
+        else:
+            self._headers = []

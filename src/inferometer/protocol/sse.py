@@ -1,0 +1,119 @@
+"""Server-sent events, decoded by the rules of the WHATWG (HTML standard, section 9.2.6 "Interpreting an event stream").
+
+| line            | effect                                                              |
+| --------------- | ------------------------------------------------------------------- |
+| empty           | dispatch: the data lines so far, joined by LF; nothing if there are none |
+| starts with `:` | a comment: given out as None, since servers use it as a keep-alive   |
+| `data:X`        | X joins the data lines, less one leading space                      |
+| `data`          | an empty line of data                                               |
+| anything else   | ignored (`event`, `id`, `retry` too: every dialect we read repeats the type inside its JSON) |
+
+A line ends in LF, CR or CRLF; one byte order mark at the very start is dropped; an event without its final blank line is
+never dispatched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class EventTooLarge(ValueError):
+    """One event outgrew the limit. The decoder is of no use afterwards."""
+
+
+class SseDecoder:
+    """Feed it the body in any pieces; it gives back the data of each event that these bytes complete, None for a comment.
+
+    `limit` bounds the bytes held back for an unfinished event, so a server cannot make us grow.
+    """
+
+    __slots__ = ("_buffer", "_data", "_held", "_limit", "_skip_lf", "_started")
+
+    def __init__(self, limit: int = 1 << 20) -> None:
+        self._limit = limit
+        self._buffer = b""
+        self._data: list[bytes] = []
+        self._held = 0
+        self._skip_lf = False
+        self._started = False
+
+    @property
+    def unfinished(self) -> bool:
+        """True if the stream would end inside an event, which the standard then drops."""
+        return bool(self._data or self._buffer)
+
+    def feed(self, chunk: bytes) -> Sequence[bytes | None]:
+        """Return the payloads completed by `chunk` and its comments, in order. Raises EventTooLarge."""
+        # Nearly every read holds whole events of one data line each; only then may the splitter be this short.
+        if (
+            self._started
+            and not self._buffer
+            and not self._data
+            and not self._skip_lf
+            and chunk[:6] == b"data: "
+            and chunk[-2:] == b"\n\n"
+            and b"\r" not in chunk
+        ):
+            whole = chunk[6:-2]
+            if b"\n" not in whole and len(whole) <= self._limit:
+                return [whole]
+            pieces = whole.split(b"\n\ndata: ")
+            if not any(b"\n" in piece or len(piece) > self._limit for piece in pieces):
+                return pieces
+        return self._feed_lines(chunk)
+
+    def _feed_lines(self, chunk: bytes) -> list[bytes | None]:
+        if self._skip_lf and chunk:
+            self._skip_lf = False
+            if chunk[:1] == b"\n":
+                chunk = chunk[1:]
+        searched = len(self._buffer)
+        buffer = self._buffer + chunk
+        if not self._started:
+            if len(buffer) < len(_BOM) and _BOM.startswith(buffer):
+                self._buffer = buffer
+                return []
+            self._started = True
+            searched = 0
+            if buffer.startswith(_BOM):
+                buffer = buffer[len(_BOM) :]
+        events: list[bytes | None] = []
+        at = 0
+        while (end := _line_end(buffer, max(at, searched))) >= 0:
+            self._line(buffer[at:end], events)
+            at = end + 1
+            if buffer[end : end + 1] == b"\r":
+                if at == len(buffer):
+                    self._skip_lf = True
+                elif buffer[at : at + 1] == b"\n":
+                    at += 1
+        self._buffer = buffer[at:]
+        if self._held + len(self._buffer) > self._limit:
+            raise EventTooLarge(f"an event of more than {self._limit} bytes")
+        return events
+
+    def _line(self, line: bytes, events: list[bytes | None]) -> None:
+        if not line:
+            if self._data:
+                events.append(b"\n".join(self._data))
+                self._data = []
+                self._held = 0
+        elif line[:5] == b"data:":
+            value = line[6:] if line[5:6] == b" " else line[5:]
+            self._held += len(value)
+            if self._held > self._limit:
+                raise EventTooLarge(f"an event of more than {self._limit} bytes")
+            self._data.append(value)
+        elif line == b"data":
+            self._data.append(b"")
+        elif line[:1] == b":":
+            events.append(None)
+
+
+def _line_end(buffer: bytes, start: int) -> int:
+    """Index of the first CR or LF at or after `start`; -1 if there is none."""
+    lf = buffer.find(b"\n", start)
+    cr = buffer.find(b"\r", start, lf if lf >= 0 else len(buffer))
+    return cr if cr >= 0 else lf

@@ -1,0 +1,202 @@
+"""The reactor over real loopback sockets: every way a server can behave ends in one outcome, and none is lost."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+import trustme
+from driving import exchange_all, wire
+from peers import Script, Seen, chunked, scripted, tokens, whole
+
+from inferometer.drive.tls import context
+from inferometer.journal.schema import EventClass
+
+GOOD = chunked(*tokens(" one", " two", " three"))
+EVENT = tokens("x")[1]
+
+FAULTS: dict[str, tuple[Script, str]] = {
+    "reset before any byte": (Script([], "reset"), "reset"),
+    "closed before any byte": (Script([], "close"), "reset"),
+    "reset after two tokens": (Script(GOOD[:4], "reset"), "reset"),
+    "closed inside a chunk": (Script([GOOD[0], GOOD[1][:9]], "close"), "reset"),
+    "closed inside the head": (Script([b"HTTP/1.1 200 OK\r\nContent-"], "close"), "reset"),
+    "ended without finish or done": (
+        Script(chunked(*tokens("a", finish=None, done=False))),
+        "truncated",
+    ),
+    "404": (Script(whole(404, b'{"error":{"message":"no such model"}}')), "http_4xx"),
+    "429": (Script(whole(429, b"{}", b"Retry-After: 3")), "http_429"),
+    "503 in HTML": (Script(whole(503, b"<html>busy</html>", kind=b"text/html")), "http_5xx"),
+    "a redirect": (Script(whole(302, b"", b"Location: /elsewhere")), "http_other"),
+    "HTML instead of JSON": (Script(whole(200, b"<html>login</html>", kind=b"text/html")), "not_json"),
+    "JSON cut short": (Script(whole(200, b'{"choices":[{"te')), "bad_event"),
+    "a chunk size that is no number": (Script([GOOD[0], b"zz\r\nabc\r\n"]), "bad_http"),
+    "not HTTP": (Script([b"SSH-2.0-OpenSSH_9.2\r\n"], "close"), "bad_http"),
+    "an event that is no JSON": (Script(chunked(b"data: {oops\n\n", *tokens("a"))), "bad_event"),
+    "invalid UTF-8": (Script(chunked(EVENT.replace(b'"x"', b'"\xff\xfe"'), *tokens("a"))), "bad_event"),
+    "an event of 10 MB": (Script(chunked(b"data: " + b"x" * 10_000_000 + b"\n\n")), "too_large"),
+    "a body of 70 MB": (
+        Script(
+            [b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", *[b" " * 1_000_000] * 70], "close"
+        ),
+        "too_large",
+    ),
+    "headers without end": (
+        Script([b"HTTP/1.1 200 OK\r\n", *[b"X-Filler: abcdefgh\r\n" * 100] * 60]),
+        "too_large",
+    ),
+    "an error event inside a 200": (
+        Script(chunked(*tokens("a")[:2], b'data: {"error":{"message":"out of memory"}}\n\n')),
+        "error_event",
+    ),
+    "nothing but white space": (Script(chunked(*tokens(" ", "\n"))), "empty"),
+    "a refusal": (Script(chunked(*tokens("no", finish="content_filter"))), "refused"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_every_fault_is_one_outcome_and_the_next_requests_go_on(fault: str) -> None:
+    """Between good requests a faulty one is counted by its class; the others succeed and none is lost."""
+    script, outcome = FAULTS[fault]
+
+    def answer(seen: Seen) -> Script:
+        return script if seen.body == b"fault" else Script(GOOD)
+
+    with scripted(answer) as peer:
+        assert [one.outcome for one in exchange_all(peer.port, 2)] == ["ok", "ok"]
+        faulty = exchange_all(peer.port, 2, request=wire(b"fault"))
+    assert [one.outcome for one in faulty] == [outcome, outcome]
+    assert all(one.detail for one in faulty)
+
+
+def test_a_server_that_hangs_ends_in_a_timeout() -> None:
+    """A request that gets no complete answer ends at its deadline, with the tokens it had seen."""
+    with scripted(lambda seen: Script(GOOD[:3], "hang")) as peer:
+        (one,) = exchange_all(peer.port, 1, timeout_ns=300_000_000)
+    assert one.outcome == "timeout"
+    assert one.answer.texts == [" one"]
+
+
+def test_a_closed_port_is_refused_at_once() -> None:
+    """No listener: connect_refused for each request."""
+    with scripted(lambda seen: Script()) as peer:
+        port = peer.port
+    assert [one.outcome for one in exchange_all(port, 3, at_once=3)] == ["connect_refused"] * 3
+
+
+def test_a_connection_closed_at_the_moment_of_reuse_costs_one_more_attempt_and_no_request() -> None:
+    """A kept-alive connection that the server drops is replaced; the record says attempts = 2."""
+
+    def answer(seen: Seen) -> Script:
+        return Script([], "close") if seen.place == 1 else Script(GOOD)
+
+    with scripted(answer) as peer:
+        ended = exchange_all(peer.port, 4)
+    assert [(one.outcome, one.attempts) for one in ended] == [("ok", 1), ("ok", 2), ("ok", 2), ("ok", 2)]
+    assert [seen.connection for seen in peer.seen] == [0, 0, 1, 1, 2, 2, 3]
+
+
+def test_a_fresh_connection_that_dies_is_not_tried_again() -> None:
+    """Only the race at reuse is retried: a server that drops fresh connections is counted as such."""
+    with scripted(lambda seen: Script([], "reset")) as peer:
+        (one,) = exchange_all(peer.port, 1)
+    assert (one.outcome, one.attempts, len(peer.seen)) == ("reset", 1, 1)
+
+
+def test_connections_are_reused_unless_new_ones_are_asked_for() -> None:
+    """`reuse` carries all requests over one connection, `new` each over its own, with its connect times."""
+    for reuse, expected in ((True, [0, 0, 0]), (False, [0, 1, 2])):
+        with scripted(lambda seen: Script(GOOD)) as peer:
+            ended = exchange_all(peer.port, 3, reuse=reuse)
+        assert [seen.connection for seen in peer.seen] == expected
+        assert [bool(one.t_connected) for one in ended] == [True, not reuse, not reuse]
+
+
+def test_times_stand_in_the_order_of_cause_and_effect() -> None:
+    """intended <= send <= submit <= first byte <= events, ascending <= end, for every request."""
+    with scripted(lambda seen: Script(GOOD)) as peer:
+        ended = exchange_all(peer.port, 20, at_once=4)
+    for one in ended:
+        times = [one.t_intended, one.t_send, one.t_submit, one.t_first_byte, *one.answer.event_ns, one.t_end]
+        assert times == sorted(times)
+        assert one.lag_ns >= 0
+
+
+def test_events_are_classed_and_the_first_tokens_found() -> None:
+    """Role, content, finish, usage and done come out in order; the first text is the first word."""
+    with scripted(lambda seen: Script(chunked(b": hello\n\n", *tokens(" ", "one")))) as peer:
+        (one,) = exchange_all(peer.port, 1)
+    answer = one.answer
+    names = [EventClass(kind).name.lower() for kind in answer.event_class]
+    assert names == ["comment", "role", "content", "content", "finish", "usage", "done"]
+    assert (answer.first_text, answer.first_visible, answer.first_answer) == (2, 3, 3)
+    assert (answer.input_tokens, answer.output_tokens, answer.finish_reason) == (7, 2, "length")
+
+
+def test_retry_after_is_kept() -> None:
+    """A 429's Retry-After stands in the record."""
+    with scripted(lambda seen: Script(whole(429, b"{}", b"Retry-After: 3"))) as peer:
+        (one,) = exchange_all(peer.port, 1)
+    assert (one.status, one.retry_after_s) == (429, 3.0)
+
+
+def test_a_whole_response_is_read_as_one_event() -> None:
+    """Not streamed: text, usage and one event at the end."""
+    body = (
+        b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"completion_tokens":1}}'
+    )
+    with scripted(lambda seen: Script(whole(200, body))) as peer:
+        (one,) = exchange_all(peer.port, 1)
+    assert (one.outcome, one.answer.texts, list(one.answer.event_ns)) == ("ok", ["hi"], [one.t_end])
+
+
+def test_more_requests_at_once_than_connections_open_more_connections() -> None:
+    """Nothing caps what is in flight: 50 at once are carried by 50 connections."""
+    with scripted(lambda seen: Script(GOOD), limit=60) as peer:
+        ended = exchange_all(peer.port, 50, at_once=50)
+    assert [one.outcome for one in ended] == ["ok"] * 50
+    assert len({seen.connection for seen in peer.seen}) <= 50
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    """A certificate authority of this test's own."""
+    return trustme.CA()
+
+
+def test_tls_carries_the_same_and_keeps_its_times_apart(
+    authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Over TLS every request succeeds, connect and TLS times are kept, and stamps still come from the kernel."""
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(server)
+    ca_file = tmp_path_factory.mktemp("ca") / "ca.pem"
+    authority.cert_pem.write_to_path(str(ca_file))
+    with scripted(lambda seen: Script(GOOD), tls=server) as peer:
+        ended = exchange_all(peer.port, 6, at_once=2, tls=context(True, str(ca_file)))
+    assert [one.outcome for one in ended] == ["ok"] * 6
+    fresh = [one for one in ended if one.t_connect]
+    assert fresh
+    assert all(one.t_connect < one.t_connected < one.t_tls <= one.t_send for one in fresh)
+
+
+def test_a_certificate_that_does_not_verify_is_a_tls_error(authority: trustme.CA) -> None:
+    """An unknown authority or a wrong name ends the request before a byte of it is sent."""
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(server)
+    with scripted(lambda seen: Script(GOOD), tls=server) as peer:
+        (distrusted,) = exchange_all(peer.port, 1, tls=context(True, None))
+        (waved_through,) = exchange_all(peer.port, 1, tls=context(False, None))
+    assert (distrusted.outcome, distrusted.t_submit) == ("tls_error", 0)
+    assert waved_through.outcome == "ok"
+
+
+def test_a_large_request_goes_out_whole_though_the_socket_takes_it_in_parts() -> None:
+    """A body larger than the socket's buffer arrives complete and t_submit is set after t_send."""
+    body = b"x" * 8_000_000
+    with scripted(lambda seen: Script(GOOD)) as peer:
+        (one,) = exchange_all(peer.port, 1, request=wire(body))
+    assert peer.seen[0].body == body
+    assert one.outcome == "ok"
+    assert one.t_submit > one.t_send

@@ -1,0 +1,119 @@
+"""Server-sent events against the rules of the WHATWG."""
+
+from __future__ import annotations
+
+import pytest
+from feeding import same_however_cut, split_at
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.protocol.sse import EventTooLarge, SseDecoder
+
+
+def decode(pieces: list[bytes]) -> list[bytes | None]:
+    decoder = SseDecoder()
+    return [event for piece in pieces for event in decoder.feed(piece)]
+
+
+def by_the_book(stream: bytes) -> list[bytes | None]:
+    """The standard's algorithm, as slow and literal as can be: the independent partner."""
+    if stream.startswith(b"\xef\xbb\xbf"):
+        stream = stream[3:]
+    lines, line, i = [], b"", 0
+    while i < len(stream):
+        byte = stream[i : i + 1]
+        if byte in (b"\r", b"\n"):
+            lines.append(line)
+            line = b""
+            if stream[i : i + 2] == b"\r\n":
+                i += 1
+        else:
+            line += byte
+        i += 1
+    events: list[bytes | None] = []
+    data: bytes | None = None
+    for line in lines:  # an unfinished last line is not a line
+        if line == b"":
+            if data is not None:
+                events.append(data)
+            data = None
+        elif line.startswith(b":"):
+            events.append(None)
+        else:
+            field, _, value = line.partition(b":")
+            if field == b"data":
+                value = value.removeprefix(b" ")
+                data = value if data is None else data + b"\n" + value
+    return events
+
+
+@pytest.mark.parametrize(
+    ("stream", "events"),
+    [
+        (b"data: a\n\ndata: b\n\n", [b"a", b"b"]),
+        (b"data:a\r\n\r\ndata:  b\r\r", [b"a", b" b"]),
+        (b"data: a\ndata: b\n\n", [b"a\nb"]),
+        (b"data\n\ndata\ndata\n\n", [b"", b"\n"]),
+        (b": keep-alive\n\ndata: a\n\n:\n", [None, b"a", None]),
+        (b"\xef\xbb\xbfdata: a\n\n", [b"a"]),
+        (b"event: x\nid: 1\nretry: 3\ndata: a\nnonsense\n\n", [b"a"]),
+        (b"\n\n\ndata: a\n\n\n\n", [b"a"]),
+        (b"data: a\n\ndata: never dispatched\n", [b"a"]),
+        (b"data: a\n\ndata: cut", [b"a"]),
+        (b"database: x\ndata : y\n\n", []),
+        ("data: hé ↯\n\n".encode(), ["hé ↯".encode()]),
+    ],
+)
+def test_the_standards_cases_decode_alike_however_cut(stream: bytes, events: list[bytes | None]) -> None:
+    """Line ends, comments, multi-line data, byte order mark and unfinished ends follow the standard at any cut."""
+    assert same_however_cut(stream, decode) == events
+
+
+pieces = st.sampled_from(
+    [
+        b"data: ",
+        b"data:",
+        b"data",
+        b"x",
+        b"{}",
+        b"\n",
+        b"\n\n",
+        b"\r",
+        b"\r\n",
+        b":",
+        b" ",
+        b"event: e",
+        b"\xef\xbb\xbf",
+    ]
+)
+
+
+@given(st.lists(pieces, max_size=40).map(b"".join), st.lists(st.integers(0, 1000), max_size=6))
+def test_any_stream_cut_anywhere_decodes_as_by_the_standards_own_algorithm(
+    stream: bytes, places: list[int]
+) -> None:
+    """decoder(cut(s)) == the literal algorithm(s), for all streams s and all cuts."""
+    assert decode(split_at(stream, places)) == by_the_book(stream)
+
+
+def test_an_event_over_the_limit_is_refused_and_never_held() -> None:
+    """However an oversized event comes, in one line, many lines or many reads, memory stays bounded."""
+    for stream in (
+        b"data: " + b"x" * 2000 + b"\n\n",
+        b"data: xxxxxxxx\n" * 200 + b"\n",
+        b"data: a\n\ndata: " + b"x" * 2000 + b"\n\n",
+    ):
+        for step in (1, 100, len(stream)):
+            decoder = SseDecoder(limit=1000)
+            with pytest.raises(EventTooLarge):
+                for i in range(0, len(stream), step):
+                    decoder.feed(stream[i : i + step])
+
+
+def test_an_unfinished_event_is_known_to_be_unfinished() -> None:
+    """What the standard drops at the end of a stream can be seen to have been dropped."""
+    decoder = SseDecoder()
+    assert decoder.feed(b"data: a\n\ndata: b\n") == [b"a"]
+    assert decoder.unfinished
+    assert decoder.feed(b"\n") == [b"b"]
+    assert not decoder.unfinished
