@@ -94,15 +94,14 @@ def body(
     ignore_eos: bool = True,
     extra: dict[str, Any] | None = None,
 ) -> bytes:
-    """The JSON of one request. `extra` wins over every field. Token ids go to `completions` only."""
+    """The JSON of one request. `extra` wins over every field, and null there leaves a field out. Token ids go to `completions` only."""
     fields: dict[str, Any] = {"model": model}
     if api == "chat":
         fields["messages"] = [{"role": "user", "content": prompt}]
-        # Servers older than the renaming know `max_tokens` alone and newer ones still take it; see docs/engines.md.
-        fields["max_tokens"] = max_tokens
     else:
         fields["prompt"] = prompt
-        fields["max_tokens"] = max_tokens
+    # Chat renamed it to max_completion_tokens; servers older than that know this name alone, newer ones still take it.
+    fields["max_tokens"] = max_tokens
     fields["temperature"] = temperature
     fields["stream"] = stream
     if stream:
@@ -110,6 +109,7 @@ def body(
     if ignore_eos:
         fields["ignore_eos"] = True
     fields.update(extra or {})
+    fields = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 

@@ -1,0 +1,136 @@
+"""What servers send, event by event: each quirk once, with the class it must get."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from inferometer.engines import openai
+from inferometer.engines.answer import Answer
+from inferometer.journal.schema import EventClass
+
+
+def read(*events: str | bytes | dict[str, Any]) -> Answer:
+    answer = Answer()
+    for at, event in enumerate(events):
+        payload = json.dumps(event).encode() if isinstance(event, dict) else event
+        openai.read_event(answer, payload.encode() if isinstance(payload, str) else payload, at)
+    return answer
+
+
+def delta(reason: str | None = None, **fields: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": fields, "finish_reason": reason}]}
+
+
+def classes(answer: Answer) -> list[str]:
+    return [EventClass(kind).name.lower() for kind in answer.event_class]
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        (delta(role="assistant", content=""), "role"),
+        (delta(role="assistant", content=None), "role"),
+        (delta(role="assistant", content=" can"), "content"),
+        (delta(content="x"), "content"),
+        (delta(content=""), "empty"),
+        (delta(), "empty"),
+        (delta("stop"), "finish"),
+        (delta("length", content=""), "finish"),
+        (delta("length", content="x"), "content"),
+        (delta(reasoning_content="hm"), "reasoning"),
+        (delta(reasoning="hm", content=None), "reasoning"),
+        (delta(tool_calls=[{"index": 0, "function": {"name": "f", "arguments": ""}}]), "tool_call"),
+        (delta(tool_calls=[{"index": 0, "function": {"arguments": '{"a"'}}]), "tool_call"),
+        (delta(tool_calls=[{"index": 0, "id": "1"}]), "empty"),
+        ({"choices": [{"text": "x", "finish_reason": None}]}, "content"),
+        ({"choices": [{"text": "", "finish_reason": "stop"}]}, "finish"),
+        ({"choices": [{"text": "", "finish_reason": None}]}, "empty"),
+        ({"choices": [], "usage": {"prompt_tokens": 1}}, "usage"),
+        ({"usage": {"prompt_tokens": 1}}, "usage"),
+        ({"choices": []}, "empty"),
+        ({"error": {"message": "no"}}, "error"),
+        ({"error": "no"}, "error"),
+        ({"object": "error", "message": "no"}, "error"),
+        (b"[DONE]", "done"),
+        (b"{", "error"),
+        (b'{"choices": 3}', "error"),
+        (b'{"choices":[{"delta":{"content":"\xff"}}]}', "error"),
+    ],
+)
+def test_each_event_has_one_class(event: Any, kind: str) -> None:
+    """The table of classes in docs/definitions.md, one row a case."""
+    assert classes(read(event)) == [kind]
+
+
+def test_the_three_first_tokens_part_when_a_model_thinks_aloud() -> None:
+    """ttft_any takes any text, ttft the first visible of any class, ttfo the first visible answer."""
+    answer = read(
+        delta(role="assistant"),
+        delta(content="\n"),
+        delta(reasoning="hm"),
+        delta(content=" "),
+        delta(content="a"),
+    )
+    assert (answer.first_text, answer.first_visible, answer.first_answer) == (1, 2, 4)
+
+
+def test_usage_is_taken_whole_and_the_last_one_stands() -> None:
+    """Counts, cached and reasoning tokens come from usage wherever it stands; later events replace earlier ones."""
+    early = {"prompt_tokens": 9, "completion_tokens": 1}
+    late = {
+        "prompt_tokens": 9,
+        "completion_tokens": 5,
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 2},
+    }
+    answer = read(
+        delta(content="a") | {"usage": early}, delta("stop") | {"usage": late}, {"choices": [], "usage": None}
+    )
+    found = (answer.input_tokens, answer.output_tokens, answer.cached_tokens, answer.reasoning_tokens)
+    assert found == (9, 5, 4, 2)
+    assert read({"choices": [], "usage": {"prompt_tokens_details": None}}).cached_tokens is None
+
+
+def test_refusals_come_from_structure_and_never_from_words() -> None:
+    """A refusal field or a content_filter finish is a refusal; an answer that says no is an answer."""
+    assert read(delta(refusal="I cannot")).refused
+    assert read(delta("content_filter")).refused
+    assert not read(delta(content="I cannot do that"), delta("stop")).refused
+
+
+def test_whole_answers_of_both_interfaces_are_read() -> None:
+    """Text, reasoning, finish reason and usage of a reply that was not streamed."""
+    for reply in (
+        {
+            "choices": [
+                {
+                    "message": {"role": "assistant", "content": "hi", "reasoning": "hm"},
+                    "finish_reason": "stop",
+                }
+            ]
+        },
+        {"choices": [{"text": "hi", "finish_reason": "stop"}]},
+    ):
+        answer = Answer()
+        openai.read_whole(answer, json.dumps(reply).encode(), 7)
+        assert answer.texts[-1] == "hi"
+        assert (answer.finish_reason, answer.done) == ("stop", True)
+        assert answer.first_answer == len(answer.event_class) - 1
+
+
+def test_a_request_body_asks_for_what_the_plan_says() -> None:
+    """Stream with usage, length, temperature and ignore_eos; token ids only as a completions prompt; extras win."""
+    chat = json.loads(openai.body("chat", "m", "héllo", 5))
+    assert chat["messages"] == [{"role": "user", "content": "héllo"}]
+    assert (chat["max_tokens"], chat["stream"], chat["stream_options"]) == (5, True, {"include_usage": True})
+    assert (chat["temperature"], chat["ignore_eos"]) == (0.0, True)
+    ids = json.loads(
+        openai.body("completions", "m", [1, 2], 5, stream=False, ignore_eos=False, extra={"top_p": 0.5})
+    )
+    assert (ids["prompt"], ids["stream"], ids["top_p"]) == ([1, 2], False, 0.5)
+    assert "ignore_eos" not in ids
+    assert "stream_options" not in ids
+    assert "temperature" not in json.loads(openai.body("chat", "m", "x", 5, extra={"temperature": None}))

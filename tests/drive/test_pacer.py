@@ -1,0 +1,101 @@
+"""Pacing in virtual time: nothing here sleeps or reads a clock."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.drive.pacer import ClosedPacer, Hit, OpenPacer, Pacer, deal, slots_of
+
+
+def play(pacer: Pacer, service: list[int], *, late: int = 0, until: int = 1 << 60) -> list[tuple[int, Hit]]:
+    """Run a pacer against answers that take `service[i]`; gives (instant given out, hit)."""
+    given_out: list[tuple[int, Hit]] = []
+    in_flight: list[int] = []
+    now = 0
+    while now < until:
+        while (hit := pacer.take(now)) is not None:
+            given_out.append((now, hit))
+            heapq.heappush(in_flight, now + service[(len(given_out) - 1) % len(service)])
+        coming = [at for at in (pacer.next_due(), in_flight[0] if in_flight else None) if at is not None]
+        if not coming:
+            return given_out
+        now = max(now, min(coming)) + late
+        while in_flight and in_flight[0] <= now:
+            pacer.ended(heapq.heappop(in_flight))
+    return given_out
+
+
+gaps = st.lists(st.integers(0, 1000), min_size=1, max_size=60)
+
+
+@given(gaps, st.lists(st.integers(1, 10_000), min_size=1, max_size=5), st.integers(0, 500))
+def test_open_loop_gives_out_every_request_once_with_its_own_instant_however_slow_the_answers(
+    steps: list[int], service: list[int], late: int
+) -> None:
+    """Due instants never depend on answers or on our lateness; none is early, none dropped, none re-anchored."""
+    due = [sum(steps[: i + 1]) for i in range(len(steps))]
+    hits = play(OpenPacer(range(len(due)), due), service, late=late)
+    assert [hit for _, hit in hits] == [Hit(i, 0, at) for i, at in enumerate(due)]
+    assert all(now >= hit.due_ns for now, hit in hits)
+
+
+@given(st.integers(1, 8), st.integers(1, 60), st.lists(st.integers(1, 1000), min_size=1, max_size=7))
+def test_closed_loop_keeps_its_slots_full_and_never_overfull(
+    slots: int, count: int, service: list[int]
+) -> None:
+    """At every instant in flight <= slots; a replacement is due the moment its slot is free; all are sent once."""
+    hits = play(ClosedPacer(range(count), slots, 0), service)
+    assert [hit.row for _, hit in hits] == list(range(count))
+    ends: list[int] = []
+    for i, (now, hit) in enumerate(hits):
+        assert now == hit.due_ns
+        assert now == 0 if i < slots else hit.due_ns in ends
+        in_flight = sum(end > now for end in ends)
+        assert in_flight < slots
+        ends.append(now + service[i % len(service)])
+
+
+def test_a_duration_goes_through_the_schedule_again_and_ends_at_its_instant() -> None:
+    """With `again` the cycle counts up, and nothing is due at or after `until`."""
+    hits = [hit for _, hit in play(ClosedPacer(range(3), 1, 0, until=100, again=True), [10])]
+    assert [(hit.row, hit.cycle) for hit in hits] == [(i % 3, i // 3) for i in range(10)]
+    assert max(hit.due_ns for hit in hits) < 100
+
+
+def test_a_count_and_a_duration_end_at_whichever_is_first() -> None:
+    """Without `again` the schedule is gone through once even if time is left."""
+    assert len(play(ClosedPacer(range(3), 1, 0, until=1000), [10])) == 3
+    assert len(play(ClosedPacer(range(30), 1, 0, until=95), [10])) == 10
+
+
+def test_a_stopped_pacer_gives_out_nothing_more() -> None:
+    """Stop is at once, in both loops, and for good."""
+    for pacer in (OpenPacer(range(3), [0, 1, 2]), ClosedPacer(range(3), 3, 0)):
+        assert pacer.take(0) is not None
+        pacer.stop()
+        pacer.ended(5)
+        assert (pacer.take(10), pacer.next_due(), pacer.exhausted) == (None, None, True)
+
+
+def test_a_worker_without_requests_is_done_at_once() -> None:
+    """Nothing to give out is exhausted, not waiting."""
+    assert ClosedPacer([], 4, 0).exhausted
+    assert OpenPacer([], []).exhausted
+
+
+@given(st.integers(0, 200), st.integers(1, 9), st.one_of(st.none(), st.integers(1, 20)))
+def test_dealing_gives_every_request_to_exactly_one_worker(
+    count: int, workers: int, slots: int | None
+) -> None:
+    """The workers' shares are a partition; in closed loop they are as large as the workers' shares of the slots."""
+    shares = [list(deal(count, worker, workers, slots)) for worker in range(workers)]
+    assert Counter(row for share in shares for row in share) == Counter(range(count))
+    if slots is not None:
+        assert sum(slots_of(worker, workers, slots) for worker in range(workers)) == slots
+        for worker, share in enumerate(shares):
+            exact = count * slots_of(worker, workers, slots) / slots
+            assert abs(len(share) - exact) <= slots
