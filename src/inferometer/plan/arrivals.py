@@ -1,0 +1,99 @@
+"""When open-loop requests are due: arrival processes as pure arrays (draft 4.2.3).
+
+Gaps between arrivals are independent and, with rate r per second and shape k,
+
+    gap ~ Gamma(shape k, scale 1 / (r k))        mean 1 / r,  CV^2 = 1 / k
+
+| arrival    | k          | seen as                                                             |
+| ---------- | ---------- | ------------------------------------------------------------------- |
+| `poisson`  | 1          | exponential gaps; counts in any interval of length t ~ Poisson(r t) |
+| `gamma`    | burstiness | k < 1 bunched, k > 1 more even, k -> infinity constant              |
+| `constant` | -          | exactly 1 / r apart, the first at 0; nothing is drawn               |
+
+The first drawn arrival comes one gap after the phase's start: starting at 0 would put an arrival there with certainty.
+
+Generator: numpy's RandomState over MT19937, seeded by SeedSequence(seed, stream). Its stream is frozen by numpy's compatibility
+policy (NEP 19), so a seed gives the same instants under every numpy; the newer Generator promises no such thing. All instants
+of a phase are drawn from this one generator before the start and dealt out by index, so that the process offered is the same
+for any number of workers. (Workers that each draw their own gaps from one seed send in step, which no longer is Poisson.)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inferometer.plan.schema import Load
+from inferometer.units import NS_PER_S, seconds_to_ns
+
+_CHUNK = 4096
+_LONGEST_GAP_NS = 10**15
+"""11.6 days, above the longest phase (7 days). A chunk of such gaps still fits an int64."""
+
+
+def instants(
+    load: Load, seed: int, n: int | None, duration_ns: int | None, *, stream: int = 0
+) -> NDArray[np.int64]:
+    """Due offsets of an open-loop phase, in ns from its start: int64, shape (m,), ascending.
+
+    m is `n` when only that is given; with `duration_ns` it is the number of arrivals before that offset, at most `n`.
+    `stream` keeps phases of one run independent of each other (0 for the measurement, 1 for warm-up). Asking for more
+    gives the same instants first. ValueError without a rate, or when neither end is given.
+    """
+    if load.rate is None:
+        raise ValueError("arrivals need a rate: closed loop has none")
+    if n is None and duration_ns is None:
+        raise ValueError("arrivals need an end: n, duration_ns or both")
+    if load.arrival == "constant":
+        return _constant(load.rate, n, duration_ns)
+    shape = load.burstiness if load.arrival == "gamma" else 1.0
+    return _drawn(load.rate, shape, _generator(seed, stream), n, duration_ns)
+
+
+def share(n: int, worker: int, workers: int) -> range:
+    """Indices dealt to `worker` (0 .. workers - 1) of `workers`: every index goes to exactly one of them."""
+    return range(worker, n, workers)
+
+
+def phase_instants(load: Load, seed: int, *, warmup: bool = False) -> NDArray[np.int64]:
+    """`instants` of the measurement phase of a plan, or of its warm-up, which is counted in requests alone."""
+    if warmup:
+        return instants(load, seed, load.warmup, None, stream=1)
+    duration_ns = None if load.duration_s is None else int(seconds_to_ns(load.duration_s))
+    return instants(load, seed, load.requests, duration_ns)
+
+
+def _generator(seed: int, stream: int) -> np.random.RandomState:
+    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed, spawn_key=(stream,))))
+
+
+def _constant(rate: float, n: int | None, duration_ns: int | None) -> NDArray[np.int64]:
+    # i / rate rather than a running sum: no error adds up. i * 1e9 is exact up to 10 million arrivals and more.
+    if duration_ns is not None:
+        enough = math.ceil(duration_ns * rate / NS_PER_S) + 1
+        n = enough if n is None else min(n, enough)
+    assert n is not None
+    due = np.rint(np.arange(n, dtype=np.float64) * NS_PER_S / rate).astype(np.int64)
+    return due if duration_ns is None else due[due < duration_ns]
+
+
+def _drawn(
+    rate: float, shape: float, generator: np.random.RandomState, n: int | None, duration_ns: int | None
+) -> NDArray[np.int64]:
+    chunks: list[NDArray[np.int64]] = []
+    left, now = n, 0
+    while left is None or left > 0:
+        # Whole chunks always, so that the values do not depend on how many were asked for.
+        gaps = generator.standard_gamma(shape, _CHUNK) * (NS_PER_S / (rate * shape))
+        due = now + np.cumsum(np.rint(np.minimum(gaps, _LONGEST_GAP_NS)).astype(np.int64))
+        now = int(due[-1])
+        if left is not None:
+            due = due[:left]
+            left -= len(due)
+        if duration_ns is not None and now >= duration_ns:
+            chunks.append(due[due < duration_ns])
+            break
+        chunks.append(due)
+    return np.concatenate(chunks) if chunks else np.empty(0, dtype=np.int64)

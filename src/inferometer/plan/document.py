@@ -1,0 +1,170 @@
+"""A plan file: YAML (or JSON, which `plan.json` is) read into plain values, with the line of every key.
+
+Two things go beyond `yaml.safe_load`: a key given twice is a problem instead of silently the last one, and every key and list
+item keeps its line for error messages. A file that is JSON is read by the JSON rules, for YAML 1.1 reads some JSON differently
+(`1e-05` is text to it), and a saved plan has to come back exactly.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from inferometer.errors import Problem
+
+Key = tuple[str | int, ...]
+"""Where in a document: names of mappings and indices of lists, from the top."""
+
+MOST_BYTES = 1 << 20
+_MOST_NODES = 20_000
+_DEEPEST = 40
+
+
+@dataclass(slots=True)
+class Document:
+    """The file's values, the 1-based line of each key, and what is wrong with it. `readable`: its values are all known."""
+
+    name: str
+    values: dict[str, object] = field(default_factory=dict)
+    lines: dict[Key, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    readable: bool = True
+
+    def refuse(self, message: str, line: int | None = None, *, fatal: bool = True) -> None:
+        """Note a problem, at a line if it has one. After a fatal one the values are not to be trusted."""
+        self.problems.append(Problem(self.name if line is None else f"{self.name}:{line}", message))
+        self.readable = self.readable and not fatal
+
+
+def read(path: Path) -> Document:
+    """Read a plan file. Problems, a missing file among them, are in the document; nothing is raised."""
+    document = Document(str(path))
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        document.refuse(f"cannot be read: {(error.strerror or 'unknown error').lower()}")
+        return document
+    if len(data) > MOST_BYTES:
+        document.refuse("is larger than 1 MiB: that is no plan")
+        return document
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        document.refuse("is not UTF-8 text", data.count(b"\n", 0, error.start) + 1)
+        return document
+    parse(text, document)
+    return document
+
+
+def parse(text: str, document: Document) -> None:
+    """Fill the document from the file's text."""
+    exact = _json(text)
+    loader = None
+    try:
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        values = _Walk(loader, document).value(root, ()) if root is not None else {}
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        if exact is None:
+            document.refuse(f"is no YAML: {_quiet(error)}", None if mark is None else mark.line + 1)
+            return
+        values = exact  # JSON that YAML 1.1 cannot read has no lines, but its values are sure
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if exact is None:
+            document.refuse(
+                f"is no YAML: {'nested too deeply' if isinstance(error, RecursionError) else _first_line(error)}"
+            )
+            return
+        values = exact
+    finally:
+        if loader is not None:
+            loader.dispose()
+    values = values if exact is None else exact
+    if isinstance(values, dict):
+        document.values = values
+    elif values is not None:
+        document.refuse("is no plan: it should hold keys such as target, load and workload", 1)
+
+
+def _json(text: str) -> dict[str, object] | None:
+    if not text.lstrip().startswith("{"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _quiet(error: yaml.MarkedYAMLError) -> str:
+    """PyYAML's own words, without what it quotes from the file: that may be a key."""
+    words = ", ".join(part for part in (error.context, error.problem) if part)
+    return re.sub(r"'[^']{4,}'", "'…'", words)
+
+
+def _first_line(error: Exception) -> str:
+    return re.sub(r"'[^']{4,}'", "'…'", str(error).splitlines()[0]) if str(error) else "it cannot be read"
+
+
+class _Walk:
+    """YAML nodes to values, noting lines and duplicate keys on the way."""
+
+    def __init__(self, loader: yaml.SafeLoader, document: Document) -> None:
+        self.loader = loader
+        self.document = document
+        self.visited = 0
+        self.flattened: set[int] = set()
+
+    def value(self, node: yaml.Node, at: Key) -> object:
+        self.visited += 1
+        if self.visited > _MOST_NODES or len(at) > _DEEPEST:
+            # Aliases can make a short file endless.
+            raise yaml.MarkedYAMLError(problem="too much for a plan", problem_mark=node.start_mark)
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping(node, at)
+        if isinstance(node, yaml.SequenceNode):
+            items = []
+            for index, item in enumerate(node.value):
+                self.document.lines[(*at, index)] = item.start_mark.line + 1
+                items.append(self.value(item, (*at, index)))
+            return items
+        return self.loader.construct_object(node)
+
+    def mapping(self, node: yaml.MappingNode, at: Key) -> dict[str, object]:
+        if node.tag != self.loader.DEFAULT_MAPPING_TAG:
+            raise yaml.MarkedYAMLError(problem="tags have no place in a plan", problem_mark=node.start_mark)
+        if id(node) not in self.flattened:  # an alias brings the same node again
+            self.flattened.add(id(node))
+            self.note_duplicates(node, at)
+            self.loader.flatten_mapping(
+                node
+            )  # puts what `<<` brings in front, so that the mapping's own keys win
+        values: dict[str, object] = {}
+        for key_node, value_node in node.value:
+            key = self.name(key_node)
+            self.document.lines[(*at, key)] = key_node.start_mark.line + 1
+            values[key] = self.value(value_node, (*at, key))
+        return values
+
+    def note_duplicates(self, node: yaml.MappingNode, at: Key) -> None:
+        seen: dict[str, int] = {}
+        for key_node, _ in node.value:
+            key, line = self.name(key_node), key_node.start_mark.line + 1
+            if key in seen:
+                whole = ".".join(str(part) for part in (*at, key))
+                self.document.refuse(
+                    f"{whole} is there twice; the first is on line {seen[key]}", line, fatal=False
+                )
+            seen[key] = line
+
+    @staticmethod
+    def name(node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            raise yaml.MarkedYAMLError(problem="a key must be a plain word", problem_mark=node.start_mark)
+        return str(node.value)

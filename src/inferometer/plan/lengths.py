@@ -1,0 +1,397 @@
+"""Length distributions: what may be asked for, and how it is spelled. `workload/` draws from them.
+
+| spelled                              | tokens                                                          |
+| ------------------------------------ | --------------------------------------------------------------- |
+| `320`                                | always 320                                                      |
+| `uniform(128,512)`                   | every integer from 128 to 512, both included, equally likely    |
+| `normal(550,150)`                    | mean, standard deviation                                        |
+| `lognormal(5.5,1.0,min=32,max=4096)` | mu and sigma of the logarithm                                   |
+| `histogram(128:1,256:3)`             | value:weight pairs                                              |
+
+`min=` and `max=` clamp any of them but the first, after rounding to the nearest integer (draft 4.3.2.2 says "capped";
+docs/method.md). Without them a length still stays within 1 and 10,000,000: nothing shorter can be sent, nothing longer is
+meant.
+A plan file may also write a mapping with the parameters' names: `{kind: normal, mean: 550, std: 150, min: 16}`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, NoReturn, cast
+
+from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
+
+LONGEST = 10_000_000
+"""No length is above this, in tokens."""
+
+EXAMPLES = {
+    "fixed": "320",
+    "uniform": "uniform(128,512)",
+    "normal": "normal(550,150)",
+    "lognormal": "lognormal(5.5,1.0,min=32,max=4096)",
+    "histogram": "histogram(128:1,256:3)",
+}
+_PARAMETERS = {
+    "fixed": ("tokens",),
+    "uniform": ("low", "high"),
+    "normal": ("mean", "std"),
+    "lognormal": ("mu", "sigma"),
+}
+_BOUNDS = ("min", "max")
+_CALL = re.compile(r"^(?P<kind>[A-Za-z_-]+)\s*\((?P<args>[^()]*)\)$")
+
+
+def _refuse(kind: str, reason: str) -> NoReturn:
+    raise ValueError(f"{reason}; a right example is {EXAMPLES[kind]}")
+
+
+def _whole(kind: str, name: str, value: object) -> int:
+    """A token count: a whole number from 1 to LONGEST. Strings of digits count; truth values do not."""
+    number = _real(kind, name, value)
+    if not number.is_integer() or not 1 <= number <= LONGEST:
+        _refuse(kind, f"{name} must be a whole number of tokens from 1 to {LONGEST}, not {value}")
+    return int(number)
+
+
+def _real(kind: str, name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        _refuse(kind, f"{name} must be a number, not {value!r}")
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        _refuse(kind, f"{name} must be a number, not {value!r}")
+    if not math.isfinite(number):
+        _refuse(kind, f"{name} must be a finite number, not {value}")
+    return number
+
+
+def _spell(number: float) -> str:
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+
+
+def _phi(z: float) -> float:
+    """Density of the standard normal distribution."""
+    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+
+
+def _cdf(z: float) -> float:
+    """Distribution function of the standard normal distribution, accurate in the lower tail."""
+    return math.erfc(-z / math.sqrt(2)) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Always `tokens`."""
+
+    kind: ClassVar[str] = "fixed"
+    tokens: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tokens", _whole(self.kind, "the length", self.tokens))
+
+    def __str__(self) -> str:
+        return str(self.tokens)
+
+    def mean(self) -> float:
+        """The length itself, in tokens."""
+        return float(self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Clamped:
+    """Base of every distribution that can be clamped. `min` and `max` are tokens, or None for the widest bound."""
+
+    kind: ClassVar[str] = ""
+    min: int | None = field(default=None, kw_only=True)
+    max: int | None = field(default=None, kw_only=True)
+
+    @property
+    def floor(self) -> int:
+        """The smallest length that can come out, in tokens."""
+        return 1 if self.min is None else self.min
+
+    @property
+    def cap(self) -> int:
+        """The largest length that can come out, in tokens."""
+        return LONGEST if self.max is None else self.max
+
+    def clamp(self, value: float) -> int:
+        """A drawn value as a length: nearest integer, then clamped.
+
+        Done in the other order, which is the same because the bounds are integers and rounding is monotone, and lets
+        an infinite draw through.
+        """
+        return round(min(max(value, self.floor), self.cap))
+
+    def _check_bounds(self) -> None:
+        for name in _BOUNDS:
+            bound = getattr(self, name)
+            if bound is not None:
+                object.__setattr__(self, name, _whole(self.kind, name, bound))
+        if self.floor > self.cap:
+            _refuse(self.kind, f"min={self.floor} is above max={self.cap}")
+
+    def _call(self, *args: str) -> str:
+        bounds = [f"{name}={getattr(self, name)}" for name in _BOUNDS if getattr(self, name) is not None]
+        return f"{self.kind}({','.join([*args, *bounds])})"
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform(Clamped):
+    """Every integer from `low` to `high`, both included, with equal chance."""
+
+    kind: ClassVar[str] = "uniform"
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "low", _whole(self.kind, "the lower end", self.low))
+        object.__setattr__(self, "high", _whole(self.kind, "the upper end", self.high))
+        if self.low > self.high:
+            _refuse(self.kind, f"the lower end {self.low} is above the upper end {self.high}")
+        self._check_bounds()
+
+    def __str__(self) -> str:
+        return self._call(str(self.low), str(self.high))
+
+    def mean(self) -> float:
+        """Expected length in tokens, clamping included. Exact."""
+        inner_low, inner_high = max(self.low, self.floor), min(self.high, self.cap)
+        if inner_low > inner_high:  # everything lies beyond one bound
+            return float(self.clamp(self.low))
+        inner = (inner_low + inner_high) * (inner_high - inner_low + 1) / 2
+        below, above = inner_low - self.low, self.high - inner_high
+        return (below * self.floor + inner + above * self.cap) / (self.high - self.low + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Normal(Clamped):
+    """Gaussian with mean `mu` and standard deviation `sigma`, in tokens, before rounding and clamping."""
+
+    kind: ClassVar[str] = "normal"
+    mu: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", _real(self.kind, "the mean", self.mu))
+        object.__setattr__(self, "sigma", _real(self.kind, "the standard deviation", self.sigma))
+        if not abs(self.mu) <= LONGEST or not 0 < self.sigma <= LONGEST:
+            _refuse(self.kind, "the standard deviation must be above 0 and neither number above 10,000,000")
+        self._check_bounds()
+
+    def __str__(self) -> str:
+        return self._call(_spell(self.mu), _spell(self.sigma))
+
+    def mean(self) -> float:
+        """Expected length in tokens, clamping included, rounding neglected.
+
+        E = floor P(X < floor) + cap P(X > cap) + mu (P(X < cap) - P(X < floor)) - sigma (phi(b) - phi(a)).
+        """
+        a, b = (self.floor - self.mu) / self.sigma, (self.cap - self.mu) / self.sigma
+        inner = self.mu * (_cdf(b) - _cdf(a)) - self.sigma * (_phi(b) - _phi(a))
+        return self.floor * _cdf(a) + inner + self.cap * _cdf(-b)
+
+
+@dataclass(frozen=True, slots=True)
+class Lognormal(Clamped):
+    """exp of a Gaussian with mean `mu` and standard deviation `sigma`: the median is exp(mu) tokens."""
+
+    kind: ClassVar[str] = "lognormal"
+    mu: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mu", _real(self.kind, "mu", self.mu))
+        object.__setattr__(self, "sigma", _real(self.kind, "sigma", self.sigma))
+        if not abs(self.mu) <= 16 or not 0 < self.sigma <= 10:
+            # exp(16) is 8.9 million tokens. A mean in tokens here is the likeliest mistake.
+            _refuse(
+                self.kind,
+                "mu and sigma describe the logarithm of the length: mu from -16 to 16, sigma above 0 to 10",
+            )
+        self._check_bounds()
+
+    def __str__(self) -> str:
+        return self._call(repr(self.mu), repr(self.sigma))
+
+    def mean(self) -> float:
+        """Expected length in tokens, clamping included, rounding neglected.
+
+        The part of the mean that lies below x is exp(mu + sigma^2 / 2) Phi((ln x - mu - sigma^2) / sigma).
+        """
+
+        def z(tokens: int) -> float:
+            return (math.log(tokens) - self.mu) / self.sigma
+
+        a, b = z(self.floor), z(self.cap)
+        inner = math.exp(self.mu + self.sigma**2 / 2) * (_cdf(b - self.sigma) - _cdf(a - self.sigma))
+        return self.floor * _cdf(a) + inner + self.cap * _cdf(-b)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram(Clamped):
+    """Each value with a chance in proportion to its weight. `bins` is ((tokens, weight), ...), ascending."""
+
+    kind: ClassVar[str] = "histogram"
+    bins: tuple[tuple[int, float], ...]
+
+    def __post_init__(self) -> None:
+        bins = sorted(
+            (_whole(self.kind, "a value", value), _real(self.kind, "a weight", weight))
+            for value, weight in self.bins
+        )
+        if not bins:
+            _refuse(self.kind, "a histogram needs at least one value:weight pair")
+        if any(not 0 < weight <= 1e15 for _, weight in bins):
+            _refuse(self.kind, "every weight must be above 0")
+        for (value, _), (following, _) in pairwise(bins):
+            if value == following:
+                _refuse(self.kind, f"the value {value} is there twice")
+        object.__setattr__(self, "bins", tuple(bins))
+        self._check_bounds()
+
+    def __str__(self) -> str:
+        return self._call(*(f"{value}:{_spell(weight)}" for value, weight in self.bins))
+
+    def mean(self) -> float:
+        """Expected length in tokens, clamping included. Exact."""
+        total = math.fsum(weight for _, weight in self.bins)
+        return math.fsum(self.clamp(value) * weight for value, weight in self.bins) / total
+
+
+Distribution = Fixed | Uniform | Normal | Lognormal | Histogram
+"""Any length distribution: for `isinstance` and `match`."""
+
+
+def fixed(tokens: int) -> Fixed:
+    """Always `tokens`. ValueError when it is no length."""
+    return Fixed(tokens)
+
+
+def uniform(low: int, high: int, *, min: int | None = None, max: int | None = None) -> Uniform:
+    """Integers from `low` to `high`, both included. ValueError when they are the wrong way round."""
+    return Uniform(low, high, min=min, max=max)
+
+
+def normal(mean: float, std: float, *, min: int | None = None, max: int | None = None) -> Normal:
+    """Gaussian lengths, in tokens. ValueError unless `std` is above 0."""
+    return Normal(mean, std, min=min, max=max)
+
+
+def lognormal(mu: float, sigma: float, *, min: int | None = None, max: int | None = None) -> Lognormal:
+    """Log-normal lengths; `mu` and `sigma` are of the logarithm. ValueError when they are out of range."""
+    return Lognormal(mu, sigma, min=min, max=max)
+
+
+def histogram(
+    bins: Iterable[tuple[int, float]], *, min: int | None = None, max: int | None = None
+) -> Histogram:
+    """Weighted values, each (tokens, weight). ValueError when a value repeats or a weight is not above 0."""
+    return Histogram(tuple(bins), min=min, max=max)
+
+
+def parse(value: object) -> Distribution:
+    """Read a length from an int, a string of the table above, or a mapping with `kind`.
+
+    Raises ValueError saying what is wrong, with a right example.
+    """
+    if isinstance(value, Distribution):
+        return value
+    if isinstance(value, str):
+        return _parse_text(value.strip())
+    if isinstance(value, Mapping):
+        given = dict(value)
+        return _build(_known_kind(given.pop("kind", None)), given)
+    return Fixed(cast(int, value))  # Fixed checks it
+
+
+def _known_kind(name: object) -> str:
+    if isinstance(name, str) and name in EXAMPLES:
+        return name
+    near = difflib.get_close_matches(str(name), EXAMPLES, n=1)
+    hint = f"did you mean {EXAMPLES[near[0]]}?" if near else f"write {' or '.join(EXAMPLES.values())}"
+    raise ValueError(f"{name!r} is no length distribution; {hint}")
+
+
+def _parse_text(text: str) -> Distribution:
+    if re.fullmatch(r"[-+]?[0-9.]+", text):
+        return Fixed(cast(int, text))  # Fixed checks it
+    call = _CALL.match(text)
+    if call is None:
+        raise ValueError(f"{text!r} is no length; write {' or '.join(EXAMPLES.values())}")
+    kind = _known_kind(call["kind"])
+    given: dict[str, object] = {}
+    positional: list[str] = []
+    for part in [part.strip() for part in call["args"].split(",")] if call["args"].strip() else []:
+        name, is_named, argument = part.partition("=")
+        if not is_named:
+            if given:
+                _refuse(kind, f"{part!r} stands after {next(iter(given))}=")
+            positional.append(part)
+        elif name.strip() in given:
+            _refuse(kind, f"{name.strip()} is there twice")
+        else:
+            given[name.strip()] = argument.strip()
+    if kind == "histogram":
+        return _build(kind, {"bins": [_bin(part) for part in positional], **given})
+    names = _PARAMETERS[kind]
+    if len(positional) > len(names) or any(name in given for name in names[: len(positional)]):
+        _refuse(kind, f"{kind} takes {len(names)} numbers: {', '.join(names)}")
+    return _build(kind, {**dict(zip(names, positional, strict=False)), **given})
+
+
+def _bin(part: str) -> tuple[str, str]:
+    value, colon, weight = part.partition(":")
+    if not colon:
+        _refuse("histogram", f"{part!r} is no value:weight pair")
+    return value.strip(), weight.strip()
+
+
+def _build(kind: str, given: dict[str, object]) -> Distribution:
+    """Build from named parameters as they were written, still unchecked."""
+    names = ("bins",) if kind == "histogram" else _PARAMETERS[kind]
+    allowed = {*names, *(() if kind == "fixed" else _BOUNDS)}
+    for name in given:
+        if name not in allowed:
+            _refuse(kind, f"{kind} has no {name!r}, only {', '.join(sorted(allowed))}")
+    for name in names:
+        if name not in given:
+            _refuse(kind, f"{kind} needs {name}")
+    bounds: Any = {name: given[name] for name in _BOUNDS if name in given}
+    if kind == "histogram":
+        return Histogram(_bins(given["bins"]), **bounds)
+    first, *rest = (cast(int, given[name]) for name in names)
+    if kind == "fixed":
+        return Fixed(first)
+    if kind == "uniform":
+        return Uniform(first, rest[0], **bounds)
+    return (Normal if kind == "normal" else Lognormal)(first, rest[0], **bounds)
+
+
+def _bins(given: object) -> tuple[tuple[int, float], ...]:
+    pairs = list(given.items()) if isinstance(given, Mapping) else given
+    if not isinstance(pairs, list | tuple) or any(
+        not isinstance(p, list | tuple) or len(p) != 2 for p in pairs
+    ):
+        _refuse("histogram", "bins must be value:weight pairs")
+    return tuple((value, weight) for value, weight in pairs)
+
+
+Length = Annotated[
+    Distribution,
+    PlainValidator(parse),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "string"}, {"type": "integer", "minimum": 1}, {"type": "object"}],
+            "description": "Number of tokens",
+            "examples": list(EXAMPLES.values()),
+        }
+    ),
+]
+"""A field of a plan: read by `parse`, written back as the canonical string."""

@@ -1,0 +1,132 @@
+"""What two keys of a plan forbid each other. One fault a rule, with every key it involves.
+
+Messages name keys in braces (`{load.rate}`); whoever words them puts there what the user wrote: the flag or the plan's key.
+A rule is data about a whole plan, so it is also how a plan made in code is checked: `check(plan)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inferometer.errors import PlanError, Problem
+from inferometer.plan.schema import Load, Plan, Target
+
+MOST_REQUESTS = 10_000_000
+LONGEST_S = 604_800
+_PLACE = re.compile(r"\{([a-z_.]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One broken rule: the keys involved (dotted, the one at fault first) and a message that names keys in braces."""
+
+    keys: tuple[str, ...]
+    message: str
+
+    def worded(self, names: dict[str, str] | None = None) -> str:
+        """The message with every key replaced by what `names` calls it, or else by the key itself."""
+        return _PLACE.sub(lambda match: (names or {}).get(match[1], match[1]), self.message)
+
+
+def faults(plan: Plan) -> list[Fault]:
+    """Every rule that the plan breaks."""
+    return [*_load(plan.load), *_sizes(plan.load), *_target(plan.target), *_across(plan)]
+
+
+def check(plan: Plan) -> Plan:
+    """Give the plan back if it breaks no rule; else raise PlanError with all of them."""
+    found = faults(plan)
+    if found:
+        raise PlanError([Problem(fault.keys[0], fault.worded()) for fault in found])
+    return plan
+
+
+def _load(load: Load) -> Iterator[Fault]:
+    if load.rate is not None and load.concurrency is not None:
+        yield Fault(
+            ("load.rate", "load.concurrency", "load.model"),
+            "choose one: {load.rate} is open loop (so many a second, whatever the server does), "
+            "{load.concurrency} is closed loop (so many in flight)",
+        )
+    elif load.model == "open" and load.rate is None:
+        instead = "; {load.concurrency} belongs to closed loop" if load.concurrency is not None else ""
+        yield Fault(
+            ("load.rate", "load.model", "load.concurrency"),
+            f"open loop needs a rate: set {{load.rate}} to requests per second{instead}",
+        )
+    elif load.model == "closed" and load.rate is not None:
+        yield Fault(
+            ("load.rate", "load.model"), "closed loop has no rate: leave {load.model} out, or set it to open"
+        )
+    if load.model == "closed" and load.rate is None and (load.arrival != "poisson" or load.burstiness != 1):
+        key = "load.arrival" if load.arrival != "poisson" and load.burstiness == 1 else "load.burstiness"
+        yield Fault(
+            (key, "load.arrival", "load.burstiness", "load.model", "load.rate", "load.concurrency"),
+            f"only open loop draws arrivals: {{{key}}} needs {{load.rate}}",
+        )
+    elif load.arrival != "gamma" and load.burstiness != 1:
+        yield Fault(
+            ("load.burstiness", "load.arrival"),
+            f"{load.arrival} arrivals have no burstiness: set {{load.arrival}} to gamma, or leave {{load.burstiness}} out",
+        )
+
+
+def _sizes(load: Load) -> Iterator[Fault]:
+    """Bounds that keep a schedule within memory and a week."""
+    if load.rate is None:
+        return
+    if load.requests is None and load.duration_s is not None and load.rate * load.duration_s > MOST_REQUESTS:
+        yield Fault(
+            ("load.duration_s", "load.rate", "load.requests"),
+            f"{load.rate:g} a second for {load.duration_s:g} s is {load.rate * load.duration_s:,.0f} requests; "
+            f"the most is {MOST_REQUESTS:,}",
+        )
+    for key, count in (("load.requests", load.requests), ("load.warmup", load.warmup)):
+        bounded = key == "load.requests" and load.duration_s is not None
+        if count and not bounded and count / load.rate > LONGEST_S:
+            yield Fault(
+                (key, "load.rate"),
+                f"{count} requests at {load.rate:g} a second take {count / load.rate / 86_400:.1f} days; the most is 7",
+            )
+
+
+def _target(target: Target) -> Iterator[Fault]:
+    if target.api_key_env is not None and target.api_key_file is not None:
+        yield Fault(
+            ("target.api_key_file", "target.api_key_env"),
+            "choose one place for the key: {target.api_key_env} or {target.api_key_file}",
+        )
+    if not target.tls_verify and target.tls_ca_file is not None:
+        yield Fault(
+            ("target.tls_ca_file", "target.tls_verify"),
+            "choose one: {target.tls_ca_file} verifies the server's certificate, {target.tls_verify} does not",
+        )
+    if target.url is None or not target.url.startswith("https:"):
+        for key, used in (
+            ("target.tls_verify", not target.tls_verify),
+            ("target.tls_ca_file", target.tls_ca_file),
+        ):
+            if used:
+                yield Fault(
+                    (key, "target.url"), "is about TLS, and the server's URL does not begin with https://"
+                )
+
+
+def _across(plan: Plan) -> Iterator[Fault]:
+    if plan.workload.prompt_format == "ids" and plan.target.api == "chat":
+        yield Fault(
+            ("workload.prompt_format", "target.api"),
+            "chat takes text, not token ids: set {target.api} to completions or {workload.prompt_format} to text",
+        )
+    if (
+        plan.load.model == "closed"
+        and plan.load.concurrency
+        and plan.instrument.workers > plan.load.concurrency
+    ):
+        yield Fault(
+            ("instrument.workers", "load.concurrency"),
+            f"{plan.instrument.workers} workers cannot share {plan.load.concurrency} requests in flight: "
+            "lower {instrument.workers} or raise {load.concurrency}",
+        )

@@ -1,0 +1,60 @@
+"""The plan on disk: `plan.json`, resolved, canonical and hashed.
+
+Canonical means: UTF-8, keys sorted, two spaces a level, one newline at the end. The hash is SHA-256 over exactly those bytes,
+so `sha256sum plan.json` shows it too. A saved plan given as a plan file resolves to the same bytes and the same hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from inferometer.errors import RecordError
+from inferometer.plan.parse import build
+from inferometer.plan.schema import SCHEMA, Plan
+
+
+def resolved(plan: Plan) -> dict[str, Any]:
+    """The plan as JSON-ready values, every default written out; lengths and objectives are their canonical strings."""
+    return plan.model_dump(mode="json", by_alias=True)
+
+
+def to_json(plan: Plan) -> bytes:
+    """The canonical bytes of `plan.json`."""
+    text = json.dumps(resolved(plan), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return (text + "\n").encode()
+
+
+def plan_hash(plan: Plan) -> str:
+    """`sha256:` and the hash of `to_json(plan)` in hexadecimal."""
+    return "sha256:" + hashlib.sha256(to_json(plan)).hexdigest()
+
+
+def read(path: Path) -> Plan:
+    """Read a saved plan.
+
+    Raises RecordError when the file is missing, is no JSON or has a schema this version does not know, and PlanError when its
+    values cannot be carried out.
+    """
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise RecordError(f"{path}: cannot be read: {(error.strerror or 'unknown error').lower()}") from error
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path}: is no JSON, so no saved plan") from error
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema != SCHEMA:
+        raise RecordError(
+            f"{path}: its schema is {str(schema)[:60]!r}; this version of inferometer reads {SCHEMA!r}"
+        )
+    return build(path)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a plan file, for editors and for checking saved plans."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Plan.model_json_schema(by_alias=True),
+    }

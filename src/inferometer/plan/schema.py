@@ -1,0 +1,351 @@
+"""The Plan: everything that decides what a run does, frozen before the clock starts.
+
+A plan is data. It is saved resolved (every default written out) as `plan.json`, hashed, and can be run again.
+It never holds a secret: only the name of the environment variable or file that does.
+
+What one part implies about itself is settled here, so that a part is complete however it was made: a rate means open loop, a
+standard workload has its own lengths, another tokenizer is the model's own. What two keys forbid each other is in `rules.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from inferometer.plan.lengths import Distribution, Length, fixed, lognormal, normal, uniform
+from inferometer.plan.lengths import parse as parse_length
+from inferometer.plan.slo import Slo
+
+SCHEMA: Literal["inferometer/plan/1"] = "inferometer/plan/1"
+
+DEFAULT_CONCURRENCY = 8
+DEFAULT_REQUESTS = 1000
+REFERENCE_TOKENIZER = "cl100k_base"
+
+STANDARD: dict[str, tuple[Distribution, Distribution]] = {
+    "synthetic-uniform": (uniform(128, 512), uniform(64, 256)),  # draft 4.3.2.1, A.1
+    "synthetic-skewed": (
+        lognormal(5.5, 1.0, min=32, max=4096),
+        lognormal(4.5, 1.2, min=16, max=2048),
+    ),  # draft A.2
+    "normal": (normal(550, 150), fixed(150)),  # the kind of prompts of the from-scratch article
+}
+"""Input and output lengths that a workload's name stands for."""
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError(f"must be a number, not {str(value).lower()}")
+    return value
+
+
+def _seconds(value: Any) -> Any:
+    """`90`, `90s`, `500ms`, `5m` or `1h` in seconds; anything else is left to pydantic to refuse."""
+    form = re.fullmatch(r"\s*([0-9.]+)\s*(ms|s|m|min|h)\s*", value) if isinstance(value, str) else None
+    if form is None:
+        return _number(value)
+    try:
+        return float(form[1]) * {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600}[form[2]]
+    except ValueError:
+        return value
+
+
+_NUMBER = BeforeValidator(_number)
+_SECONDS = BeforeValidator(_seconds)
+
+
+class Part(BaseModel):
+    """Base of every part of a plan: immutable, and a misspelled key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+_SECRET_NAME = re.compile(
+    r"authorization|cookie|api[-_]?key|secret|passw|credential|(access|auth|bearer|refresh|session)[-_]?token|^x-auth|^token$",
+    re.IGNORECASE,
+)
+_SECRET_VALUE = re.compile(r"^\s*(bearer|basic)\s+\S|^\s*(sk|hf|gsk|xai|nvapi)[-_]\w{8}", re.IGNORECASE)
+_NO_SECRETS = (
+    "looks like a secret, and a plan is saved to disk: "
+    "use --api-key-env or --api-key-file (target.api_key_env, target.api_key_file)"
+)
+_OURS = {
+    "model": "target.model",
+    "messages": "workload",
+    "prompt": "workload",
+    "stream": "target.stream",
+    "max_tokens": "workload.output_tokens",
+    "n": "load.requests",
+}
+
+
+def _header_name(name: str) -> str:
+    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):  # RFC 9110, 5.6.2: token
+        raise ValueError(
+            "a header's name is letters, digits and hyphens, for example X-Request-Source: bench"
+        )
+    if _SECRET_NAME.search(name) or name.lower().endswith("token"):
+        raise ValueError(_NO_SECRETS)
+    return name
+
+
+def _header_value(value: str) -> str:
+    if _SECRET_VALUE.search(value):
+        raise ValueError(_NO_SECRETS)
+    if not all(char == "\t" or " " <= char <= "~" or "\x80" <= char <= "\xff" for char in value):
+        raise ValueError("holds a character that an HTTP header cannot")
+    return value
+
+
+class Target(Part):
+    """The server. No `url` means the embedded reference server.
+
+    `url` is the base URL, kept without a trailing slash and without the `/v1` that may stand at its end: engines add
+    `/v1/chat/completions` and so on. A path in front of that, as a proxy may have, is kept.
+    `extra_body` is merged into every request's JSON body.
+    """
+
+    url: str | None = None
+    model: Annotated[str, Field(min_length=1)] | None = None
+    api: Literal["chat", "completions"] = "chat"
+    stream: bool = True
+    headers: dict[
+        Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]
+    ] = {}
+    extra_body: dict[str, Any] = {}
+    api_key_env: str | None = None
+    api_key_file: Annotated[str, Field(min_length=1)] | None = None
+    tls_verify: bool = True
+    tls_ca_file: Annotated[str, Field(min_length=1)] | None = None
+    timeout_s: Annotated[float, Field(gt=0, le=86_400), _SECONDS] = 600.0
+    connect_timeout_s: Annotated[float, Field(gt=0, le=600), _SECONDS] = 10.0
+    connection: Literal["reuse", "new"] = "reuse"
+
+    @field_validator("url")
+    @classmethod
+    def _base_url(cls, url: str | None) -> str | None:
+        return None if url is None else _base_url(url)
+
+    @field_validator("extra_body")
+    @classmethod
+    def _plain_body(cls, body: dict[str, Any]) -> dict[str, Any]:
+        ours = [f"{key} comes from {_OURS[key]}" for key in body if key in _OURS]
+        if ours:
+            raise ValueError(f"cannot set what the plan decides: {', '.join(ours)}")
+        try:
+            json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError):
+            raise ValueError("must be something JSON can say: no dates, no NaN, no infinity") from None
+        _refuse_secrets(body)
+        return body
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _name_of_a_variable(cls, name: str | None) -> str | None:
+        # The value is not repeated: it may be the key itself.
+        if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError(
+                "must be the name of an environment variable, for example OPENAI_API_KEY, not the key itself"
+            )
+        return name
+
+
+def _refuse_secrets(value: object, name: str = "") -> None:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _refuse_secrets(inner, str(key))
+    elif isinstance(value, list):
+        for inner in value:
+            _refuse_secrets(inner, name)
+    elif isinstance(value, str) and (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value)):
+        raise ValueError(f"{name} {_NO_SECRETS}")
+
+
+def _base_url(url: str) -> str:
+    """Check a base URL and bring it to its one form. Messages never repeat it: it may hold a password."""
+    example = "for example http://localhost:8000"
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError(
+            f"is no URL (a port is a number up to 65535, an IPv6 host stands in brackets): {example}"
+        ) from None
+    if parts.scheme not in ("http", "https"):
+        raise ValueError(f"must begin with http:// or https://, {example}")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("must not hold a user name or password: use --api-key-env or --api-key-file")
+    if not host or port == 0 or re.search(r"[\x00-\x20\x7f]", url.strip()):
+        raise ValueError(f"needs a host and no spaces, {example}")
+    if parts.query or parts.fragment:
+        raise ValueError(f"must be a base URL, without ? and #, {example}")
+    path = parts.path.rstrip("/")
+    if re.search(r"/v1/(chat/)?completions$", path):
+        raise ValueError(f"must be the base URL, without /chat/completions or /completions, {example}")
+    return f"{parts.scheme}://{parts.netloc.lower()}{path.removesuffix('/v1').rstrip('/')}"
+
+
+class Load(Part):
+    """When requests are sent.
+
+    `closed`: `concurrency` requests in flight, each replaced the moment it ends (draft 4.2.4).
+    `open`: `rate` requests per second, at instants drawn before the start (draft 4.2.3); `gamma` gaps have shape
+    `burstiness` (1 is Poisson, below 1 is burstier). Ends after `requests` requests or `duration_s`, whichever is first.
+
+    Implied: a `rate` alone is open loop, anything else closed, with 8 in flight; a `burstiness` other than 1 without an
+    arrival is gamma; 1,000 requests when neither end is given.
+    """
+
+    model: Literal["closed", "open"] = "closed"
+    concurrency: Annotated[int, Field(ge=1, le=100_000), _NUMBER] | None = None
+    rate: Annotated[float, Field(ge=1e-6, le=1_000_000), _NUMBER] | None = None
+    arrival: Literal["poisson", "constant", "gamma"] = "poisson"
+    burstiness: Annotated[float, Field(ge=0.001, le=1_000), _NUMBER] = 1.0
+    requests: Annotated[int, Field(ge=1, le=10_000_000), _NUMBER] | None = None
+    duration_s: Annotated[float, Field(gt=0, le=604_800), _SECONDS] | None = None
+    warmup: Annotated[int, Field(ge=0, le=1_000_000), _NUMBER] = 0
+    drain_s: Annotated[float, Field(ge=0, le=86_400), _SECONDS] = 30.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settle(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        load = {key: value for key, value in given.items() if value is not None}
+        if "model" not in load:
+            load["model"] = "open" if "rate" in load and "concurrency" not in load else "closed"
+        if "requests" not in load and "duration_s" not in load:
+            load["requests"] = DEFAULT_REQUESTS
+        if load["model"] == "closed" and "rate" not in load and "concurrency" not in load:
+            asked = str(load.get("requests", ""))  # not validated yet, and from a flag it is text
+            few = int(asked) if re.fullmatch(r"[0-9]{1,9}", asked) else DEFAULT_CONCURRENCY
+            load["concurrency"] = max(1, min(DEFAULT_CONCURRENCY, few))
+        if "arrival" not in load and load.get("burstiness", 1) not in (1, "1", "1.0"):
+            load["arrival"] = "gamma"
+        return load
+
+
+class Workload(Part):
+    """What requests say: draft 4.3.1's parameters.
+
+    A standard `name` brings its lengths. Other lengths under a standard name make the workload `custom` and name the
+    standard one in `based_on`, so that a report never prints a standard's name over something else.
+    """
+
+    name: Literal["synthetic-uniform", "synthetic-skewed", "normal", "custom"] = "synthetic-uniform"
+    based_on: Literal["synthetic-uniform", "synthetic-skewed", "normal"] | None = None
+    input_tokens: Length = uniform(128, 512)
+    output_tokens: Length = uniform(64, 256)
+    seed: Annotated[int, Field(ge=0, lt=2**63), _NUMBER] = 42
+    prompt_format: Literal["auto", "ids", "text"] = "auto"
+    repeatable_prompts: bool = False
+    ignore_eos: bool = True
+    temperature: Annotated[float, Field(ge=0, le=10), _NUMBER] = 0.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settle(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        workload = dict(given)
+        name = workload.get("name", "synthetic-uniform")
+        standard = workload.get("based_on") if name == "custom" else name
+        if not isinstance(standard, str) or standard not in STANDARD:
+            return workload
+        same = True
+        for key, length in zip(("input_tokens", "output_tokens"), STANDARD[standard], strict=True):
+            asked = workload.setdefault(key, length)
+            try:
+                same = same and parse_length(asked) == length
+            except ValueError:
+                return workload  # the field's own validation will say what is wrong
+        workload["name"], workload["based_on"] = (standard, None) if same else ("custom", standard)
+        return workload
+
+    @property
+    def deviations(self) -> tuple[str, ...]:
+        """In words, how a custom workload differs from the standard one it is based on; empty when it is based on none."""
+        if self.based_on is None:
+            return ()
+        pairs = zip(("input_tokens", "output_tokens"), STANDARD[self.based_on], strict=True)
+        return tuple(
+            f"{key} is {getattr(self, key)}; {self.based_on} has {length}"
+            for key, length in pairs
+            if getattr(self, key) != length
+        )
+
+
+class Tokenizer(Part):
+    """Who counts (draft 4.4). `reference`: a declared yardstick, not the model's own; `native`: the model's own.
+
+    `name` is cl100k_base, which ships with the package, or the path of a tokenizer.json or of a folder that holds one. The
+    latter is taken to be the model's own unless `method` says otherwise.
+    """
+
+    name: Annotated[str, Field(min_length=1)] = REFERENCE_TOKENIZER
+    method: Literal["reference", "native"] = "reference"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _settle(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("method") is None:
+            method = (
+                "reference" if given.get("name", REFERENCE_TOKENIZER) == REFERENCE_TOKENIZER else "native"
+            )
+            return {**given, "method": method}
+        return given
+
+
+class Guardrails(Part):
+    """Draft 4.8.1. `None` is: not declared."""
+
+    input_filter: bool | None = None
+    output_filter: bool | None = None
+    names: tuple[str, ...] = ()
+
+
+class Sut(Part):
+    """The declaration of the system under test (draft 4.1, 5.1.2.3). Nothing here is observed."""
+
+    boundary: Literal["engine", "gateway", "compound"] | None = None
+    model_version: str | None = None
+    quantization: str | None = None
+    software: str | None = None
+    accelerator: str | None = None
+    accelerator_count: Annotated[int, Field(ge=0), _NUMBER] | None = None
+    accelerator_memory: str | None = None
+    prefix_caching: Literal["enabled", "disabled"] | None = None
+    guardrails: Guardrails = Guardrails()
+    notes: str | None = None
+
+
+class Instrument(Part):
+    """How we measure."""
+
+    workers: Annotated[int, Field(ge=1, le=256), _NUMBER] = 1
+
+
+class Plan(Part):
+    """One measurement, complete."""
+
+    schema_: Annotated[Literal["inferometer/plan/1"], Field(alias="schema")] = SCHEMA
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] = "run"
+    target: Target = Target()
+    load: Load = Load()
+    workload: Workload = Workload()
+    tokenizer: Tokenizer = Tokenizer()
+    sut: Sut = Sut()
+    slos: tuple[Slo, ...] = ()
+    instrument: Instrument = Instrument()

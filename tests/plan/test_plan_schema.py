@@ -1,0 +1,74 @@
+"""What a part of a plan implies about itself, however it was made."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from inferometer.errors import PlanError
+from inferometer.plan.rules import check
+from inferometer.plan.schema import STANDARD, Load, Plan, Target, Tokenizer, Workload
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_a_standard_workload_brings_its_lengths(name: str) -> None:
+    """The name alone decides both lengths, and there is nothing to declare."""
+    workload = Workload.model_validate({"name": name})
+    assert (workload.input_tokens, workload.output_tokens) == STANDARD[name]
+    assert (workload.name, workload.based_on, workload.deviations) == (name, None, ())
+
+
+def test_the_standard_lengths_are_those_of_the_draft() -> None:
+    """Draft A.1 and A.2, with A.2's floors."""
+    assert tuple(map(str, STANDARD["synthetic-uniform"])) == ("uniform(128,512)", "uniform(64,256)")
+    skewed = ("lognormal(5.5,1.0,min=32,max=4096)", "lognormal(4.5,1.2,min=16,max=2048)")
+    assert tuple(map(str, STANDARD["synthetic-skewed"])) == skewed
+
+
+def test_other_lengths_under_a_standard_name_make_it_custom_and_are_declared() -> None:
+    """No standard's name stands over lengths that are not its own; the deviation says both."""
+    workload = Workload.model_validate({"name": "synthetic-skewed", "output_tokens": 256})
+    assert (workload.name, workload.based_on) == ("custom", "synthetic-skewed")
+    assert str(workload.input_tokens) == "lognormal(5.5,1.0,min=32,max=4096)"
+    assert workload.deviations == (
+        "output_tokens is 256; synthetic-skewed has lognormal(4.5,1.2,min=16,max=2048)",
+    )
+
+
+def test_a_standards_own_lengths_spelled_out_leave_its_name() -> None:
+    """Writing what the name means anyway is no deviation, and takes one back."""
+    assert Workload.model_validate({"input_tokens": "uniform( 128, 512 )"}).name == "synthetic-uniform"
+    back = {"name": "custom", "based_on": "normal", "input_tokens": "normal(550,150)", "output_tokens": 150}
+    assert Workload.model_validate(back) == Workload.model_validate({"name": "normal"})
+
+
+def test_a_rate_means_open_loop_and_nothing_means_eight_in_flight() -> None:
+    """The load model follows from what is given; a default concurrency never exceeds the requests."""
+    assert Load(rate=5).model == "open"
+    assert (Load().model, Load().concurrency, Load().requests) == ("closed", 8, 1000)
+    assert Load(requests=3).concurrency == 3
+    assert Load(duration_s=60).requests is None
+    assert Load(rate=5, burstiness=0.5).arrival == "gamma"
+
+
+def test_another_tokenizer_is_taken_for_the_models_own_unless_said_otherwise() -> None:
+    """Draft 4.4: reference or native is declared; the default depends on the tokenizer."""
+    assert Tokenizer().method == "reference"
+    assert Tokenizer(name="/t").method == "native"
+    assert Tokenizer(name="/t", method="reference").method == "reference"
+
+
+def test_a_plan_cannot_be_changed() -> None:
+    """Frozen: what was hashed is what runs."""
+    with pytest.raises(ValidationError, match="frozen"):
+        Plan().load.requests = 5
+
+
+def test_a_plan_made_in_code_is_checked_by_the_same_rules() -> None:
+    """check() gives a sound plan back and refuses the others with every broken rule, in the plan's own words."""
+    assert check(Plan()) == Plan()
+    plan = Plan(load=Load(rate=5, concurrency=8), target=Target(api_key_env="A", api_key_file="b"))
+    with pytest.raises(PlanError) as caught:
+        check(plan)
+    assert [problem.where for problem in caught.value.problems] == ["load.rate", "target.api_key_file"]
+    assert "{" not in str(caught.value)
