@@ -1,0 +1,310 @@
+"""Prompts: what every request of a run says, decided before the clock starts.
+
+One generator, `random.Random(seed)`, makes all of them in this order, request by request: the input length, the output
+length, then that many token ids. For synthetic-uniform over cl100k_base this is the reference stream of draft A.1.4,
+value for value; the other workloads differ in the two lengths only. Ids run from 0 to the vocabulary size of the
+declared tokenizer, which is the draft's 0 to 100255 for cl100k_base and a declared variant of it for any other.
+
+What is sent departs from what was drawn in these ways, and in no other:
+
+| why                                                        | what changes                                                   |
+| ---------------------------------------------------------- | -------------------------------------------------------------- |
+| a second run must not hit the first one's prefix cache     | a nonce stands in place of the first tokens                    |
+| an id is reserved: a special token, or none (custom files) | an ordinary id in its place                                    |
+| text: the id alone is no UTF-8, or is NUL or U+FFFD        | a plain word in its place (782 of cl100k_base's 100,256 ids)   |
+| text: read again, the ids join and split differently       | the end is cut and filled with plain words to the length asked |
+
+With cl100k_base random text comes back about 5 % longer than drawn, so a text prompt keeps about 19 in 20 of its ids.
+
+The nonce is the first thing in the prompt. Over text it is nine decimal digits, which cl100k_base always reads as three
+tokens; over ids it is as many ids, all with the same number of digits, as give at least 10^9 values. All nonces of a run
+are therefore equally long in the request's body, and one can be written over another. Request `i` of the run with salt `s`
+has value `(s + i * STRIDE) mod 10^9`: it repeats after 10^9 requests, and two runs differ at every `i` unless their salts
+agree modulo 10^9. A prompt shorter than its nonce is sent as the nonce alone, and is a miss.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import random
+import re
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from inferometer.workload import lengths
+
+if TYPE_CHECKING:
+    from inferometer.plan.schema import Workload
+    from inferometer.workload.tokenizers import Tokenizer
+
+NONCES = 10**9
+STRIDE = 618_033_989
+"""Near NONCES over the golden ratio, and coprime to NONCES: neighbours get far-apart nonces, and none comes twice."""
+
+_TRIES = 8
+_WORDS = 512
+_ENOUGH = 8
+_CANDIDATES = (r" [a-z]{3,8}", r" [A-Za-z]+", r"[!-~ ]*[!-~]")
+"""What fills a prompt, best first: a word behind a space stays one token next to nearly anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One request's words. `asked` and `sent` are prompt tokens under the declared tokenizer, `output` those asked for.
+
+    `content` is text or token ids. `nonce` is spelled as in the JSON body ("123456789", or "12345,67890"), "" if none.
+    """
+
+    content: str | list[int]
+    asked: int
+    sent: int
+    output: int
+    nonce: str
+
+
+def generate(
+    spec: Workload, tokenizer: Tokenizer, n: int, salt: int, prompt_format: Literal["ids", "text"]
+) -> list[Prompt]:
+    """The first `n` prompts of a workload.
+
+    `salt` (0 or more, fresh for each run) decides the nonces and nothing else; `spec.repeatable_prompts` leaves them out.
+    """
+    salted = not spec.repeatable_prompts
+    marks = nonces(tokenizer, salt, prompt_format, 0, n) if salted else [""] * n
+    requests = zip(_drawn(spec, tokenizer.vocab_size, n), marks, strict=True)
+    if prompt_format == "text":
+        write = _writer(tokenizer).write
+        return [_text_prompt(ids, output, mark, write(ids, mark)) for (ids, output), mark in requests]
+    allowed = _allowed(tokenizer, 0, tokenizer.vocab_size)
+    return [_ids_prompt(ids, output, mark, tokenizer.reserved, allowed) for (ids, output), mark in requests]
+
+
+def nonces(
+    tokenizer: Tokenizer, salt: int, prompt_format: Literal["ids", "text"], first: int, count: int
+) -> list[str]:
+    """The nonces of requests `first` to `first + count - 1`, as they stand in the JSON body; all have one length."""
+    values = [(salt + index * STRIDE) % NONCES for index in range(first, first + count)]
+    if prompt_format == "text":
+        return [f"{value:09d}" for value in values]
+    ids = _equally_long_ids(tokenizer)
+    base, places = len(ids), 1
+    while base**places < NONCES:
+        places += 1
+    return [",".join(str(ids[value // base**place % base]) for place in range(places)) for value in values]
+
+
+def fingerprint(prompts: Sequence[Prompt]) -> str:
+    """`sha256:` and the digest of the request list without its nonces: lengths asked for and contents, in order.
+
+    Runs of one plan agree on it whatever their salts (over text: where the tokenizer reads all nonces as equally many
+    tokens, as cl100k_base does), and so do machines.
+    """
+    digest = hashlib.sha256()
+    for prompt in prompts:
+        if isinstance(prompt.content, str):
+            kind, body = b"t", prompt.content[len(prompt.nonce) :].encode()
+        else:
+            ids = prompt.content[prompt.nonce.count(",") + 1 if prompt.nonce else 0 :]
+            kind, body = b"i", struct.pack(f"<{len(ids)}I", *ids)
+        digest.update(struct.pack("<cIII", kind, prompt.asked, prompt.output, len(body)) + body)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def below(rng: random.Random, bound: int, count: int) -> list[int]:
+    """`[rng.randint(0, bound - 1) for _ in range(count)]`, number for number, about ten times as fast.
+
+    `randint` takes the top bits of one 32-bit word of the generator and tries again when they are not below the bound
+    (bound at most 2^32). `getrandbits(32 * m)` yields the next `m` words, the first one lowest. Each number still to come
+    costs a word at least, so asking for as many words as numbers are missing never takes one too many, and the
+    generator ends in the same state.
+    """
+    shift = 32 - bound.bit_length()
+    found: list[int] = []
+    while missing := count - len(found):
+        words = struct.unpack(f"<{missing}I", rng.getrandbits(32 * missing).to_bytes(4 * missing, "little"))
+        found += [number for word in words if (number := word >> shift) < bound]
+    return found
+
+
+def _drawn(spec: Workload, vocab_size: int, n: int) -> Iterator[tuple[list[int], int]]:
+    """Ids and output length of each request, in the order of the module's head."""
+    rng = random.Random(spec.seed)  # noqa: S311 (a repeatable stream is the purpose, not a secret one)
+    whole = "normal" in (
+        spec.name,
+        spec.based_on,
+    )  # the article's prompts cut lengths to whole numbers, the draft's round
+    for _ in range(n):
+        asked = lengths.draw(spec.input_tokens, rng, truncate=whole)
+        output = lengths.draw(spec.output_tokens, rng)
+        yield below(rng, vocab_size, asked), output
+
+
+def _text_prompt(ids: list[int], output: int, nonce: str, written: tuple[str, int]) -> Prompt:
+    text, sent = written
+    return Prompt(text, len(ids), sent, output, nonce)
+
+
+def _ids_prompt(
+    ids: list[int], output: int, nonce: str, reserved: frozenset[int], allowed: Sequence[int]
+) -> Prompt:
+    asked = len(ids)
+    if reserved:
+        ids = [allowed[i % len(allowed)] if i in reserved else i for i in ids]
+    if nonce:
+        front = [int(word) for word in nonce.split(",")]
+        ids = front + ids[len(front) :]
+    return Prompt(ids, asked, len(ids), output, nonce)
+
+
+def _allowed(tokenizer: Tokenizer, start: int, stop: int) -> Sequence[int]:
+    return [i for i in range(start, stop) if i not in tokenizer.reserved]
+
+
+def _equally_long_ids(tokenizer: Tokenizer) -> Sequence[int]:
+    """The largest set of ordinary ids that are written with equally many digits."""
+    sizes = range(1, len(str(tokenizer.vocab_size)) + 1)
+    groups = (
+        _allowed(tokenizer, 10 ** (d - 1) if d > 1 else 0, min(10**d, tokenizer.vocab_size)) for d in sizes
+    )
+    return max(groups, key=len)
+
+
+@functools.lru_cache(maxsize=4)
+def _writer(tokenizer: Tokenizer) -> _Writer:
+    """A writer remembers the pieces of a vocabulary, which are slow to make, so each tokenizer keeps its own."""
+    return _Writer(tokenizer)
+
+
+class _Pieces(dict[int, str]):
+    """Token id to its text, made on first use: a short run needs few of a hundred thousand."""
+
+    def __init__(self, make: Callable[[int], str]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, token: int) -> str:
+        piece = self[token] = self._make(token)
+        return piece
+
+
+class _Writer:
+    """Turns drawn ids into text that the tokenizer counts as exactly as long as asked, if that can be had."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._anchor = tokenizer.encode("a")
+        self._anchor_text = tokenizer.decode(self._anchor)
+        self._nonce_tokens = len(tokenizer.encode("123456789"))
+        self._words = self._plain_words()
+        self._pieces = _Pieces(self._fit_piece)
+
+    def write(self, drawn: list[int], nonce: str) -> tuple[str, int]:
+        """A text and its tokens as the tokenizer counts them: `len(drawn)`, unless the nonce alone is longer.
+
+        Neither end is white space, because chat templates may strip that from a message. Each round cuts what is too
+        long, at a token, or fills what is too short, with words, and counts again.
+        """
+        asked, settled, front = (
+            len(drawn),
+            0,
+            "",
+        )  # `front`: text that no longer changes; `settled`: its tokens
+        tail = self._body(drawn, nonce)
+        ids = self._tokenizer.encode(tail)
+        for attempt in range(_TRIES):
+            short = asked - settled - len(ids)
+            if (short == 0 and not tail[-1:].isspace()) or (short < 0 and tail == nonce):
+                break
+            if short <= 0:
+                keep = max(
+                    0, len(ids) + short - 1 - attempt
+                )  # ever earlier: the place of the cut may be the trouble
+                if not front and self._tokenizer.splits_at_words:
+                    front, settled = self._settle(tail, ids, keep)
+                    tail, ids, keep = tail[len(front) :], ids[settled:], keep - settled
+                tail, kept = _cut(tail, ids, keep, self._tokenizer)
+                short = asked - settled - kept
+                if not front and not tail.startswith(nonce):
+                    tail, short = nonce, asked - self._nonce_tokens
+            tail += self._filling(drawn, short, attempt)
+            tail = tail if front else tail.lstrip()
+            ids = self._tokenizer.encode(tail)
+        return front + tail, settled + len(ids)
+
+    def _body(self, drawn: list[int], nonce: str) -> str:
+        if not nonce:
+            return "".join([self._pieces[i] for i in drawn]).lstrip()
+        rest = drawn[self._nonce_tokens :]
+        pieces = [self._pieces[i] for i in rest]
+        if pieces and pieces[0][:1].isnumeric():  # a digit here would change how the nonce's own digits group
+            pieces[0] = self._word(rest[0])
+        return nonce + "".join(pieces)
+
+    def _settle(self, text: str, ids: list[int], keep: int) -> tuple[str, int]:
+        """The longest front of `text`, in less than `keep` tokens, that no later change can touch, and its tokens."""
+        decode = self._tokenizer.decode
+        after = decode(ids[keep - 1 : keep])
+        for place in range(keep - 1, 0, -1):
+            before = decode(ids[place - 1 : place])
+            if after[:1] == " " and _is_letter(after[1:2]) and _is_letter(before[-1:]):
+                return text[: -len(decode(ids[place:]))], place
+            after = before
+        return "", 0
+
+    def _filling(self, drawn: list[int], count: int, attempt: int) -> str:
+        return "".join([self._word(drawn[-1 - i % len(drawn)] + attempt) for i in range(count)])
+
+    def _word(self, number: int) -> str:
+        return self._words[number % len(self._words)] if self._words else ""
+
+    def _fit_piece(self, token: int) -> str:
+        """The text that stands for a drawn id: its own where that is sound, else a word."""
+        piece = "" if token in self._tokenizer.reserved else self._own_text(token)
+        return piece if piece and "\ufffd" not in piece and "\0" not in piece else self._word(token)
+
+    def _own_text(self, token: int) -> str:
+        """What the token adds to a text: some decoders drop the space of a first token, so it is decoded as a second."""
+        text = self._tokenizer.decode([*self._anchor, token])
+        if text.startswith(self._anchor_text):
+            return text[len(self._anchor_text) :]
+        return self._tokenizer.decode([token])
+
+    def _plain_words(self) -> list[str]:
+        """Texts of one token each that stay one token behind each other; none where the vocabulary has none."""
+        best: list[str] = []
+        ordinary = _allowed(self._tokenizer, 0, self._tokenizer.vocab_size)
+        for pattern in map(re.compile, _CANDIDATES):
+            words: list[str] = []
+            for token in ordinary:
+                word = self._own_text(token)
+                if pattern.fullmatch(word) and self._tokenizer.encode(f"x{word}{word}")[-2:] == [
+                    token,
+                    token,
+                ]:
+                    words.append(word)
+                if len(words) == _WORDS:
+                    return words
+            best = max(best, words, key=len)
+            if len(best) >= _ENOUGH:
+                break
+        return best
+
+
+def _is_letter(character: str) -> bool:
+    return character.isascii() and character.isalpha()
+
+
+def _cut(text: str, ids: list[int], keep: int, tokenizer: Tokenizer) -> tuple[str, int]:
+    """A front of `text`, which was read as `ids`, in about `keep` tokens, and its tokens as far as is known."""
+    front = tokenizer.decode(ids[:keep]).rstrip("\ufffd")  # a character cut in two
+    if text.startswith(front):
+        return front, keep
+    # A decoder that does not give the text back: cut by proportion, and count until it is short enough.
+    front, count = text, len(ids)
+    while front and count > keep:
+        front = front[: min(len(front) - 1, len(front) * keep // count)]
+        count = len(tokenizer.encode(front))
+    return front, count

@@ -1,0 +1,116 @@
+"""Drawing lengths: each kind takes from the generator what its table says, and stays within its bounds."""
+
+from __future__ import annotations
+
+import random
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.plan.lengths import (
+    LONGEST,
+    Distribution,
+    fixed,
+    histogram,
+    lognormal,
+    normal,
+    parse,
+    uniform,
+)
+from inferometer.workload.lengths import draw
+
+SEEDS = st.integers(0, 2**63 - 1)
+
+
+@given(SEEDS, st.integers(1, LONGEST))
+def test_a_fixed_length_takes_nothing_from_the_generator(seed: int, tokens: int) -> None:
+    """What is drawn after a fixed length does not depend on there being one."""
+    rng = random.Random(seed)
+    before = rng.getstate()
+    assert draw(fixed(tokens), rng) == tokens
+    assert rng.getstate() == before
+
+
+@given(SEEDS, st.integers(1, 5000), st.integers(0, 5000))
+def test_a_uniform_length_is_one_randint(seed: int, low: int, width: int) -> None:
+    """Draft A.1.4 draws its lengths with randint, both ends included."""
+    assert draw(uniform(low, low + width), random.Random(seed)) == random.Random(seed).randint(
+        low, low + width
+    )
+
+
+@given(SEEDS)
+def test_a_normal_length_is_rounded_and_the_articles_is_cut(seed: int) -> None:
+    """Rounding goes to the nearest integer; truncation drops the fraction; both take the same from the generator."""
+    value = random.Random(seed).normalvariate(550, 150)
+    rounded, cut = random.Random(seed), random.Random(seed)
+    assert abs(draw(normal(550, 150), rounded) - max(1, value)) <= 0.5
+    assert draw(normal(550, 150), cut, truncate=True) == max(1, int(value))
+    assert rounded.getstate() == cut.getstate()
+
+
+@given(SEEDS)
+def test_a_lognormal_length_is_rounded_then_clamped(seed: int) -> None:
+    """The bounds of draft A.2 hold exactly, and between them the length is the nearest integer."""
+    value = random.Random(seed).lognormvariate(5.5, 1.0)
+    assert (
+        abs(draw(lognormal(5.5, 1.0, min=32, max=4096), random.Random(seed)) - min(max(value, 32), 4096))
+        <= 0.5
+    )
+
+
+@given(
+    SEEDS,
+    st.sampled_from(
+        [
+            "uniform(1,90,min=20,max=30)",
+            "normal(0,40,max=7)",
+            "normal(10,900)",
+            "lognormal(3,9,min=5,max=50)",
+            "histogram(1:1,60:5,min=3,max=40)",
+        ]
+    ),
+)
+def test_no_length_leaves_its_bounds(seed: int, spelled: str) -> None:
+    """Clamping holds for every kind, and no length is below one token."""
+    length = parse(spelled)
+    rng = random.Random(seed)
+    drawn = [draw(length, rng) for _ in range(30)]
+    floor, cap = getattr(length, "floor", 1), getattr(length, "cap", LONGEST)
+    assert all(floor <= tokens <= cap for tokens in drawn)
+    assert min(drawn) >= 1
+
+
+@pytest.mark.parametrize(
+    "length",
+    [
+        uniform(128, 512),
+        normal(550, 150),
+        lognormal(5.5, 1.0, min=32, max=4096),
+        lognormal(4.5, 1.2, min=16, max=2048),
+        histogram([(128, 1), (256, 3), (1024, 0.5)]),
+    ],
+)
+def test_draws_average_to_the_distributions_mean(length: Distribution) -> None:
+    """The mean of 20,000 draws is within five standard errors of the mean the plan states."""
+    rng = random.Random(11)
+    drawn = [draw(length, rng) for _ in range(20_000)]
+    error = statistics.stdev(drawn) / 20_000**0.5
+    assert abs(statistics.fmean(drawn) - length.mean()) < 5 * error
+
+
+def test_the_skewed_workload_has_the_drafts_median() -> None:
+    """Draft A.2.1 puts the median input near 245 tokens, which is exp(5.5)."""
+    rng = random.Random(3)
+    drawn = [draw(lognormal(5.5, 1.0, min=32, max=4096), rng) for _ in range(20_000)]
+    assert abs(statistics.median(drawn) - 245) < 8
+
+
+def test_a_histogram_draws_each_value_by_its_weight() -> None:
+    """Shares of 10,000 draws are near the weights' shares, and no other value comes."""
+    rng = random.Random(4)
+    drawn = [draw(histogram([(128, 1), (256, 3)]), rng) for _ in range(10_000)]
+    assert set(drawn) == {128, 256}
+    assert abs(drawn.count(256) / 10_000 - 0.75) < 0.02
