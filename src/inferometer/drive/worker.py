@@ -186,7 +186,7 @@ class Worker:
             if exchange.outcome in _CONNECT_FAILURES:
                 free_at += CONNECT_PAUSE_NS
         exchange.wire = b""
-        self._events += len(exchange.answer.event_class)
+        self._events += len(exchange.answer.texts)
         self._journal.add(exchange)
         self._pacer.ended(free_at)
         if self._journal.pending >= FLUSH_ROWS:

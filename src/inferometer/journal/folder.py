@@ -74,6 +74,11 @@ class RunFolder:
         """The workers' health, sealed."""
         return self.path / "pulse.parquet"
 
+    @property
+    def log(self) -> Path:
+        """What the processes of the run had to say."""
+        return self.path / "log.txt"
+
     def write_run(self, facts: dict[str, Any]) -> None:
         """Save what is known of the run beside its plan."""
         write_atomically(

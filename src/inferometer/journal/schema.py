@@ -144,7 +144,7 @@ PULSE = pa.schema(
         pa.field("in_flight", pa.int32(), nullable=False),
         pa.field("sent", pa.int64(), nullable=False),
         pa.field("finished", pa.int64(), nullable=False),
-        pa.field("events", pa.int64(), nullable=False),
+        pa.field("events", pa.int64(), nullable=False),  # with text, of the requests that have ended
     ],
     metadata={"inferometer": f"pulse/{VERSION}"},
 )

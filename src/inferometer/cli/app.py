@@ -1,0 +1,99 @@
+"""The commands put together, and the one place where exceptions become words on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+import inferometer
+from inferometer.errors import InferometerError, PlanError
+
+COMMANDS = {
+    "run": "Measure a server and say whether to believe the numbers.",
+    "serve": "Run the reference server.",
+    "report": "Write the reports of a run again.",
+    "recover": "Make a run that died readable.",
+}
+
+EXAMPLES = """\b
+Examples:
+  inferometer run
+      measure the embedded reference server: no set-up, about half a minute
+  inferometer run --url http://localhost:8000 --model my-model --rate 20 --requests 2000
+      offer a real server 20 requests a second, as Poisson arrivals
+"""
+
+
+class _Commands(click.Group):
+    """Imports a command's file when that command is named. The contexts are click's to pass and not ours to need."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"inferometer.cli.{cmd_name}").command
+        return command
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        formatter: click.HelpFormatter,
+    ) -> None:
+        with formatter.section("Commands"):  # from the table: help imports no command
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=_Commands,
+    help=EXAMPLES + "\nA measuring instrument for LLM serving that proves its own numbers.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(inferometer.__version__, prog_name="inferometer", message="%(prog)s %(version)s")
+def group() -> None:
+    """The group of all commands."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Carry out one command line; gives the exit code."""
+    try:
+        code: Any = group.main(arguments, prog_name="inferometer", standalone_mode=False)
+    except click.exceptions.Exit as left:
+        return left.exit_code
+    except SystemExit as left:  # argparse, behind `serve`
+        return left.code if isinstance(left.code, int) else 2
+    except click.ClickException as wrong:
+        wrong.show()
+        return 2
+    except PlanError as wrong:
+        count = len(wrong.problems)
+        _say("This plan cannot be carried out:" if count == 1 else f"This plan has {count} problems:")
+        for problem in wrong.problems:
+            _say(f"  {problem}")
+        return wrong.exit_code
+    except InferometerError as wrong:
+        _say(str(wrong))
+        return wrong.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        _say("interrupted before anything was measured")
+        return 130
+    except BrokenPipeError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
+        return 0
+    except Exception:
+        _say("This is our bug, not yours. Please report it with what follows.\n")
+        _say(traceback.format_exc())
+        return 70
+    return code if isinstance(code, int) else 0
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,30 @@
+"""The command `inferometer`: finds the command's file, and turns every error into words and an exit code.
+
+| exit | meaning                                        |
+| ---- | ---------------------------------------------- |
+| 0    | done, and the result is VALID                  |
+| 2    | the command line or the plan cannot be carried out |
+| 3    | the result is INVALID                          |
+| 4    | the result is INCONCLUSIVE                     |
+| 5    | the server cannot be reached, or failed at everything |
+| 70   | our bug                                        |
+| 130  | interrupted; what was measured is saved        |
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import inferometer
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Entry point; never returns and never shows a traceback for a user's or a server's fault."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments == ["--version"]:
+        print(f"inferometer {inferometer.__version__}")  # noqa: T201 - before any heavy import
+        sys.exit(0)
+    from inferometer.cli.app import run
+
+    sys.exit(run(arguments))

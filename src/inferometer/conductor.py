@@ -1,0 +1,370 @@
+"""The one file that knows every room. It reads top to bottom as a run goes:
+
+    plan -> workload -> drive -> journal -> measure -> judge -> report
+
+`conduct` carries a plan out; `evaluate` does everything from the sealed record on, so that `report` and `recover` need no
+server.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from inferometer import __version__
+from inferometer.drive import probe as probing
+from inferometer.drive.crew import Crew, Interrupt
+from inferometer.drive.job import Job
+from inferometer.drive.live import Progress
+from inferometer.drive.secret import headers, read_key
+from inferometer.drive.tls import context
+from inferometer.engines import openai
+from inferometer.errors import PlanError, Problem
+from inferometer.journal import schedule as schedules
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.redact import Redactor
+from inferometer.journal.schema import PULSE, RECORD, Phase
+from inferometer.journal.seal import read_table, seal
+from inferometer.judge.judge import arrival_found, judge
+from inferometer.judge.slo import slo_outcomes
+from inferometer.measure.measurement import measure, samples_of
+from inferometer.measure.record import Record
+from inferometer.measure.series import series
+from inferometer.plan import saved
+from inferometer.plan.arrivals import phase_instants
+from inferometer.plan.schema import REFERENCE_TOKENIZER, Guardrails, Plan
+from inferometer.report.composition import summarise
+from inferometer.report.files import write_reports
+from inferometer.server.embedded import Embedded
+from inferometer.telemetry.host import environment
+from inferometer.units import seconds_to_ns
+from inferometer.workload import tokenizers
+from inferometer.workload.prompts import NONCES, Prompt, fingerprint, generate
+
+PromptFormat = Literal["ids", "text"]
+
+POOL_FACTOR = 4
+POOL_FLOOR = 1000
+"""A closed loop that ends by time alone gets this many prompts, or POOL_FACTOR a slot, and goes through them again."""
+WARMUP_SEED_STEP = 1_000_003
+"""Warm-up draws its own prompts, so that the measured ones are the reference stream from its first on."""
+SPARE_SECONDS = 1.0
+SPARE_MOST = 512
+"""Open loop: connections opened before the start, one for each request of the first second, within reason."""
+
+
+class Ui(Protocol):
+    """What the person watching is told."""
+
+    def note(self, text: str) -> None:
+        """One line about what happens now."""
+
+    def watch(self, phase: Phase, progress: Progress, total: int | None) -> None:
+        """Where the load stands; called several times a second. `total` counts this phase's requests, if known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a run came to: its folder, its summary (the data of summary.json) and whether it was interrupted."""
+
+    folder: Path
+    summary: dict[str, Any]
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the design: 0 VALID, 3 INVALID, 4 INCONCLUSIVE, 5 nothing succeeded, 130 interrupted."""
+        if self.summary["run"]["interrupted"]:
+            return 130
+        requests = self.summary["requests"]
+        if requests["failed"] and not requests["completed"]:
+            return 5
+        return {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}[self.summary["verdict"]["status"]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The server as the probe found it, and what is needed to talk to it."""
+
+    endpoint: probing.Endpoint
+    family: int
+    address: tuple[str | int, ...]
+    model: str
+    models: list[str]
+    server: str | None
+    prompt_format: PromptFormat
+
+
+def conduct(plan: Plan, out: Path, ui: Ui) -> Finding:
+    """Carry a plan out. Raises PlanError, PeerError (before anything was measured), RecordError, InstrumentError."""
+    started = time.time_ns()
+    plan = _known(plan)
+    key = read_key(plan.target, os.environ)
+    folder = RunFolder.create(out, plan.name, started)
+    try:
+        with ExitStack() as stack:
+            # Processes first: they start up while this one prepares.
+            embedded = stack.enter_context(Embedded(folder.log)) if plan.target.url is None else None
+            crew = stack.enter_context(Crew(_workers(plan), folder.log))
+            tokenizer = tokenizers.load(plan.tokenizer)
+            url = plan.target.url if embedded is None else embedded.url()
+            assert url is not None
+            target = _look_at(plan, url, key, tokenizer)
+            ui.note(
+                f"{target.model} at {'the embedded reference server' if embedded else target.endpoint.url}"
+            )
+            facts = _prepare(plan, folder, target, tokenizer, started)
+            crew.brief(_jobs(plan, folder, target, key))
+            _drive(plan, crew, ui)
+            facts |= {
+                "ended_wall_ns": time.time_ns(),
+                "interrupted": crew.outcome.interrupted,
+                "timestamp_source": "user"
+                if crew.outcome.unstamped or not crew.outcome.stamped
+                else "kernel",
+            }
+        folder.write_run(facts | {"dead_workers": crew.outcome.dead})
+    except BaseException:
+        if not any(folder.journal.glob("*.arrows")):
+            shutil.rmtree(folder.path)  # nothing was measured: leave nothing behind
+        raise
+    ui.note("measuring is over; reading the record")
+    seal(folder, tokenizer.count_all)
+    return evaluate(folder)
+
+
+def evaluate(folder: RunFolder) -> Finding:
+    """Measure, judge and report a sealed run. Raises RecordError."""
+    plan = saved.read(folder.plan)
+    facts = folder.read_run()
+    record = Record.from_tables(
+        read_table(folder.record, RECORD),
+        read_table(folder.pulse, PULSE),
+        interrupted=facts["interrupted"],
+        timestamp_source=facts["timestamp_source"],
+    )
+    samples = samples_of(plan, record)
+    measurement = measure(plan, record, samples)
+    verdict = judge(plan, measurement, record)
+    arrival = arrival_found(plan, measurement, record)
+    slos = slo_outcomes(plan, measurement, record)
+    summary = summarise(plan, facts, measurement, verdict, arrival, slos)
+    write_reports(folder.path, summary, series(plan, record, samples))
+    return Finding(folder.path, summary)
+
+
+def recover(folder: RunFolder) -> Finding:
+    """Seal what the journal of a run that died holds, and evaluate it."""
+    plan = saved.read(folder.plan)
+    seal(folder, tokenizers.load(plan.tokenizer).count_all)
+    return evaluate(folder)
+
+
+# What `conduct` does, in its order.
+
+
+def _known(plan: Plan) -> Plan:
+    """The plan, and where the embedded server is measured also what we know of it because it is ours."""
+    if plan.target.url is not None:
+        return plan
+    ours = {
+        "boundary": "engine",
+        "software": f"inferometer {__version__}, embedded reference server",
+        "accelerator": "cpu",
+        "accelerator_count": 0,
+        "prefix_caching": "disabled",
+        "guardrails": Guardrails(input_filter=False, output_filter=False),
+    }
+    undeclared = {name: value for name, value in ours.items() if name not in plan.sut.model_fields_set}
+    updates: dict[str, Any] = {"sut": plan.sut.model_copy(update=undeclared)}
+    if plan.tokenizer.name == REFERENCE_TOKENIZER:  # it counts with this one
+        updates["tokenizer"] = plan.tokenizer.model_copy(update={"method": "native"})
+    return plan.model_copy(update=updates)
+
+
+def _workers(plan: Plan) -> int:
+    """No more workers than there are slots to hold."""
+    slots = plan.load.concurrency if plan.load.model == "closed" else None
+    return plan.instrument.workers if slots is None else min(plan.instrument.workers, slots)
+
+
+def _look_at(plan: Plan, url: str, key: str | None, tokenizer: tokenizers.Tokenizer) -> _Target:
+    """Find out what is served there, and that it answers a request of this plan's kind. Raises PeerError, PlanError."""
+    wanted = plan.target
+    endpoint = probing.endpoint(url)
+    family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
+    verify = context(wanted.tls_verify, wanted.tls_ca_file) if endpoint.scheme == "https" else False
+    with probing.Probe(endpoint, headers(wanted, key), verify, wanted.timeout_s) as probe:
+        models, server = probe.models()
+        model = wanted.model or (models[0] if len(models) == 1 else None)
+        if model is None:
+            offered = ", ".join(models) if models else "the server lists none"
+            raise PlanError([Problem("--model", f"which model? {offered}")])
+        body = _body(plan, model, "Hello", 1, stream=False)
+        probe.try_out(wanted.api, body)
+        prompt_format: PromptFormat = "text"
+        if wanted.api == "completions" and plan.workload.prompt_format != "text":
+            highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
+            if probe.takes_ids(model, [highest, highest]):
+                prompt_format = "ids"
+            elif plan.workload.prompt_format == "ids":
+                raise PlanError(
+                    [Problem("--prompt-format", f"{model} does not take token ids up to {highest}; use text")]
+                )
+    return _Target(endpoint, family, address, model, models, server, prompt_format)
+
+
+def _body(plan: Plan, model: str, content: str | list[int], max_tokens: int, *, stream: bool) -> bytes:
+    return openai.body(
+        plan.target.api,
+        model,
+        content,
+        max_tokens,
+        stream=stream,
+        temperature=plan.workload.temperature,
+        ignore_eos=plan.workload.ignore_eos,
+        extra=plan.target.extra_body,
+    )
+
+
+def _prepare(
+    plan: Plan, folder: RunFolder, target: _Target, tokenizer: tokenizers.Tokenizer, started: int
+) -> dict[str, Any]:
+    """Write the plan, what is known of the run so far, and every request as bytes."""
+    folder.plan.write_bytes(saved.to_json(plan))
+    salt = secrets.randbelow(NONCES)
+    prompts, due = _requests(plan, tokenizer, target.prompt_format, Phase.MEASURE, salt)
+    facts: dict[str, Any] = {
+        "id": folder.path.name,
+        "started_wall_ns": started,
+        "ended_wall_ns": None,
+        # Until the end is reached this is what became of it, should the process die.
+        "interrupted": True,
+        "timestamp_source": None,
+        "salt": salt,
+        "fingerprint": fingerprint(prompts),
+        "prompt_format": target.prompt_format,
+        "model": target.model,
+        "models": target.models,
+        "server": target.server,
+        "environment": environment(),
+        "tokenizer": {name: getattr(tokenizer, name) for name in ("name", "version", "vocab_size", "source")},
+    }
+    folder.write_run(facts)
+
+    def rows() -> Iterator[schedules.Scheduled]:
+        warm = _requests(plan, tokenizer, target.prompt_format, Phase.WARMUP, salt + 1)
+        yield from _scheduled(plan, target.model, Phase.WARMUP, 0, *warm)
+        yield from _scheduled(plan, target.model, Phase.MEASURE, len(warm[0]), prompts, due)
+
+    schedules.write(folder.schedule, rows())
+    return facts
+
+
+def _requests(
+    plan: Plan, tokenizer: tokenizers.Tokenizer, prompt_format: PromptFormat, phase: Phase, salt: int
+) -> tuple[list[Prompt], Sequence[int | None]]:
+    """The prompts of one phase and their due offsets (ns; None in closed loop)."""
+    load, workload = plan.load, plan.workload
+    warm = phase is Phase.WARMUP
+    due: Sequence[int | None]
+    if load.model == "open":
+        due = phase_instants(load, workload.seed, warmup=warm).tolist()
+    elif warm:
+        due = [None] * load.warmup
+    else:
+        due = [None] * (load.requests or max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1)))
+    spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
+    return generate(spec, tokenizer, len(due), salt % NONCES, prompt_format), due
+
+
+def _scheduled(
+    plan: Plan, model: str, phase: Phase, first: int, prompts: Sequence[Prompt], due: Sequence[int | None]
+) -> Iterator[schedules.Scheduled]:
+    for row, (prompt, due_ns) in enumerate(zip(prompts, due, strict=True), first):
+        body = _body(plan, model, prompt.content, prompt.output, stream=plan.target.stream)
+        nonce = prompt.nonce.encode()
+        yield schedules.Scheduled(
+            row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
+            prompt.asked, prompt.sent, prompt.output,
+        )  # fmt: skip
+
+
+def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> list[Job]:
+    wanted, load, workers = plan.target, plan.load, _workers(plan)
+    lines = {
+        "Host": target.endpoint.host_header,
+        "User-Agent": "inferometer",
+        "Accept": "text/event-stream" if wanted.stream else "application/json",
+        "Content-Type": "application/json",
+        **headers(wanted, key),
+    }
+    head = f"POST {target.endpoint.base}{openai.PATHS[wanted.api]} HTTP/1.1\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "Content-Length: "
+    open_loop = load.model == "open"
+    at_start = min((load.rate or 0) * SPARE_SECONDS, SPARE_MOST) if open_loop else (load.concurrency or 0)
+    return [
+        Job(
+            folder=str(folder.path),
+            worker=worker,
+            workers=workers,
+            family=target.family,
+            address=list(target.address),
+            head=head,
+            secrets=[key] if key is not None else [],
+            tls=target.endpoint.scheme == "https",
+            tls_verify=wanted.tls_verify,
+            tls_ca_file=wanted.tls_ca_file,
+            server_name=target.endpoint.host,
+            reuse=wanted.connection == "reuse",
+            open_loop=open_loop,
+            slots=0 if open_loop else (load.concurrency or 1),
+            prepare=-(-int(at_start) // workers),
+            timeout_ns=seconds_to_ns(wanted.timeout_s),
+            connect_timeout_ns=seconds_to_ns(wanted.connect_timeout_s),
+            drain_ns=seconds_to_ns(load.drain_s),
+        )
+        for worker in range(workers)
+    ]
+
+
+def _drive(plan: Plan, crew: Crew, ui: Ui) -> None:
+    """Warm-up, then the measurement. Ctrl-C ends the phase that runs, and no other begins."""
+    load = plan.load
+
+    def watch(phase: int, progress: Progress) -> None:
+        total = load.warmup if phase == Phase.WARMUP else load.requests
+        ui.watch(Phase(phase), progress, total)
+
+    with _interrupts(seconds_to_ns(load.drain_s)) as interrupt:
+        if load.warmup:
+            crew.run(Phase.WARMUP, watch=watch, interrupt=interrupt)
+        if not interrupt.pressed:
+            duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
+            again = load.model == "closed" and load.requests is None
+            crew.run(Phase.MEASURE, duration_ns=duration, again=again, watch=watch, interrupt=interrupt)
+
+
+@contextmanager
+def _interrupts(drain_ns: int) -> Iterator[Interrupt]:
+    """Ctrl-C and SIGTERM mean: stop gracefully."""
+    interrupt = Interrupt(drain_ns)
+    before = {number: signal.signal(number, interrupt.press) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupt
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def redactor(plan: Plan) -> Redactor:
+    """Strikes this plan's key out of what is shown."""
+    key = read_key(plan.target, os.environ)
+    return Redactor([key] if key else [])

@@ -1,0 +1,1 @@
+"""What can be told about the machines and the server beside the load itself."""

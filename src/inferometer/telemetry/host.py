@@ -1,0 +1,51 @@
+"""The machine this runs on: what a reader needs to set a number in its place. No host name, no user, no path."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from inferometer import __version__
+
+
+def environment() -> dict[str, Any]:
+    """Operating system, kernel, processor, memory and versions. Memory in bytes."""
+    return {
+        "os": _distribution(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpu": _processor(),
+        "cores": _usable_cores(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "python": platform.python_version(),
+        "inferometer": __version__,
+        "hostname": None,
+    }
+
+
+def _distribution() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return f"{platform.system()} {platform.mac_ver()[0]}".strip()
+
+
+def _processor() -> str | None:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or None
+
+
+def _usable_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS
+        return os.cpu_count() or 1
