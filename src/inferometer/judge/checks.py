@@ -1,0 +1,294 @@
+"""The checks, one pure function each: a number, a limit with its reason, a status.
+
+A check that cannot be made says `na` when it does not concern the run, `unsure` when it does and the evidence is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inferometer.judge.verdict import Check, Status
+from inferometer.measure.instrument import connecting_ms, lateness_ms
+from inferometer.measure.measurement import Lengths, Measurement
+from inferometer.measure.record import Record
+from inferometer.measure.stats import Stats, describe
+from inferometer.measure.tokens import SINGLE_TOKEN_SHARE, CountSource
+from inferometer.plan.schema import Plan
+
+ERROR_RATE = 0.01
+"""Above one failure in a hundred, the successes are a selection and P99 is out of sight."""
+
+LENGTH_MISSES = 0.05
+"""One request in twenty of another length moves means by less than the intervals are wide."""
+
+TOKEN_GAP = 0.05
+"""Throughput cannot be better known than its tokens are counted."""
+
+LATENESS_MS = 1.0
+LATENESS_SHARE = 0.05
+"""A client later than 1 ms and than a twentieth of the median TTFT offers another load than the one asked for."""
+
+RECEIVE_LAG_KERNEL_MS = 5.0
+"""Kernel stamps are right however late the read; but reads 5 ms late find several tokens merged into one."""
+
+RECEIVE_LAG_USER_MS = 1.0
+"""Without kernel stamps the lag is part of every latency measured."""
+
+WORKER_CPU = 0.9
+"""A queue in front of a worker that is busy nine tenths of the time is ten times as long as its service."""
+
+CONCURRENCY_HELD = 0.95
+"""A twentieth of the slots empty is the most a label "concurrency N" can bear."""
+
+CACHE_SHARE = 0.05
+"""Prompts are made to share nothing; a chat template's own tokens may still hit."""
+
+SAMPLES_P99 = 1_000
+SAMPLES_P99_9 = 10_000
+"""Draft 5.1.4.3."""
+
+CLOCK_STEP_MS = 1.0
+"""Kernel stamps are wall-clock times: a step of the wall clock is an error of the same size in a latency."""
+
+WARMUP_REQUESTS = 100
+WARMUP_TOKENS = 10_000
+"""Draft 4.5.1: both."""
+
+FEW_SAMPLES = 2
+"""Below two there is no spread and no interval."""
+
+
+def _within(value: float, limit: float) -> Status:
+    return "pass" if value <= limit else "fail"
+
+
+def error_rate(measurement: Measurement, *, interrupted: bool) -> Check:
+    """Share of ended requests that did not succeed. Cancelled ones count when the drain limit, not a person, ended them."""
+    seen = measurement.requests
+    cancelled = 0 if interrupted else seen.cancelled
+    ended = seen.completed + seen.failed + cancelled
+    by_error = dict(seen.by_error) | ({"cancelled": cancelled} if cancelled else {})
+    facts = {"ended": ended, "failed": seen.failed + cancelled, "by_error": by_error}
+    if ended == 0:
+        return Check("error_rate", "unsure", None, ERROR_RATE, facts=facts)
+    share = (seen.failed + cancelled) / ended
+    return Check("error_rate", _within(share, ERROR_RATE), share, ERROR_RATE, facts=facts)
+
+
+def prompt_length(measurement: Measurement) -> Check:
+    """Share of prompts not as long as asked."""
+    return _length("prompt_length", measurement.tokens.prompt, {})
+
+
+def output_length(measurement: Measurement, *, native: bool) -> Check:
+    """Share of outputs not as long as asked. A tokenizer that is not the model's can acquit, not convict."""
+    tokens = measurement.tokens
+    facts = {"finish_reasons": dict(measurement.requests.finish_reasons), "count_source": tokens.count_source}
+    check = _length("output_length", tokens.output, facts)
+    guessed = tokens.by_source.get(CountSource.ESTIMATE, 0)
+    foreign = 0 if native else tokens.by_source.get(CountSource.TOKENIZER, 0)
+    if check.status == "fail" and (guessed + foreign) * 2 > tokens.output.judged:
+        return Check(check.code, "unsure", check.value, check.limit, check.unit, check.facts)
+    return check
+
+
+def _length(code: str, lengths: Lengths, extra: Mapping[str, object]) -> Check:
+    facts = {
+        **extra,
+        "asked_mean": lengths.asked_mean,
+        "counted_mean": lengths.judged_mean,
+        "server_mean": lengths.server_mean,
+        "misses": lengths.misses,
+        "judged": lengths.judged,
+    }
+    if lengths.judged == 0:
+        return Check(code, "na", None, LENGTH_MISSES, facts=facts)
+    share = lengths.misses / lengths.judged
+    return Check(code, _within(share, LENGTH_MISSES), share, LENGTH_MISSES, facts=facts)
+
+
+def token_counts(measurement: Measurement, *, native: bool) -> Check:
+    """Relative gap between the server's output tokens and the nearest count of the client's own.
+
+    The client counts text events, with or without the deltas whose text the server held back, and, if the declared tokenizer
+    is the model's, tokens of the text. A reply that stopped by itself may hold one end-of-sequence token without text. Fewer
+    tokens than events with text is a contradiction; more may mean several tokens an event, which only the model's own
+    tokenizer could count: unsure.
+    """
+    tokens = measurement.tokens
+    facts = {
+        "server": tokens.server_where_both,
+        "events": tokens.events_where_both,
+        "tokenizer": tokens.local_where_both,
+        "by_source": dict(tokens.by_source),
+    }
+    if tokens.server_where_both == 0:
+        return Check("token_counts", "unsure", None, TOKEN_GAP, facts=facts)
+    server, stops = tokens.server_where_both, tokens.stops_where_both
+    gaps: dict[str, float] = {}
+    if tokens.events_where_both:
+        events = tokens.events_where_both
+        nearest = (events, events + tokens.silent_events_where_both)
+        gaps["events"] = min(_gap(server, own, stops) for own in nearest)
+    if native and tokens.server_where_local:
+        gaps["tokenizer"] = _gap(tokens.server_where_local, tokens.local_where_both, stops)
+    if not gaps:
+        return Check("token_counts", "unsure", None, TOKEN_GAP, facts=facts)
+    against = min(gaps, key=lambda name: gaps[name])
+    status = _within(gaps[against], TOKEN_GAP)
+    if status == "fail" and "tokenizer" not in gaps and server > tokens.events_where_both:
+        status = "unsure"
+    return Check("token_counts", status, gaps[against], TOKEN_GAP, facts=facts | {"against": against})
+
+
+def _gap(server: int, own: int, stops: int) -> float:
+    """|server - own| / server; up to `stops` more on the server's side are end-of-sequence tokens."""
+    excess = server - own
+    return (max(0, excess - stops) if excess > 0 else -excess) / server
+
+
+def lateness(plan: Plan, measurement: Measurement, record: Record) -> Check:
+    """P99 of t_submit - t_intended, less the connecting that the plan asked for on every request."""
+    late = lateness_ms(record)
+    if plan.target.connection == "new":
+        late = late - connecting_ms(record)
+    limit, stats = lateness_limit_ms(measurement), describe(late)
+    if stats is None:
+        return Check("lateness", "na", None, limit, "ms")
+    facts = {"p50": stats.p50, "max": stats.max, "n": stats.n}
+    return Check("lateness", _within(stats.p99, limit), stats.p99, limit, "ms", facts)
+
+
+def lateness_limit_ms(measurement: Measurement) -> float:
+    """The lateness allowed at P99: LATENESS_MS, or LATENESS_SHARE of the median TTFT if that is more."""
+    ttft = measurement.metrics.ttft_ms
+    return max(LATENESS_MS, LATENESS_SHARE * ttft.p50 if ttft else 0.0)
+
+
+def receive_lag(measurement: Measurement) -> Check:
+    """P99 over requests of the longest time bytes waited in the kernel before the client read them."""
+    seen = measurement.instrument
+    limit = RECEIVE_LAG_KERNEL_MS if seen.timestamp_source == "kernel" else RECEIVE_LAG_USER_MS
+    facts: dict[str, object] = {"source": seen.timestamp_source, "stall_max_ms": seen.stall_max_ms}
+    lag = seen.receive_lag_ms
+    if lag is None:
+        return Check("receive_lag", "na", None, limit, "ms", facts)
+    facts |= {"p50": lag.p50, "max": lag.max}
+    return Check("receive_lag", _within(lag.p99, limit), lag.p99, limit, "ms", facts)
+
+
+def worker_cpu(measurement: Measurement) -> Check:
+    """CPU share of the busiest worker."""
+    shares = [share for share in measurement.instrument.cpu_fraction if share is not None]
+    if not shares:
+        return Check("worker_cpu", "na", None, WORKER_CPU)
+    facts = {"workers": measurement.instrument.workers}
+    return Check("worker_cpu", _within(max(shares), WORKER_CPU), max(shares), WORKER_CPU, facts=facts)
+
+
+def concurrency_held(measurement: Measurement) -> Check:
+    """Mean number in flight while all slots should be taken, as a share of the concurrency asked for."""
+    load, window = measurement.load, measurement.window
+    asked, mean = load.offered_concurrency, load.concurrency_mean
+    if asked is None or mean is None or window.load_start_s is None:
+        return Check("concurrency_held", "na", None, CONCURRENCY_HELD)
+    share = mean / asked
+    facts = {"asked": asked, "mean": mean, "max": load.concurrency_max}
+    return Check(
+        "concurrency_held",
+        "pass" if share >= CONCURRENCY_HELD else "fail",
+        share,
+        CONCURRENCY_HELD,
+        "",
+        facts,
+    )
+
+
+def cache_hits(plan: Plan, measurement: Measurement) -> Check:
+    """Share of prompt tokens the server took from a cache, where none were meant to be found in one."""
+    share = measurement.throughput.cached_input_share
+    if share is None or plan.workload.repeatable_prompts:
+        return Check("cache_hits", "na", share, CACHE_SHARE)
+    return Check("cache_hits", _within(share, CACHE_SHARE), share, CACHE_SHARE)
+
+
+def sample_counts(measurement: Measurement) -> tuple[Check, Check, Check]:
+    """Enough samples for P99, for P99.9, and for any statistic at all (draft 5.1.4.3)."""
+    n = measurement.requests.completed
+    return (
+        _at_least("samples_p99", n, SAMPLES_P99, "unsure"),
+        _at_least("samples_p99_9", n, SAMPLES_P99_9, "note"),
+        _at_least("few_samples", n, FEW_SAMPLES, "unsure"),
+    )
+
+
+def _at_least(code: str, n: int, limit: int, otherwise: Status) -> Check:
+    return Check(code, "pass" if n >= limit else otherwise, float(n), float(limit))
+
+
+def tokens_per_event(plan: Plan, measurement: Measurement) -> Check:
+    """Share of events holding one token (draft B.2.1). At or below the limit, gaps are times between chunks: a note."""
+    tokens = measurement.tokens
+    share = tokens.single_token_share
+    facts = {
+        "method": tokens.itl_method,
+        "events": tokens.events,
+        "tokens": tokens.tokens,
+        "tokens_per_event": tokens.tokens_per_event,
+        "itl_zero_share": tokens.itl_zero_share,
+    }
+    if not plan.target.stream or measurement.requests.completed == 0:
+        return Check("tokens_per_event", "na", None, SINGLE_TOKEN_SHARE, facts=facts)
+    status: Status = "unsure" if share is None else "pass" if share > SINGLE_TOKEN_SHARE else "note"
+    return Check("tokens_per_event", status, share, SINGLE_TOKEN_SHARE, facts=facts)
+
+
+def clock_step(measurement: Measurement) -> Check:
+    """Largest step of the wall clock against the monotonic one; of no concern without kernel stamps."""
+    seen = measurement.instrument
+    if seen.clock_step_ms is None or seen.timestamp_source != "kernel":
+        return Check("clock_step", "na", seen.clock_step_ms, CLOCK_STEP_MS, "ms")
+    return Check(
+        "clock_step", _within(seen.clock_step_ms, CLOCK_STEP_MS), seen.clock_step_ms, CLOCK_STEP_MS, "ms"
+    )
+
+
+def workers_alive(measurement: Measurement) -> Check:
+    """Share of requests sent that left no outcome: a worker died with them."""
+    seen = measurement.requests
+    total = seen.sent + seen.warmup_sent + seen.unaccounted
+    share = seen.unaccounted / total if total else 0.0
+    return Check("workers_alive", _within(share, 0.0), share, 0.0, facts={"unaccounted": seen.unaccounted})
+
+
+def interrupted(record: Record) -> Check:
+    """A person stopped the run: what was measured is not what the plan asked for."""
+    return Check("interrupted", "unsure" if record.interrupted else "pass", float(record.interrupted), 0.0)
+
+
+def warmup(measurement: Measurement) -> Check:
+    """Warm-up against draft 4.5.1; short of it is a note."""
+    seen = measurement.requests
+    enough = seen.warmup_completed >= WARMUP_REQUESTS and seen.warmup_output_tokens >= WARMUP_TOKENS
+    facts = {"output_tokens": seen.warmup_output_tokens, "output_tokens_limit": WARMUP_TOKENS}
+    done = float(seen.warmup_completed)
+    return Check("warmup", "pass" if enough else "note", done, float(WARMUP_REQUESTS), facts=facts)
+
+
+def ttft_variants(plan: Plan, measurement: Measurement) -> Check:
+    """Share of requests whose TTFT depends on the definition (draft 5.1.3.1 wants it noted)."""
+    share, metrics = measurement.ttft_variant_share, measurement.metrics
+    if share is None or not plan.target.stream:
+        return Check("ttft_variants", "na", None, 0.0)
+    facts = {
+        "first_event_classes": dict(measurement.first_event_classes),
+        "ttft": _median(metrics.ttft_ms),
+        "ttft_any": _median(metrics.ttft_any_ms),
+        "ttfo": _median(metrics.ttfo_ms),
+        "ttfe": _median(metrics.ttfe_ms),
+    }
+    return Check("ttft_variants", "note" if share > 0 else "pass", share, 0.0, facts=facts)
+
+
+def _median(stats: Stats | None) -> float | None:
+    return None if stats is None else stats.p50

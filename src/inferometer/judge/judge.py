@@ -1,0 +1,105 @@
+"""All checks of a run, in the order a reader should meet them, and the verdict they add up to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from inferometer.judge import checks
+from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare
+from inferometer.judge.verdict import Check, Verdict, verdict_of
+from inferometer.measure.instrument import connecting_ms, lateness_ms
+from inferometer.measure.measurement import Measurement
+from inferometer.measure.record import Column, Floats, Ints, Record
+from inferometer.plan.schema import Load, Plan
+from inferometer.units import NS_PER_S
+
+MS_PER_S = 1_000.0
+
+
+def judge(plan: Plan, measurement: Measurement, record: Record) -> Verdict:
+    """The verdict on a run: every check of the method, `na` where it does not apply."""
+    native = plan.tokenizer.method == "native"
+    p99, p99_9, few = checks.sample_counts(measurement)
+    return verdict_of(
+        (
+            checks.workers_alive(measurement),
+            checks.interrupted(record),
+            checks.error_rate(measurement, interrupted=record.interrupted),
+            few,
+            checks.lateness(plan, measurement, record),
+            *_arrival(plan, measurement, record),
+            checks.concurrency_held(measurement),
+            checks.receive_lag(measurement),
+            checks.worker_cpu(measurement),
+            checks.clock_step(measurement),
+            checks.prompt_length(measurement),
+            checks.output_length(measurement, native=native),
+            checks.token_counts(measurement, native=native),
+            checks.cache_hits(plan, measurement),
+            p99,
+            p99_9,
+            checks.tokens_per_event(plan, measurement),
+            checks.ttft_variants(plan, measurement),
+            checks.warmup(measurement),
+        )
+    )
+
+
+def arrival_found(plan: Plan, measurement: Measurement, record: Record) -> ArrivalCheck | None:
+    """The achieved arrival process against the one asked for; None in closed loop and for fewer than 100 sends."""
+    load = plan.load
+    if load.model != "open" or load.rate is None:
+        return None
+    late = np.clip(lateness_ms(record), 0.0, checks.lateness_limit_ms(measurement))
+    if plan.target.connection == "new":  # connecting before each request is part of the plan
+        connecting = connecting_ms(record)
+        late = (
+            np.clip(lateness_ms(record) - connecting, 0.0, checks.lateness_limit_ms(measurement)) + connecting
+        )
+    sends = _offers_s(record)
+    return compare(_process(load), sends, late / MS_PER_S, _duration(load, len(sends), record.interrupted))
+
+
+def _process(load: Load) -> Process:
+    assert load.rate is not None
+    shape = {"constant": None, "poisson": 1.0, "gamma": load.burstiness}[load.arrival]
+    return Process(load.rate, shape)
+
+
+def _offers_s(record: Record) -> Floats:
+    """When each measured request was offered, ascending, in s from the first: t_submit, or for one the server never took
+    (a refused connection) t_connect, else t_intended. Leaving those out would look like dropped arrivals."""
+    offered = record.t_intended.copy()
+    for column in (record.t_connect, record.t_submit):
+        offered = _prefer(column, offered)
+    offered = np.sort(offered[record.measured])
+    return (offered - offered[0]) / NS_PER_S if len(offered) else np.zeros(0)
+
+
+def _prefer(column: Column, otherwise: Ints) -> Ints:
+    return np.where(column.valid, column.values, otherwise)
+
+
+def _duration(load: Load, sent: int, interrupted: bool) -> float | None:
+    """The duration the rate is taken over when time, not a count, ended the run."""
+    by_count = load.requests is not None and sent >= load.requests
+    return None if interrupted or by_count else load.duration_s
+
+
+def _arrival(plan: Plan, measurement: Measurement, record: Record) -> tuple[Check, Check, Check]:
+    """Rate, dispersion and lag-1 correlation. A run by count that sent fewer than asked dropped arrivals: its rate fails."""
+    rate, dispersion, lag1 = arrival_checks(arrival_found(plan, measurement, record))
+    load, sent = plan.load, measurement.requests.sent
+    dropped = 0
+    if (
+        load.model == "open"
+        and load.requests is not None
+        and load.duration_s is None
+        and not record.interrupted
+    ):
+        dropped = max(0, load.requests - sent - record.unaccounted)  # the lost ones are workers_alive's
+    if dropped:
+        rate = replace(rate, status="fail", facts={**rate.facts, "dropped": dropped})
+    return rate, dispersion, lag1

@@ -1,0 +1,91 @@
+"""Service level objectives against a measurement.
+
+An objective is met when the whole 95 % interval of its value meets it, not met when none of it does, and undecided (None)
+when the limit lies inside, or when the sample cannot give an interval: more requests would decide it. A maximum and a
+throughput are facts about this run, without an interval; their value alone decides.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from inferometer.measure.measurement import Measurement, samples_of
+from inferometer.measure.record import Floats, Record
+from inferometer.measure.stats import Interval, Stats, quantile_interval
+from inferometer.plan.schema import Plan
+from inferometer.plan.slo import Slo
+
+Z_95 = 1.959963984540054
+"""The normal distribution's 97.5 % point."""
+
+_BARE = ("max",)
+_FROM_SAMPLES = {"p75": 0.75, "p99_9": 0.999}
+
+
+@dataclass(frozen=True, slots=True)
+class SloOutcome:
+    """One objective's outcome: `value`, `limit` and `ci` in the objective's unit; `met` None is undecided."""
+
+    expr: str
+    value: float | None
+    limit: float
+    unit: str
+    met: bool | None
+    ci: Interval | None
+
+
+def slo_outcomes(plan: Plan, measurement: Measurement, record: Record) -> tuple[SloOutcome, ...]:
+    """Outcomes of the plan's objectives, in its order."""
+    return tuple(_outcome(slo, plan, measurement, record) for slo in plan.slos)
+
+
+def wilson(successes: int, n: int) -> Interval | None:
+    """Wilson's 95 % interval of a share of n independent trials; None for n = 0."""
+    if n == 0:
+        return None
+    share, z2 = successes / n, Z_95**2
+    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z_95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _outcome(slo: Slo, plan: Plan, measurement: Measurement, record: Record) -> SloOutcome:
+    value, interval, bare = _value(slo, plan, measurement, record)
+    met: bool | None = None
+    if value is not None and bare:
+        met = slo.met_by(value)
+    elif interval is not None:
+        ends = {slo.met_by(end) for end in interval}
+        met = ends.pop() if len(ends) == 1 else None
+    return SloOutcome(str(slo), value, slo.limit, slo.unit, met, interval)
+
+
+def _value(
+    slo: Slo, plan: Plan, measurement: Measurement, record: Record
+) -> tuple[float | None, Interval | None, bool]:
+    """The objective's value, its interval, and whether the value decides alone."""
+    requests, steady = measurement.requests, measurement.throughput.steady
+    if slo.metric == "success_rate":
+        ended = requests.completed + requests.failed
+        return (requests.completed / ended if ended else None), wilson(requests.completed, ended), False
+    if slo.stat is None:
+        return (steady.output_tok_s if slo.metric == "output_tok_s" else steady.request_s), None, True
+    stats: Stats | None = getattr(measurement.metrics, f"{slo.metric}_ms")
+    if stats is None:
+        return None, None, False
+    if slo.stat in _FROM_SAMPLES:
+        interval = _interval(slo.metric, _FROM_SAMPLES[slo.stat], plan, record)
+    else:
+        interval = getattr(stats.ci95, slo.stat, None)
+    return getattr(stats, slo.stat), interval, slo.stat in _BARE
+
+
+def _interval(metric: str, p: float, plan: Plan, record: Record) -> Interval | None:
+    """The interval of a percentile that the metric's statistics do not carry. Pooled gaps are not independent: None."""
+    if metric == "itl":
+        return None
+    values: Floats = getattr(samples_of(plan, record), metric)
+    return quantile_interval(np.sort(values[~np.isnan(values)]), p)

@@ -1,0 +1,98 @@
+"""How the instrument itself did: lateness, receive lag, CPU share, stalls and clock steps.
+
+lateness     t_submit - t_intended of every measured request that was sent, failed ones included
+receive lag  user time minus kernel time of the bytes, the largest of each request
+CPU share    CPU time / elapsed time of a worker, between the pulses that enclose the measured phase
+stall        the longest time a worker spent between two polls
+clock step   the largest change of CLOCK_REALTIME against the monotonic clock between two pulses of a worker; kernel stamps
+             are converted with that offset, so a step moves them by as much
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from inferometer.measure.load import Span
+from inferometer.measure.record import Floats, Pulse, Record, TimestampSource, between_ms
+from inferometer.measure.stats import Stats, describe
+from inferometer.units import NS_PER_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """The instrument's own numbers; `cpu_fraction` has one entry a worker, None where pulses are too few."""
+
+    timestamp_source: TimestampSource
+    workers: int
+    receive_lag_ms: Stats | None
+    cpu_fraction: tuple[float | None, ...]
+    stall_max_ms: float | None
+    clock_step_ms: float | None
+
+
+def instrument(record: Record, run: Span | None) -> Instrument:
+    """Read the workers' pulses and the requests' lags."""
+    pulse = record.pulse
+    workers = np.unique(np.concatenate((pulse.worker, record.worker)))
+    heard = record.measured & (np.diff(record.event_offsets) > 0)
+    return Instrument(
+        timestamp_source=record.timestamp_source,
+        workers=len(workers),
+        receive_lag_ms=describe(record.lag_ns[heard] / NS_PER_MS),
+        cpu_fraction=tuple(_cpu_fraction(pulse, int(one), run) for one in workers),
+        stall_max_ms=_stall_max_ms(pulse, run),
+        clock_step_ms=_clock_step_ms(pulse),
+    )
+
+
+def lateness_ms(record: Record) -> Floats:
+    """t_submit - t_intended in ms, one entry a measured request that was sent, in order of t_submit."""
+    rows = np.flatnonzero(record.measured & record.t_submit.valid)
+    rows = rows[np.lexsort((record.index[rows], record.t_submit.values[rows]))]
+    return between_ms(record.t_intended[rows], record.t_submit[rows])
+
+
+def connecting_ms(record: Record) -> Floats:
+    """Time spent on connect and TLS by the requests of `lateness_ms`, in its order; 0 where a connection was reused."""
+    rows = np.flatnonzero(record.measured & record.t_submit.valid)
+    rows = rows[np.lexsort((record.index[rows], record.t_submit.values[rows]))]
+    plain = between_ms(record.t_connect[rows], record.t_connected[rows])
+    secured = between_ms(record.t_connect[rows], record.t_tls[rows])
+    return np.nan_to_num(np.fmax(plain, secured), nan=0.0)
+
+
+def _cpu_fraction(pulse: Pulse, worker: int, run: Span | None) -> float | None:
+    mine = np.flatnonzero(pulse.worker == worker)
+    if len(mine) < 2:
+        return None
+    t = pulse.t_ns[mine]
+    first, last = 0, len(mine) - 1
+    if run is not None:
+        first = max(first, int(np.searchsorted(t, run.start, side="right")) - 1)
+        last = min(last, int(np.searchsorted(t, run.end, side="left")))
+    if first >= last or t[last] <= t[first]:
+        return None
+    return float(pulse.cpu_ns[mine[last]] - pulse.cpu_ns[mine[first]]) / float(t[last] - t[first])
+
+
+def _stall_max_ms(pulse: Pulse, run: Span | None) -> float | None:
+    """Over the pulses of the measured phase, and the one after it, which still speaks of it."""
+    if len(pulse.t_ns) == 0:
+        return None
+    chosen = np.ones(len(pulse.t_ns), np.bool_)
+    if run is not None:
+        for worker in np.unique(pulse.worker):
+            mine = np.flatnonzero(pulse.worker == worker)
+            last = min(int(np.searchsorted(pulse.t_ns[mine], run.end)), len(mine) - 1)
+            chosen[mine] = (pulse.t_ns[mine] >= run.start) & (np.arange(len(mine)) <= last)
+    return float(pulse.stall_max_ns[chosen].max(initial=0)) / NS_PER_MS
+
+
+def _clock_step_ms(pulse: Pulse) -> float | None:
+    if len(pulse.t_ns) == 0:
+        return None
+    same_worker = pulse.worker[1:] == pulse.worker[:-1]
+    steps = np.abs(np.diff(pulse.clock_offset_ns))[same_worker]
+    return float(steps.max(initial=0)) / NS_PER_MS

@@ -1,0 +1,413 @@
+"""A measurement: everything a run's record says about the server, the load and the instrument, as one frozen tree.
+
+Names are those of `summary.json`; `as_dict` turns the tree into plain data. Metrics are made of samples: successful requests
+of the measured phase. Failures are counted, never averaged in. `excluded` says for how many samples a metric is undefined.
+
+Throughput over the steady span counts tokens and requests by arrival time, whichever side of the span their request began;
+input tokens count when the request's first token arrived. `whole_run` is the article's: totals over first send to last end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from inferometer.journal.schema import EventClass, Outcome
+from inferometer.measure.instrument import Instrument, instrument, lateness_ms
+from inferometer.measure.load import Span, Spans, Sweep, spans, within
+from inferometer.measure.record import Floats, Record
+from inferometer.measure.samples import Samples, take
+from inferometer.measure.stats import Stats, describe, describe_pooled, percentile
+from inferometer.measure.tokens import ItlMethod, itl_method, off_by_more, single_token_share
+from inferometer.plan.schema import Load, Plan
+from inferometer.units import NS_PER_S
+
+INPUT_BUCKETS = (0, 256, 512, 1024, 2048, 4096)
+"""Lower ends of the TTFT buckets by input tokens (draft 5.1.4.2); the last is open."""
+
+PROMPT_MISS = (2.0, 0.02)
+"""A prompt misses its length by more than this many tokens or this share, whichever is larger: re-encoding text may shift a
+token at each end."""
+
+OUTPUT_MISS = (1.0, 0.02)
+"""An output misses by more than one token (end-of-sequence counted or not) or this share."""
+
+TEMPLATE_TOKENS = 128
+"""A chat template adds a constant to every prompt; more than this is no template."""
+
+WindowRule = Literal["open-last-90", "closed-full-last-90", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """Requests of the measured phase, counted; `warmup_*` those before it. `unaccounted` were sent and left no row."""
+
+    sent: int
+    completed: int
+    failed: int
+    cancelled: int
+    by_error: dict[str, int]
+    unaccounted: int
+    warmup_sent: int
+    warmup_completed: int
+    warmup_output_tokens: int
+    finish_reasons: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The measured phase. `start_ns` on the run's clock, `start_wall_ns` UTC since 1970; the spans in s from the start.
+
+    `definition`: how the steady span was found; `none` if there is none and its rates are None.
+    """
+
+    start_ns: int | None
+    start_wall_ns: int | None
+    duration_s: float | None
+    definition: WindowRule
+    load_start_s: float | None
+    load_end_s: float | None
+    steady_start_s: float | None
+    steady_end_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """One distribution a metric; None where no sample defines it."""
+
+    ttft_ms: Stats | None
+    ttft_any_ms: Stats | None
+    ttfo_ms: Stats | None
+    ttfe_ms: Stats | None
+    ttft_from_intended_ms: Stats | None
+    e2e_from_intended_ms: Stats | None
+    itl_ms: Stats | None
+    tpot_ms: Stats | None
+    e2e_ms: Stats | None
+    stream_end_ms: Stats | None
+    connect_ms: Stats | None
+    tls_ms: Stats | None
+    input_tokens: Stats | None
+    output_tokens: Stats | None
+    request_output_tok_s: Stats | None
+    jitter_ms: Stats | None
+    max_pause_ms: Stats | None
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """TTFT in ms of the samples whose input tokens lie in [from_tokens, to_tokens)."""
+
+    from_tokens: int
+    to_tokens: int | None
+    n: int
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+    p99_9: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Per second."""
+
+    output_tok_s: float | None
+    input_tok_s: float | None
+    request_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Rates over the steady span, over the whole run, and the cached share of prompt tokens if the server told."""
+
+    steady: Rates
+    whole_run: Rates
+    cached_input_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSeen:
+    """The load as it was: sends per second and requests in flight over the load span, and lateness in ms."""
+
+    model: Literal["closed", "open"]
+    offered_rate: float | None
+    offered_concurrency: int | None
+    achieved_request_s: float | None
+    concurrency_mean: float | None
+    concurrency_max: int
+    lateness_ms: Stats | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Mean lengths in tokens as asked for, by the declared tokenizer (`local_mean`), by the server; and misses (n judged)."""
+
+    asked_mean: float | None
+    local_mean: float | None
+    server_mean: float | None
+    judged_mean: float | None
+    misses: int
+    judged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Who counted tokens, and how events carry them. Totals are over samples; `*_where_both` over those with usage."""
+
+    count_source: str | None
+    by_source: dict[str, int]
+    itl_method: ItlMethod
+    single_token_share: float | None
+    events: int
+    tokens: float
+    tokens_per_event: float | None
+    itl_zero_share: float | None
+    prompt: Lengths
+    output: Lengths
+    server_where_both: int
+    events_where_both: int
+    silent_events_where_both: int
+    stops_where_both: int
+    server_where_local: int
+    local_where_both: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """All of it."""
+
+    requests: Requests
+    window: Window
+    metrics: Metrics
+    excluded: dict[str, int]
+    ttft_by_input: tuple[Bucket, ...]
+    throughput: Throughput
+    load: LoadSeen
+    tokens: Tokens
+    instrument: Instrument
+    ttft_variant_share: float | None
+    first_event_classes: dict[str, int]
+
+
+def as_dict(measurement: Measurement) -> dict[str, Any]:
+    """Plain data: dicts, tuples, numbers, strings and None."""
+    return asdict(measurement)
+
+
+def samples_of(plan: Plan, record: Record) -> Samples:
+    """The record's samples; `measure` and `series` can share them."""
+    return take(record, streamed=plan.target.stream)
+
+
+def measure(plan: Plan, record: Record, samples: Samples | None = None) -> Measurement:
+    """Measure a record under the plan that made it. `samples`: those of `samples_of`, if already taken."""
+    samples = samples_of(plan, record) if samples is None else samples
+    columns = _columns(samples)
+    sweep = Sweep(record)
+    slots = plan.load.concurrency if plan.load.model == "closed" else None
+    parts = spans(record, sweep, slots, float(np.median(samples.e2e)) if len(samples) else None)
+    metrics = {name: describe(values) for name, values in columns.items()}
+    return Measurement(
+        requests=_requests(record, samples),
+        window=_window(record, parts, plan.load),
+        metrics=Metrics(**metrics, itl_ms=describe_pooled(samples.gaps, samples.gap_offsets)),
+        excluded={name: int(np.isnan(values).sum()) for name, values in columns.items()},
+        ttft_by_input=_ttft_by_input(samples),
+        throughput=_throughput(record, samples, parts),
+        load=_load(record, sweep, parts, plan.load),
+        tokens=_tokens(record, samples, plan),
+        instrument=instrument(record, parts.run),
+        ttft_variant_share=_variant_share(samples),
+        first_event_classes=_first_event_classes(record, samples),
+    )
+
+
+def _columns(samples: Samples) -> dict[str, Floats]:
+    """Metric name to its per-request array; `itl_ms` alone is pooled and lives elsewhere."""
+    direct = {
+        "input_tokens": samples.counts.input,
+        "output_tokens": samples.counts.output,
+        "request_output_tok_s": samples.request_output_tok_s,
+    }
+    names = {field.name for field in fields(Metrics)} - direct.keys() - {"itl_ms"}
+    return direct | {name: getattr(samples, name.removesuffix("_ms")) for name in sorted(names)}
+
+
+def _requests(record: Record, samples: Samples) -> Requests:
+    measured, warm = record.measured, ~record.measured
+    ok, cancelled = record.ok, record.outcome.are(Outcome.CANCELLED)
+    errors = measured & ~ok & ~cancelled
+    usage, local = record.usage_output, record.output_tokens_local
+    warm_tokens = np.where(usage.valid, usage.values, local.values)  # null columns hold 0
+    reasons = np.zeros(len(record), np.bool_)
+    reasons[samples.rows] = True
+    return Requests(
+        sent=int(measured.sum()),
+        completed=len(samples),
+        failed=int(errors.sum()),
+        cancelled=int((measured & cancelled).sum()),
+        by_error=record.outcome.counts(errors),
+        unaccounted=record.unaccounted,
+        warmup_sent=int(warm.sum()),
+        warmup_completed=int((warm & ok).sum()),
+        warmup_output_tokens=int(warm_tokens[warm & ok].sum()),
+        finish_reasons=record.finish_reason.counts(reasons),
+    )
+
+
+def _window(record: Record, parts: Spans, load: Load) -> Window:
+    if parts.run is None:
+        return Window(None, None, None, "none", None, None, None, None)
+    start = parts.run.start
+    rule: WindowRule = "none"
+    if parts.steady is not None:
+        rule = "open-last-90" if load.model == "open" else "closed-full-last-90"
+    offset = record.pulse.clock_offset_ns
+    return Window(
+        start,
+        start + int(offset[0]) if len(offset) else None,
+        parts.run.seconds,
+        rule,
+        *_from_start(parts.load, start),
+        *_from_start(parts.steady, start),
+    )
+
+
+def _from_start(span: Span | None, start: int) -> tuple[float | None, float | None]:
+    return (None, None) if span is None else ((span.start - start) / NS_PER_S, (span.end - start) / NS_PER_S)
+
+
+def _ttft_by_input(samples: Samples) -> tuple[Bucket, ...]:
+    defined = ~np.isnan(samples.ttft)
+    where = np.searchsorted(INPUT_BUCKETS, samples.counts.input, side="right") - 1
+    buckets = []
+    for number, low in enumerate(INPUT_BUCKETS):
+        high = INPUT_BUCKETS[number + 1] if number + 1 < len(INPUT_BUCKETS) else None
+        ordered = np.sort(samples.ttft[defined & (where == number)])
+        points = (percentile(ordered, p) if len(ordered) else None for p in (0.5, 0.9, 0.95, 0.99, 0.999))
+        buckets.append(Bucket(low, high, len(ordered), *points))
+    return tuple(buckets)
+
+
+def _throughput(record: Record, samples: Samples, parts: Spans) -> Throughput:
+    counts = samples.counts
+    told = record.usage_cached.valid[samples.rows] & ~np.isnan(counts.server_input)
+    prompt = float(counts.server_input[told].sum())
+    cached = float(record.usage_cached.values[samples.rows][told].sum())
+    whole = Rates(None, None, None)
+    if parts.run is not None and parts.run.seconds > 0:
+        totals = (counts.output.sum(), counts.input.sum(), len(samples))
+        whole = Rates(*(float(total) / parts.run.seconds for total in totals))
+    steady = Rates(None, None, None)
+    if parts.steady is not None:
+        span = parts.steady
+        totals = (
+            samples.arrival_tokens[within(samples.arrival_ns, span)].sum(),
+            counts.input[within(samples.first_text_ns, span)].sum(),
+            within(record.t_end[samples.rows], span).sum(),
+        )
+        steady = Rates(*(float(total) / span.seconds for total in totals))
+    return Throughput(steady, whole, cached / prompt if prompt else None)
+
+
+def _load(record: Record, sweep: Sweep, parts: Spans, load: Load) -> LoadSeen:
+    sends = sweep.sends
+    elapsed = (int(sends[-1]) - int(sends[0])) / NS_PER_S if len(sends) else 0.0
+    mean = sweep.mean(parts.load)
+    return LoadSeen(
+        model=load.model,
+        offered_rate=load.rate if load.model == "open" else None,
+        offered_concurrency=load.concurrency if load.model == "closed" else None,
+        achieved_request_s=(len(sends) - 1) / elapsed if elapsed > 0 else None,
+        concurrency_mean=sweep.mean(parts.run) if mean is None else mean,
+        concurrency_max=sweep.maximum(),
+        lateness_ms=describe(lateness_ms(record)),
+    )
+
+
+def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
+    counts, events = samples.counts, samples.text_events
+    by_source = counts.by_source()
+    native = plan.tokenizer.method == "native"
+    known = counts.server_output
+    if native:  # only the model's own tokenizer can stand in for the server's count
+        known = np.where(np.isnan(known), counts.local_output, known)
+    share = single_token_share(events, known) if plan.target.stream else None
+    total_events, total_tokens = int(events.sum()), float(counts.output.sum())
+    usage = ~np.isnan(counts.server_output)
+    both = usage & ~np.isnan(counts.local_output)
+    return Tokens(
+        count_source=max(by_source, key=lambda name: by_source[name]) if by_source else None,
+        by_source=by_source,
+        itl_method=itl_method(share),
+        single_token_share=share,
+        events=total_events,
+        tokens=total_tokens,
+        tokens_per_event=total_tokens / total_events if total_events else None,
+        itl_zero_share=float((samples.gaps == 0).mean()) if len(samples.gaps) else None,
+        prompt=_prompt_lengths(record, samples, native),
+        output=_output_lengths(record, samples, plan.workload.ignore_eos),
+        server_where_both=int(counts.server_output[usage].sum()),
+        events_where_both=int(events[usage].sum()),
+        silent_events_where_both=int(_silent_events(record, samples)[usage].sum()),
+        stops_where_both=int(record.finish_reason.are("stop")[samples.rows][usage].sum()),
+        server_where_local=int(counts.server_output[both].sum()),
+        local_where_both=int(counts.local_output[both].sum()),
+    )
+
+
+def _silent_events(record: Record, samples: Samples) -> Floats:
+    """Per sample, deltas without text: a token whose text the server still holds back, or padding."""
+    before = np.concatenate(([0], np.cumsum(record.event_class == EventClass.EMPTY)))
+    counts: Floats = np.diff(before[record.event_offsets])[samples.rows].astype(np.float64)
+    return counts
+
+
+def _prompt_lengths(record: Record, samples: Samples, native: bool) -> Lengths:
+    """Judged by the declared tokenizer, or by server usage less its constant overhead if that tokenizer is the model's."""
+    asked = record.input_tokens_asked[samples.rows].astype(np.float64)
+    sent = record.input_tokens_sent[samples.rows].astype(np.float64)
+    server = samples.counts.server_input
+    judged = sent
+    if native and not np.isnan(server).all():
+        overhead = float(np.nanmedian(server - sent))
+        constant = overhead if 0 <= overhead <= TEMPLATE_TOKENS else 0.0
+        judged = np.where(np.isnan(server), sent, server - constant)
+    misses = int(off_by_more(judged, asked, *PROMPT_MISS).sum())
+    return Lengths(_mean(asked), _mean(sent), _mean(server), _mean(judged), misses, len(samples))
+
+
+def _output_lengths(record: Record, samples: Samples, forced: bool) -> Lengths:
+    """Judged by the samples' own counts. Where the model may stop by itself, only outputs longer than asked miss."""
+    asked = record.output_tokens_asked[samples.rows].astype(np.float64)
+    counts = samples.counts
+    missed = off_by_more(counts.output, asked, *OUTPUT_MISS) & (forced | (counts.output > asked))
+    means = (_mean(values) for values in (asked, counts.local_output, counts.server_output, counts.output))
+    asked_mean, local_mean, server_mean, judged_mean = means
+    return Lengths(asked_mean, local_mean, server_mean, judged_mean, int(missed.sum()), len(samples))
+
+
+def _mean(values: Floats) -> float | None:
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else None
+
+
+def _variant_share(samples: Samples) -> float | None:
+    """Share of samples with a TTFT in which ttft_any, ttfo or ttfe is another instant, or none at all."""
+    defined = ~np.isnan(samples.ttft)
+    if not defined.any():
+        return None
+    ttft = samples.ttft[defined]
+    variants = (samples.ttft_any, samples.ttfo, samples.ttfe)
+    differs = np.any([one[defined] != ttft for one in variants], axis=0)  # NaN differs from everything
+    return float(differs.mean())
+
+
+def _first_event_classes(record: Record, samples: Samples) -> dict[str, int]:
+    starts = record.event_offsets[:-1][samples.rows]
+    some = np.diff(record.event_offsets)[samples.rows] > 0
+    tally = np.bincount(record.event_class[starts[some]], minlength=len(EventClass))
+    return {one.name.lower(): int(tally[one]) for one in EventClass if tally[one]}

@@ -1,0 +1,292 @@
+"""The sealed record as numpy columns.
+
+One row is one request that ended. What a request has many of (its stream events) is ragged: one flat array of values and
+one of offsets, row i owning `values[offsets[i]:offsets[i + 1]]`, taken from Arrow's buffers without a copy.
+
+| Arrow                   | here                                                                      |
+| ----------------------- | ------------------------------------------------------------------------- |
+| integer, never null     | `int64` array                                                             |
+| integer, may be null    | `Column`: `int64` values (0 where null) and a mask of the valid ones      |
+| string                  | `Labels`: a code per row and the names the codes stand for                |
+| list of times, classes  | `event_ns`, `event_class` over one array of offsets                       |
+
+Nanoseconds stay integers: a double holds them exactly for 104 days of uptime only. Differences are taken first and become
+milliseconds last.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from inferometer.errors import RecordError
+from inferometer.journal.schema import EventClass, Outcome, Phase
+from inferometer.units import NS_PER_MS
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+TimestampSource = Literal["kernel", "user"]
+
+TEXT_CLASSES = (EventClass.CONTENT, EventClass.REASONING, EventClass.TOOL_CALL)
+_IS_TEXT = np.isin(np.arange(256), TEXT_CLASSES)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that may hold nulls: `values` (0 where null) and `valid`, both one entry a row."""
+
+    values: Ints
+    valid: Mask
+
+    def __getitem__(self, rows: Any) -> Column:
+        return Column(self.values[rows], self.valid[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """A column of names: `codes[i]` indexes `names`; -1 is null."""
+
+    codes: Ints
+    names: tuple[str, ...]
+
+    def are(self, name: str) -> Mask:
+        """Rows whose label is `name`."""
+        mask: Mask = self.codes == (self.names.index(name) if name in self.names else -2)
+        return mask
+
+    def counts(self, rows: Mask) -> dict[str, int]:
+        """How often each label occurs among `rows` (nulls left out), the most frequent first, ties by name."""
+        chosen = self.codes[rows]
+        tally = np.bincount(chosen[chosen >= 0], minlength=len(self.names))
+        pairs = [(name, int(count)) for name, count in zip(self.names, tally, strict=True) if count]
+        return dict(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """The workers' health over time, one entry a pulse, in order of worker, then time. Times in ns."""
+
+    worker: Ints
+    t_ns: Ints
+    cpu_ns: Ints
+    reads: Ints
+    stall_max_ns: Ints
+    clock_offset_ns: Ints
+    sent: Ints
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Pulse:
+        """From a PULSE table; a missing column is a RecordError."""
+        worker, t_ns = _ints(table, "worker"), _ints(table, "t_ns")
+        order = np.lexsort((t_ns, worker))
+        rest = ("cpu_ns", "reads", "stall_max_ns", "clock_offset_ns", "sent")
+        return cls(worker[order], t_ns[order], *(_ints(table, name)[order] for name in rest))
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Every request that ended, warm-up included, and the workers' pulses.
+
+    `unaccounted` counts requests that were sent and left no row; `interrupted` says a person stopped the run.
+    """
+
+    index: Ints
+    measured: Mask
+    worker: Ints
+    t_intended: Ints
+    t_connect: Column
+    t_connected: Column
+    t_tls: Column
+    t_send: Column
+    t_submit: Column
+    t_end: Ints
+    event_ns: Ints
+    event_class: NDArray[np.uint8]
+    event_offsets: Ints
+    first_text: Ints
+    first_visible: Ints
+    first_answer: Ints
+    outcome: Labels
+    finish_reason: Labels
+    text_chars: Column
+    usage_input: Column
+    usage_output: Column
+    usage_cached: Column
+    lag_ns: Ints
+    input_tokens_asked: Ints
+    input_tokens_sent: Ints
+    output_tokens_asked: Ints
+    output_tokens_local: Column
+    pulse: Pulse
+    timestamp_source: TimestampSource
+    interrupted: bool
+    unaccounted: int
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    @property
+    def ok(self) -> Mask:
+        """Rows that succeeded, warm-up included (draft 4.2.6)."""
+        return self.outcome.are(Outcome.OK)
+
+    @property
+    def samples(self) -> Mask:
+        """Rows that latency metrics are made of: measured phase and successful (docs/definitions.md)."""
+        return self.measured & self.ok
+
+    @property
+    def event_is_text(self) -> Mask:
+        """Per event: does it carry generated text, white space included?"""
+        mask: Mask = _IS_TEXT[self.event_class]
+        return mask
+
+    @classmethod
+    def from_tables(
+        cls,
+        record: pa.Table,
+        pulse: pa.Table,
+        *,
+        interrupted: bool = False,
+        timestamp_source: TimestampSource | None = None,
+        unaccounted: int | None = None,
+    ) -> Record:
+        """Read a RECORD table and a PULSE table (journal/schema.py).
+
+        `timestamp_source` None: "kernel" if any pulse counted a read with a kernel stamp. `unaccounted` None: for each
+        worker, what its last pulse says it sent less its rows. Raises RecordError where the tables contradict themselves.
+        """
+        pulses = Pulse.from_table(pulse)
+        event_ns, offsets = _ragged(record, "event_ns")
+        event_class, class_offsets = _bytes(record, "event_class")
+        if not np.array_equal(np.diff(offsets), np.diff(class_offsets)):
+            raise RecordError("the record is damaged: a request has not as many event classes as event times")
+        columns: dict[str, Any] = {name: _ints(record, name) for name in _REQUIRED}
+        columns |= {name: _column(record, name) for name in _NULLABLE}
+        firsts: dict[str, Any] = {
+            name: _ints(record, name) for name in ("first_text", "first_visible", "first_answer")
+        }
+        counts = np.diff(offsets)
+        for name, at in firsts.items():
+            if bool(((at >= counts) | (at < -1)).any()):
+                raise RecordError(f"the record is damaged: {name} points past a request's last event")
+        worker = _ints(record, "worker")
+        return cls(
+            **columns,
+            **firsts,
+            measured=_ints(record, "phase") == Phase.MEASURE,
+            worker=worker,
+            event_ns=event_ns,
+            event_class=event_class,
+            event_offsets=offsets,
+            outcome=_labels(record, "outcome"),
+            finish_reason=_labels(record, "finish_reason"),
+            text_chars=_column(record, "text", pc.utf8_length),
+            pulse=pulses,
+            timestamp_source=timestamp_source or ("kernel" if int(pulses.reads.sum()) else "user"),
+            interrupted=interrupted,
+            unaccounted=_unaccounted(worker, pulses) if unaccounted is None else unaccounted,
+        )
+
+
+_REQUIRED = (
+    "index",
+    "t_intended",
+    "t_end",
+    "lag_ns",
+    "input_tokens_asked",
+    "input_tokens_sent",
+    "output_tokens_asked",
+)
+_NULLABLE = (
+    "t_connect",
+    "t_connected",
+    "t_tls",
+    "t_send",
+    "t_submit",
+    "usage_input",
+    "usage_output",
+    "usage_cached",
+    "output_tokens_local",
+)
+
+
+def _chunked(table: pa.Table, name: str) -> pa.ChunkedArray:
+    if name not in table.column_names:
+        raise RecordError(f"the record has no column `{name}`")
+    return table.column(name)
+
+
+def _ints(table: pa.Table, name: str) -> Ints:
+    column = _chunked(table, name)
+    if column.null_count:
+        raise RecordError(f"the record is damaged: column `{name}` holds nulls")
+    return np.asarray(column.to_numpy(), np.int64)
+
+
+def _column(table: pa.Table, name: str, through: Any = None) -> Column:
+    column = _chunked(table, name)
+    if through is not None:
+        column = through(column)
+    # pyarrow turns integers with nulls into doubles; filling them first keeps every nanosecond.
+    values = np.asarray(pc.fill_null(column, 0).to_numpy(), np.int64)
+    return Column(values, np.asarray(pc.is_valid(column).to_numpy(), np.bool_))
+
+
+def _labels(table: pa.Table, name: str) -> Labels:
+    coded = _one_array(table, name, pa.string()).dictionary_encode()
+    codes = np.asarray(pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False), np.int64)
+    return Labels(codes, tuple(coded.dictionary.to_pylist()))
+
+
+def _one_array(table: pa.Table, name: str, empty: pa.DataType) -> pa.Array:
+    chunks = _chunked(table, name).chunks
+    if len(chunks) == 1:
+        return chunks[0]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], empty)
+
+
+def _ragged(table: pa.Table, name: str) -> tuple[Ints, Ints]:
+    array = _one_array(table, name, pa.list_(pa.int64()))
+    offsets = np.asarray(array.offsets.to_numpy(), np.int64)
+    values = np.asarray(array.values.to_numpy(zero_copy_only=False), np.int64)
+    return values[offsets[0] : offsets[-1]], offsets - offsets[
+        0
+    ]  # a sliced table owns only a part of the values
+
+
+def _bytes(table: pa.Table, name: str) -> tuple[NDArray[np.uint8], Ints]:
+    array = _one_array(table, name, pa.binary())
+    _, offset_buffer, data = array.buffers()
+    if len(array) == 0 or offset_buffer is None:
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    raw = np.frombuffer(offset_buffer, np.int32)[array.offset : array.offset + len(array) + 1]
+    offsets = raw.astype(np.int64)
+    values = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
+    return values[offsets[0] : offsets[-1]], offsets - offsets[0]
+
+
+def _unaccounted(worker: Ints, pulse: Pulse) -> int:
+    """Requests sent without a row: per worker, the largest `sent` of its pulses less its rows, never below 0."""
+    missing = 0
+    for one in np.unique(pulse.worker):
+        sent = int(pulse.sent[pulse.worker == one].max())
+        missing += max(0, sent - int((worker == one).sum()))
+    return missing
+
+
+def between_ms(start: Column | Ints, end: Column | Ints) -> Floats:
+    """`end - start` in ms, one entry a row; NaN where either is null."""
+    first, first_valid = _parts(start)
+    last, last_valid = _parts(end)
+    return np.where(first_valid & last_valid, (last - first) / NS_PER_MS, np.nan)
+
+
+def _parts(column: Column | Ints) -> tuple[Ints, Mask | np.bool_]:
+    return (column.values, column.valid) if isinstance(column, Column) else (column, np.bool_(True))

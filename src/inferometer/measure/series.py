@@ -1,0 +1,139 @@
+"""What the report draws: distributions, a timeline, lateness. Plain lists, small whatever the size of the run.
+
+Nothing here is smoothed and nothing counted twice: histogram counts add up to the samples, and the timeline's output_tok_s
+times the bin width adds up to the output tokens.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from inferometer.journal.schema import Outcome
+from inferometer.measure.instrument import lateness_ms
+from inferometer.measure.load import Span, Sweep, spans
+from inferometer.measure.measurement import samples_of
+from inferometer.measure.record import Floats, Ints, Record
+from inferometer.measure.samples import Samples
+from inferometer.measure.stats import percentile
+from inferometer.plan.schema import Plan
+from inferometer.units import NS_PER_S
+
+HIST_BINS = 60
+CDF_POINTS = 400
+TIMELINE_BINS = 300
+LATENESS_POINTS = 1_500
+
+BIN_FLOOR_S = 0.05
+"""Narrower timeline bins would show single decode steps, not throughput."""
+
+TOKENS_PER_BIN = 50
+"""Fewer tokens a bin would draw counting noise."""
+
+
+def series(plan: Plan, record: Record, samples: Samples | None = None) -> dict[str, Any]:
+    """All plot series of a record: `ttft_ms`, `itl_ms`, `tpot_ms`, `e2e_ms`, `timeline`, `lateness`.
+
+    `samples`: those of `samples_of`, if already taken. Times `t_s` are in s from the first measured send; a timeline point
+    stands for the bin of width `bin_s` around it. A distribution without samples has empty lists.
+    """
+    samples = samples_of(plan, record) if samples is None else samples
+    named = {"ttft_ms": samples.ttft, "itl_ms": samples.gaps, "tpot_ms": samples.tpot, "e2e_ms": samples.e2e}
+    drawn: dict[str, Any] = {name: _distribution(values) for name, values in named.items()}
+    sweep = Sweep(record)
+    run = spans(record, sweep, None, None).run
+    return drawn | {
+        "timeline": _timeline(record, samples, sweep, run),
+        "lateness": _lateness(record, sweep, run),
+    }
+
+
+def _distribution(values: Floats) -> dict[str, Any]:
+    ordered = np.sort(values[~np.isnan(values)])
+    if len(ordered) == 0:
+        return {"hist": {"edges": [], "counts": []}, "cdf": {"x": [], "p": []}}
+    return {"hist": _histogram(ordered), "cdf": _cdf(ordered)}
+
+
+def _histogram(ordered: Floats) -> dict[str, list[Any]]:
+    """Equal bins from the least sample to P99.9; the last bin is wider and takes the tail, so that it hides nothing."""
+    low, high, top = float(ordered[0]), percentile(ordered, 0.999), float(ordered[-1])
+    if high <= low:
+        high = top if top > low else low + max(abs(low), 1.0) * 1e-3  # all samples are (nearly) equal
+    edges = np.linspace(low, high, HIST_BINS + 1)
+    edges[-1] = max(edges[-1], top)
+    bounds = np.searchsorted(ordered, edges[1:-1], side="left")
+    counts = np.diff(np.concatenate(([0], bounds, [len(ordered)])))
+    return {"edges": edges.tolist(), "counts": counts.tolist()}
+
+
+def _cdf(ordered: Floats) -> dict[str, list[float]]:
+    """The empirical distribution: the share `p` of samples is at or below `x`. Denser toward the tail when thinned."""
+    n = len(ordered)
+    ranks: Ints = np.arange(1, n + 1)
+    if n > CDF_POINTS:
+        body = np.linspace(1, n, CDF_POINTS * 3 // 4)
+        tail = n - np.geomspace(1, n / 10, CDF_POINTS // 4)
+        ranks = np.unique(np.concatenate((body, tail)).astype(np.int64))
+    return {"x": ordered[ranks - 1].tolist(), "p": (ranks / n).tolist()}
+
+
+def _timeline(record: Record, samples: Samples, sweep: Sweep, run: Span | None) -> dict[str, Any]:
+    names = ("t_s", "output_tok_s", "in_flight", "requests_s", "ttft_p50_ms", "ttft_p99_ms", "errors")
+    if run is None or run.seconds <= 0:
+        return {name: [] for name in names} | {"bin_s": None}
+    tokens = float(samples.arrival_tokens.sum())
+    bins = int(max(1, min(TIMELINE_BINS, run.seconds / BIN_FLOOR_S, tokens / TOKENS_PER_BIN)))
+    width = run.seconds / bins
+    failed = record.measured & ~record.ok & ~record.outcome.are(Outcome.CANCELLED)
+    edges = run.start + np.rint(np.linspace(0, run.end - run.start, bins + 1)).astype(np.int64)
+    area = sweep.integral(edges) if len(sweep.sends) else np.zeros(bins + 1)
+
+    def binned(t_ns: Ints, weights: Floats | None = None) -> Floats:
+        return np.bincount(_bin(t_ns, run, bins), weights, minlength=bins).astype(np.float64)
+
+    p50, p99 = _binned_percentiles(
+        samples.ttft, _bin(record.t_submit.values[samples.rows], run, bins), bins, (0.5, 0.99)
+    )
+    return {
+        "t_s": ((np.arange(bins) + 0.5) * width).tolist(),
+        "output_tok_s": (binned(samples.arrival_ns, samples.arrival_tokens) / width).tolist(),
+        "in_flight": (np.diff(area) / width).tolist(),
+        "requests_s": (binned(record.t_end[samples.rows]) / width).tolist(),
+        "ttft_p50_ms": p50,
+        "ttft_p99_ms": p99,
+        "errors": binned(record.t_end[failed]).astype(np.int64).tolist(),
+        "bin_s": width,
+    }
+
+
+def _bin(t_ns: Ints, run: Span, bins: int) -> Ints:
+    """The bin of each instant; what falls on the run's last instant belongs to the last bin."""
+    position = (t_ns - run.start) * (bins / (run.end - run.start))
+    return np.clip(position.astype(np.int64), 0, bins - 1)
+
+
+def _binned_percentiles(
+    values: Floats, bin_of: Ints, bins: int, probabilities: tuple[float, ...]
+) -> tuple[list[float | None], ...]:
+    """Percentiles (linear) of the values in each bin; None for a bin without any. NaN values are left out."""
+    defined = ~np.isnan(values)
+    values, bin_of = values[defined], bin_of[defined]
+    order = np.lexsort((values, bin_of))
+    ordered = values[order]
+    bounds = np.searchsorted(bin_of[order], np.arange(bins + 1))
+    return tuple(
+        [percentile(ordered[a:b], p) if b > a else None for a, b in pairwise(bounds)] for p in probabilities
+    )
+
+
+def _lateness(record: Record, sweep: Sweep, run: Span | None) -> dict[str, list[float]]:
+    """Lateness over time of sending; where points are too many, the largest of each group of neighbours is kept."""
+    late = lateness_ms(record)  # in order of t_submit, as sweep.sends is
+    if run is None or len(late) == 0:
+        return {"t_s": [], "ms": []}
+    starts = np.unique(np.linspace(0, len(late), LATENESS_POINTS + 1).astype(np.int64)[:-1])
+    kept = [int(a + np.argmax(late[a:b])) for a, b in zip(starts, [*starts[1:], len(late)], strict=True)]
+    return {"t_s": ((sweep.sends[kept] - run.start) / NS_PER_S).tolist(), "ms": late[kept].tolist()}

@@ -1,0 +1,105 @@
+"""How many tokens went in and came out, who counted them, and how many one event carries.
+
+Source of a request's output count n, the first that exists (docs/definitions.md):
+  1. the server's usage;  2. the declared tokenizer over the joined text;  3. max(1, characters // 4), flagged as an estimate.
+Never the number of events. A usage count of 0 beside text is no count: some servers send zeros for "unknown".
+
+Tokens per event (draft B.2.1). A request with e text events and t tokens, each event holding at least one, has at least
+2 e - t events of exactly one token: if only k were single, t would be at least k + 2 (e - k). The share of single-token
+events is summed from that bound, so it may be understated, never overstated; an end-of-sequence token that is counted but
+carries no text (t = e + 1) costs one event a request.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from inferometer.measure.record import Column, Floats, Ints, Mask, Record
+
+ItlMethod = Literal["direct", "chunk", "distributed", "server"]
+
+SINGLE_TOKEN_SHARE = 0.9
+"""Strictly above this share of single-token events, gaps are inter-token latencies (draft B.2.1 step 2)."""
+
+CHARS_PER_TOKEN = 4
+
+
+class CountSource(enum.StrEnum):
+    """Who counted a request's output tokens, best first."""
+
+    SERVER = "server usage"
+    TOKENIZER = "tokenizer"
+    ESTIMATE = "estimate"
+
+
+_SOURCES = tuple(CountSource)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Token counts, one entry a sample. `server` and `local` are NaN where there is none; `source` indexes CountSource."""
+
+    input: Floats
+    output: Floats
+    source: Ints
+    server_input: Floats
+    server_output: Floats
+    local_output: Floats
+
+    def by_source(self) -> dict[str, int]:
+        """Samples counted by each source, in order of preference, absent ones left out."""
+        tally = np.bincount(self.source, minlength=len(_SOURCES))
+        return {str(name): int(n) for name, n in zip(_SOURCES, tally, strict=True) if n}
+
+
+def count(record: Record, rows: Ints) -> Counts:
+    """Count the tokens of `rows`, all of which succeeded."""
+    chars = record.text_chars[rows].values
+    server = _positive(record.usage_output[rows], chars > 0)
+    local = _floats(record.output_tokens_local[rows])
+    estimate = np.maximum(1, chars // CHARS_PER_TOKEN).astype(np.float64)
+    choices = [~np.isnan(server), ~np.isnan(local)]
+    everyone = np.ones(len(rows), np.bool_)
+    server_input = _positive(record.usage_input[rows], everyone)
+    sent = record.input_tokens_sent[rows].astype(np.float64)
+    return Counts(
+        input=np.where(np.isnan(server_input), sent, server_input),
+        output=np.select(choices, [server, local], estimate),
+        source=np.select(choices, [0, 1], 2).astype(np.int64),
+        server_input=server_input,
+        server_output=server,
+        local_output=local,
+    )
+
+
+def _floats(column: Column) -> Floats:
+    return np.where(column.valid, column.values.astype(np.float64), np.nan)
+
+
+def _positive(column: Column, impossible_zero: Mask) -> Floats:
+    """The column, NaN where null, or where it says 0 although there plainly was something."""
+    return np.where((column.values <= 0) & impossible_zero, np.nan, _floats(column))
+
+
+def off_by_more(counted: Floats, asked: Floats, at_least: float, share: float) -> Mask:
+    """Where |counted - asked| exceeds max(at_least, share x asked). NaN counts are no miss."""
+    return np.abs(counted - asked) > np.maximum(at_least, share * asked)
+
+
+def single_token_share(events: Ints, tokens: Floats) -> float | None:
+    """Least share of text events holding exactly one token; requests with NaN tokens are left out; None if none is left."""
+    known = ~np.isnan(tokens)
+    total = int(events[known].sum())
+    if total == 0:
+        return None
+    single = np.clip(2 * events[known] - tokens[known], 0, events[known])
+    return float(single.sum()) / total
+
+
+def itl_method(share: float | None) -> ItlMethod:
+    """Draft 4.6.3 and B.2.1: `direct` if single tokens dominate, else `chunk`: the gaps are times between chunks."""
+    return "direct" if share is not None and share > SINGLE_TOKEN_SHARE else "chunk"

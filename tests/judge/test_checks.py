@@ -1,0 +1,261 @@
+"""Each check, shown able to pass and to fail, on a whole run of which one thing is changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from inferometer.journal.schema import EventClass
+from inferometer.judge.judge import arrival_found, judge
+from inferometer.judge.verdict import Check, Verdict, verdict_of
+
+MS = 1_000_000
+CODES = {
+    *(
+        "workers_alive",
+        "interrupted",
+        "error_rate",
+        "few_samples",
+        "lateness",
+        "arrival_rate",
+        "arrival_dispersion",
+    ),
+    *(
+        "arrival_lag1",
+        "concurrency_held",
+        "receive_lag",
+        "worker_cpu",
+        "clock_step",
+        "prompt_length",
+        "output_length",
+    ),
+    *(
+        "token_counts",
+        "cache_hits",
+        "samples_p99",
+        "samples_p99_9",
+        "tokens_per_event",
+        "ttft_variants",
+        "warmup",
+    ),
+}
+NATIVE = {"tokenizer": {"method": "native"}}
+
+
+@pytest.fixture(scope="module")
+def good(run: Any) -> Verdict:
+    return judge(*run())
+
+
+def some(share: float) -> Any:
+    """A function that changes the first `share` of a list of outcomes to timeouts, after the warm-up of 100."""
+
+    def change(values: list[str]) -> list[str]:
+        bad = round(share * (len(values) - 100))
+        return values[:100] + ["timeout"] * bad + values[100 + bad :]
+
+    return change
+
+
+def test_a_good_run_is_valid_and_meets_every_check(good: Verdict) -> None:
+    """Law: nothing fails without a cause; each check appears once; the role event and the missing 10,000 are only notes."""
+    assert good.status == "VALID"
+    assert good.reasons == ()
+    assert {check.code for check in good.checks} == CODES
+    assert len(good.checks) == len(CODES)
+    notes = {check.code for check in good.checks if check.status == "note"}
+    assert notes == {"samples_p99_9", "ttft_variants", "warmup"}
+    assert good.check("concurrency_held").status == "na"
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "changes"),
+    [
+        ("error_rate", "fail", {"outcome": some(0.02)}),
+        ("error_rate", "pass", {"outcome": some(0.005)}),
+        ("error_rate", "fail", {"outcome": lambda v: [*v[:1200], *["cancelled"] * 100]}),
+        ("prompt_length", "fail", {"input_tokens_sent": lambda v: v + 3}),
+        ("prompt_length", "pass", {"input_tokens_sent": lambda v: v + 2}),
+        ("prompt_length", "fail", {"plan": NATIVE, "usage_input": lambda v: v + np.arange(len(v)) % 9}),
+        ("prompt_length", "pass", {"plan": NATIVE}),
+        ("output_length", "fail", {"usage_output": lambda v: v - 2}),
+        ("output_length", "pass", {"usage_output": lambda v: v + 1}),
+        (
+            "output_length",
+            "pass",
+            {"plan": {"workload": {"ignore_eos": False}}, "usage_output": lambda v: v - 2},
+        ),
+        (
+            "output_length",
+            "fail",
+            {"plan": {"workload": {"ignore_eos": False}}, "usage_output": lambda v: v + 2},
+        ),
+        ("token_counts", "fail", {"usage_output": lambda v: v - 1}),
+        ("token_counts", "unsure", {"usage_output": lambda v: v + 4, "output_tokens_asked": lambda v: v + 4}),
+        (
+            "token_counts",
+            "pass",
+            {"usage_output": lambda v: v + 4, "output_tokens_local": lambda v: v + 4, "plan": NATIVE},
+        ),
+        ("token_counts", "fail", {"usage_output": lambda v: v + 4, "plan": NATIVE}),
+        ("token_counts", "unsure", {"usage_output": lambda v: [None] * len(v)}),
+        (
+            "token_counts",
+            "pass",
+            {"usage_output": lambda v: v + 1, "finish_reason": lambda v: ["stop"] * len(v)},
+        ),
+        ("lateness", "fail", {"t_intended": lambda v: v - 3 * MS}),
+        ("lateness", "pass", {"t_intended": lambda v: v - MS}),
+        ("receive_lag", "fail", {"lag_ns": lambda v: v + 5 * MS}),
+        ("receive_lag", "pass", {"lag_ns": lambda v: v + 4 * MS}),
+        ("receive_lag", "fail", {"lag_ns": lambda v: v + 4 * MS, "more": {"timestamp_source": "user"}}),
+        ("worker_cpu", "fail", {"pulse": {"cpu_ns": np.linspace(0, 30e9, 100)}}),
+        ("worker_cpu", "na", {"pulse": {"t_ns": np.zeros(100)}}),
+        ("clock_step", "fail", {"pulse": {"clock_offset_ns": np.where(np.arange(100) < 50, 0, 2 * MS)}}),
+        ("clock_step", "pass", {"pulse": {"clock_offset_ns": np.arange(100) * MS // 2}}),
+        ("cache_hits", "fail", {"usage_cached": lambda v: v + 7}),
+        ("cache_hits", "pass", {"usage_cached": lambda v: v + 5}),
+        (
+            "cache_hits",
+            "na",
+            {"usage_cached": lambda v: v + 90, "plan": {"workload": {"repeatable_prompts": True}}},
+        ),
+        ("cache_hits", "na", {"usage_cached": lambda v: [None] * len(v)}),
+        ("samples_p99", "unsure", {"n": 999}),
+        ("samples_p99", "pass", {"n": 1000}),
+        ("few_samples", "unsure", {"n": 1}),
+        ("tokens_per_event", "note", {"usage_output": lambda v: v + 1}),
+        ("tokens_per_event", "unsure", {"usage_output": lambda v: [None] * len(v)}),
+        ("tokens_per_event", "na", {"plan": {"target": {"stream": False}}}),
+        ("workers_alive", "fail", {"more": {"unaccounted": 1}}),
+        ("interrupted", "unsure", {"more": {"interrupted": True}}),
+        ("warmup", "pass", {"usage_output": lambda v: v + 96}),
+        ("warmup", "note", {"warm": 99, "usage_output": lambda v: v + 200}),
+        ("arrival_rate", "fail", {"plan": {"load": {"rate": 60}}}),
+        ("arrival_rate", "fail", {"plan": {"load": {"requests": 1201}}}),
+        ("arrival_rate", "pass", {"plan": {"load": {"requests": 1201}}, "more": {"interrupted": True}}),
+        ("arrival_dispersion", "fail", {"plan": {"load": {"arrival": "constant"}}}),
+        ("arrival_dispersion", "fail", {"plan": {"load": {"arrival": "gamma", "burstiness": 0.25}}}),
+        ("arrival_lag1", "na", {"plan": {"load": {"arrival": "constant"}}}),
+        ("arrival_rate", "na", {"n": 99}),
+    ],
+)
+def test_a_check_follows_the_one_thing_that_was_changed(
+    run: Any, code: str, status: str, changes: dict[str, Any]
+) -> None:
+    """Law: each check has a side on either of its limit, and lands on the right one."""
+    verdict = judge(*run(**changes))
+    assert verdict.check(code).status == status
+    assert verdict.status == {"fail": "INVALID", "unsure": "INCONCLUSIVE"}.get(status, verdict.status)
+
+
+def closed(run: Any, in_flight: int, asked: int) -> Check:
+    """The check on a closed loop that asked for `asked` slots and kept `in_flight` of them busy."""
+    lanes = np.arange(1300) % in_flight
+    turn = np.arange(1300) // in_flight
+    start = 10**12 + turn * 100 * MS + lanes
+    times = start[:, None] + np.array([20, 40, 60, 80, 99]) * MS
+    plan = {"load": {"model": "closed", "concurrency": asked, "requests": 1200, "rate": None}}
+    columns = {
+        "t_intended": start,
+        "t_send": start,
+        "t_submit": start,
+        "t_end": times[:, -1] + MS,
+        "event_ns": list(times),
+    }
+    return judge(*run(plan=plan, **columns)).check("concurrency_held")
+
+
+def test_concurrency_is_held_when_the_slots_are_full(run: Any) -> None:
+    """Law: 10 of 10 slots busy passes, 9 of 10 fails; the ramp and the tail are not looked at."""
+    assert closed(run, 10, 10).status == "pass"
+    assert closed(run, 9, 10).status == "fail"
+    assert closed(run, 9, 10).value == pytest.approx(0.9, abs=0.01)
+
+
+def test_concurrency_is_not_judged_when_no_slot_was_ever_used_twice(run: Any) -> None:
+    """Law: with as many slots as requests there is no span in which all should be full."""
+    assert closed(run, 10, 1200).status == "na"
+
+
+def test_an_interrupted_run_does_not_blame_the_server_for_what_was_cancelled(run: Any) -> None:
+    """Law: cancelled by a person is no error; cancelled at the drain limit is."""
+    cancelled = {"outcome": lambda v: [*v[:1200], *["cancelled"] * 100]}
+    stopped = judge(*run(more={"interrupted": True}, **cancelled))
+    assert stopped.check("error_rate").status == "pass"
+    drained = judge(*run(**cancelled)).check("error_rate")
+    assert drained.status == "fail"
+    assert drained.facts["by_error"] == {"cancelled": 100}
+
+
+def test_connecting_anew_is_not_the_clients_lateness(run: Any) -> None:
+    """Law: with a new connection each time, its set-up is the plan's; with reused ones, it is lateness."""
+    _, _, record = run()
+    start = record.t_intended - 5 * MS
+    connect = {"t_intended": start, "t_connect": start, "t_connected": start + 5 * MS}
+    assert judge(*run(plan={"target": {"connection": "new"}}, **connect)).check("lateness").status == "pass"
+    assert judge(*run(**connect)).check("lateness").status == "fail"
+
+
+def test_refused_connections_are_errors_and_not_missing_arrivals(run: Any) -> None:
+    """Law: a request the server would not take was offered all the same: the arrival process holds, the error rate does not."""
+    _, _, record = run()
+    refused = np.arange(len(record)) % 2 == 0
+    submit = [None if bad else int(t) for bad, t in zip(refused, record.t_submit.values, strict=True)]
+    outcome = ["connect_refused" if bad else "ok" for bad in refused]
+    verdict = judge(*run(t_submit=submit, outcome=outcome))
+    assert verdict.check("error_rate").status == "fail"
+    assert verdict.check("arrival_rate").status == "pass"
+    assert verdict.check("arrival_dispersion").status == "pass"
+
+
+def test_text_held_back_counts_as_a_token_of_its_own_event(run: Any) -> None:
+    """Law: deltas without text, one a token, let event and usage counts agree."""
+    kinds = bytes(
+        [EventClass.ROLE, EventClass.CONTENT, EventClass.EMPTY, EventClass.CONTENT, EventClass.EMPTY]
+    )
+    check = judge(*run(event_class=lambda v: [kinds] * len(v))).check("token_counts")
+    assert (check.status, check.facts["against"]) == ("pass", "events")
+
+
+def test_a_run_without_any_success_is_invalid_and_says_why(run: Any) -> None:
+    """Law: no sample makes no check crash; the error rate decides."""
+    verdict = judge(*run(outcome=lambda v: ["http_5xx"] * len(v)))
+    assert verdict.status == "INVALID"
+    assert verdict.reasons[0].code == "error_rate"
+    assert verdict.check("error_rate").facts["by_error"] == {"http_5xx": 1200}
+    assert {check.code for check in verdict.checks} == CODES
+
+
+def test_the_variants_of_ttft_are_noted_with_their_medians(good: Verdict) -> None:
+    """Law: a role event before the text makes ttfe another number, and the note says by how much."""
+    check = good.check("ttft_variants")
+    assert (check.value, check.facts["first_event_classes"]) == (1.0, {"role": 1200})
+    assert check.facts["ttft"] - check.facts["ttfe"] == pytest.approx(1.0)
+    assert check.facts["ttft"] == check.facts["ttfo"]
+
+
+def test_what_the_report_prints_of_arrivals_is_what_was_checked(run: Any) -> None:
+    """Law: the numbers of the arrival check are those its three checks were decided by."""
+    made = run()
+    found, verdict = arrival_found(*made), judge(*made)
+    assert found is not None
+    assert verdict.check("arrival_dispersion").value == found.dispersion
+    facts = verdict.check("arrival_rate").facts
+    assert (facts["low"], facts["high"]) == found.rate_limits
+    assert arrival_found(*run(plan={"load": {"model": "closed", "concurrency": 5, "rate": None}})) is None
+
+
+def test_one_failure_outweighs_any_number_of_doubts() -> None:
+    """Law: INVALID over INCONCLUSIVE over VALID; reasons list failures first; notes decide nothing."""
+    doubt, failure = Check("a", "unsure", None, None), Check("b", "fail", None, None)
+    note = Check("c", "note", None, None)
+    assert verdict_of([note]).status == "VALID"
+    assert verdict_of([doubt, note]).status == "INCONCLUSIVE"
+    both = verdict_of([doubt, note, failure])
+    assert both.status == "INVALID"
+    assert both.reasons == (failure, doubt)
+    with pytest.raises(KeyError):
+        both.check("no such check")

@@ -1,0 +1,96 @@
+"""The record as numpy columns: exact, and refused when damaged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from inferometer.errors import RecordError
+from inferometer.journal.schema import PULSE, RECORD, EventClass
+from inferometer.measure.measurement import as_dict, measure
+from inferometer.measure.record import Record, between_ms
+
+CONTENT = EventClass.CONTENT
+
+
+def test_nanoseconds_survive_at_an_uptime_where_doubles_lose_them(build: Any) -> None:
+    """Law: differences are taken in integers: 1 ns apart at 1e16 ns is 1e-6 ms, not 0 or 2e-6."""
+    record = build({"t_intended": 0.0, "t_submit": 0.000001, "events": [(5.0, CONTENT)]})
+    assert between_ms(record.t_intended, record.t_submit).tolist() == [1e-6]
+
+
+def test_nulls_become_masks_and_nan(build: Any) -> None:
+    """Law: what the request never reached is no time at all."""
+    record = build({"t_submit": None}, {"t_submit": 3.0})
+    assert record.t_submit.valid.tolist() == [False, True]
+    assert np.isnan(between_ms(record.t_intended, record.t_submit)).tolist() == [True, False]
+
+
+def test_slices_and_chunks_of_a_table_read_the_same(table_of: Any, plan_of: Any, random_rows: Any) -> None:
+    """Law: how Arrow happens to lay a table out (offset slices, many chunks) changes no number."""
+    rows = random_rows(3, 30)
+    table = table_of(*rows)
+    layouts = {
+        "whole": table_of(*rows[10:]),
+        "sliced": table.slice(10),
+        "chunked": pa.concat_tables([table.slice(10, 7), table.slice(17, 1), table.slice(18)]),
+    }
+    assert layouts["chunked"].column("event_ns").num_chunks == 3
+    seen = [
+        as_dict(measure(plan_of(), Record.from_tables(one, PULSE.empty_table()))) for one in layouts.values()
+    ]
+    assert seen[0]["requests"]["sent"] > 5
+    assert seen[1] == seen[0]
+    assert seen[2] == seen[0]
+
+
+def test_an_empty_table_is_an_empty_record(plan_of: Any) -> None:
+    """Law: a run stopped before its first end measures to nothing, without an error."""
+    for table in (RECORD.empty_table(), pa.Table.from_batches([], RECORD)):
+        record = Record.from_tables(table, PULSE.empty_table())
+        assert len(record) == 0
+        assert measure(plan_of(), record).metrics.ttft_ms is None
+
+
+def test_event_times_are_not_copied_out_of_arrow(table_of: Any) -> None:
+    """Law: a record of a million events costs no second copy of them."""
+    table = table_of({"events": [(1.0, CONTENT), (2.0, CONTENT)]})
+    buffer = table.column("event_ns").chunk(0).values.buffers()[1]
+    record = Record.from_tables(table, PULSE.empty_table())
+    assert record.event_ns.ctypes.data == buffer.address
+
+
+def test_damage_is_refused(table_of: Any) -> None:
+    """Law: a record that contradicts itself raises RecordError instead of measuring nonsense."""
+    table = table_of({"events": [(1.0, CONTENT), (2.0, CONTENT)]})
+    short = pa.array([b"\x01"], pa.binary())
+    at = table.schema.get_field_index("event_class")
+    pulse = PULSE.empty_table()
+    with pytest.raises(RecordError, match="event classes"):
+        Record.from_tables(table.set_column(at, RECORD.field("event_class"), short), pulse)
+    with pytest.raises(RecordError, match="first_text"):
+        Record.from_tables(table_of({"events": [(1.0, CONTENT)], "first_text": 1}), pulse)
+    with pytest.raises(RecordError, match="usage_input"):
+        Record.from_tables(table.drop_columns(["usage_input"]), pulse)
+
+
+def test_requests_sent_without_a_row_are_counted_for_each_worker(build: Any) -> None:
+    """Law: what a worker's last pulse says it sent, less its rows, is missing; a pulse older than the rows hides nothing."""
+    rows = [{"worker": 0}, {"worker": 0}, {"worker": 1}]
+    pulse = (
+        {"worker": 0, "t_ms": 0, "sent": 1},
+        {"worker": 1, "t_ms": 1, "sent": 4},
+        {"worker": 1, "sent": 2},
+    )
+    assert build(*rows, pulse=pulse).unaccounted == 3
+    assert build(*rows, pulse=pulse, unaccounted=0).unaccounted == 0
+
+
+def test_the_timestamp_source_is_read_off_the_pulses(build: Any) -> None:
+    """Law: reads counted with a kernel stamp mean kernel time."""
+    assert build({}, pulse=({"reads": 5},)).timestamp_source == "kernel"
+    assert build({}, pulse=({"reads": 0},)).timestamp_source == "user"
+    assert build({}, pulse=({"reads": 5},), timestamp_source="user").timestamp_source == "user"
