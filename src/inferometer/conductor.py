@@ -112,7 +112,7 @@ def conduct(plan: Plan, out: Path, ui: Ui) -> Finding:
         with ExitStack() as stack:
             # Processes first: they start up while this one prepares.
             embedded = stack.enter_context(Embedded(folder.log)) if plan.target.url is None else None
-            crew = stack.enter_context(Crew(_workers(plan), folder.log))
+            crew = stack.enter_context(Crew(plan.instrument.workers, folder.log))
             tokenizer = tokenizers.load(plan.tokenizer)
             url = plan.target.url if embedded is None else embedded.url()
             assert url is not None
@@ -187,12 +187,6 @@ def _known(plan: Plan) -> Plan:
     if plan.tokenizer.name == REFERENCE_TOKENIZER:  # it counts with this one
         updates["tokenizer"] = plan.tokenizer.model_copy(update={"method": "native"})
     return plan.model_copy(update=updates)
-
-
-def _workers(plan: Plan) -> int:
-    """No more workers than there are slots to hold."""
-    slots = plan.load.concurrency if plan.load.model == "closed" else None
-    return plan.instrument.workers if slots is None else min(plan.instrument.workers, slots)
 
 
 def _look_at(plan: Plan, url: str, key: str | None, tokenizer: tokenizers.Tokenizer) -> _Target:
@@ -298,7 +292,7 @@ def _scheduled(
 
 
 def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> list[Job]:
-    wanted, load, workers = plan.target, plan.load, _workers(plan)
+    wanted, load, workers = plan.target, plan.load, plan.instrument.workers
     lines = {
         "Host": target.endpoint.host_header,
         "User-Agent": "inferometer",

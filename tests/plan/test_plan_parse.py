@@ -62,7 +62,7 @@ def test_nothing_given_is_a_closed_loop_of_a_thousand_requests_on_the_embedded_s
     assert plan == Plan()
     assert (plan.load.model, plan.load.concurrency, plan.load.requests, plan.load.rate) == (
         "closed",
-        8,
+        16,
         1000,
         None,
     )
@@ -261,7 +261,7 @@ def test_a_file_and_flags_are_both_reported(write: Write) -> None:
         ({"--insecure": True, "--ca-file": "c", "--url": "https://h"}, "--ca-file", "choose one"),
         ({"--api-key-env": "A", "--api-key-file": "b"}, "--api-key-file", "choose one"),
         ({"--prompt-format": "ids"}, "--prompt-format", "set --api to completions"),
-        ({"--workers": "9"}, "--workers", "raise --concurrency"),
+        ({"--workers": "17"}, "--workers", "raise --concurrency"),
         ({"--extra-body": '{"messages": []}'}, "--extra-body", "messages comes from workload"),
         ({"--extra-body": '{"a": 1, "a": 2}'}, "--extra-body", "twice"),
         ({"--extra-body": '{"a": NaN}'}, "--extra-body", "NaN"),

@@ -45,7 +45,7 @@ def test_a_standards_own_lengths_spelled_out_leave_its_name() -> None:
 def test_a_rate_means_open_loop_and_nothing_means_eight_in_flight() -> None:
     """The load model follows from what is given; a default concurrency never exceeds the requests."""
     assert Load(rate=5).model == "open"
-    assert (Load().model, Load().concurrency, Load().requests) == ("closed", 8, 1000)
+    assert (Load().model, Load().concurrency, Load().requests) == ("closed", 16, 1000)
     assert Load(requests=3).concurrency == 3
     assert Load(duration_s=60).requests is None
     assert Load(rate=5, burstiness=0.5).arrival == "gamma"

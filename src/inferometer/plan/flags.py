@@ -122,7 +122,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(
         "--concurrency",
         "load.concurrency",
-        "Closed loop: this many requests in flight. Default 8.",
+        "Closed loop: this many requests in flight. Default 16.",
         "N",
         drops=("load.model", "load.rate", "load.arrival", "load.burstiness"),
     ),
@@ -154,7 +154,7 @@ FLAGS: tuple[Flag, ...] = (
         "N",
     ),
     Flag("--duration", "load.duration_s", "End after this long: seconds, or 90s, 5m, 1h.", "S"),
-    Flag("--warmup", "load.warmup", "Requests before the measurement, kept apart from it. 0 = none.", "N"),
+    Flag("--warmup", "load.warmup", "Requests before the measurement, kept apart from it. Default 100; 0 = none.", "N"),
     Flag("--drain", "load.drain_s", "Wait at most this long for requests still in flight at the end.", "S"),
     Flag(
         "--workload",

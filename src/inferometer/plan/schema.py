@@ -30,8 +30,10 @@ from inferometer.plan.slo import Slo
 
 SCHEMA: Literal["inferometer/plan/1"] = "inferometer/plan/1"
 
-DEFAULT_CONCURRENCY = 8
+DEFAULT_CONCURRENCY = 16
 DEFAULT_REQUESTS = 1000
+DEFAULT_WARMUP = 100
+"""Draft 4.5.1's number; with the standard workloads these also make its 10,000 output tokens."""
 REFERENCE_TOKENIZER = "cl100k_base"
 
 STANDARD: dict[str, tuple[Distribution, Distribution]] = {
@@ -197,6 +199,12 @@ def _base_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}{path.removesuffix('/v1').rstrip('/')}"
 
 
+def _at_most(default: int, requests: Any) -> int:
+    """The default, or the number of requests if smaller; it is not validated yet, and from a flag it is text."""
+    text = str(requests)
+    return min(default, int(text)) if re.fullmatch(r"[0-9]{1,9}", text) else default
+
+
 class Load(Part):
     """When requests are sent.
 
@@ -204,8 +212,8 @@ class Load(Part):
     `open`: `rate` requests per second, at instants drawn before the start (draft 4.2.3); `gamma` gaps have shape
     `burstiness` (1 is Poisson, below 1 is burstier). Ends after `requests` requests or `duration_s`, whichever is first.
 
-    Implied: a `rate` alone is open loop, anything else closed, with 8 in flight; a `burstiness` other than 1 without an
-    arrival is gamma; 1,000 requests when neither end is given.
+    Implied: a `rate` alone is open loop, anything else closed, with 16 in flight; a `burstiness` other than 1 without an
+    arrival is gamma; 1,000 requests when neither end is given; 100 requests of warm-up, but no more than are measured.
     """
 
     model: Literal["closed", "open"] = "closed"
@@ -215,7 +223,7 @@ class Load(Part):
     burstiness: Annotated[float, Field(ge=0.001, le=1_000), _NUMBER] = 1.0
     requests: Annotated[int, Field(ge=1, le=10_000_000), _NUMBER] | None = None
     duration_s: Annotated[float, Field(gt=0, le=604_800), _SECONDS] | None = None
-    warmup: Annotated[int, Field(ge=0, le=1_000_000), _NUMBER] = 0
+    warmup: Annotated[int, Field(ge=0, le=1_000_000), _NUMBER] = DEFAULT_WARMUP
     drain_s: Annotated[float, Field(ge=0, le=86_400), _SECONDS] = 30.0
 
     @model_validator(mode="before")
@@ -229,9 +237,9 @@ class Load(Part):
         if "requests" not in load and "duration_s" not in load:
             load["requests"] = DEFAULT_REQUESTS
         if load["model"] == "closed" and "rate" not in load and "concurrency" not in load:
-            asked = str(load.get("requests", ""))  # not validated yet, and from a flag it is text
-            few = int(asked) if re.fullmatch(r"[0-9]{1,9}", asked) else DEFAULT_CONCURRENCY
-            load["concurrency"] = max(1, min(DEFAULT_CONCURRENCY, few))
+            load["concurrency"] = max(1, _at_most(DEFAULT_CONCURRENCY, load.get("requests")))
+        if "warmup" not in load:
+            load["warmup"] = _at_most(DEFAULT_WARMUP, load.get("requests"))
         if "arrival" not in load and load.get("burstiness", 1) not in (1, "1", "1.0"):
             load["arrival"] = "gamma"
         return load
