@@ -59,6 +59,11 @@ def some(share: float) -> Any:
     return change
 
 
+def two_at_once(times: Any) -> list[Any]:
+    """Every request's last two tokens under one stamp, as when one read finds both."""
+    return [np.r_[each[:-2], each[-1], each[-1]] for each in times]
+
+
 def test_a_good_run_is_valid_and_meets_every_check(good: Verdict) -> None:
     """Law: nothing fails without a cause; each check appears once; the role event and the missing 10,000 are only notes."""
     assert good.status == "VALID"
@@ -108,8 +113,9 @@ def test_a_good_run_is_valid_and_meets_every_check(good: Verdict) -> None:
         ),
         ("lateness", "fail", {"t_intended": lambda v: v - 3 * MS}),
         ("lateness", "pass", {"t_intended": lambda v: v - MS}),
-        ("receive_lag", "fail", {"lag_ns": lambda v: v + 5 * MS}),
-        ("receive_lag", "pass", {"lag_ns": lambda v: v + 4 * MS}),
+        ("receive_lag", "pass", {"lag_ns": lambda v: v + 50 * MS}),
+        ("receive_lag", "pass", {"event_ns": two_at_once}),
+        ("receive_lag", "fail", {"lag_ns": lambda v: v + 5 * MS, "event_ns": two_at_once}),
         ("receive_lag", "fail", {"lag_ns": lambda v: v + 4 * MS, "more": {"timestamp_source": "user"}}),
         ("worker_cpu", "fail", {"pulse": {"cpu_ns": np.linspace(0, 30e9, 100)}}),
         ("worker_cpu", "na", {"pulse": {"t_ns": np.zeros(100)}}),
@@ -166,6 +172,20 @@ def closed(run: Any, in_flight: int, asked: int) -> Check:
         "event_ns": list(times),
     }
     return judge(*run(plan=plan, **columns)).check("concurrency_held")
+
+
+def test_lateness_in_closed_loop_is_the_share_of_time_a_slot_stands_empty(run: Any) -> None:
+    """Law: late / (late + service) against a hundredth; the same lateness that ruins a fast answer is nothing to a slow one."""
+    _, _, record = run(plan={"load": {"model": "closed", "concurrency": 4}})
+    service = float(np.mean(record.t_end - record.t_submit.values))
+    for share, status in ((0.005, "pass"), (0.02, "fail")):
+        late = int(service * share / (1 - share))
+        plan = {"load": {"model": "closed", "concurrency": 4, "rate": None}}
+        check = judge(*run(plan=plan, t_intended=lambda _, by=late: record.t_submit.values - by)).check(
+            "lateness"
+        )
+        assert check.status == status
+        assert check.value == pytest.approx(share, rel=0.05)
 
 
 def test_concurrency_is_held_when_the_slots_are_full(run: Any) -> None:

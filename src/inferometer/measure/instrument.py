@@ -16,23 +16,34 @@ import numpy as np
 
 from inferometer.measure.load import Span
 from inferometer.measure.record import Floats, Pulse, Record, TimestampSource, between_ms
+from inferometer.measure.samples import Samples
 from inferometer.measure.stats import Stats, describe
 from inferometer.units import NS_PER_MS
+
+LATE_MS = 1.0
+"""A request with a read this late may have had tokens merged; no server here streams faster than a token a millisecond."""
+
+ENOUGH_GAPS = 100
+"""Gaps of promptly read requests that say how often the server itself writes two tokens at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """The instrument's own numbers; `cpu_fraction` has one entry a worker, None where pulses are too few."""
+    """The instrument's own numbers; `cpu_fraction` has one entry a worker, None where pulses are too few.
+
+    `merged_share`: share of token gaps that reading late is estimated to have made zero, see `_merged_share`.
+    """
 
     timestamp_source: TimestampSource
     workers: int
     receive_lag_ms: Stats | None
+    merged_share: float | None
     cpu_fraction: tuple[float | None, ...]
     stall_max_ms: float | None
     clock_step_ms: float | None
 
 
-def instrument(record: Record, run: Span | None) -> Instrument:
+def instrument(record: Record, samples: Samples, run: Span | None) -> Instrument:
     """Read the workers' pulses and the requests' lags."""
     pulse = record.pulse
     workers = np.unique(np.concatenate((pulse.worker, record.worker)))
@@ -41,10 +52,28 @@ def instrument(record: Record, run: Span | None) -> Instrument:
         timestamp_source=record.timestamp_source,
         workers=len(workers),
         receive_lag_ms=describe(record.lag_ns[heard] / NS_PER_MS),
+        merged_share=_merged_share(record, samples),
         cpu_fraction=tuple(_cpu_fraction(pulse, int(one), run) for one in workers),
         stall_max_ms=_stall_max_ms(pulse, run),
         clock_step_ms=_clock_step_ms(pulse),
     )
+
+
+def _merged_share(record: Record, samples: Samples) -> float | None:
+    """Share of all gaps between tokens that late reading made zero; None without gaps.
+
+    Two tokens found by one read share a stamp, so their gap is zero; but servers also write several events at once. Only
+    requests read late (LATE_MS at least once) can have been merged by us, and the zeros of the others show what the server
+    does: share = (zeros among the late - gaps of the late x zero share of the others) / all gaps, not below 0.
+    """
+    zero = samples.gaps == 0
+    if not len(zero):
+        return None
+    late_rows = record.lag_ns[samples.rows] > LATE_MS * NS_PER_MS
+    late = np.repeat(late_rows, np.diff(samples.gap_offsets))
+    others = ~late
+    usual = float(zero[others].mean()) if others.sum() >= ENOUGH_GAPS else 0.0
+    return max(0.0, (float(zero[late].sum()) - usual * float(late.sum())) / len(zero))
 
 
 def lateness_ms(record: Record) -> Floats:

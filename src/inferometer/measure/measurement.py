@@ -219,7 +219,7 @@ def measure(plan: Plan, record: Record, samples: Samples | None = None) -> Measu
         throughput=_throughput(record, samples, parts),
         load=_load(record, sweep, parts, plan.load),
         tokens=_tokens(record, samples, plan),
-        instrument=instrument(record, parts.run),
+        instrument=instrument(record, samples, parts.run),
         ttft_variant_share=_variant_share(samples),
         first_event_classes=_first_event_classes(record, samples),
     )
