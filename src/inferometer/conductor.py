@@ -32,7 +32,7 @@ from inferometer.journal import schedule as schedules
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schema import PULSE, RECORD, Phase
-from inferometer.journal.seal import read_table, seal
+from inferometer.journal.seal import read_table, seal, without_outcome
 from inferometer.judge.judge import arrival_found, judge
 from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.measurement import measure, samples_of
@@ -130,6 +130,7 @@ def conduct(plan: Plan, out: Path, ui: Ui) -> Finding:
                 if crew.outcome.unstamped or not crew.outcome.stamped
                 else "kernel",
             }
+        # Who died is known once all have left.
         folder.write_run(facts | {"dead_workers": crew.outcome.dead})
     except BaseException:
         if not any(folder.journal.glob("*.arrows")):
@@ -149,6 +150,7 @@ def evaluate(folder: RunFolder) -> Finding:
         read_table(folder.pulse, PULSE),
         interrupted=facts["interrupted"],
         timestamp_source=facts["timestamp_source"],
+        unaccounted=_lost(plan, folder, facts["dead_workers"]),
     )
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples)
@@ -158,6 +160,16 @@ def evaluate(folder: RunFolder) -> Finding:
     summary = summarise(plan, facts, measurement, verdict, arrival, slos)
     write_reports(folder.path, summary, series(plan, record, samples))
     return Finding(folder.path, summary)
+
+
+def _lost(plan: Plan, folder: RunFolder, dead_workers: Sequence[int]) -> int | None:
+    """Requests lost with workers that died: those of the schedule without an outcome, one at least; None if none died.
+
+    A schedule that is gone through again has no such count; the loss is then known to be, but not how large it is.
+    """
+    if not dead_workers:
+        return None
+    return 1 if plan.load.requests is None else max(1, without_outcome(folder))
 
 
 def recover(folder: RunFolder) -> Finding:
@@ -242,6 +254,7 @@ def _prepare(
         # Until the end is reached this is what became of it, should the process die.
         "interrupted": True,
         "timestamp_source": None,
+        "dead_workers": [],
         "salt": salt,
         "fingerprint": fingerprint(prompts),
         "prompt_format": target.prompt_format,

@@ -1,0 +1,187 @@
+"""How many tokens a second the reference server puts out on one core, and how close to the model's instants.
+
+    python benchmarks/server_capacity.py [--streams N] [--tokens N] [--repeat N] [--drain PATH]
+
+Two loads, each against a fresh server pinned to the first core, with the client on the last:
+
+capacity   N streams whose tokens are due faster than one core can send them; the rate is tokens over the time from the first to
+           the last `send`, by the server's own truth log
+closeness  32 streams at the default decode step; lateness is the instant after a token's `send` less the model's instant
+
+`--drain` names a client program called as `PATH PORT STREAMS REQUESTS TOKENS` that reads that many streamed chats to their end.
+Without it a small Python client does the same; it is slower than the server, so the capacity it shows is a lower bound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import selectors
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psutil
+
+_END = b"0\r\n\r\n"
+_CAPACITY = (
+    "--prefill-base-us",
+    "1",
+    "--prefill-us-per-token",
+    "0",
+    "--step-us-per-request",
+    "0",
+    "--step-us",
+)
+_CLOSENESS = ("--prefill-base-us", "1", "--prefill-us-per-token", "0", "--jitter", "0")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One repetition: tokens a second, server CPU a token (us), lateness of tokens (us) in ascending order."""
+
+    rate: float
+    cpu_us: float
+    late_us: list[float]
+
+    def late(self, share: float) -> float:
+        """The lateness that this share of tokens does not exceed."""
+        return self.late_us[min(len(self.late_us) - 1, int(share * len(self.late_us)))]
+
+
+def pin(pid: int, core: int) -> None:
+    """Keep a process on one core, where the system can."""
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(pid, {cores[core]})
+
+
+@contextlib.contextmanager
+def server(*flags: str) -> Iterator[tuple[int, psutil.Process]]:
+    """A reference server on the first core: its port and its process."""
+    command = [
+        sys.executable,
+        "-m",
+        "inferometer.server",
+        "--model",
+        "truth",
+        "--until-stdin-closes",
+        "--max-batch",
+        "4096",
+    ]
+    with subprocess.Popen(
+        [*command, *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rsplit(":", 1)[1])
+        pin(process.pid, 0)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=30):
+            pass  # the tokenizer is loaded now
+        yield port, psutil.Process(process.pid)
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def read_streams(port: int, streams: int, requests: int, tokens: int) -> None:
+    """The Python client: as many connections, each sending the next request when an answer has ended."""
+    message = {
+        "model": "truth",
+        "stream": True,
+        "max_tokens": tokens,
+        "messages": [{"role": "user", "content": "hello"}],
+    }
+    body = json.dumps(message).encode()
+    request = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (
+        len(body),
+        body,
+    )
+    selector = selectors.DefaultSelector()
+    for _ in range(min(streams, requests)):
+        sock = socket.create_connection(("127.0.0.1", port))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        selector.register(sock, selectors.EVENT_READ)
+    started = [key.fileobj for key in selector.get_map().values()]
+    for fileobj in started:
+        assert isinstance(fileobj, socket.socket)
+        fileobj.sendall(request)
+    begun, ended = len(started), 0
+    while ended < requests:
+        for key, _ in selector.select():
+            assert isinstance(key.fileobj, socket.socket)
+            if key.fileobj.recv(1 << 16).endswith(_END):
+                ended += 1
+                if begun < requests:
+                    begun += 1
+                    key.fileobj.sendall(request)
+    for key in list(selector.get_map().values()):
+        selector.unregister(key.fileobj)
+        assert isinstance(key.fileobj, socket.socket)
+        key.fileobj.close()
+
+
+def measure(flags: tuple[str, ...], streams: int, requests: int, tokens: int, drain: str | None) -> Outcome:
+    """One repetition of one load."""
+    with server(*flags) as (port, process):
+        before = process.cpu_times()
+        if drain is None:
+            read_streams(port, streams, requests, tokens)
+        else:
+            arguments = [drain, *map(str, (port, streams, requests, tokens))]
+            subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL, timeout=300)
+        after = process.cpu_times()
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/inferometer/truth", timeout=60) as response:
+            rows = [json.loads(line) for line in response.read().splitlines()]
+    sent = sorted(instant for row in rows for instant in row["sent_ns"])
+    late = sorted((s - m) / 1e3 for row in rows for s, m in zip(row["sent_ns"], row["model_ns"], strict=True))
+    assert len(sent) == requests * tokens
+    cpu = (after.user + after.system) - (before.user + before.system)
+    return Outcome(len(sent) / ((sent[-1] - sent[0]) / 1e9), cpu / len(sent) * 1e6, late)
+
+
+def main() -> None:
+    """Run both loads and print what came of them."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--streams", type=int, default=500)
+    parser.add_argument("--tokens", type=int, default=200, help="tokens a request; two requests a stream")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--drain", metavar="PATH", help="client program to use in place of the Python one")
+    given = parser.parse_args()
+    pin(0, -1)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    print(
+        f"machine   {platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, load {load:.1f}"
+    )
+    print(
+        f"python    {platform.python_version()}, client {given.drain or 'Python'}, {time.strftime('%Y-%m-%d %H:%M')}"
+    )
+    step_us = max(1, given.streams * 1_000_000 // 200_000)  # 200,000 tokens a second are due
+    runs = [
+        measure((*_CAPACITY, str(step_us)), given.streams, 2 * given.streams, given.tokens, given.drain)
+        for _ in range(given.repeat)
+    ]
+    rates = [run.rate for run in runs]
+    best = max(runs, key=lambda run: run.rate)
+    print(
+        f"capacity  {given.streams} streams: best {max(rates):,.0f} tokens/s ({max(rates) / 20_000:.1f} of 20,000), "
+        f"median {statistics.median(rates):,.0f}; {best.cpu_us:.1f} us of CPU a token"
+    )
+    runs = [measure(_CLOSENESS, 32, 64, given.tokens, given.drain) for _ in range(given.repeat)]
+    best = min(runs, key=lambda run: run.late(0.5))
+    within = sum(late <= 200 for late in best.late_us) / len(best.late_us)
+    print(
+        f"closeness 32 streams: best run's lateness p50 {best.late(0.5):.0f} us, p90 {best.late(0.9):.0f}, "
+        f"p99 {best.late(0.99):.0f}; {within:.0%} within 0.2 ms; median of the runs' p50 "
+        f"{statistics.median(run.late(0.5) for run in runs):.0f} us"
+    )
+
+
+if __name__ == "__main__":
+    main()

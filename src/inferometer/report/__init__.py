@@ -1,0 +1,1 @@
+"""Words, tables and pages for what was measured and judged: renders, never computes."""

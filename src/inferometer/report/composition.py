@@ -1,0 +1,185 @@
+"""From what was measured and judged to the summary's parts: names change here, numbers never."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from inferometer import __version__
+from inferometer.judge.arrival import ArrivalCheck
+from inferometer.judge.slo import SloOutcome
+from inferometer.judge.verdict import Verdict
+from inferometer.measure.measurement import Lengths, Measurement
+from inferometer.plan.saved import plan_hash, resolved
+from inferometer.plan.schema import Plan
+from inferometer.report.summary import compose
+
+WINDOWS = {
+    "open-last-90": "Rates are taken over the last 90 % of the sending time. Requests sent inside it may end after it; "
+    "tokens count where they arrive.",
+    "closed-full-last-90": "Rates are taken over the last 90 % of the time in which all slots were full; the tail, in which "
+    "they drain, is left out. Tokens count where they arrive.",
+    "none": "There was no steady span, so there are no rates over it.",
+}
+DRAINS = {
+    False: " Requests in flight when the last was sent were waited for.",
+    True: " Requests in flight at the time limit were waited for up to the drain time, then cancelled.",
+}
+
+
+def summarise(
+    plan: Plan,
+    run: Mapping[str, Any],
+    measurement: Measurement,
+    verdict: Verdict,
+    arrival: ArrivalCheck | None,
+    slos: Sequence[SloOutcome],
+) -> dict[str, Any]:
+    """The summary of one run. `run` holds what run.json says of it. Raises InstrumentError if it breaks its schema."""
+    return compose(
+        version=__version__,
+        status=verdict.status,
+        checks=_plain([asdict(check) for check in verdict.checks]),
+        run={
+            "id": run["id"],
+            "name": plan.name,
+            "started": moment(run["started_wall_ns"]),
+            "ended": moment(run["ended_wall_ns"]) if run.get("ended_wall_ns") else None,
+            "interrupted": bool(run["interrupted"]),
+            "simulated": False,
+            "plan_hash": plan_hash(plan),
+        },
+        sut=_sut(plan, run),
+        environment=run["environment"],
+        plan=resolved(plan),
+        requests=_requests(measurement),
+        window=_window(plan, measurement),
+        metrics=_plain(asdict(measurement.metrics)),
+        ttft_by_input=[
+            {"from": bucket.from_tokens, "to": bucket.to_tokens, "n": bucket.n}
+            | {name: getattr(bucket, name) for name in ("p50", "p90", "p95", "p99", "p99_9")}
+            for bucket in measurement.ttft_by_input
+        ],
+        throughput={
+            **asdict(measurement.throughput.steady),
+            "whole_run": asdict(measurement.throughput.whole_run),
+            "cached_input_share": measurement.throughput.cached_input_share,
+        },
+        load=_plain(_load(plan, measurement, arrival)),
+        tokens=_tokens(plan, run, measurement),
+        slos=[
+            {
+                "expr": slo.expr,
+                "value": slo.value,
+                "limit": slo.limit,
+                "met": slo.met,
+                "ci": slo.ci and list(slo.ci),
+            }
+            for slo in slos
+        ],
+        instrument=_plain({**asdict(measurement.instrument), "calibration": None}),
+    )
+
+
+def _plain(value: Any) -> Any:
+    """The same with lists for tuples, as JSON has it."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def moment(wall_ns: int) -> str:
+    """ISO 8601 in UTC with milliseconds (draft 4.7.4)."""
+    at = datetime.fromtimestamp(wall_ns / 1e9, UTC)
+    return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
+
+
+def _sut(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
+    target = plan.target
+    return {
+        **plan.sut.model_dump(mode="json"),
+        "model": run["model"],
+        "url": target.url,
+        "api": target.api,
+        "stream": target.stream,
+        "protocol": "HTTP/1.1 with server-sent events" if target.stream else "HTTP/1.1",
+        "observed": {"server": run["server"], "models": run["models"]},
+    }
+
+
+def _requests(measurement: Measurement) -> dict[str, Any]:
+    seen = measurement.requests
+    return {
+        "sent": seen.sent,
+        "completed": seen.completed,
+        "failed": seen.failed,
+        "cancelled": seen.cancelled,
+        "by_error": seen.by_error,
+        "warmup": {"sent": seen.warmup_sent, "completed": seen.warmup_completed},
+    }
+
+
+def _window(plan: Plan, measurement: Measurement) -> dict[str, Any]:
+    window = measurement.window
+    return {
+        "start": moment(window.start_wall_ns) if window.start_wall_ns is not None else None,
+        "duration_s": window.duration_s,
+        "definition": WINDOWS[window.definition] + DRAINS[plan.load.duration_s is not None],
+        "steady_start_s": window.steady_start_s,
+        "steady_end_s": window.steady_end_s,
+    }
+
+
+def _load(plan: Plan, measurement: Measurement, arrival: ArrivalCheck | None) -> dict[str, Any]:
+    seen, load = measurement.load, plan.load
+    open_loop = load.model == "open"
+    return {
+        "model": load.model,
+        "offered": {
+            "rate": load.rate if open_loop else None,
+            "concurrency": None if open_loop else load.concurrency,
+            "arrival": load.arrival if open_loop else None,
+            "burstiness": load.burstiness if open_loop and load.arrival == "gamma" else None,
+        },
+        "achieved": {
+            "request_s": seen.achieved_request_s,
+            "concurrency_mean": seen.concurrency_mean,
+            "concurrency_max": seen.concurrency_max,
+        },
+        "lateness_ms": seen.lateness_ms and asdict(seen.lateness_ms),
+        "arrival_check": arrival
+        and {
+            "rate": arrival.rate,
+            "rate_expected": arrival.rate_expected,
+            "dispersion": arrival.dispersion,
+            "dispersion_expected": list(arrival.dispersion_expected),
+            "lag1": arrival.lag1,
+            "lag1_limit": arrival.lag1_limit and max(abs(limit) for limit in arrival.lag1_limit),
+        },
+    }
+
+
+def _tokens(plan: Plan, run: Mapping[str, Any], measurement: Measurement) -> dict[str, Any]:
+    tokens = measurement.tokens
+
+    def lengths(of: Lengths, second: str, value: float | None) -> dict[str, Any]:
+        return {
+            "asked_mean": of.asked_mean,
+            second: value,
+            "server_mean": of.server_mean,
+            "misses": of.misses,
+        }
+
+    return {
+        "count_source": tokens.count_source,
+        "tokenizer": {**run["tokenizer"], "method": plan.tokenizer.method},
+        "itl_method": tokens.itl_method,
+        "single_token_share": tokens.single_token_share,
+        "events": tokens.events,
+        "tokens": round(tokens.tokens),
+        "tokens_per_event": tokens.tokens_per_event,
+        "prompt": lengths(tokens.prompt, "sent_mean", tokens.prompt.local_mean),
+        "output": lengths(tokens.output, "local_mean", tokens.output.local_mean),
+    }

@@ -1,0 +1,305 @@
+"""What was measured, on what, and how: the rows a reader needs to judge or repeat a run, for Markdown and HTML alike.
+
+The draft makes these mandatory: tokenizer and counting rule (4.4), seed and lengths (4.3.3), chunking and ITL option (4.6),
+clocks (4.7), guardrails (4.8), warm-up (4.5), all five TTFT percentiles with their sample count (5.1.4), prefix caching
+(5.1.2.3), deviations (appendix C). What nobody declared or measured is said in those words: a blank would read as "none".
+All text that came from outside passes `figures.clean`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from inferometer.report import wording
+from inferometer.report.figures import ABSENT, clean, figure, moment, seconds, share, size
+
+Row = tuple[str, str]
+Summary = Mapping[str, Any]
+
+UNDECLARED = "not declared"
+UNMEASURED = "not measured"
+UNKNOWN = "not known"
+
+BOUNDARIES = {"engine": "Model Engine", "gateway": "Gateway", "compound": "Compound"}
+
+ITL_METHODS = {
+    "direct": "direct: over 90 % of the events carry one token, each gap between events is a gap between tokens (draft B.2.1)",
+    "chunk": "chunk: gaps between events that may carry several tokens (draft 4.6.3, option A)",
+    "distributed": "distributed: all tokens of an event at its arrival, so variance is understated (draft 4.6.3, option B)",
+    "server": "server: time stamps the server reports for each token (draft 4.6.3, option C)",
+}
+
+CLOCKS = {
+    "kernel": "kernel receive time of the bytes that complete each event (SO_TIMESTAMPNS), put on the monotonic clock",
+    "user": "monotonic clock of the client, read right after each poll and before any decoding",
+}
+
+
+def text(value: object, absent: str = UNKNOWN) -> str:
+    """Any value on one clean line; `absent` for None and for nothing."""
+    if value is None or value in ("", [], {}, ()):
+        return absent
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return figure(value, trim=True)
+    if isinstance(value, list | tuple):
+        return ", ".join(text(part, absent) for part in value)
+    return clean(
+        json.dumps(value, ensure_ascii=False, sort_keys=True) if isinstance(value, Mapping) else value
+    )
+
+
+def _planned(summary: Summary, part: str, name: str) -> object:
+    inside = summary["plan"].get(part)
+    return inside.get(name) if isinstance(inside, Mapping) else None
+
+
+def model(summary: Summary) -> str:
+    """Model name and, where declared, version."""
+    sut = summary["sut"]
+    return " ".join(
+        [text(sut["model"]), *([f"({text(sut['model_version'])})"] if sut["model_version"] else [])]
+    )
+
+
+def hardware(summary: Summary) -> str:
+    """`GPU type x count`, or that nobody declared it."""
+    sut = summary["sut"]
+    if sut["accelerator"] is None:
+        return UNDECLARED
+    if sut["accelerator_count"] == 0:
+        return f"{text(sut['accelerator'])}, no accelerator"
+    return f"{text(sut['accelerator'])} x {text(sut['accelerator_count'], 'count ' + UNDECLARED)}"
+
+
+def server(summary: Summary) -> str:
+    """Where the requests went."""
+    return text(summary["sut"]["url"], "the embedded reference server")
+
+
+def load(summary: Summary) -> str:
+    """The load in a few words: `open loop, 20 requests/s, poisson arrivals`."""
+    offered = summary["load"]["offered"]
+    if summary["load"]["model"] == "closed":
+        return f"closed loop, {text(offered.get('concurrency'), 'an unknown number')} in flight"
+    arrival = offered.get("arrival") or _planned(summary, "load", "arrival")
+    burstiness = offered.get("burstiness") or _planned(summary, "load", "burstiness")
+    process = "Poisson" if arrival == "poisson" else text(arrival)
+    words = f"open loop, {text(offered.get('rate'))} requests/s, {process} arrivals"
+    return f"{words} (burstiness {text(burstiness)})" if arrival == "gamma" else words
+
+
+def measured(summary: Summary) -> str:
+    """One sentence: how many requests, to what, in which load, of which lengths, for how long."""
+    sut, requests = summary["sut"], summary["requests"]
+    lengths = [_planned(summary, "workload", name) for name in ("input_tokens", "output_tokens")]
+    asked = (
+        f" Prompts of {text(lengths[0])} tokens, answers of {text(lengths[1])} tokens."
+        if all(lengths)
+        else ""
+    )
+    return (
+        f"{figure(requests['sent'])} requests to {text(sut['model'], 'a model of unknown name')} at {server(summary)} "
+        f"({text(sut['api'])}, {'streamed' if sut['stream'] else 'not streamed'}, {text(sut['protocol'])}), "
+        f"{load(summary)}{_lasting(summary)}.{asked}"
+    )
+
+
+def _lasting(summary: Summary) -> str:
+    duration = summary["window"]["duration_s"]
+    return "" if duration is None else f", in {seconds(duration)}"
+
+
+def requests(summary: Summary) -> str:
+    """How the requests ended."""
+    counts = summary["requests"]
+    ended = (f"{figure(counts[name])} {name}" for name in ("sent", "completed", "failed", "cancelled"))
+    classes = ", ".join(f"{clean(name)} {figure(count)}" for name, count in counts["by_error"].items())
+    return ", ".join(ended) + (f" (failures: {classes})" if classes else "")
+
+
+def guardrails(summary: Summary) -> str:
+    """Draft 4.8.1, and whether any request was refused."""
+    declared = summary["sut"]["guardrails"]
+    state = {None: UNDECLARED, True: "on", False: "off"}
+    refused = summary["requests"]["by_error"].get("refused", 0)
+    return (
+        f"input filter {state[declared['input_filter']]}, output filter {state[declared['output_filter']]}, "
+        f"systems {text(declared['names'], UNDECLARED)}, refused requests {figure(refused)}"
+    )
+
+
+def deviations(summary: Summary) -> list[str]:
+    """Where the run parts from the methodology: every check that did not pass, and every declaration that is missing."""
+    found = [
+        f"{wording.title(check)}: {wording.sentence(check)}"
+        for check in wording.ordered(summary["verdict"]["checks"])
+        if check["status"] in ("fail", "unsure", "note")
+    ]
+    sut = summary["sut"]
+    names = {
+        "boundary": "SUT boundary",
+        "software": "software",
+        "accelerator": "hardware",
+        "prefix_caching": "prefix caching",
+    }
+    missing = [words for name, words in names.items() if sut[name] is None]
+    if sut["guardrails"]["input_filter"] is None or sut["guardrails"]["output_filter"] is None:
+        missing.append("guardrails")
+    if missing:
+        found.append(f"Not declared: {', '.join(missing)}.")
+    return found
+
+
+def system(summary: Summary) -> list[Row]:
+    """The system under test, as declared (draft 4.1, 5.1.2.3), and what the server said of itself."""
+    sut = summary["sut"]
+    return [
+        ("Model", model(summary)),
+        ("Server", server(summary)),
+        ("Boundary", BOUNDARIES.get(sut["boundary"], UNDECLARED)),
+        ("Software", text(sut["software"], UNDECLARED)),
+        ("Quantization", text(sut["quantization"], UNDECLARED)),
+        ("Hardware", hardware(summary)),
+        ("Accelerator memory", text(sut["accelerator_memory"], UNDECLARED)),
+        ("Prefix caching", text(sut["prefix_caching"], UNDECLARED)),
+        ("Guardrails", guardrails(summary)),
+        ("Notes", text(sut["notes"], "none")),
+        ("Seen: server header", text(sut["observed"]["server"], "none")),
+        ("Seen: models served", text(sut["observed"]["models"], "none")),
+    ]
+
+
+def method(summary: Summary) -> list[Row]:
+    """The mandatory disclosures."""
+    return [*_asked(summary), *_counted(summary), *_timed(summary)]
+
+
+def _asked(summary: Summary) -> list[Row]:
+    lengths = (text(_planned(summary, "workload", name)) for name in ("input_tokens", "output_tokens"))
+    workload, seed = _planned(summary, "workload", "name"), _planned(summary, "workload", "seed")
+    return [
+        ("Load", load(summary)),
+        ("Requests", requests(summary)),
+        ("Workload", f"{text(workload)}; input and output tokens {' and '.join(lengths)}"),
+        ("Seed", UNKNOWN if seed is None else clean(seed)),
+    ]
+
+
+def _counted(summary: Summary) -> list[Row]:
+    tokens = summary["tokens"]
+    tokenizer, prompt, output = tokens["tokenizer"], tokens["prompt"], tokens["output"]
+    return [
+        (
+            "Tokenizer",
+            f"{text(tokenizer['name'])}, version {text(tokenizer['version'])}, vocabulary {text(tokenizer['vocab_size'])}, "
+            f"source {text(tokenizer['source'])}, method {text(tokenizer['method'])}",
+        ),
+        (
+            "Token counts",
+            f"from {text(tokens['count_source'])}; special tokens are left out of the client's counts and are part of the "
+            "server's prompt count, as are the chat template and any tool formatting; there is no separate system prompt",
+        ),
+        (
+            "Prompt tokens, mean",
+            f"asked {figure(prompt['asked_mean'])}, sent {figure(prompt['sent_mean'])}, "
+            f"server counted {figure(prompt['server_mean'])}, missed {figure(prompt['misses'])}",
+        ),
+        (
+            "Output tokens, mean",
+            f"asked {figure(output['asked_mean'])}, server counted {figure(output['server_mean'])}, "
+            f"client counted {figure(output['local_mean'])}, missed {figure(output['misses'])}",
+        ),
+        (
+            "Chunking",
+            f"{share(tokens['single_token_share'])} of {figure(tokens['events'])} events carry one token; "
+            f"mean {figure(tokens['tokens_per_event'])} tokens an event",
+        ),
+        ("ITL option", ITL_METHODS.get(tokens["itl_method"], text(tokens["itl_method"]))),
+    ]
+
+
+def _timed(summary: Summary) -> list[Row]:
+    sut, instrument, window = summary["sut"], summary["instrument"], summary["window"]
+    warmup = summary["requests"]["warmup"]
+    return [
+        (
+            "Protocol",
+            f"{text(sut['protocol'])}, {text(sut['api'])}, {'streamed' if sut['stream'] else 'not streamed'}",
+        ),
+        ("Time stamps", CLOCKS.get(instrument["timestamp_source"], UNKNOWN)),
+        (
+            "Clocks",
+            "all latencies are differences on the client's one monotonic clock, so no clocks need to agree; no adjustment was "
+            f"applied; wall clock moved {figure(instrument['clock_step_ms'])} ms during the run",
+        ),
+        (
+            "Warm-up",
+            f"{figure(warmup['sent'])} requests sent, {figure(warmup['completed'])} completed, kept apart",
+        ),
+        (
+            "Prefix caching",
+            f"{text(sut['prefix_caching'], UNDECLARED)}; cached prompt tokens {_cached(summary)}",
+        ),
+        ("Guardrails", guardrails(summary)),
+        (
+            "Window",
+            f"{seconds(window['duration_s'])} from {moment(window['start'])}. {text(window['definition'])}",
+        ),
+        ("Steady window", _steady(window)),
+    ]
+
+
+def _steady(window: Mapping[str, Any]) -> str:
+    start, end = window["steady_start_s"], window["steady_end_s"]
+    return "none" if start is None or end is None else f"{seconds(start)} to {seconds(end)} of the window"
+
+
+def _cached(summary: Summary) -> str:
+    cached = summary["throughput"]["cached_input_share"]
+    return "not reported by the server" if cached is None else share(cached)
+
+
+def client(summary: Summary) -> list[Row]:
+    """The machine that measured, and how well it kept up."""
+    env, instrument = summary["environment"], summary["instrument"]
+    lag, late = instrument["receive_lag_ms"], summary["load"]["lateness_ms"]
+    return [
+        ("Inferometer", text(summary["version"])),
+        ("Python", text(env["python"])),
+        ("System", f"{text(env['os'])}, kernel {text(env['kernel'])}, {text(env['machine'])}"),
+        ("Processor", f"{text(env['cpu'])}, {text(env['cores'])} cores"),
+        ("Memory", size(env["memory_bytes"])),
+        ("Workers", text(instrument["workers"])),
+        (
+            "Busiest worker",
+            share(max((x for x in instrument["cpu_fraction"] if x is not None), default=None)),
+        ),
+        ("Receive lag P99", _ms(lag)),
+        ("Lateness P99", _ms(late)),
+        (
+            "Longest stall",
+            f"{figure(instrument['stall_max_ms'])} ms" if instrument["stall_max_ms"] is not None else UNKNOWN,
+        ),
+        ("Calibration", text(instrument["calibration"], "none recorded")),
+    ]
+
+
+def _ms(stats: Mapping[str, Any] | None) -> str:
+    return ABSENT if stats is None else f"{figure(stats['p99'])} ms"
+
+
+def run(summary: Summary) -> list[Row]:
+    """Which run this is."""
+    about = summary["run"]
+    return [
+        ("Run", text(about["id"])),
+        ("Started", moment(about["started"])),
+        ("Ended", moment(about["ended"])),
+        ("Plan", text(about["plan_hash"])),
+        ("Time", "simulated" if about["simulated"] else "real"),
+        ("Interrupted", text(about["interrupted"])),
+    ]

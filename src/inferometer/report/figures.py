@@ -1,0 +1,127 @@
+"""Numbers as people read them: one convention for console, Markdown and HTML.
+
+Four significant digits, because a benchmark's interval is never narrower than one part in a thousand; whole numbers stay
+whole; thousands are set apart from 10 000 on (ISO 80000-1, 7.3.1); an absent number is a dash, never a zero.
+
+| value    | figure   |
+| -------- | -------- |
+| 0.012346 | 0.01235  |
+| 31.2945  | 31.29    |
+| 1116.43  | 1116     |
+| 104832.0 | 104 832  |
+| None     | (dash)   |
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+THIN = "\u202f"
+"""Narrow no-break space."""
+DASH = "\u2013"
+MARK = "\u00b0"
+"""Stands after a percentile that has too few samples behind it."""
+ABSENT = DASH
+
+ENOUGH = {"p50": 20, "p75": 40, "p90": 100, "p95": 200, "p99": 1_000, "p99_9": 10_000}
+"""Samples a percentile needs: ten beyond it, which gives draft 5.1.2.1's 1,000 for P99 and 10,000 for P99.9."""
+
+_ASCII = str.maketrans(
+    {THIN: "", "\u2009": "", "\u00a0": " ", DASH: "-", "\u2014": "-", "\u2212": "-", MARK: "*", "\u00d7": "x"}
+    | {
+        "\u00b7": "|",
+        "\u2026": "...",
+        "\u2265": ">=",
+        "\u2264": "<=",
+        "\u2018": "'",
+        "\u2019": "'",
+        "\u00b1": "+-",
+    }
+    | {"\u201c": '"', "\u201d": '"', "\u00b5": "u", "\u2501": "=", "\u2500": "-"}
+)
+
+
+def figure(value: float | None, digits: int = 4, *, trim: bool = False) -> str:
+    """Write a number with `digits` significant digits, a dash for None, NaN and infinities; `trim` drops closing zeros."""
+    if value is None or not math.isfinite(value):
+        return ABSENT
+    if float(value).is_integer():
+        return _grouped(str(int(value)))
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, places)
+    # 9.9996 has one digit less before the point than the 10.000 it rounds to.
+    if rounded and math.floor(math.log10(abs(rounded))) > math.floor(math.log10(abs(value))):
+        places -= 1
+    text = f"{rounded:.{min(max(places, 0), 12)}f}"
+    return _grouped(text.rstrip("0").rstrip(".") if trim and "." in text else text)
+
+
+def _grouped(text: str) -> str:
+    sign, body = ("\u2212", text[1:]) if text.startswith("-") else ("", text)
+    whole, point, rest = body.partition(".")
+    if len(whole) > 4:
+        head = len(whole) % 3
+        parts = ([whole[:head]] if head else []) + [whole[i : i + 3] for i in range(head, len(whole), 3)]
+        whole = THIN.join(parts)
+    return sign + whole + point + rest
+
+
+def share(value: float | None) -> str:
+    """A share of one as per cent: 0.0123 is `1.23 %`."""
+    return ABSENT if value is None else f"{figure(value * 100, 3, trim=True)}{THIN}%"
+
+
+def interval(bounds: Sequence[float] | None) -> str:
+    """`[lo, hi]` as two figures with a dash between them, or a dash alone."""
+    return ABSENT if bounds is None else f"{figure(bounds[0])}{THIN}{DASH}{THIN}{figure(bounds[1])}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration a person can grasp: `0.42 s`, `61.2 s`, `12 min 5 s`, `3 h 12 min`."""
+    if value is None or not math.isfinite(value):
+        return ABSENT
+    if value < 120:
+        return f"{figure(value, 3, trim=True)}\u00a0s"
+    minutes, rest = divmod(round(value), 60)
+    if minutes < 120:
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def size(value: float | None) -> str:
+    """Bytes in binary multiples: `125.6 GiB`."""
+    if value is None:
+        return ABSENT
+    power = min(int(math.log2(value)) // 10, 4) if value >= 1 else 0
+    return f"{figure(value / 1024**power, trim=True)} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
+
+
+def moment(text: str | None) -> str:
+    """An ISO instant with its `T` and fraction taken out: `2026-08-01 10:11:12 UTC`."""
+    if not text:
+        return ABSENT
+    date, _, clock = text.partition("T")
+    return f"{date} {clock.split('.')[0].removesuffix('Z')} UTC".replace("  ", " ")
+
+
+def marked(stats: Mapping[str, Any] | None, key: str) -> tuple[str, bool]:
+    """One statistic and whether too few samples stand behind it (percentiles only)."""
+    if stats is None or stats.get(key) is None:
+        return ABSENT, False
+    return figure(stats[key]), stats["n"] < ENOUGH.get(key, 0)
+
+
+def clean(value: object) -> str:
+    """Any outside text on one line, without control, format or surrogate characters: servers are not trusted."""
+    # No-break spaces stay: they are ours, between the thousands and before units.
+    spaced = re.sub(r"[^\S\u202f\u00a0]+", " ", str(value)).strip()
+    return "".join(c for c in spaced if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
+
+
+def ascii_only(text: str) -> str:
+    """Our own signs in ASCII, everything else that is not ASCII as `?`."""
+    return text.translate(_ASCII).encode("ascii", "replace").decode()

@@ -1,0 +1,181 @@
+"""report.md: the draft's minimum report (appendix C.1) line for line, then the disclosures it leaves out.
+
+C.1 is plain text, so it stands in a code fence. Throughput under a TTFT limit and maximum throughput come from a search over
+load levels; a single run has neither, and a number taken from its one level would be invented.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from inferometer.report import disclosure, metrics, wording
+from inferometer.report.figures import MARK, clean, figure, interval, marked
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!&])")
+
+
+def cell(value: object) -> str:
+    """Outside text for a Markdown cell or line: one line, every character that Markdown or HTML reads as markup escaped."""
+    return (
+        _SPECIAL.sub(r"\\\1", clean(value))
+        .replace("\\<", "&lt;")
+        .replace("\\>", "&gt;")
+        .replace("\\&", "&amp;")
+    )
+
+
+def minimum_report(summary: Mapping[str, Any]) -> str:
+    """Appendix C.1 with its lines in its order."""
+    plan, offered = summary["plan"], summary["load"]["offered"]
+    workload = plan["workload"]["name"] if isinstance(plan.get("workload"), Mapping) else None
+    closed = summary["load"]["model"] == "closed"
+    pace = (
+        f"closed-loop concurrency {disclosure.text(offered.get('concurrency'))}"
+        if closed
+        else f"open-loop {disclosure.text(offered.get('rate'))} req/s"
+    )
+    sut = summary["sut"]
+    notes = [*disclosure.deviations(summary), "Guardrails: " + disclosure.guardrails(summary)]
+    lines = [
+        "=== LLM Benchmark Report (Minimum) ===",
+        "",
+        "System Identification:",
+        f"- Model: {disclosure.model(summary)}",
+        f"- Hardware: {disclosure.hardware(summary)}",
+        f"- Software: {disclosure.text(sut['software'], disclosure.UNDECLARED)}",
+        f"- SUT Boundary: {disclosure.BOUNDARIES.get(sut['boundary'], disclosure.UNDECLARED)}",
+        "",
+        "Test Configuration:",
+        f"- Workload: {disclosure.text(workload)}",
+        f"- Load Model: {pace}",
+        f"- Request Count: {figure(summary['requests']['sent'])}",
+        f"- Test Duration: {_with_unit(summary['window']['duration_s'], 'seconds')}",
+        "",
+        "Key Results:",
+        f"- TTFT P50: {_statistic(summary, 'ttft_ms', 'p50')}",
+        f"- TTFT P99: {_statistic(summary, 'ttft_ms', 'p99')}",
+        f"- TPOT P50: {_statistic(summary, 'tpot_ms', 'p50')}",
+        f"- TPOT P99: {_statistic(summary, 'tpot_ms', 'p99')}",
+        f"- Max Throughput: {disclosure.UNMEASURED}",
+        f"- Throughput at P99 TTFT < 500ms: {disclosure.UNMEASURED}",
+        "",
+        "Notes:",
+        *(f"- {note}" for note in notes),
+        "",
+        "=== End Report ===",
+    ]
+    # A fence inside outside text would end ours.
+    return "\n".join(clean(line).replace("```", "'''") for line in lines)
+
+
+def _with_unit(value: float | None, unit: str) -> str:
+    return disclosure.UNMEASURED if value is None else f"{figure(value)} {unit}"
+
+
+def _statistic(summary: Mapping[str, Any], name: str, key: str) -> str:
+    stats = summary["metrics"][name]
+    return _with_unit(stats[key] if stats else None, "ms")
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    head = list(head)
+    body = [" | ".join(cell(value) for value in row) for row in rows]
+    return "\n".join(
+        ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head), *(f"| {line} |" for line in body)]
+    )
+
+
+def _results(summary: Mapping[str, Any]) -> str:
+    rows: list[list[str]] = []
+    for name, metric in metrics.METRICS.items():
+        stats = summary["metrics"][name]
+        if stats is not None:
+            values = [
+                text + (MARK if few else "")
+                for text, few in (marked(stats, key) for key in metrics.STATISTICS)
+            ]
+            rows.append([f"{metric.title} ({metric.unit})", figure(stats["n"]), *values])
+    for name, rate in metrics.RATES.items():
+        value = summary["throughput"][name]
+        rows.append([f"{rate.title} ({rate.unit})", "", figure(value), *[""] * (len(metrics.STATISTICS) - 1)])
+    table = _table(["Metric", "n", *metrics.STATISTICS.values()], rows)
+    return f"{table}\n\n{MARK} fewer samples than this percentile needs; take it as a rough figure."
+
+
+def _ttft(summary: Mapping[str, Any]) -> str:
+    """All five TTFT percentiles with intervals and sample count (draft 5.1.4.1, 5.1.4.3), then by input length (5.1.4.2)."""
+    stats = summary["metrics"]["ttft_ms"]
+    head = ["Input tokens", "n", "P50", "P90", "P95", "P99", "P99.9"]
+    keys = ("p50", "p90", "p95", "p99", "p99_9")
+    if stats is None:
+        return f"TTFT was {disclosure.UNMEASURED}."
+    rows = [["all", figure(stats["n"]), *(figure(stats[key]) for key in keys)]]
+    rows.append(["95 % interval", "", *(interval(stats["ci95"].get(key)) for key in keys)])
+    for part in summary["ttft_by_input"]:
+        rows.append([bucket(part), figure(part["n"]), *(figure(part[key]) for key in keys)])
+    return _table(head, rows)
+
+
+def bucket(part: Mapping[str, Any]) -> str:
+    """A range of input lengths: `256 to 511`, `4096 and more`."""
+    low, high = part["from"], part["to"]
+    return f"{figure(low)} and more" if high is None else f"{figure(low)} to {figure(high - 1)}"
+
+
+def _checks(summary: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            wording.STATUS.get(str(check["status"]), str(check["status"])),
+            wording.title(check),
+            wording.quantity(check, "value") if check["value"] is not None else "",
+            wording.quantity(check, "limit") if check["limit"] is not None else "",
+            wording.words(check),
+        ]
+        for check in wording.ordered(summary["verdict"]["checks"])
+    ]
+    return _table(["Status", "Check", "Value", "Limit", "In words"], rows)
+
+
+def _slos(summary: Mapping[str, Any]) -> str:
+    met = {True: "met", False: "not met", None: "undecided"}
+    rows = [
+        [slo["expr"], met[slo["met"]], figure(slo["value"]), interval(slo["ci"]), figure(slo["limit"])]
+        for slo in summary["slos"]
+    ]
+    return _table(["Objective", "Result", "Value", "95 % interval", "Limit"], rows)
+
+
+def render_markdown(summary: Mapping[str, Any]) -> str:
+    """The whole of report.md."""
+    verdict = summary["verdict"]
+    parts = [
+        f"# Inferometer report: {cell(summary['run']['name'])}",
+        f"**{verdict['status']}.** {wording.VERDICTS[verdict['status']]}",
+        "\n".join(f"- {cell(reason['message'])}" for reason in verdict["reasons"]),
+        cell(disclosure.measured(summary)),
+        "## Minimum report",
+        f"```text\n{minimum_report(summary)}\n```",
+        "## Disclosure",
+        _table(["Item", "Disclosed"], disclosure.method(summary)),
+        "### TTFT percentiles (ms)",
+        _ttft(summary),
+        "### Deviations",
+        "\n".join(f"- {cell(line)}" for line in disclosure.deviations(summary)) or "None found.",
+        "The minimum report alone claims no compliance with the draft.",
+        "### Checks",
+        _checks(summary),
+        *(["## Objectives", _slos(summary)] if summary["slos"] else []),
+        "## Results",
+        _results(summary),
+        "## System under test",
+        _table(["Item", "Declared"], disclosure.system(summary)),
+        "## Client",
+        _table(["Item", "Value"], disclosure.client(summary)),
+        "## Run",
+        _table(["Item", "Value"], disclosure.run(summary)),
+        "## Definitions",
+        "\n".join(f"- **{cell(name)}**: {cell(means)}" for name, means in summary["definitions"].items()),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"

@@ -1,0 +1,454 @@
+"""The words of a report: one sentence for each check and status, what to do about it, and what every metric means.
+
+Other rooms hand over codes, numbers and limits; what is said about them is decided here and nowhere else. `CHECKS` is data:
+
+    entry     = CHECKS["code:variant"] where a fact of the check picks a variant (_VARIANT), else CHECKS["code"]
+    sentence  = says[status] with {value} and {limit} filled in (says["status unknown"] where there is no value),
+                then every clause whose facts are all present
+    words     = sentence, then the advice for that status
+
+A status no entry foresees gets a general sentence, so an older report program still says something true about a newer run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from inferometer.report.figures import clean, figure, share
+
+Kind = Literal["share", "ms", "number"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How one check is spoken of. `clauses` maps the fact names a clause needs to the clause."""
+
+    title: str
+    kind: Kind
+    says: Mapping[str, str]
+    advice: Mapping[str, str] = field(default_factory=dict)
+    clauses: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+
+
+_OPEN_ONLY = "Arrivals are judged in an open loop of at least 100 requests; this run is not one."
+_ACCEPTED = "Simulations of the process asked for stay between {low} and {high}."
+
+_VARIANT = {"lateness": "loop", "receive_lag": "source"}
+"""The fact that decides what a check of two kinds measured."""
+
+CHECKS: dict[str, Wording] = {
+    "error_rate": Wording(
+        "Failed requests",
+        "share",
+        {
+            "pass": "{value} of the requests failed; up to {limit} is accepted.",
+            "fail": "{value} of the requests failed, where {limit} is accepted: "
+            "the latencies describe only the requests that got through.",
+            "unsure": "No request ended, so there is no error rate.",
+            "na": "No request was sent, so there is no error rate.",
+        },
+        {
+            "unsure": "See whether the server answers at all, then ask for more requests or a longer run.",
+            "fail": "Look at the failure classes and the server's log, then lower the load or mend the server and run again.",
+        },
+        {("by_error",): "By class: {by_error}."},
+    ),
+    "prompt_length": Wording(
+        "Prompt length",
+        "share",
+        {
+            "pass": "{value} of the prompts missed the length asked for; up to {limit} is accepted.",
+            "fail": "{value} of the prompts were not as long as asked, where {limit} is accepted: "
+            "the server did other prefill work than the plan names.",
+            "na": "No prompt length could be counted.",
+        },
+        {
+            "fail": "Name the model's own tokenizer (--tokenizer PATH), or use an endpoint that takes token ids."
+        },
+        {("asked_mean", "counted_mean"): "Asked for {asked_mean} tokens on average, counted {counted_mean}."},
+    ),
+    "output_length": Wording(
+        "Output length",
+        "share",
+        {
+            "pass": "{value} of the answers missed the length asked for; up to {limit} is accepted.",
+            "fail": "{value} of the answers were not as long as asked, where {limit} is accepted: "
+            "throughput and end-to-end latency belong to other lengths than the plan names.",
+            "unsure": "{value} of the answers seem not to be as long as asked, where {limit} is accepted, "
+            "but they were counted by a tokenizer that may not be the model's.",
+            "na": "No answer length could be counted.",
+        },
+        {
+            "unsure": "Name the model's own tokenizer (--tokenizer PATH), or let the server report usage.",
+            "fail": "See whether the server honours ignore_eos or its equivalent and whether its context is long enough; "
+            "else plan with the lengths it does write.",
+        },
+        {
+            (
+                "asked_mean",
+                "counted_mean",
+            ): "Asked for {asked_mean} tokens on average, counted {counted_mean}.",
+            ("finish_reasons",): "Finish reasons: {finish_reasons}.",
+        },
+    ),
+    "token_counts": Wording(
+        "Token counts",
+        "share",
+        {
+            "pass": "Server and client differ by {value} in the output tokens they counted; up to {limit} is accepted.",
+            "fail": "Server and client differ by {value} in the output tokens they counted, where {limit} is accepted: "
+            "one of the two counts is wrong, and every figure per token with it.",
+            "unsure": "The server counted more output tokens than the stream had events ({value} more, where {limit} is "
+            "accepted): either an event holds several tokens or the count is wrong.",
+            "unsure unknown": "The server reported no usage to hold against the client's own count of output tokens.",
+            "na": "No output tokens were counted.",
+        },
+        {
+            "fail": "Name the model's own tokenizer (--tokenizer PATH) and compare the server's usage for one answer by hand.",
+            "unsure": "Let the server report usage in its streams, or name the model's own tokenizer (--tokenizer PATH).",
+        },
+        {
+            ("server", "events"): "Server: {server} tokens; client: {events} events with text.",
+            ("against",): "Compared with the client's {against}.",
+        },
+    ),
+    "lateness": Wording(
+        "Lateness",
+        "ms",
+        {
+            "pass": "99\u202f% of the requests left at most {value} after they were due; up to {limit} is accepted.",
+            "fail": "One request in a hundred left {value} or more after it was due, where {limit} is accepted: "
+            "the load was not the load asked for.",
+            "na": "No request was sent, so none was late.",
+        },
+        {"fail": "Use more workers (--workers), lower the rate, or give the client a machine of its own."},
+    ),
+    "lateness:closed": Wording(
+        "Lateness",
+        "share",
+        {
+            "pass": "A free slot waited {value} of its time for the client; up to {limit} is accepted.",
+            "fail": "A free slot waited {value} of its time for the client, where {limit} is accepted: "
+            "the server saw a lighter load than the plan names.",
+            "na": "No request came to its end, so nothing can be said of lateness.",
+        },
+        {"fail": "Use more workers (--workers) or give the client a machine of its own."},
+        {("p50", "p99"): "Lateness: P50 {p50} ms, P99 {p99} ms."},
+    ),
+    "receive_lag": Wording(
+        "Read delay",
+        "ms",
+        {
+            "pass": "The client read 99\u202f% of the arriving data within {value}; up to {limit} is accepted.",
+            "fail": "The client left arriving data unread for {value} (P99), where {limit} is accepted: "
+            "without kernel time stamps that delay is part of every latency.",
+            "na": "Nothing arrived, so nothing was read late.",
+        },
+        {"fail": "Use more workers (--workers) or give the client a machine of its own."},
+    ),
+    "receive_lag:kernel": Wording(
+        "Read delay",
+        "share",
+        {
+            "pass": "{value} of the gaps between tokens were lost to late reading; up to {limit} is accepted.",
+            "fail": "{value} of the gaps between tokens were lost to late reading, where {limit} is accepted: "
+            "tokens that waited together share one time stamp.",
+            "na": "No gaps between tokens were seen, so none was lost to late reading.",
+        },
+        {"fail": "Use more workers (--workers) or give the client a machine of its own."},
+        {("p99", "max"): "Data waited {p99} ms (P99) for the client, {max} ms at most."},
+    ),
+    "worker_cpu": Wording(
+        "Client CPU",
+        "share",
+        {
+            "pass": "The busiest worker used {value} of its core; up to {limit} is accepted.",
+            "fail": "The busiest worker used {value} of its core, where {limit} is accepted: "
+            "the client may have been the bottleneck.",
+            "na": "The workers' CPU time is not known.",
+        },
+        {"fail": "Use more workers (--workers), each on a core of its own."},
+    ),
+    "arrival_rate": Wording(
+        "Arrival rate",
+        "number",
+        {
+            "pass": "Requests left at the rate asked for: {value} per second, bound {limit}.",
+            "fail": "Requests did not leave at the rate asked for: {value} per second, bound {limit}.",
+            "na": _OPEN_ONLY,
+        },
+        {
+            "fail": "Use more workers (--workers) or lower the rate; the numbers hold for the rate reached, not the one asked."
+        },
+        {("expected",): "Asked for: {expected} per second.", ("low", "high"): _ACCEPTED},
+    ),
+    "arrival_dispersion": Wording(
+        "Arrival spread",
+        "number",
+        {
+            "pass": "Arrivals bunch as the process asked for does: dispersion {value}, bound {limit}.",
+            "fail": "Arrivals bunch otherwise than the process asked for does: dispersion {value}, bound {limit}.",
+            "na": _OPEN_ONLY,
+        },
+        {
+            "fail": "See the lateness figure; a client that falls behind sends in bursts. Use more workers or lower the rate."
+        },
+        {("low", "high"): _ACCEPTED},
+    ),
+    "arrival_lag1": Wording(
+        "Arrival independence",
+        "number",
+        {
+            "pass": "Gaps between arrivals do not depend on one another: lag-1 correlation {value}, bound {limit}.",
+            "fail": "Gaps between arrivals depend on one another: lag-1 correlation {value}, bound {limit}.",
+            "na": _OPEN_ONLY,
+        },
+        {
+            "fail": "See the lateness figure; something held sends back. Use more workers (--workers) or lower the rate."
+        },
+        {("low", "high"): _ACCEPTED},
+    ),
+    "concurrency_held": Wording(
+        "Concurrency held",
+        "share",
+        {
+            "pass": "On average {value} of the requests asked for were in flight; at least {limit} is needed.",
+            "fail": "On average only {value} of the requests asked for were in flight, where {limit} is needed: "
+            "the server saw a lighter load than the plan names.",
+            "na": "Concurrency is judged in a closed loop that filled up; this run is not one.",
+        },
+        {
+            "fail": "Ask for many more requests than the concurrency, and see whether the server refuses connections."
+        },
+        {("mean", "asked"): "In flight: {mean} of {asked}."},
+    ),
+    "cache_hits": Wording(
+        "Prefix cache",
+        "share",
+        {
+            "pass": "The server took {value} of the prompt tokens from a cache; up to {limit} is accepted.",
+            "fail": "The server took {value} of the prompt tokens from a cache, where {limit} is accepted: "
+            "TTFT is shorter than the prompts would cost.",
+            "na": "The server reports no cached tokens, or the plan repeats its prompts by wish.",
+        },
+        {
+            "fail": "Turn prefix caching off on the server, or use --repeatable-prompts if the cache is what you measure."
+        },
+    ),
+    "samples_p99": Wording(
+        "P99 samples",
+        "number",
+        {
+            "pass": "{value} successful requests stand behind P99; it needs {limit}.",
+            "unsure": "Only {value} successful requests stand behind P99; it needs {limit}.",
+            "na": "No P99 is reported.",
+        },
+        {"unsure": "Run longer (--requests or --duration), or rely on the median and its interval only."},
+    ),
+    "samples_p99_9": Wording(
+        "P99.9 samples",
+        "number",
+        {
+            "pass": "{value} successful requests stand behind P99.9; it needs {limit}.",
+            "note": "{value} successful requests stand behind P99.9, which needs {limit}: take it as a rough figure.",
+            "na": "No P99.9 is reported.",
+        },
+    ),
+    "tokens_per_event": Wording(
+        "Tokens per event",
+        "share",
+        {
+            "pass": "{value} of the stream events carried exactly one token (more than {limit} is needed), "
+            "so gaps between events are gaps between tokens.",
+            "note": "{value} of the stream events carried exactly one token, not more than {limit}, "
+            "so gaps between events are not gaps between tokens.",
+            "unsure": "How many tokens an event carries is not known, so gaps between events may not be gaps between tokens.",
+            "na": "No streamed answer came to its end.",
+        },
+        {
+            "note": "Compare TPOT between servers rather than ITL.",
+            "unsure": "Name the model's own tokenizer (--tokenizer PATH), and use TPOT rather than ITL.",
+        },
+        {("method",): "ITL method: {method}.", ("itl_zero_share",): "Gaps of zero: {itl_zero_share}."},
+    ),
+    "clock_step": Wording(
+        "Clock",
+        "ms",
+        {
+            "pass": "The wall clock moved {value} against the monotonic clock; up to {limit} is accepted.",
+            "fail": "The wall clock moved {value} against the monotonic clock, where {limit} is accepted: "
+            "kernel time stamps are off by as much.",
+            "na": "No kernel time stamps were used.",
+        },
+        {"fail": "Let the time service settle (chronyc tracking, ntpq -p), then run again."},
+    ),
+    "workers_alive": Wording(
+        "Lost requests",
+        "share",
+        {
+            "pass": "Every request that was sent has an outcome.",
+            "fail": "{value} of the requests sent have no outcome, because a worker ended early.",
+            "na": "No request was sent.",
+        },
+        {"fail": "Read log.txt in the run folder, then run again."},
+        {("unaccounted",): "Without outcome: {unaccounted}."},
+    ),
+    "interrupted": Wording(
+        "Complete run",
+        "number",
+        {
+            "pass": "The run came to the end its plan names.",
+            "unsure": "The run was stopped before the end its plan names.",
+            "na": "Whether the run came to its end is not recorded.",
+        },
+        {"unsure": "Run it again to the end, or plan a shorter one."},
+    ),
+    "warmup": Wording(
+        "Warm-up",
+        "number",
+        {
+            "pass": "{value} requests warmed the server up before the measurement.",
+            "note": "{value} requests warmed the server up; the draft asks for {limit} requests and 10\u202f000 output tokens.",
+            "na": "Warm-up does not apply to this run.",
+        },
+        {"note": "Use --warmup 100 or more when the result is to be published."},
+        {("output_tokens",): "Warm-up output: {output_tokens} tokens."},
+    ),
+    "ttft_variants": Wording(
+        "First-token variants",
+        "share",
+        {
+            "pass": "First event, first text, first answer token and first visible token came together in every request.",
+            "note": "In {value} of the requests the first event, first text or first answer token came at another time than "
+            "the first visible token, so tools that stop the clock elsewhere will report another TTFT.",
+            "na": "No first token was seen.",
+        },
+        {"note": "Compare like with like: every variant is among the further metrics of the report."},
+        {
+            (
+                "ttft",
+                "ttft_any",
+                "ttfo",
+                "ttfe",
+            ): "Medians in ms: visible {ttft}, any text {ttft_any}, answer {ttfo}, event {ttfe}.",
+        },
+    ),
+    "few_samples": Wording(
+        "Successful requests",
+        "number",
+        {
+            "pass": "{value} requests succeeded.",
+            "unsure": "Only {value} requests succeeded; no spread can be worked out from fewer than {limit}.",
+            "na": "No request was sent.",
+        },
+        {"unsure": "See why the others failed, or ask for more requests (--requests)."},
+    ),
+}
+
+_GENERAL = {
+    "pass": "{title}: as it should be (value {value}, limit {limit}).",
+    "fail": "{title}: outside its limit (value {value}, limit {limit}).",
+    "unsure": "{title}: could not be decided (value {value}, limit {limit}).",
+    "note": "{title}: worth knowing (value {value}, limit {limit}).",
+    "na": "{title}: does not apply to this run.",
+}
+
+STATUS = {"fail": "FAIL", "unsure": "UNSURE", "note": "NOTE", "pass": "PASS", "na": "N/A"}
+"""Check status to the word printed, worst first: the order in which checks are listed."""
+
+VERDICTS = {
+    "VALID": "Every check that decides passed: these numbers may be believed.",
+    "INVALID": "At least one check failed: do not rely on these numbers.",
+    "INCONCLUSIVE": "Nothing failed, but this run cannot show that its numbers hold.",
+}
+
+
+def _entry(check: Mapping[str, Any]) -> Wording | None:
+    code = str(check["code"])
+    variant = (check.get("facts") or {}).get(_VARIANT.get(code))
+    return CHECKS.get(f"{code}:{variant}") or CHECKS.get(code)
+
+
+def _kind(check: Mapping[str, Any]) -> str:
+    entry = _entry(check)
+    return entry.kind if entry else {"share": "share", "ms": "ms"}.get(check.get("unit") or "", "number")
+
+
+def quantity(check: Mapping[str, Any], which: str) -> str:
+    """The check's `value` or `limit` with its unit; `[lo, hi]` as `lo to hi`."""
+    amount = check.get(which)
+    if isinstance(amount, list | tuple):
+        return " to ".join(quantity({**check, which: part}, which) for part in amount)
+    if amount is None:
+        return "not known" if which == "value" else "no limit"
+    kind = _kind(check)
+    if kind == "share":
+        return share(float(amount))
+    text = figure(amount, trim=True)
+    return f"{text} ms" if kind == "ms" else text
+
+
+def _fact(value: object, name: str = "") -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{clean(key)} {_fact(part)}" for key, part in value.items()) or "none"
+    if isinstance(value, list | tuple):
+        return ", ".join(_fact(part) for part in value) or "none"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return clean(value)
+    return share(value) if name.endswith("_share") else figure(value, trim=True)
+
+
+def title(check: Mapping[str, Any]) -> str:
+    """The check's name in words."""
+    entry = _entry(check)
+    return entry.title if entry else clean(check["code"]).replace("_", " ").capitalize()
+
+
+def sentence(check: Mapping[str, Any]) -> str:
+    """What the check found: value, limit and facts, without advice. Never raises on a code or status it does not know."""
+    entry = _entry(check)
+    status = str(check["status"])
+    says = entry.says if entry else {}
+    unknown = says.get(f"{status} unknown") if check.get("value") is None else None
+    pattern = unknown or says.get(status) or _GENERAL.get(status, _GENERAL["note"])
+    said = [
+        pattern.format(title=title(check), value=quantity(check, "value"), limit=quantity(check, "limit"))
+    ]
+    facts = {key: value for key, value in (check.get("facts") or {}).items() if value not in (None, {}, [])}
+    for needed, clause in (entry.clauses if entry and status != "na" else {}).items():
+        if all(name in facts for name in needed):
+            said.append(clause.format(**{name: _fact(facts[name], name) for name in needed}))
+    return " ".join(said)
+
+
+def advice(check: Mapping[str, Any]) -> str | None:
+    """What to do next, where something is to be done."""
+    entry = _entry(check)
+    return entry.advice.get(str(check["status"])) if entry else None
+
+
+def words(check: Mapping[str, Any]) -> str:
+    """The check in words: sentence, then advice. This is the `message` in summary.json."""
+    return " ".join(part for part in (sentence(check), advice(check)) if part)
+
+
+def reasons(checks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Why the verdict is not VALID: the failed checks, then the undecided ones, in the order judged. Empty when VALID."""
+    deciding = [check for status in ("fail", "unsure") for check in checks if check["status"] == status]
+    return [
+        {
+            "code": check["code"],
+            "message": words(check),
+            "value": check.get("value"),
+            "limit": check.get("limit"),
+        }
+        for check in deciding
+    ]
+
+
+def ordered(checks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The checks, worst status first, else in the order judged."""
+    rank = {status: position for position, status in enumerate(STATUS)}
+    return sorted(checks, key=lambda check: rank.get(str(check["status"]), len(rank)))

@@ -1,0 +1,106 @@
+"""One client's socket: what it has asked, what is still to be sent, and when the kernel took it.
+
+`send` tries the socket at once and keeps what the kernel would not take, so that a client that does not read costs memory and
+not other clients' time. Whoever sends can hand over an array: the instant after the `send` that took the last byte is appended.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from inferometer.protocol.http_request import BadRequest, Request, RequestDecoder
+from inferometer.server.clock import now
+
+if TYPE_CHECKING:
+    from inferometer.server.answers import Answer
+
+
+class Socket(Protocol):
+    """What is used of a socket. Non-blocking: `recv` and `send` raise BlockingIOError where they would wait."""
+
+    def fileno(self) -> int:
+        """The descriptor."""
+
+    def recv(self, size: int, /) -> bytes:
+        """Up to `size` bytes; empty at the end."""
+
+    def send(self, data: bytes | memoryview, /) -> int:
+        """The number of bytes taken."""
+
+    def shutdown(self, how: int, /) -> None:
+        """End one direction."""
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+
+
+class Connection:
+    """A client. `answer` is the generation under way, `requests` what was read behind it with the instant it was."""
+
+    __slots__ = (
+        "_queue",
+        "answer",
+        "backlog",
+        "closing",
+        "decoder",
+        "discarded",
+        "discarding",
+        "interest",
+        "lost",
+        "requests",
+        "sock",
+    )
+
+    def __init__(self, sock: Socket, body_limit: int) -> None:
+        self.sock = sock
+        self.decoder = RequestDecoder(body_limit=body_limit)
+        self.requests: deque[tuple[Request | BadRequest, int]] = deque()
+        self.answer: Answer | None = None
+        self.closing = False  # nothing more is answered: close when everything is sent
+        self.discarding = False  # our side is shut: read to the end, so that the client gets what was sent
+        self.discarded = 0  # bytes read since
+        self.lost = False  # the socket is broken
+        self.backlog = 0  # bytes the kernel has not taken
+        self.interest = 0  # what the selector watches for
+        self._queue: deque[tuple[bytes | memoryview, array[int] | None]] = deque()
+
+    def send(self, data: bytes, stamps: array[int] | None = None) -> None:
+        """Send now what can be sent now, the rest in order later."""
+        rest: bytes | memoryview = data
+        if not self._queue:
+            try:
+                sent = self.sock.send(data)
+            except BlockingIOError:
+                sent = 0
+            except OSError:
+                self.lost = True
+                return
+            if sent == len(data):
+                if stamps is not None:
+                    stamps.append(now())
+                return
+            rest = memoryview(data)[sent:]
+        self._queue.append((rest, stamps))
+        self.backlog += len(rest)
+
+    def flush(self) -> None:
+        """The socket takes bytes again: go on with the backlog."""
+        queue = self._queue
+        while queue:
+            data, stamps = queue[0]
+            try:
+                sent = self.sock.send(data)
+            except BlockingIOError:
+                return
+            except OSError:
+                self.lost = True
+                return
+            self.backlog -= sent
+            if sent < len(data):
+                queue[0] = (memoryview(data)[sent:], stamps)
+                continue
+            queue.popleft()
+            if stamps is not None:
+                stamps.append(now())

@@ -1,0 +1,377 @@
+"""The reference server: one thread that reads requests, lets the engine's time pass, and sends each token at its instant.
+
+A turn of the loop:
+
+    wait     until a socket is ready or the engine's next tokens are almost due (timerfd)
+    read     every ready socket once; a complete request is answered, or submitted at the instant it was read
+    emit     spin to the due instant, then send the tokens of one operation, one `send` each
+
+Behind schedule (more tokens due than the core can send) nothing is skipped: operations are emitted back to back, sockets are
+looked at between any two, and the truth log shows how late each token left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import selectors
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+
+from inferometer.protocol.http_request import BadRequest, Request
+from inferometer.server.answers import Answer, Streamed, Whole
+from inferometer.server.clock import Alarm, now, wall_seconds
+from inferometer.server.connection import Connection, Socket
+from inferometer.server.desk import Desk, refusal
+from inferometer.server.gauges import Gauges
+from inferometer.server.model import Emission, Engine
+from inferometer.server.openai import ApiError, Ask, Reader, Script, Tokenizer
+from inferometer.server.options import Options
+from inferometer.server.truth import Entry, TruthLog
+from inferometer.server.wire import CONTINUE, Reply
+from inferometer.units import NS_PER_S
+
+_SPIN_NS = 150_000  # waking up from epoll takes 20 to 100 us on an idle core
+_READ = 1 << 18
+_PIPELINE = 16  # requests read ahead of the one being answered; beyond, the socket is left unread
+_DISCARD = 1 << 26  # what a client may still send after we have hung up
+_REQUEST_ID = 128  # characters of X-Request-Id kept
+_SCATTER = 61  # how far apart two answers start in the passage
+
+
+class Server:
+    """Listens from construction on, serves while `run` runs.
+
+    `wrap` puts TLS around an accepted socket; `key` is what clients must send as bearer token. Raises OSError where the
+    address cannot be had.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        wrap: Callable[[socket.socket], Socket] | None = None,
+        key: str | None = None,
+    ) -> None:
+        self._options = options
+        self._wrap = wrap
+        self._key = key
+        self._engine: Engine[Answer] = Engine(options.speeds, options.seed)
+        self._gauges = Gauges(options.model)
+        self._truth = TruthLog(options.truth_tokens)
+        self._scripts = {chat: Script(options.model, chat) for chat in (True, False)}
+        self._random = random.Random(options.seed)  # noqa: S311 - ids are to be repeatable, not secret
+        self._started = 0
+        self._connections: set[Connection] = set()
+        self._stopping = False
+        self._desk: Desk
+        self._listener = _listen(options)
+        self._accepting = False
+        self._alarm = Alarm() if Alarm.available else None
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_out.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._wake_in, selectors.EVENT_READ, self._woken)
+        if self._alarm is not None:
+            self._selector.register(self._alarm.fd, selectors.EVENT_READ, None)
+        self._accept_more()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port listened on."""
+        host, port = self._listener.getsockname()[:2]
+        return host, port
+
+    def stop(self) -> None:
+        """End `run` soon; answers under way are cut off. For any thread and for signal handlers."""
+        self._stopping = True
+        with contextlib.suppress(OSError):  # full or closed: `run` wakes up, or has ended, anyway
+            self._wake_out.send(b"x")
+
+    def stop_at_end_of(self, descriptor: int) -> None:
+        """End `run` when this pipe or terminal has no writer left. Raises OSError for a plain file."""
+
+        def readable() -> None:
+            if not os.read(descriptor, 4096):
+                self._selector.unregister(descriptor)
+                self.stop()
+
+        self._selector.register(descriptor, selectors.EVENT_READ, readable)
+
+    def run(self, tokenizer: Tokenizer) -> None:
+        """Serve until `stop`. Call once; everything is closed afterwards."""
+        options = self._options
+        reader = Reader(options.model, options.max_model_len, tokenizer)
+        self._desk = Desk(reader, self._engine, self._gauges, self._truth, self._key, wall_seconds())
+        try:
+            while not self._stopping:
+                self._wait_and_read()
+                self._emit_when_due()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        for connection in list(self._connections):
+            self._drop(connection, "cancelled")
+        self._selector.close()
+        for closable in (self._listener, self._wake_in, self._wake_out, self._alarm):
+            if closable is not None:
+                closable.close()
+
+    # Time.
+
+    def _wait_and_read(self) -> None:
+        due = self._engine.next_due()
+        timeout: float | None = None
+        if due is not None:
+            wait = due - _SPIN_NS - now()
+            if wait <= 0:
+                timeout = 0
+            elif self._alarm is None:
+                timeout = wait / NS_PER_S
+        if self._alarm is not None and timeout is None:
+            self._alarm.set(0 if due is None else due - _SPIN_NS)
+        for key, mask in self._selector.select(timeout):
+            target = key.data
+            if isinstance(target, Connection):
+                if mask & selectors.EVENT_WRITE:
+                    target.flush()
+                    self._proceed(target)
+                if mask & selectors.EVENT_READ:
+                    self._read(target)
+            elif target is not None:
+                target()
+
+    def _emit_when_due(self) -> None:
+        due = self._engine.next_due()
+        if due is None or due - now() > _SPIN_NS:
+            return
+        # What the operation yields is worked out before its instant. Nothing can arrive in between: no socket is read here.
+        emission = self._engine.advance(max(due, now()))
+        while now() < due:
+            pass
+        if emission is not None:
+            self._emit(emission)
+
+    def _emit(self, emission: Emission[Answer]) -> None:
+        seen = now()
+        at = emission.at
+        observe = self._gauges.itl.observe
+        self._gauges.generation_tokens += len(emission.tokens)
+        for answer, index, last in emission.tokens:
+            if index:
+                observe(seen - answer.emitted_ns)
+            else:
+                self._gauges.ttft.observe(seen - answer.entry.received_ns)
+            answer.emitted_ns = seen
+            answer.token(last, at)
+            connection = answer.connection
+            if last or connection.backlog or connection.lost:
+                self._proceed(connection)
+
+    # Connections.
+
+    def _woken(self) -> None:
+        self._wake_in.recv(64)
+
+    def _accept_more(self) -> None:
+        if not self._accepting:
+            self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+            self._accepting = True
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            except ConnectionError:
+                continue  # gone before we took it
+            except OSError:  # out of descriptors: look again when one is given back
+                self._selector.unregister(self._listener)
+                self._accepting = False
+                return
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            try:
+                wrapped: Socket = sock if self._wrap is None else self._wrap(sock)
+            except OSError:
+                sock.close()
+                continue
+            connection = Connection(wrapped, self._options.body_limit)
+            self._connections.add(connection)
+            self._watch(connection)
+
+    def _watch(self, connection: Connection) -> None:
+        """Have the selector look for what this connection can use now."""
+        interest = selectors.EVENT_WRITE if connection.backlog else 0
+        if connection.discarding or len(connection.requests) < _PIPELINE:
+            interest |= selectors.EVENT_READ
+        if interest == connection.interest:
+            return
+        if not interest:
+            self._selector.unregister(connection.sock)
+        elif not connection.interest:
+            self._selector.register(connection.sock, interest, connection)
+        else:
+            self._selector.modify(connection.sock, interest, connection)
+        connection.interest = interest
+
+    def _drop(self, connection: Connection, outcome: str) -> None:
+        """Close at once; a generation under way is taken from the engine and logged with `outcome`."""
+        connection.lost = True
+        if connection not in self._connections:
+            return
+        self._connections.remove(connection)
+        answer, connection.answer = connection.answer, None
+        if answer is not None:
+            self._engine.cancel(answer, now())
+            self._gauges.aborted += 1
+            self._log(answer, outcome)
+        if connection.interest:
+            self._selector.unregister(connection.sock)
+        connection.sock.close()
+        self._accept_more()
+
+    def _read(self, connection: Connection) -> None:
+        if connection.lost:
+            return
+        try:
+            data = connection.sock.recv(_READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        read_at = now()
+        if not data:
+            self._drop(connection, "cancelled")
+        elif connection.closing:
+            connection.discarded += len(data)
+            if connection.discarded > _DISCARD:
+                self._drop(connection, "cancelled")
+        else:
+            connection.requests.extend((request, read_at) for request in connection.decoder.feed(data))
+            self._proceed(connection)
+
+    def _proceed(self, connection: Connection) -> None:
+        """Do what this connection's state allows: settle what was sent, then answer what waits behind it."""
+        while self._settled(connection) and connection.requests and not connection.closing:
+            request, read_at = connection.requests.popleft()
+            self._answer(connection, request, read_at)
+        if connection.lost:
+            return
+        free = connection.answer is None and not connection.backlog and not connection.closing
+        if free and connection.decoder.take_continue():
+            connection.send(CONTINUE)
+        self._watch(connection)
+
+    def _settled(self, connection: Connection) -> bool:
+        """All that was sent is with the kernel and no generation is under way."""
+        answer = connection.answer
+        if connection.lost:
+            self._drop(connection, "cancelled")
+            return False
+        if connection.backlog:
+            if answer is not None and not answer.done and connection.backlog > self._options.backlog_limit:
+                self._drop(connection, "overflow")
+            return False
+        if answer is not None:
+            if not answer.done:
+                return False
+            self._finish(answer)
+        if connection.closing and not connection.discarding:
+            connection.discarding = True
+            connection.requests.clear()
+            with contextlib.suppress(OSError):  # the client was faster
+                connection.sock.shutdown(socket.SHUT_WR)
+        return True
+
+    # Requests.
+
+    def _answer(self, connection: Connection, request: Request | BadRequest, read_at: int) -> None:
+        keep_alive = isinstance(request, Request) and request.keep_alive and request.version == "1.1"
+        if isinstance(request, BadRequest):
+            result: Reply | Ask = refusal(ApiError(request.status, request.reason))
+        else:
+            try:
+                result = self._desk.answer(request)
+                if isinstance(result, Ask) and result.stream and request.version != "1.1":
+                    result = refusal(
+                        ApiError(505, "a stream is sent in chunks, which HTTP/1.0 does not know")
+                    )
+            except Exception:  # our bug must not end the other clients' streams
+                traceback.print_exc(file=sys.stderr)
+                result = refusal(ApiError(500, "the server has a bug; its standard error says more"))
+        if isinstance(result, Ask):
+            request_id = request.header(b"x-request-id") if isinstance(request, Request) else ""
+            self._start(connection, result, request_id, read_at, keep_alive)
+        else:
+            connection.send(result.encode(keep_alive))
+            connection.closing = not keep_alive
+
+    def _start(
+        self, connection: Connection, ask: Ask, request_id: str, read_at: int, keep_alive: bool
+    ) -> None:
+        number = f"{self._random.getrandbits(128):032x}"
+        script = self._scripts[ask.chat]
+        entry = Entry(
+            script.ident(number),
+            request_id[:_REQUEST_ID] or None,
+            "chat" if ask.chat else "completions",
+            ask.stream,
+            ask.prompt_tokens,
+            ask.max_tokens,
+            read_at,
+        )
+        answer = (Streamed if ask.stream else Whole)(
+            connection,
+            script,
+            ask,
+            entry,
+            number=number,
+            created=wall_seconds(),
+            start=self._started * _SCATTER,
+            keep_alive=keep_alive,
+        )
+        self._started += 1
+        connection.answer = answer
+        # A request that waited behind another on its connection begins when that one ends.
+        self._engine.submit(answer, ask.prompt_tokens, ask.max_tokens, max(read_at, self._engine.now))
+        self._gauges.prompt_tokens += ask.prompt_tokens
+        answer.open()
+
+    def _finish(self, answer: Answer) -> None:
+        connection = answer.connection
+        connection.answer = None
+        connection.closing = not answer.keep_alive
+        answer.settle()
+        self._gauges.finished += 1
+        self._gauges.e2e.observe(answer.emitted_ns - answer.entry.received_ns)
+        self._log(answer, "finished")
+
+    def _log(self, answer: Answer, outcome: str) -> None:
+        entry = answer.entry
+        entry.outcome = outcome
+        if not entry.ended:
+            entry.ended.append(now())
+        self._truth.add(entry)
+
+
+def _listen(options: Options) -> socket.socket:
+    """The listening socket, non-blocking."""
+    found = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, address = found[0]
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if options.send_buffer:  # accepted sockets inherit it
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer)
+        listener.bind(address)
+        listener.listen(socket.SOMAXCONN)
+        listener.setblocking(False)
+    except OSError:
+        listener.close()
+        raise
+    return listener

@@ -1,0 +1,294 @@
+"""How OpenAI's API spells things, on the server's side: request bodies in, JSON and event bytes out. Pure.
+
+Read strictly where a wrong value would change what is measured (lengths, streaming, model), and not at all otherwise: sampling
+parameters are accepted and have no effect, since nothing is sampled. In particular no stop token is ever drawn, so every answer
+has exactly `max_tokens` tokens and the finish reason `length`, with `ignore_eos` or without.
+
+**Prompt tokens.** A list of ids counts itself. Text is counted with cl100k. A chat is laid out as OpenAI lays out chats for
+cl100k models, `<|im_start|>role<|im_sep|>content<|im_end|>` for each message and `<|im_start|>assistant<|im_sep|>` at the end,
+which comes to content + role + 3 for each message and 3 for the request: 7 tokens more than its text for one user message.
+
+**Events.** A token's bytes are put together from three pieces prepared in advance, so that one costs one concatenation:
+chunk size and text before the response's id | id, time and model | the token's text and the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Protocol
+
+import msgspec
+
+from inferometer.server.words import PIECES, text
+
+DEFAULT_CHAT_TOKENS = 128
+DEFAULT_COMPLETION_TOKENS = 16
+_IM_START, _IM_END, _IM_SEP = 100264, 100265, 100266
+
+
+class Tokenizer(Protocol):
+    """What is needed of a tokenizer: text to ids, without special tokens."""
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`."""
+
+
+class ApiError(Exception):
+    """A request that is answered with an error object."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        param: str | None = None,
+        code: str | None = None,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.param = param
+        self.code = code
+        self.headers = headers
+
+
+def error_body(error: ApiError) -> bytes:
+    """The error as OpenAI's JSON."""
+    kind = "server_error" if error.status >= 500 else "invalid_request_error"
+    inner = {"message": str(error), "type": kind, "param": error.param, "code": error.code}
+    return msgspec.json.encode({"error": inner})
+
+
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Part(msgspec.Struct):
+    type: str
+    text: str = ""
+
+
+class _Message(msgspec.Struct):
+    role: str
+    content: str | list[_Part] | None = None
+
+
+class _StreamOptions(msgspec.Struct):
+    include_usage: bool | None = False
+
+
+class _Body(msgspec.Struct, kw_only=True):
+    model: str | None = None
+    stream: bool | None = False
+    stream_options: _StreamOptions | None = None
+    max_tokens: _Count | None = None
+    ignore_eos: bool | None = False
+    n: int | None = 1
+
+
+class _Chat(_Body):
+    messages: Annotated[list[_Message], msgspec.Meta(min_length=1)]
+    max_completion_tokens: _Count | None = None
+
+
+class _Completion(_Body):
+    prompt: str | list[Any]
+
+
+class _Tokenize(msgspec.Struct, kw_only=True):
+    model: str | None = None
+    prompt: str | None = None
+    messages: list[_Message] | None = None
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """A generation asked for, in the engine's terms. `usage`: an event with the counts is wanted in the stream."""
+
+    chat: bool
+    stream: bool
+    usage: bool
+    prompt_tokens: int
+    max_tokens: int
+
+
+class Reader:
+    """Reads request bodies for one served model. Raises ApiError."""
+
+    def __init__(self, model: str, max_model_len: int, tokenizer: Tokenizer) -> None:
+        self.model = model
+        self.max_model_len = max_model_len
+        self._tokenizer = tokenizer
+        self._chat = msgspec.json.Decoder(_Chat)
+        self._completion = msgspec.json.Decoder(_Completion)
+        self._tokenize = msgspec.json.Decoder(_Tokenize)
+
+    def chat(self, body: bytes) -> Ask:
+        """A body of `/v1/chat/completions`."""
+        asked: _Chat = _decode(self._chat, body)
+        self._check(asked)
+        tokens = len(self._render(asked.messages))
+        limit = asked.max_completion_tokens or asked.max_tokens or DEFAULT_CHAT_TOKENS
+        return self._ask(asked, True, tokens, limit)
+
+    def completion(self, body: bytes) -> Ask:
+        """A body of `/v1/completions`."""
+        asked: _Completion = _decode(self._completion, body)
+        self._check(asked)
+        tokens = len(self._prompt(asked.prompt))
+        if not tokens:
+            raise ApiError(400, "the prompt has no token", "prompt")
+        return self._ask(asked, False, tokens, asked.max_tokens or DEFAULT_COMPLETION_TOKENS)
+
+    def tokenize(self, body: bytes) -> dict[str, object]:
+        """A body of `/tokenize`, and the answer to it."""
+        asked: _Tokenize = _decode(self._tokenize, body)
+        self._check_model(asked.model)
+        if (asked.prompt is None) == (asked.messages is None):
+            raise ApiError(400, "give either prompt or messages", "prompt")
+        ids = (
+            self._render(asked.messages or [])
+            if asked.prompt is None
+            else self._tokenizer.encode(asked.prompt)
+        )
+        return {"count": len(ids), "max_model_len": self.max_model_len, "tokens": ids, "token_strs": None}
+
+    def _check_model(self, model: str | None) -> None:
+        if model is not None and model != self.model:
+            raise ApiError(
+                404, f"the model {model!r} does not exist; {self.model!r} does", "model", "model_not_found"
+            )
+
+    def _check(self, asked: _Body) -> None:
+        self._check_model(asked.model)
+        if asked.n not in (None, 1):
+            raise ApiError(400, "this server generates one choice a request: n must be 1", "n")
+
+    def _ask(self, asked: _Body, chat: bool, prompt_tokens: int, max_tokens: int) -> Ask:
+        if prompt_tokens + max_tokens > self.max_model_len:
+            raise ApiError(
+                400,
+                f"{prompt_tokens} prompt tokens and {max_tokens} to generate exceed the model's context "
+                f"of {self.max_model_len}",
+                "messages" if chat else "prompt",
+                "context_length_exceeded",
+            )
+        options = asked.stream_options
+        return Ask(
+            chat, bool(asked.stream), bool(options and options.include_usage), prompt_tokens, max_tokens
+        )
+
+    def _prompt(self, prompt: str | list[Any]) -> list[int]:
+        """The ids of a completion prompt: text, ids, or a list of one of these."""
+        if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], (str, list)):
+            prompt = prompt[0]
+        if isinstance(prompt, str):
+            return self._tokenizer.encode(prompt)
+        if all(type(token) is int and token >= 0 for token in prompt):
+            return prompt
+        if all(isinstance(one, (str, list)) for one in prompt):
+            raise ApiError(400, "this server takes one prompt a request", "prompt")
+        raise ApiError(400, "prompt must be text, a list of token ids, or a list of one of these", "prompt")
+
+    def _render(self, messages: list[_Message]) -> list[int]:
+        """A chat laid out as ids; see the head of this file."""
+        encode = self._tokenizer.encode
+        ids: list[int] = []
+        for message in messages:
+            content = message.content
+            if isinstance(content, list):
+                if any(part.type != "text" for part in content):
+                    raise ApiError(400, "only text parts are supported", "messages")
+                content = "".join(part.text for part in content)
+            ids += [_IM_START, *encode(message.role), _IM_SEP, *encode(content or ""), _IM_END]
+        return [*ids, _IM_START, *encode("assistant"), _IM_SEP]
+
+
+def _decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise ApiError(400, f"the request body is not as it should be: {error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ApiError(400, f"the request body is not JSON: {error}") from error
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a chunked body (RFC 9112 section 7.1)."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+class Script:
+    """The bytes of one API's answers. `fresh` and `last` hold, for each piece of the passage, what stands before and
+    after a response's `stem` in a token's event: `fresh` for every token but the last.
+    """
+
+    def __init__(self, model: str, chat: bool) -> None:
+        self.chat = chat
+        self._model = model
+        self._model_json = msgspec.json.encode(model)
+        self._prefix = "chatcmpl-" if chat else "cmpl-"
+        stem = len(self.stem("0" * 32, 1_000_000_000))
+        self.fresh = [self._around(piece, b"null", stem) for piece in PIECES]
+        self.last = [self._around(piece, b'"length"', stem) for piece in PIECES]
+
+    def ident(self, number: str) -> str:
+        """A response's `id` from 32 hexadecimal digits."""
+        return self._prefix + number
+
+    def stem(self, number: str, created: int) -> bytes:
+        """What every event of one response has in common; of one length for all responses of a script."""
+        kind = "chat.completion.chunk" if self.chat else "text_completion"
+        return b'%b%b","object":"%b","created":%010d,"model":%b,"choices":[' % (
+            self._prefix.encode(),
+            number.encode(),
+            kind.encode(),
+            created,
+            self._model_json,
+        )
+
+    def _around(self, piece: str, finish: bytes, stem: int) -> tuple[bytes, bytes]:
+        key = b'"delta":{"content":%b}' if self.chat else b'"text":%b'
+        before = b'data: {"id":"'
+        after = b'{"index":0,%b,"logprobs":null,"finish_reason":%b}]}\n\n' % (
+            key % msgspec.json.encode(piece),
+            finish,
+        )
+        return b"%x\r\n%b" % (len(before) + stem + len(after), before), after + b"\r\n"
+
+    def role(self, stem: bytes) -> bytes:
+        """A chat's first event: the role and empty content."""
+        return chunk(
+            b'data: {"id":"%b{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,'
+            b'"finish_reason":null}]}\n\n' % stem
+        )
+
+    def closing(self, stem: bytes, ask: Ask) -> bytes:
+        """Everything after the last token: the usage event if asked for, the terminator, the end of the body."""
+        counts = b""
+        if ask.usage:
+            counts = chunk(b'data: {"id":"%b],"usage":%b}\n\n' % (stem, msgspec.json.encode(usage(ask))))
+        return counts + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
+
+    def whole(self, number: str, created: int, ask: Ask, start: int) -> bytes:
+        """The body of an answer that is not streamed, whose text starts at piece `start`."""
+        words = text(start, ask.max_tokens)
+        said: dict[str, object] = (
+            {"message": {"role": "assistant", "content": words}} if self.chat else {"text": words}
+        )
+        return msgspec.json.encode(
+            {
+                "id": self.ident(number),
+                "object": "chat.completion" if self.chat else "text_completion",
+                "created": created,
+                "model": self._model,
+                "choices": [{"index": 0, **said, "logprobs": None, "finish_reason": "length"}],
+                "usage": usage(ask),
+            }
+        )
+
+
+def usage(ask: Ask) -> dict[str, object]:
+    """The `usage` object. Nothing is ever cached here."""
+    return {
+        "prompt_tokens": ask.prompt_tokens,
+        "completion_tokens": ask.max_tokens,
+        "total_tokens": ask.prompt_tokens + ask.max_tokens,
+        "prompt_tokens_details": {"cached_tokens": 0},
+    }

@@ -1,0 +1,60 @@
+"""HTTP/1.1 responses as bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import inferometer
+from inferometer.server.clock import http_date
+
+_SERVER = f"inferometer-reference/{inferometer.__version__}".encode()
+_REASONS = {
+    200: b"OK",
+    400: b"Bad Request",
+    401: b"Unauthorized",
+    404: b"Not Found",
+    405: b"Method Not Allowed",
+    413: b"Content Too Large",
+    431: b"Request Header Fields Too Large",
+    500: b"Internal Server Error",
+    501: b"Not Implemented",
+    505: b"HTTP Version Not Supported",
+}
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A complete response. `headers`: further ones, names and values as sent."""
+
+    status: int
+    body: bytes
+    content_type: bytes = b"application/json"
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    def encode(self, keep_alive: bool) -> bytes:
+        """Head and body."""
+        fields = [
+            (b"Content-Type", self.content_type),
+            (b"Content-Length", b"%d" % len(self.body)),
+            *self.headers,
+        ]
+        return _head(self.status, fields, keep_alive) + self.body
+
+
+def stream_head(keep_alive: bool) -> bytes:
+    """The head of a stream of events in a chunked body."""
+    fields = [
+        (b"Content-Type", b"text/event-stream; charset=utf-8"),
+        (b"Cache-Control", b"no-cache"),
+        (b"Transfer-Encoding", b"chunked"),
+    ]
+    return _head(200, fields, keep_alive)
+
+
+def _head(status: int, fields: list[tuple[bytes, bytes]], keep_alive: bool) -> bytes:
+    common = [(b"Server", _SERVER), (b"Date", http_date())]
+    if not keep_alive:
+        common.append((b"Connection", b"close"))
+    lines = [b"%b: %b\r\n" % field for field in (*common, *fields)]
+    return b"HTTP/1.1 %d %b\r\n%b\r\n" % (status, _REASONS[status], b"".join(lines))

@@ -1,0 +1,346 @@
+"""The command as people use it: real processes, the embedded server or scripted peers, and what is left on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from peers import Script, Seen, chunked, scripted, tokens, whole
+
+from inferometer.drive.live import Counters
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schema import RECORD
+from inferometer.journal.seal import read_table
+from inferometer.report.summary import summary_schema
+
+SMALL = ["--input-tokens", "20", "--output-tokens", "5"]
+CANARY = "sk-canary-7f3a9e41"
+ECHO = b'{"error":{"message":"bad key %b"}}' % CANARY.encode()
+MODELS = whole(200, b'{"data":[{"id":"m"}]}')
+HELLO = whole(
+    200, b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9}}'
+)
+
+
+COMMAND = [sys.executable, "-c", "from inferometer.cli.main import main; main()"]
+
+
+def start(*arguments: str, out: Path, **env: str) -> subprocess.Popen[str]:
+    """Start a command that makes a run folder under `out`, in a process group of its own."""
+    return subprocess.Popen(
+        [*COMMAND, *arguments, "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **env},
+        start_new_session=True,
+    )
+
+
+def run(*arguments: str, out: Path, **env: str) -> tuple[int, str, str]:
+    """Run the command to its end: exit code, stdout, stderr."""
+    process = start(*arguments, out=out, **env)
+    stdout, stderr = process.communicate(timeout=120)
+    assert "Traceback" not in stderr
+    return process.returncode, stdout, stderr
+
+
+def finish(*arguments: str) -> tuple[int, str, str]:
+    """Run a command that makes no run folder."""
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def only(out: Path) -> Path:
+    """The one run folder."""
+    (path,) = out.iterdir()
+    return path
+
+
+def serve_good(seen: Seen) -> Script:
+    """A good server: models, a probe, then streams of as many tokens as asked for."""
+    if seen.method == "GET":
+        return Script(MODELS)
+    body = json.loads(seen.body)
+    if not body["stream"]:
+        return Script(HELLO)
+    return Script(chunked(*tokens(*[" word"] * body["max_tokens"])))
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any], str, Path]:
+    """One small run against the embedded server: exit code, summary, stderr, run folder."""
+    out = tmp_path_factory.mktemp("runs")
+    arguments = ["--requests", "60", "--concurrency", "12", "--warmup", "12", "--workers", "2", *SMALL]
+    code, stdout, stderr = run("run", *arguments, "--json", out=out)
+    return code, json.loads(stdout), stderr, only(out)
+
+
+def test_a_run_without_a_server_measures_the_embedded_one(
+    embedded: tuple[int, dict[str, Any], str, Path],
+) -> None:
+    """All requests succeed, warm-up apart, and the exit code is the verdict's: too few samples for P99 is not VALID."""
+    code, summary, _, _ = embedded
+    requests = summary["requests"]
+    assert (requests["sent"], requests["completed"], requests["failed"]) == (60, 60, 0)
+    assert requests["warmup"] == {"sent": 12, "completed": 12}
+    assert code == {"INVALID": 3, "INCONCLUSIVE": 4}[summary["verdict"]["status"]]
+    assert summary["metrics"]["ttft_ms"]["n"] == 60
+    assert summary["metrics"]["output_tokens"]["mean"] == 5
+    assert summary["tokens"]["prompt"]["misses"] == 0
+    assert len(summary["instrument"]["cpu_fraction"]) == 2
+
+
+def test_stdout_is_the_summary_on_disk_and_keeps_its_schema(
+    embedded: tuple[int, dict[str, Any], str, Path],
+) -> None:
+    """--json prints exactly summary.json, which an independent validator accepts."""
+    _, summary, _, folder = embedded
+    assert summary == json.loads((folder / "summary.json").read_text())
+    jsonschema.validate(summary, summary_schema())
+
+
+def test_the_run_folder_holds_what_the_docs_say(embedded: tuple[int, dict[str, Any], str, Path]) -> None:
+    """Plan, record and reports are there; the workers' live counters are gone."""
+    folder = embedded[3]
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert names == {
+        "plan.json", "run.json", "requests.arrow", "requests.parquet", "pulse.parquet", "summary.json",
+        "report.md", "report.html", "log.txt", "journal/worker-0.arrows", "journal/worker-1.arrows",
+        "journal/pulse-0.arrows", "journal/pulse-1.arrows",
+    }  # fmt: skip
+    assert (folder / "log.txt").read_text() == ""
+
+
+def test_a_report_can_be_made_again_from_the_record_alone(
+    embedded: tuple[int, dict[str, Any], str, Path],
+) -> None:
+    """`report` gives the same summary, byte for byte, without a server."""
+    folder = embedded[3]
+    before = (folder / "summary.json").read_bytes()
+    (folder / "summary.json").unlink()
+    code, stdout, _ = finish("report", str(folder))
+    assert code == embedded[0]
+    assert (folder / "summary.json").read_bytes() == before
+    assert "Time to First Token" in stdout
+
+
+def test_a_saved_plan_runs_again_as_the_same_plan(
+    embedded: tuple[int, dict[str, Any], str, Path], tmp_path: Path
+) -> None:
+    """plan.json given as PLAN resolves to the same hash and offers the same requests."""
+    code, stdout, _ = run("run", str(embedded[3] / "plan.json"), "--json", out=tmp_path)
+    again = json.loads(stdout)
+    assert again["run"]["plan_hash"] == embedded[1]["run"]["plan_hash"]
+    assert code == embedded[0] or {code, embedded[0]} <= {3, 4}
+    facts = [json.loads((folder / "run.json").read_text()) for folder in (embedded[3], only(tmp_path))]
+    assert facts[0]["fingerprint"] == facts[1]["fingerprint"]
+    assert facts[0]["salt"] != facts[1]["salt"]
+
+
+@pytest.mark.parametrize(
+    ("load", "sent"),
+    [
+        (["--rate", "200", "--requests", "40"], 40),
+        (["--rate", "200", "--arrival", "constant", "--requests", "40"], 40),
+        (["--rate", "200", "--burstiness", "0.5", "--requests", "40", "--workers", "2"], 40),
+        (["--concurrency", "3", "--requests", "40", "--connection", "new"], 40),
+        (["--concurrency", "2", "--requests", "30", "--no-stream"], 30),
+    ],
+)
+def test_every_load_sends_exactly_what_was_asked(load: list[str], sent: int, tmp_path: Path) -> None:
+    """Open and closed loops by count: the server gets each scheduled request once, with its own nonce."""
+    with scripted(serve_good, limit=300) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        _, stdout, _ = run("run", "--url", url, *load, *SMALL, "--warmup", "0", "--json", out=tmp_path)
+    summary = json.loads(stdout)
+    assert (summary["requests"]["sent"], summary["requests"]["completed"]) == (sent, sent)
+    posts = [seen for seen in peer.seen if seen.method == "POST"][1:]  # the first is the probe
+    prompts = {json.loads(seen.body)["messages"][0]["content"][:9] for seen in posts}
+    assert len(posts) == len(prompts) == sent
+
+
+def test_a_duration_ends_the_run_and_goes_through_the_prompts_again(tmp_path: Path) -> None:
+    """Closed loop by time: it ends, everything sent has an outcome, and no two requests share a nonce."""
+    with scripted(serve_good, limit=300) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        arguments = ["--concurrency", "4", "--duration", "1s", "--warmup", "0", "--json", *SMALL]
+        _, stdout, _ = run("run", "--url", url, *arguments, out=tmp_path)
+    summary = json.loads(stdout)
+    posts = [json.loads(seen.body)["messages"][0]["content"] for seen in peer.seen if seen.method == "POST"][
+        1:
+    ]
+    assert summary["requests"]["sent"] == summary["requests"]["completed"] == len(posts) > 4
+    assert len(set(posts)) == len(posts)
+
+
+def test_a_planted_key_reaches_no_file_and_no_output(tmp_path: Path) -> None:
+    """The key goes to the server and nowhere else, though the server echoes it in errors, text and finish reasons."""
+
+    def echo(seen: Seen) -> Script:
+        assert seen.headers["authorization"] == f"Bearer {CANARY}"
+        if seen.method == "GET":
+            return Script(MODELS)
+        if not json.loads(seen.body)["stream"]:
+            return Script(HELLO)
+        if seen.place % 2:
+            return Script(whole(401, ECHO))
+        return Script(chunked(*tokens("sk-", "canary-7f3a9e41", finish=CANARY)))
+
+    with scripted(echo) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        arguments = ["--requests", "12", "--concurrency", "2", *SMALL, "--api-key-env", "TEST_KEY"]
+        process = start("run", "--url", url, *arguments, out=tmp_path, TEST_KEY=CANARY)
+        command_lines: set[str] = set()
+        while process.poll() is None:
+            for line in Path("/proc").glob("[0-9]*/cmdline") if Path("/proc").is_dir() else []:
+                try:
+                    command_lines.add(line.read_text())
+                except OSError:
+                    continue
+        stdout, stderr = process.communicate(timeout=60)
+    assert len(peer.seen) >= 14
+    assert CANARY not in stdout + stderr + "".join(command_lines)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 8
+    for path in files:
+        assert b"canary" not in path.read_bytes(), path
+    details = read_table(RunFolder.open(only(tmp_path)).record, RECORD).column("detail").to_pylist()
+    assert "bad key [redacted]" in details
+
+
+def test_a_server_that_is_not_there_is_exit_5_and_leaves_nothing(tmp_path: Path) -> None:
+    """The message says what was tried; no run folder is left."""
+    with scripted(serve_good) as peer:
+        port = peer.port
+    code, stdout, stderr = run("run", "--url", f"http://127.0.0.1:{port}", out=tmp_path)
+    assert (code, stdout) == (5, "")
+    assert f"127.0.0.1 port {port}" in stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (whole(401, b"{}"), "--api-key-env"),
+        (whole(200, b"<html>hello</html>", kind=b"text/html"), "--model"),
+    ],
+)
+def test_a_server_that_cannot_serve_the_plan_says_which_flag_helps(
+    answer: list[bytes], words: str, tmp_path: Path
+) -> None:
+    """Before anything is timed the user is told what to change."""
+    with scripted(lambda seen: Script(answer)) as peer:
+        code, _, stderr = run("run", "--url", f"http://127.0.0.1:{peer.port}", out=tmp_path)
+    assert code in (2, 5)
+    assert words in stderr
+
+
+def test_a_server_that_fails_at_everything_is_exit_5_with_a_record(tmp_path: Path) -> None:
+    """Every request counted by its class, a report written, and the exit code says the server failed."""
+
+    def failing(seen: Seen) -> Script:
+        if seen.method == "GET":
+            return Script(MODELS)
+        return Script(HELLO) if not json.loads(seen.body)["stream"] else Script(whole(503, b"busy"))
+
+    with scripted(failing) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        code, stdout, _ = run(
+            "run", "--url", url, "--requests", "9", "--warmup", "0", "--json", *SMALL, out=tmp_path
+        )
+    summary = json.loads(stdout)
+    assert code == 5
+    assert summary["requests"]["by_error"] == {"http_5xx": 9}
+    assert (only(tmp_path) / "report.html").exists()
+
+
+def test_every_wrong_flag_is_told_at_once(tmp_path: Path) -> None:
+    """Exit 2, one line a problem, each with its flag."""
+    code, _, stderr = run("run", "--rate", "fast", "--slo", "ttft", "--workers", "0", out=tmp_path)
+    assert code == 2
+    assert all(flag in stderr for flag in ("--rate", "--slo", "--workers"))
+    assert run("run", "--no-such-flag", out=tmp_path)[0] == 2
+
+
+def wait_for_answers(process: subprocess.Popen[str], out: Path, more_than: int, workers: int = 1) -> Path:
+    """Wait, within bounds, until a run under way has had answers; gives its folder."""
+    for _ in range(1200):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.05)
+        for live in out.glob("*/journal/live"):
+            with contextlib.suppress(OSError, ValueError):
+                if Counters.attach(live.parent.parent, 0, workers).progress().ok > more_than:
+                    return live.parent.parent
+    raise AssertionError("the run never got going")
+
+
+def children(pid: int) -> dict[int, bytes]:
+    """The direct children of a process and their command lines."""
+    found: dict[int, bytes] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid:
+                found[int(entry.name)] = (entry / "cmdline").read_bytes()
+    return found
+
+
+ENDLESS = ["--requests", "20000", "--concurrency", "4", "--warmup", "0", *SMALL]
+
+
+def test_ctrl_c_saves_and_reports_what_was_measured(tmp_path: Path) -> None:
+    """SIGINT: no more requests, those in flight end, the record is sealed, exit 130."""
+    process = start("run", *ENDLESS, out=tmp_path)
+    folder = wait_for_answers(process, tmp_path, 3)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["run"]["interrupted"]
+    assert summary["requests"]["completed"] > 3
+    assert summary["requests"]["cancelled"] == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the processes of a run in /proc")
+def test_a_killed_run_is_recovered_up_to_its_last_flush(tmp_path: Path) -> None:
+    """kill -9 of every process of the run: `recover` reports all requests but those of the last second."""
+    process = start("run", *ENDLESS, out=tmp_path)
+    folder = wait_for_answers(process, tmp_path, 3)
+    before = Counters.attach(folder, 0, 1).progress().ok
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(1.0)  # the second that may be lost
+    for pid in [*children(process.pid), process.pid]:
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert not (folder / "summary.json").exists()
+    code, stdout, _ = finish("recover", str(folder), "--json")
+    summary = json.loads(stdout)
+    assert code == 130
+    assert summary["verdict"]["status"] != "VALID"
+    assert summary["requests"]["completed"] >= before
+    assert (folder / "report.html").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the processes of a run in /proc")
+def test_a_worker_that_dies_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
+    """One of two workers killed: the other's record stands, and the run is INVALID."""
+    arguments = ["--requests", "400", "--concurrency", "4", "--workers", "2", "--warmup", "0", *SMALL]
+    process = start("run", *arguments, out=tmp_path)
+    folder = wait_for_answers(process, tmp_path, 3, workers=2)
+    workers = [pid for pid, line in children(process.pid).items() if b"inferometer.drive.worker" in line]
+    assert len(workers) == 2
+    os.kill(workers[0], signal.SIGKILL)
+    process.communicate(timeout=90)
+    summary = json.loads((folder / "summary.json").read_text())
+    assert process.returncode == 3
+    assert "workers_alive" in {reason["code"] for reason in summary["verdict"]["reasons"]}
+    assert 200 <= summary["requests"]["completed"] < 400

@@ -1,0 +1,191 @@
+"""The record on disk: what was flushed survives, what is damaged is refused, what is secret is struck out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.drive.exchange import Exchange
+from inferometer.errors import RecordError
+from inferometer.journal import schedule
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.redact import STRUCK, Redactor
+from inferometer.journal.schedule import BATCH, Schedule, Scheduled
+from inferometer.journal.schema import OUTCOME, PULSE, RECORD, EventClass, Outcome
+from inferometer.journal.seal import read_stream, read_table, seal, streams, without_outcome
+from inferometer.journal.writer import Journal
+
+CANARY = 'sk-canary"\\/key'
+
+
+def ended(row: int, *, text: str = "a b", detail: str = "", outcome: Outcome = Outcome.OK) -> Exchange:
+    """A finished exchange, as the reactor would hand it over."""
+    exchange = Exchange(row, 0, 1_000 + row, b"", 0)
+    exchange.t_send = exchange.t_submit = 2_000 + row
+    exchange.t_first_byte = exchange.t_end = 3_000 + row
+    exchange.status = 200
+    exchange.answer.mark(int(EventClass.ROLE), 3_000 + row)
+    for i, word in enumerate(text.split()):
+        exchange.answer.text(int(EventClass.CONTENT), word, 3_001 + row + i)
+    exchange.answer.output_tokens = 2
+    exchange.fail(outcome, detail)
+    return exchange
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """A run folder with a schedule of 10 requests."""
+    made = RunFolder.create(tmp_path, "test", 0)
+    made.plan.write_text("{}")
+    schedule.write(made.schedule, (Scheduled(i, 1, None, b"body", -1, 0, 7, 8, 9) for i in range(10)))
+    return made
+
+
+def test_a_folder_is_named_after_its_instant_and_never_reused(tmp_path: Path) -> None:
+    """Two runs of one name in one second get two folders."""
+    names = [RunFolder.create(tmp_path, "a", 1_700_000_000_000_000_000).path.name for _ in range(2)]
+    assert names == ["20231114T221320Z-a", "20231114T221320Z-a.2"]
+
+
+@given(st.lists(st.binary(max_size=40), max_size=40))
+def test_a_schedule_gives_back_every_body(bodies: list[bytes]) -> None:
+    """Whatever was scheduled is what will be sent, byte for byte."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "requests.arrow"
+        schedule.write(path, (Scheduled(i, 1, i, body, -1, 0, 1, 1, 1) for i, body in enumerate(bodies)))
+        back = Schedule(path)
+        assert [back.body(i) for i in range(len(back))] == bodies
+
+
+def test_a_schedule_of_many_batches_is_addressed_by_row(tmp_path: Path) -> None:
+    """Row i is body i across the borders of the batches."""
+    count = 2 * BATCH + 3
+    schedule.write(tmp_path / "s", (Scheduled(i, 1, None, b"%d" % i, -1, 0, 1, 1, 1) for i in range(count)))
+    back = Schedule(tmp_path / "s")
+    for row in (0, BATCH - 1, BATCH, 2 * BATCH - 1, 2 * BATCH, count - 1):
+        assert back.body(row) == b"%d" % row
+
+
+def test_sealing_joins_outcomes_with_what_was_asked_and_counts_the_text(folder: RunFolder) -> None:
+    """One row a request that ended, ordered by intended instant, with lengths asked, sent and counted."""
+    for worker in (0, 1):
+        journal = Journal(folder.journal, worker, Redactor())
+        for row in range(worker, 10, 2):
+            journal.add(ended(row))
+        journal.add_pulse(5, 1, 2, 3, 4, 5, 6, 0, 5, 5, 10)
+        journal.flush(1)
+        journal.close()
+    seal(folder, lambda texts: [len(text) for text in texts])
+    record = read_table(folder.record, RECORD)
+    assert record.column("index").to_pylist() == list(range(10))
+    assert record.column("input_tokens_sent").to_pylist() == [8] * 10
+    assert record.column("output_tokens_local").to_pylist() == [2] * 10  # "ab": words joined as they came
+    assert record.column("event_ns").to_pylist()[3] == [3003, 3004, 3005]
+    assert record.column("event_class").to_pylist()[3] == bytes(
+        [EventClass.ROLE, EventClass.CONTENT, EventClass.CONTENT]
+    )
+    assert record.column("t_connect").null_count == 10
+    assert read_table(folder.pulse, PULSE).num_rows == 2
+
+
+def test_a_stream_cut_anywhere_gives_every_batch_before_the_cut(folder: RunFolder) -> None:
+    """kill -9 at any byte: all flushed batches that are whole on disk can be read, and nothing else is made up."""
+    journal = Journal(folder.journal, 0, Redactor())
+    path = folder.journal / "worker-0.arrows"
+    ends = [path.stat().st_size]
+    for row in range(5):
+        journal.add(ended(row))
+        journal.flush(1)
+        ends.append(path.stat().st_size)
+    journal.close()
+    data = path.read_bytes()
+    for cut in range(0, len(data), 97):
+        path.write_bytes(data[:cut])
+        whole = sum(end <= cut for end in ends[1:])
+        assert streams(folder, "worker", OUTCOME).column("index").to_pylist() == list(range(whole))
+    path.write_bytes(data[: ends[3]])
+    assert without_outcome(folder) == 7
+
+
+def test_files_of_another_version_are_refused(folder: RunFolder) -> None:
+    """A reader refuses what it does not know instead of guessing."""
+    other = OUTCOME.with_metadata({"inferometer": "outcome/99"})
+    path = folder.journal / "worker-0.arrows"
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, other):
+        pass
+    with pytest.raises(RecordError, match="version"):
+        read_stream(path, OUTCOME)
+    pq.write_table(RECORD.with_metadata({"inferometer": "record/99"}).empty_table(), folder.record)
+    with pytest.raises(RecordError, match="version"):
+        read_table(folder.record, RECORD)
+    folder.write_run({})
+    text = (folder.path / "run.json").read_text()
+    (folder.path / "run.json").write_text(text.replace("inferometer/run/1", "inferometer/run/99"))
+    with pytest.raises(RecordError, match="version"):
+        folder.read_run()
+
+
+def test_missing_and_damaged_files_are_named(folder: RunFolder, tmp_path: Path) -> None:
+    """The error says which file and what may help."""
+    with pytest.raises(RecordError, match="recover"):
+        read_table(folder.record, RECORD)
+    with pytest.raises(RecordError, match=r"not a run folder"):
+        RunFolder.open(tmp_path / "nowhere")
+    folder.schedule.write_bytes(b"nonsense")
+    with pytest.raises(RecordError, match=r"requests\.arrow"):
+        Schedule(folder.schedule)
+    (folder.path / "run.json").write_text("{")
+    with pytest.raises(RecordError, match=r"run\.json"):
+        folder.read_run()
+
+
+def test_a_secret_that_the_server_echoes_reaches_no_file(folder: RunFolder) -> None:
+    """A planted key in text, detail and finish reason is struck out before it is written, even where detail is cut."""
+    journal = Journal(folder.journal, 0, Redactor([CANARY]))
+    echo = ended(0, text=f"your key is {CANARY}", detail="x" * 190 + CANARY, outcome=Outcome.HTTP_4XX)
+    echo.answer.finish_reason = CANARY
+    journal.add(echo)
+    journal.flush(1)
+    journal.close()
+    seal(folder, lambda texts: [0 for _ in texts])
+    spelled = (CANARY.encode(), json.dumps(CANARY)[1:-1].encode(), b"sk-canary")
+    for path in folder.path.rglob("*"):
+        if path.is_file():
+            assert not any(form in path.read_bytes() for form in spelled), path
+    row = read_table(folder.record, RECORD).to_pylist()[0]
+    assert STRUCK in row["text"]
+    assert not any("canary" in str(value) for value in row.values())
+
+
+@given(
+    st.text('abc"\\ /%', min_size=1, max_size=8), st.text("0123", max_size=20), st.text("0123", max_size=20)
+)
+def test_a_redactor_strikes_every_occurrence_and_leaves_the_rest(
+    secret: str, before: str, after: str
+) -> None:
+    """The text around a secret stays as it was; the secret, spelled plainly or as JSON or a URL would, does not."""
+    redact = Redactor([secret])
+    assert redact(before + after) == before + after
+    for spelled in (secret, json.dumps(secret)[1:-1], quote(secret, safe="")):
+        assert redact(before + spelled + after) == before + STRUCK + after
+
+
+def test_counts_beyond_what_the_record_can_hold_are_unknown_not_fatal(folder: RunFolder) -> None:
+    """A server may claim any number of tokens; the record takes what is possible and nulls the rest."""
+    journal = Journal(folder.journal, 0, Redactor())
+    absurd = ended(0)
+    absurd.answer.output_tokens, absurd.answer.input_tokens = 1 << 40, -5
+    journal.add(absurd)
+    journal.flush(1)
+    journal.close()
+    row = streams(folder, "worker", OUTCOME).to_pylist()[0]
+    assert (row["usage_output"], row["usage_input"]) == (None, None)

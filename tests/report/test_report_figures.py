@@ -1,0 +1,98 @@
+"""Figures: what is printed is the number, to four significant digits, and outside text is harmless."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.report import figures
+
+REAL = st.floats(min_value=1e-6, max_value=1e12) | st.floats(min_value=-1e12, max_value=-1e-6)
+
+
+def parsed(text: str) -> float:
+    return float(text.replace(figures.THIN, "").replace("\u2212", "-"))
+
+
+@given(REAL)
+def test_a_figure_reads_back_within_half_a_unit_of_its_fourth_digit(value: float) -> None:
+    """|printed - value| <= 0.5e-3 |value|: four significant digits lose no more."""
+    assert abs(parsed(figures.figure(value)) - value) <= 0.5001e-3 * abs(value)
+
+
+@given(st.integers(-(10**12), 10**12))
+def test_a_whole_number_is_printed_in_full(value: int) -> None:
+    """Counts are exact: no digit of an integer is rounded away."""
+    assert parsed(figures.figure(value)) == value
+
+
+@given(st.integers(10_000, 10**12))
+def test_thousands_are_groups_of_three(value: int) -> None:
+    """From five digits on, every group but the first has exactly three digits."""
+    first, *rest = figures.figure(value).split(figures.THIN)
+    assert 1 <= len(first) <= 3
+    assert all(len(group) == 3 for group in rest)
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        (0.0123461, "0.01235"),
+        (31.2945, "31.29"),
+        (1116.43, "1116"),
+        (9.99996, "10.00"),
+        (50.0, "50"),
+        (0, "0"),
+        (-3.5, "\u22123.500"),
+    ],
+)
+def test_figures_follow_the_table_of_the_module(value: float, printed: str) -> None:
+    """The convention in the module's opening, example by example."""
+    assert figures.figure(value) == printed
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf])
+def test_what_is_not_a_number_is_a_dash(value: float | None) -> None:
+    """An absent or undefined value never looks like a measured zero."""
+    assert figures.figure(value) == figures.ABSENT
+
+
+def test_durations_are_in_the_unit_a_person_would_use() -> None:
+    """Below two minutes seconds, below two hours minutes, then hours."""
+    spoken = [figures.seconds(value).replace("\u00a0", " ") for value in (0.4211, 61.24, 725, 11_520, None)]
+    assert spoken == ["0.421 s", "61.2 s", "12 min 5 s", "3 h 12 min", figures.ABSENT]
+
+
+def test_bytes_are_in_binary_multiples() -> None:
+    """1024 is the step, and the largest fitting unit is taken."""
+    assert [figures.size(value) for value in (0, 512, 1536, 270582939648)] == [
+        "0 B",
+        "512 B",
+        "1.5 KiB",
+        "252 GiB",
+    ]
+
+
+@given(st.text())
+def test_outside_text_is_cleaned_to_one_line_without_controls(text: str) -> None:
+    """No line break, escape sequence, direction override or surrogate survives, whatever the server calls itself."""
+    cleaned = figures.clean(text)
+    assert not any(unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") for sign in cleaned)
+    cleaned.encode("utf-8")
+
+
+@given(st.text())
+def test_ascii_only_is_ascii(text: str) -> None:
+    """A console that knows no Unicode never sees any."""
+    assert figures.ascii_only(text).isascii()
+
+
+def test_a_percentile_is_marked_exactly_below_the_samples_it_needs() -> None:
+    """999 samples are too few for P99, 1,000 are enough (draft 5.1.2.1)."""
+    assert figures.marked({"n": 999, "p99": 1.0}, "p99")[1]
+    assert not figures.marked({"n": 1000, "p99": 1.0}, "p99")[1]
+    assert not figures.marked({"n": 1, "mean": 1.0}, "mean")[1]

@@ -1,0 +1,190 @@
+"""report.html: one file that loads nothing, runs nothing foreign, and says everything without JavaScript."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from importlib import resources
+from typing import Any
+
+import pytest
+
+from inferometer.report import wording
+from inferometer.report.figures import figure
+from inferometer.report.html import embedded_json, pace_metric, render_html
+from inferometer.report.metrics import STATISTICS, TABLE
+
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+LOADING = {"src", "srcset", "data", "poster", "action", "formaction", "background", "manifest", "ping"}
+
+
+class Page(HTMLParser):
+    """What a browser would see: tags with attributes, scripts, visible text, ids, and whether every tag is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    # HTMLParser calls the four methods below by name.
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note the tag; elements that hold something stay open until their end tag."""
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID and tag not in ("circle", "path"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a self-closed tag."""
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """End tags come in the reverse order of their start tags."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Sort text into scripts and words."""
+        if self.open and self.open[-1] == "script":
+            self.scripts.append((self.tags[-1][1], data))
+        elif not self.open or self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """What can be read, white space folded."""
+        return " ".join("".join(self.words).split())
+
+
+def test_the_page_loads_nothing(sample: Any) -> None:
+    """No attribute or style that makes a browser fetch points anywhere but inside the file."""
+    html = render_html(*sample)
+    for tag, attributes in Page(html).tags:
+        assert not LOADING & set(attributes), (tag, attributes)
+        if tag in ("link", "use", "image"):
+            assert (attributes.get("href") or "").startswith("data:")
+        if tag == "a":
+            assert (attributes["href"] or "").startswith("#")
+    styles = "".join(re.findall(r"<style>(.*?)</style>", html, re.S))
+    assert "@import" not in styles
+    assert "url(" not in styles
+
+
+def test_the_policy_names_exactly_the_scripts_that_are_there(sample: Any) -> None:
+    """Every script that runs is allowed by its SHA-256 and nothing else is: an injected one would not run."""
+    page = Page(render_html(*sample))
+    policy = next(
+        a["content"] or ""
+        for t, a in page.tags
+        if t == "meta" and a.get("http-equiv") == "Content-Security-Policy"
+    )
+    named = set(re.findall(r"'sha256-([^']+)'", policy))
+    running = [body for attributes, body in page.scripts if not attributes]
+    assert named == {base64.b64encode(hashlib.sha256(body.encode()).digest()).decode() for body in running}
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
+
+
+def test_a_hostile_name_is_only_ever_text(
+    invalid: dict[str, Any], series: dict[str, Any], hostile: str
+) -> None:
+    """Markup in a model name, a note, a failure class makes no element and no attribute, and can still be read."""
+    page = Page(render_html(invalid, series))
+    assert not [tag for tag, _ in page.tags if tag == "img"]
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert len(page.scripts) == 3
+    assert "</script><img src=x onerror=alert(1)>" in page.text
+
+
+def test_chart_data_cannot_close_its_element(
+    valid: dict[str, Any], series: dict[str, Any], hostile: str
+) -> None:
+    """The embedded JSON has no sign HTML could act on and reads back as it was."""
+    series["timeline"]["note"] = hostile + "<!--\u2028"
+    page = Page(render_html(valid, series))
+    data = next(body for attributes, body in page.scripts if attributes.get("type") == "application/json")
+    assert not set("<>&\u2028") & set(data)
+    assert json.loads(data)["series"] == json.loads(json.dumps(series))
+
+
+def test_a_number_json_cannot_spell_is_refused() -> None:
+    """NaN in chart data would break the page silently; it is an error instead."""
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        embedded_json({"x": float("nan")})
+
+
+def test_every_tag_is_closed_and_every_link_lands(sample: Any) -> None:
+    """The page is well formed, ids are unique, and in-page links have a target."""
+    page = Page(render_html(*sample))
+    assert not page.open
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert {(a["href"] or "")[1:] for t, a in page.tags if t == "a"} <= set(ids)
+
+
+def test_the_page_without_data_is_small(empty: dict[str, Any]) -> None:
+    """At most 1.5 MB beside the data."""
+    assert len(render_html(empty, {}).encode()) < 1_500_000
+
+
+def test_the_first_screen_says_verdict_meaning_reasons_and_numbers_before_anything_else(sample: Any) -> None:
+    """Status, its meaning, each reason and six numbers stand before the first heading of the detail."""
+    summary, series = sample
+    first = Page(render_html(summary, series).split("<nav")[0]).text
+    assert summary["verdict"]["status"] in first
+    assert wording.VERDICTS[summary["verdict"]["status"]] in first
+    for reason in summary["verdict"]["reasons"]:
+        assert " ".join(reason["message"].split()) in first
+    assert re.findall(r"TTFT P50|TTFT P99|(?:ITL|TPOT) P50|(?:ITL|TPOT) P99|Output|Requests", first)
+
+
+def test_everything_but_the_charts_is_there_without_javascript(sample: Any) -> None:
+    """Each check's sentence, each definition and each statistic of the table is plain HTML, and a note says what is missing."""
+    summary, series = sample
+    page = Page(render_html(summary, series))
+    for check in summary["verdict"]["checks"]:
+        assert " ".join(check["message"].split()) in page.text
+    for means in summary["definitions"].values():
+        assert means in page.text
+    for heading in STATISTICS.values():
+        assert heading in page.text
+    assert "noscript" in [tag for tag, _ in page.tags]
+
+
+def test_every_chart_has_words_for_those_who_cannot_see_it(sample: Any) -> None:
+    """Each plot has the image role and a label."""
+    plots = [
+        a
+        for t, a in Page(render_html(*sample)).tags
+        if t == "div" and (a.get("class") or "").startswith("plot")
+    ]
+    assert len(plots) == 9
+    assert all(attributes["role"] == "img" and attributes["aria-label"] for attributes in plots)
+
+
+def test_pace_is_itl_only_where_every_gap_was_seen(
+    valid: dict[str, Any], invalid: dict[str, Any], empty: dict[str, Any]
+) -> None:
+    """Chunked streams are judged by TPOT, which does not depend on chunking."""
+    assert [pace_metric(summary) for summary in (valid, invalid, empty)] == ["itl_ms", "tpot_ms", "tpot_ms"]
+
+
+def test_every_row_of_the_table_shows_its_median(valid: dict[str, Any], series: dict[str, Any]) -> None:
+    """The numbers in the page are the summary's."""
+    text = Page(render_html(valid, series)).text
+    for name in TABLE:
+        assert figure(valid["metrics"][name]["p50"]).replace("\u202f", " ") in text
+
+
+def test_vendored_files_are_the_ones_the_readme_names() -> None:
+    """Their SHA-256 sums stand in vendor/README.md: nobody edited them."""
+    folder = resources.files("inferometer.report") / "vendor"
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    for name in ("uPlot.iife.min.js", "uPlot.min.css"):
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() in readme
+    assert "MIT License" in (folder / "uPlot.LICENSE").read_text(encoding="utf-8")

@@ -1,0 +1,117 @@
+"""report.md: the minimum report is appendix C.1 line for line, and outside text stays text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from inferometer.report import disclosure
+from inferometer.report.markdown import cell, minimum_report, render_markdown
+
+TEMPLATE = r"""=== LLM Benchmark Report \(Minimum\) ===
+
+System Identification:
+- Model: .+
+- Hardware: .+
+- Software: .+
+- SUT Boundary: (Model Engine|Gateway|Compound|not declared)
+
+Test Configuration:
+- Workload: .+
+- Load Model: (open-loop .+|closed-loop concurrency .+)
+- Request Count: \S+
+- Test Duration: (\S+ seconds|not measured)
+
+Key Results:
+- TTFT P50: (\S+ ms|not measured)
+- TTFT P99: (\S+ ms|not measured)
+- TPOT P50: (\S+ ms|not measured)
+- TPOT P99: (\S+ ms|not measured)
+- Max Throughput: not measured
+- Throughput at P99 TTFT < 500ms: not measured
+
+Notes:
+(- .+\n)+
+=== End Report ==="""
+
+
+def test_the_minimum_report_has_the_lines_of_appendix_c1_in_their_order(sample: Any) -> None:
+    """Title, four groups, every line, end marker; throughput of a search nobody ran is not invented."""
+    assert re.fullmatch(TEMPLATE, minimum_report(sample[0]))
+    assert minimum_report(sample[0]) in render_markdown(sample[0])
+
+
+def test_the_minimum_report_of_a_run_reads_as_expected(valid: dict[str, Any]) -> None:
+    """The values stand behind the words they belong to."""
+    lines = minimum_report(valid).splitlines()
+    assert lines[3:7] == [
+        "- Model: meta-llama/Llama-3.1-8B-Instruct (main@5f0b02c)",
+        "- Hardware: NVIDIA H100 SXM x 1",
+        "- Software: vLLM 0.10.1",
+        "- SUT Boundary: Model Engine",
+    ]
+    assert lines[9:13] == [
+        "- Workload: synthetic-uniform",
+        "- Load Model: open-loop 20 req/s",
+        "- Request Count: 1009",
+        "- Test Duration: 52.63 seconds",
+    ]
+    assert "- Guardrails: input filter off" in minimum_report(valid)
+
+
+def test_every_table_row_has_as_many_cells_as_its_heading(sample: Any) -> None:
+    """No text from outside opens or closes a cell."""
+    wanted = None
+    for line in render_markdown(sample[0]).splitlines():
+        if not line.startswith("|"):
+            wanted = None
+            continue
+        cells = len(re.findall(r"(?<!\\)\|", line))
+        wanted = wanted or cells
+        assert cells == wanted, line
+
+
+def test_outside_text_opens_no_markup_outside_the_fence(invalid: dict[str, Any]) -> None:
+    """A hostile model name is neither HTML nor Markdown, and the code fence holds exactly one block."""
+    text = render_markdown(invalid)
+    assert text.count("```") == 2
+    outside = text.split("```")[0] + text.split("```")[2]
+    assert "<img" not in outside
+    assert "</script" not in outside
+    assert "\x1b" not in text
+
+
+def test_markdown_and_html_signs_are_escaped_in_a_cell() -> None:
+    """The signs that mean something in Markdown or HTML come out as themselves."""
+    assert cell("a|b <i> `c` [d](e) &amp;\nf") == r"a\|b &lt;i&gt; \`c\` \[d\](e) &amp;amp; f"
+
+
+def test_the_disclosure_names_what_the_draft_demands(valid: dict[str, Any]) -> None:
+    """Tokenizer, seed, ITL option, clocks, warm-up, caching, special tokens, all five TTFT percentiles with their count."""
+    text = render_markdown(valid)
+    assert (
+        "cl100k\\_base, version tiktoken 0.12.0, vocabulary 100\u202f277, source shipped with inferometer"
+        in text
+    )
+    for needed in ("| Seed | 42 |", "| ITL option | direct: over 90 %", "monotonic clock", "special tokens"):
+        assert needed in text
+    for needed in (
+        "20 requests sent, 20 completed, kept apart",
+        "| Prefix caching | disabled",
+        "| Steady window | 5.26",
+    ):
+        assert needed in text
+    heading = "| Input tokens | n | P50 | P90 | P95 | P99 | P99.9 |\n" + "|" + " --- |" * 7
+    assert f"{heading}\n| all | 1006 |" in text
+
+
+def test_what_nobody_declared_is_a_deviation(empty: dict[str, Any], valid: dict[str, Any]) -> None:
+    """A blank declaration is said, a full one is not."""
+    assert any(line.startswith("Not declared: SUT boundary") for line in disclosure.deviations(empty))
+    assert not any(line.startswith("Not declared") for line in disclosure.deviations(valid))
+
+
+def test_each_check_that_is_not_passed_is_a_deviation(invalid: dict[str, Any]) -> None:
+    """As many deviations as fails, undecided checks and notes, plus the missing declarations."""
+    worse = [check for check in invalid["verdict"]["checks"] if check["status"] in ("fail", "unsure", "note")]
+    assert len(disclosure.deviations(invalid)) == len(worse) + 1

@@ -1,0 +1,139 @@
+"""Words: every check has a sentence for every status it can take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inferometer.report import metrics, wording
+
+WORST = {
+    "fail": "error_rate prompt_length output_length token_counts lateness receive_lag worker_cpu arrival_rate "
+    "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive",
+    "unsure": "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples",
+    "note": "samples_p99_9 tokens_per_event warmup ttft_variants",
+}
+"""The checks by the statuses, other than pass and na, that the judge may give them."""
+
+PAIRS = [(code, status) for status, codes in WORST.items() for code in codes.split()]
+CODES = sorted({code for code, _ in PAIRS})
+
+
+def check(code: str, status: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "code": code,
+        "status": status,
+        "value": 0.1234,
+        "limit": 0.05,
+        "unit": None,
+        "facts": {},
+        **changes,
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), PAIRS + [(code, status) for code in CODES for status in ("pass", "na")]
+)
+def test_every_check_has_its_own_sentence_for_every_status_it_can_take(code: str, status: str) -> None:
+    """No check falls back on the general sentence, and no placeholder is left open."""
+    assert status in wording.CHECKS[code].says
+    said = wording.words(check(code, status))
+    assert said[0].isupper() or said[0].isdigit()
+    assert said.endswith(".")
+    assert "{" not in said
+
+
+@pytest.mark.parametrize(("code", "status"), [pair for pair in PAIRS if pair[1] != "note"])
+def test_a_check_that_decides_says_what_to_do(code: str, status: str) -> None:
+    """A reader of INVALID or INCONCLUSIVE is told the next step."""
+    assert wording.advice(check(code, status))
+
+
+@pytest.mark.parametrize(
+    "code", [code for code in CODES if code not in ("workers_alive", "interrupted", "ttft_variants")]
+)
+def test_value_and_limit_stand_in_the_sentence_of_the_status_that_counts(code: str) -> None:
+    """A claim comes with its number: value and limit are both named, where the check has both."""
+    status = "fail" if (code, "fail") in PAIRS else "note" if (code, "note") in PAIRS else "unsure"
+    said = wording.sentence(check(code, status))
+    assert wording.quantity(check(code, status), "value") in said
+    assert wording.quantity(check(code, status), "limit") in said
+
+
+@pytest.mark.parametrize("status", ["pass", "fail", "na"])
+@pytest.mark.parametrize(
+    ("code", "facts", "shown"),
+    [
+        ("lateness", {"loop": "closed"}, "12.3\u202f%"),
+        ("lateness", {"loop": "open"}, "0.1234 ms"),
+        ("receive_lag", {"source": "kernel"}, "12.3\u202f%"),
+        ("receive_lag", {"source": "user"}, "0.1234 ms"),
+    ],
+)
+def test_a_check_of_two_kinds_is_worded_for_the_kind_that_was_made(
+    code: str, facts: dict[str, str], shown: str, status: str
+) -> None:
+    """A share of time is never printed as milliseconds, nor the other way round."""
+    made = check(code, status, facts=facts)
+    assert wording.quantity(made, "value") == shown
+    assert status == "na" or shown in wording.sentence(made)
+
+
+def test_an_undecided_count_without_usage_claims_no_number() -> None:
+    """Token counts are undecided for two reasons, and the sentence tells which."""
+    assert "no usage" in wording.sentence(check("token_counts", "unsure", value=None))
+    assert "12.3" in wording.sentence(check("token_counts", "unsure"))
+
+
+def test_every_worded_check_is_one_the_judge_knows() -> None:
+    """The table holds no entry that can never be used."""
+    assert {name.partition(":")[0] for name in wording.CHECKS} == set(CODES)
+
+
+def test_facts_are_told_when_they_are_there_and_not_missed_when_they_are_not() -> None:
+    """A clause appears exactly when all the facts it needs are present."""
+    facts = {"by_error": {"timeout": 2, "reset": 1}}
+    assert "timeout 2, reset 1" in wording.sentence(check("error_rate", "fail", facts=facts))
+    assert "By class" not in wording.sentence(check("error_rate", "fail"))
+    assert "Asked" not in wording.sentence(check("prompt_length", "fail", facts={"asked_mean": 3}))
+
+
+@pytest.mark.parametrize("status", ["pass", "fail", "unsure", "note", "na", "status of next year"])
+def test_an_unknown_check_still_gets_a_true_sentence(status: str) -> None:
+    """An older report program renders a newer run without failing."""
+    assert wording.words(check("gpu_is_purple", status, value=None, limit=[1, 2])).startswith("Gpu is purple")
+
+
+def test_reasons_are_the_failed_checks_then_the_undecided_ones() -> None:
+    """Reasons carry code, message, value and limit, and leave out what decides nothing."""
+    checks = [
+        check("samples_p99", "unsure"),
+        check("lateness", "pass"),
+        check("error_rate", "fail"),
+        check("warmup", "note"),
+    ]
+    found = wording.reasons(checks)
+    assert [reason["code"] for reason in found] == ["error_rate", "samples_p99"]
+    assert found[0] == {
+        "code": "error_rate",
+        "message": wording.words(checks[2]),
+        "value": 0.1234,
+        "limit": 0.05,
+    }
+
+
+def test_checks_are_listed_worst_first_and_otherwise_in_order() -> None:
+    """The order is stable: two runs of the same verdicts read the same."""
+    statuses = ["na", "pass", "note", "fail", "unsure", "fail"]
+    listed = wording.ordered(
+        [check("lateness", status, value=place) for place, status in enumerate(statuses)]
+    )
+    assert [item["value"] for item in listed] == [3, 5, 4, 2, 1, 0]
+
+
+def test_every_metric_and_convention_is_defined_in_one_sentence() -> None:
+    """No row of the tables goes unexplained."""
+    defined = metrics.definitions()
+    assert set(metrics.METRICS) | set(metrics.RATES) <= set(defined)
+    assert all(means.endswith(".") for means in defined.values())

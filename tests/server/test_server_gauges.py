@@ -1,0 +1,45 @@
+"""/metrics, read by Prometheus' own parser."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from inferometer.server.gauges import Gauges, Histogram
+
+
+@given(st.lists(st.integers(0, 10_000_000_000), max_size=50))
+def test_buckets_are_cumulative_and_include_their_bound(durations: list[int]) -> None:
+    """`le` means: this many observations were at most the bound."""
+    histogram = Histogram((0.001, 0.5, 2.0))
+    for duration in (*durations, 500_000_000):
+        histogram.observe(duration)
+    text = "# TYPE x histogram\n" + "\n".join(histogram.lines("x", 'a="b"')) + "\n"
+    (family,) = text_string_to_metric_families(text)
+    samples = {(s.name, s.labels.get("le")): s.value for s in family.samples}
+    observed = [*durations, 500_000_000]
+    for bound in ("0.001", "0.5", "2.0"):
+        assert samples["x_bucket", bound] == sum(d <= float(bound) * 1e9 for d in observed)
+    assert samples["x_bucket", "+Inf"] == samples["x_count", None] == len(observed)
+    assert abs(samples["x_sum", None] - sum(observed) / 1e9) < 1e-6
+
+
+def test_the_exposition_parses_and_carries_the_model_name_whatever_it_is() -> None:
+    """Label values are escaped (text format 0.0.4), and the families have vLLM's names and kinds."""
+    name = 'a"b\\c\nd'
+    families = {f.name: f for f in text_string_to_metric_families(Gauges(name).render(3, 4).decode())}
+    kinds = {key.removeprefix("vllm:"): family.type for key, family in families.items()}
+    assert kinds == {
+        "num_requests_running": "gauge",
+        "num_requests_waiting": "gauge",
+        "prompt_tokens": "counter",
+        "generation_tokens": "counter",
+        "request_success": "counter",
+        "time_to_first_token_seconds": "histogram",
+        "inter_token_latency_seconds": "histogram",
+        "e2e_request_latency_seconds": "histogram",
+    }
+    assert [s.value for s in families["vllm:num_requests_running"].samples] == [3]
+    assert [s.value for s in families["vllm:num_requests_waiting"].samples] == [4]
+    assert all(s.labels["model_name"] == name for family in families.values() for s in family.samples)

@@ -1,0 +1,103 @@
+"""The server as a process of its own: how it starts, how it ends, what it refuses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from inferometer.errors import PlanError
+from inferometer.server.__main__ import parse
+from inferometer.server.options import Options
+from inferometer.server.serve import serve
+
+PATIENCE_S = 60
+
+
+def start(*flags: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "inferometer.server", *flags],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def url_of(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    word, url = process.stdout.readline().split()
+    assert word == "listening"
+    return url
+
+
+def test_it_answers_as_soon_as_it_says_so_and_ends_with_its_standard_input() -> None:
+    """An embedded server does not outlive its parent, and ends without a word."""
+    process = start("--until-stdin-closes")
+    with urllib.request.urlopen(url_of(process) + "/health", timeout=PATIENCE_S) as response:
+        assert response.status == 200
+    out, err = process.communicate(timeout=PATIENCE_S)  # closes its standard input
+    assert (process.returncode, out, err) == (0, "", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_ends_on_a_signal(number: signal.Signals) -> None:
+    """SIGTERM and SIGINT end it with 0 and no traceback."""
+    process = start()
+    url_of(process)
+    process.send_signal(number)
+    assert process.wait(PATIENCE_S) == 0
+    assert process.communicate()[1] == ""
+
+
+def test_every_problem_is_told_at_once_with_exit_code_2() -> None:
+    """An address open to others without leave, a missing key, half of a key pair: three lines, no traceback."""
+    process = start("--host", "0.0.0.0", "--api-key-env", "INFEROMETER_NO_SUCH", "--tls-cert", "x.pem")
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 2
+    assert [line.split(":")[0] for line in err.splitlines()] == [
+        "--host",
+        "--tls-cert/--tls-key",
+        "--api-key-env",
+    ]
+
+
+def test_a_port_in_use_is_refused_in_words() -> None:
+    """PlanError naming the flags, not an OSError."""
+    process = start("--until-stdin-closes")
+    port = int(url_of(process).rsplit(":", 1)[1])
+    with pytest.raises(PlanError, match="--port"):
+        serve(Options(port=port), lambda _: None)
+    process.communicate(timeout=PATIENCE_S)
+
+
+def test_flags_become_options() -> None:
+    """Microseconds on the command line are nanoseconds in the engine; no flag at all gives the defaults."""
+    assert parse([]) == Options()
+    options = parse(
+        ["--model", "m", "--step-us", "1.5", "--prefill-us-per-token", "2", "--max-batch", "3", "--seed", "4"]
+    )
+    speeds = options.speeds
+    assert (options.model, options.seed) == ("m", 4)
+    assert (speeds.step_base_ns, speeds.prefill_per_token_ns, speeds.max_batch) == (1_500, 2_000, 3)
+    with pytest.raises(PlanError, match="step_base_ns"):
+        parse(["--step-us", "0"])
+
+
+def test_the_environment_holds_the_key_and_the_command_line_its_name() -> None:
+    """Processes are listed with their arguments: the key itself never is one."""
+    os.environ["INFEROMETER_TEST_KEY"] = "canary"
+    try:
+        process = start("--until-stdin-closes", "--api-key-env", "INFEROMETER_TEST_KEY")
+    finally:
+        del os.environ["INFEROMETER_TEST_KEY"]
+    request = urllib.request.Request(
+        url_of(process) + "/v1/models", headers={"Authorization": "Bearer canary"}
+    )
+    with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
+        assert response.status == 200
+    process.communicate(timeout=PATIENCE_S)

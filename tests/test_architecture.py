@@ -1,0 +1,120 @@
+"""The map of the rooms, held to the code: who may import whom, no cycles, budgets, and prose that names what exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "inferometer"
+
+ALLOWED: dict[str, set[str]] = {
+    # A room may import the rooms to its right, itself, and errors and units.
+    "protocol": set(),
+    "plan": set(),
+    "journal": set(),
+    "telemetry": set(),
+    "workload": {"plan"},
+    "engines": {"journal"},
+    "drive": {"plan", "protocol", "engines", "journal"},
+    "measure": {"plan", "journal"},
+    "judge": {"plan", "journal", "measure"},
+    "report": {"plan", "measure", "judge"},
+    "server": {"protocol", "plan", "workload"},
+    "conductor": {
+        "plan", "workload", "drive", "engines", "journal", "measure", "judge", "report", "server", "telemetry",
+    },
+    "cli": {"conductor", "plan", "journal", "report", "server", "drive"},
+    "errors": set(),
+    "units": set(),
+}  # fmt: skip
+EVERYWHERE = {"errors", "units", ""}
+FORBIDDEN_NAMES = {"common", "utils", "helpers", "models", "base", "schemas"}
+CLOCKS = {"time", "datetime"}
+FILE_LINES = 600
+BODY_LINES = 60
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in SOURCE.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    parts = path.relative_to(SOURCE).parts
+    return parts[0].removesuffix(".py") if parts[0] != "__init__.py" else ""
+
+
+def imported_rooms(tree: ast.AST) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            if name.split(".")[0] == "inferometer":
+                second = name.split(".")[1] if "." in name else ""
+                found.add(second if second in ALLOWED else "")
+    return found
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_imports_only_what_its_room_may(path: Path) -> None:
+    """The arrows of the architecture run one way."""
+    here = room(path)
+    if here == "":
+        return
+    others = imported_rooms(ast.parse(path.read_text())) - {here} - EVERYWHERE
+    assert others <= ALLOWED[here]
+
+
+def test_the_allowed_imports_have_no_circle() -> None:
+    """Taking away rooms that import nothing, again and again, leaves none."""
+    left = {name: set(others) for name, others in ALLOWED.items()}
+    while free := {name for name, others in left.items() if not others & left.keys()}:
+        left = {name: others for name, others in left.items() if name not in free}
+    assert left == {}
+
+
+def test_every_room_is_on_the_map_and_none_is_a_drawer() -> None:
+    """A folder without a line in the table, or named after nothing, is a mistake."""
+    rooms = {room(path) for path in modules()} - {""}
+    assert rooms == set(ALLOWED)
+    stems = {path.stem for path in modules()} | rooms
+    assert not {stem for stem in stems if stem.strip("_") in FORBIDDEN_NAMES}
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_file_and_its_functions_keep_their_budgets(path: Path) -> None:
+    """A file 600 lines, a function body 60."""
+    text = path.read_text()
+    assert text.count("\n") <= FILE_LINES
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.body[0].lineno + 1 <= BODY_LINES, node.name
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_only_the_rooms_with_a_clock_read_one(path: Path) -> None:
+    """Time is an argument: drive, server and telemetry read clocks and open sockets, the conductor and the screen look at
+    the time of day, and nobody else does."""
+    if room(path) in ("drive", "server", "telemetry", "conductor", "cli"):
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            assert (node.value.id, node.attr) not in {
+                ("time", "time"), ("time", "time_ns"), ("time", "monotonic"), ("time", "monotonic_ns"),
+                ("time", "perf_counter"), ("datetime", "now"), ("socket", "socket"),
+            }  # fmt: skip
+
+
+def test_the_figure_in_the_docs_is_the_table_here() -> None:
+    """docs/architecture.md shows the allowed imports as they are."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    shown = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", text, re.MULTILINE))
+    expected = {name: ", ".join(sorted(others)) or "nothing" for name, others in ALLOWED.items()}
+    assert {name: cell.strip() for name, cell in shown.items()} == expected
