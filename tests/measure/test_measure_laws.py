@@ -283,3 +283,18 @@ def test_samples_can_be_taken_once_and_shared(build: Any, plan_of: Any, random_r
     """Law: measuring with samples already taken gives the same measurement."""
     record, plan = build(*random_rows(5, 30)), plan_of(**OPEN)
     assert measure(plan, record, samples_of(plan, record)) == measure(plan, record)
+
+
+def test_the_interval_of_a_steady_rate_covers_the_true_rate() -> None:
+    """Law: over many simulated Poisson arrival streams the 95 % interval by batch means holds the true rate about as often."""
+    from inferometer.measure.load import Span
+    from inferometer.measure.measurement import rate_interval
+
+    random = np.random.default_rng(5)
+    covered = 0
+    for _ in range(400):
+        at = (np.sort(random.uniform(0, 100, random.poisson(2000))) * 1e9).astype(np.int64)
+        interval = rate_interval(at, np.ones(len(at)), Span(0, 100_000_000_000), 1.0)
+        assert interval is not None
+        covered += interval[0] <= 20.0 <= interval[1]
+    assert 0.92 <= covered / 400 <= 0.98

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from inferometer.errors import InstrumentError
 from inferometer.report.files import write_reports
-from inferometer.report.summary import validate
+from inferometer.report.summary import summary_schema
 
 
 def test_each_sample_is_written_in_every_format(sample: Any, tmp_path: Path) -> None:
@@ -23,7 +24,7 @@ def test_each_sample_is_written_in_every_format(sample: Any, tmp_path: Path) -> 
         == sorted(paths)
     )
     back = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
-    validate(back)
+    jsonschema.validate(back, summary_schema())
     assert back == summary
 
 
@@ -34,15 +35,13 @@ def test_a_second_writing_replaces_the_first(sample: Any, tmp_path: Path) -> Non
     assert first == second
 
 
-@pytest.mark.parametrize("spoil", ["schema", "nan in series", "nan in facts"])
+@pytest.mark.parametrize("spoil", ["nan in series", "nan in facts"])
 def test_nothing_is_written_when_anything_is_wrong(
     spoil: str, valid: Any, series: Any, tmp_path: Path
 ) -> None:
-    """A summary that breaks its schema or a number JSON cannot hold leaves the old reports as they were."""
+    """A number that JSON cannot hold leaves the old reports as they were."""
     (tmp_path / "summary.json").write_text("old", encoding="utf-8")
-    if spoil == "schema":
-        del valid["requests"]["sent"]
-    elif spoil == "nan in series":
+    if spoil == "nan in series":
         series["lateness"]["ms"][0] = float("nan")
     else:
         valid["verdict"]["checks"][0]["facts"]["x"] = float("nan")

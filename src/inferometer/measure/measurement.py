@@ -17,9 +17,9 @@ import numpy as np
 from inferometer.journal.schema import EventClass, Outcome
 from inferometer.measure.instrument import Instrument, instrument, lateness_ms
 from inferometer.measure.load import Span, Spans, Sweep, spans, within
-from inferometer.measure.record import Floats, Record
+from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples, take
-from inferometer.measure.stats import Stats, describe, describe_pooled, percentile
+from inferometer.measure.stats import Interval, Stats, describe, describe_pooled, mean_interval, percentile
 from inferometer.measure.tokens import ItlMethod, itl_method, off_by_more, single_token_share
 from inferometer.plan.schema import Load, Plan
 from inferometer.units import NS_PER_S
@@ -36,6 +36,12 @@ OUTPUT_MISS = (1.0, 0.02)
 
 TEMPLATE_TOKENS = 128
 """A chat template adds a constant to every prompt; more than this is no template."""
+
+VARIANT_SHARE = 0.05
+"""First tokens closer than a twentieth of TTFT are one: a role event of its own, in the packet before the first token."""
+
+BATCHES_MOST, BATCHES_LEAST = 20, 5
+"""Parts of the steady span whose rates give a throughput's interval: more would be correlated, fewer say too little."""
 
 WindowRule = Literal["open-last-90", "closed-full-last-90", "none"]
 
@@ -121,11 +127,17 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Rates over the steady span, over the whole run, and the cached share of prompt tokens if the server told."""
+    """Rates over the steady span, over the whole run, and the cached share of prompt tokens if the server told.
+
+    The intervals (95 %) are of the steady rates.
+    """
 
     steady: Rates
     whole_run: Rates
     cached_input_share: float | None
+    output_tok_s_ci: Interval | None
+    input_tok_s_ci: Interval | None
+    request_s_ci: Interval | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,20 +309,36 @@ def _throughput(record: Record, samples: Samples, parts: Spans) -> Throughput:
     told = record.usage_cached.valid[samples.rows] & ~np.isnan(counts.server_input)
     prompt = float(counts.server_input[told].sum())
     cached = float(record.usage_cached.values[samples.rows][told].sum())
-    whole = Rates(None, None, None)
+    arrivals = (  # when, and how many, of each of the three rates
+        (samples.arrival_ns, samples.arrival_tokens),
+        (samples.first_text_ns, counts.input),
+        (record.t_end[samples.rows], np.ones(len(samples))),
+    )
+    whole, steady = Rates(None, None, None), Rates(None, None, None)
+    intervals: tuple[Interval | None, ...] = (None, None, None)
     if parts.run is not None and parts.run.seconds > 0:
         totals = (counts.output.sum(), counts.input.sum(), len(samples))
         whole = Rates(*(float(total) / parts.run.seconds for total in totals))
-    steady = Rates(None, None, None)
     if parts.steady is not None:
         span = parts.steady
-        totals = (
-            samples.arrival_tokens[within(samples.arrival_ns, span)].sum(),
-            counts.input[within(samples.first_text_ns, span)].sum(),
-            within(record.t_end[samples.rows], span).sum(),
-        )
-        steady = Rates(*(float(total) / span.seconds for total in totals))
-    return Throughput(steady, whole, cached / prompt if prompt else None)
+        steady = Rates(*(float(weights[within(at, span)].sum()) / span.seconds for at, weights in arrivals))
+        typical_s = float(np.median(samples.e2e)) / 1_000 if len(samples) else 0.0
+        intervals = tuple(rate_interval(at, weights, span, typical_s) for at, weights in arrivals)
+    return Throughput(steady, whole, cached / prompt if prompt else None, *intervals)
+
+
+def rate_interval(at: Ints, weights: Floats, span: Span, typical_s: float) -> Interval | None:
+    """95 % interval of a rate by batch means: the span in B equal parts, then Student's t over their B rates.
+
+    Parts at least as long as a typical request are nearly independent; None where fewer than BATCHES_LEAST of them fit.
+    """
+    batches = BATCHES_MOST if typical_s <= 0 else min(BATCHES_MOST, int(span.seconds / typical_s))
+    if batches < BATCHES_LEAST:
+        return None
+    inside = within(at, span)
+    edges = np.linspace(span.start, span.end, batches + 1)
+    rates = np.histogram(at[inside], bins=edges, weights=weights[inside])[0] / (span.seconds / batches)
+    return mean_interval(batches, float(rates.mean()), float(rates.std(ddof=1)))
 
 
 def _load(record: Record, sweep: Sweep, parts: Spans, load: Load) -> LoadSeen:
@@ -396,14 +424,16 @@ def _mean(values: Floats) -> float | None:
 
 
 def _variant_share(samples: Samples) -> float | None:
-    """Share of samples with a TTFT in which ttft_any, ttfo or ttfe is another instant, or none at all."""
+    """Share of samples with a TTFT in which ttft_any, ttfo or ttfe is elsewhere by VARIANT_SHARE of it, or undefined."""
     defined = ~np.isnan(samples.ttft)
     if not defined.any():
         return None
     ttft = samples.ttft[defined]
     variants = (samples.ttft_any, samples.ttfo, samples.ttfe)
-    differs = np.any([one[defined] != ttft for one in variants], axis=0)  # NaN differs from everything
-    return float(differs.mean())
+    same = np.all(
+        [np.abs(one[defined] - ttft) <= VARIANT_SHARE * ttft for one in variants], axis=0
+    )  # NaN is never
+    return float(1.0 - same.mean())
 
 
 def _first_event_classes(record: Record, samples: Samples) -> dict[str, int]:

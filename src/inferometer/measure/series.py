@@ -22,6 +22,9 @@ from inferometer.plan.schema import Plan
 from inferometer.units import NS_PER_S
 
 HIST_BINS = 60
+SKEW = 4.0
+"""P99.9 over median from which equal bins would put half of all samples into two or three of them."""
+
 CDF_POINTS = 400
 TIMELINE_BINS = 300
 LATENESS_POINTS = 1_500
@@ -58,11 +61,13 @@ def _distribution(values: Floats) -> dict[str, Any]:
 
 
 def _histogram(ordered: Floats) -> dict[str, list[Any]]:
-    """Equal bins from the least sample to P99.9; the last bin is wider and takes the tail, so that it hides nothing."""
+    """Bins from the least sample to P99.9, equal, or growing where P99.9 is far above the median; the last one takes the tail,
+    so that it hides nothing."""
     low, high, top = float(ordered[0]), percentile(ordered, 0.999), float(ordered[-1])
     if high <= low:
         high = top if top > low else low + max(abs(low), 1.0) * 1e-3  # all samples are (nearly) equal
-    edges = np.linspace(low, high, HIST_BINS + 1)
+    skewed = low > 0 and high > SKEW * percentile(ordered, 0.5)
+    edges = (np.geomspace if skewed else np.linspace)(low, high, HIST_BINS + 1)
     edges[-1] = max(edges[-1], top)
     bounds = np.searchsorted(ordered, edges[1:-1], side="left")
     counts = np.diff(np.concatenate(([0], bounds, [len(ordered)])))

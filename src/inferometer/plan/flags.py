@@ -154,7 +154,12 @@ FLAGS: tuple[Flag, ...] = (
         "N",
     ),
     Flag("--duration", "load.duration_s", "End after this long: seconds, or 90s, 5m, 1h.", "S"),
-    Flag("--warmup", "load.warmup", "Requests before the measurement, kept apart from it. Default 100; 0 = none.", "N"),
+    Flag(
+        "--warmup",
+        "load.warmup",
+        "Requests before the measurement, kept apart from it. Default 100; 0 = none.",
+        "N",
+    ),
     Flag("--drain", "load.drain_s", "Wait at most this long for requests still in flight at the end.", "S"),
     Flag(
         "--workload",

@@ -9,7 +9,7 @@ from typing import Any
 
 from inferometer import __version__
 from inferometer.judge.arrival import ArrivalCheck
-from inferometer.judge.slo import SloOutcome
+from inferometer.judge.slo import SloOutcome, wilson
 from inferometer.judge.verdict import Verdict
 from inferometer.measure.measurement import Lengths, Measurement
 from inferometer.plan.saved import plan_hash, resolved
@@ -37,7 +37,7 @@ def summarise(
     arrival: ArrivalCheck | None,
     slos: Sequence[SloOutcome],
 ) -> dict[str, Any]:
-    """The summary of one run. `run` holds what run.json says of it. Raises InstrumentError if it breaks its schema."""
+    """The summary of one run. `run` holds what run.json says of it."""
     return compose(
         version=__version__,
         status=verdict.status,
@@ -66,6 +66,13 @@ def summarise(
             **asdict(measurement.throughput.steady),
             "whole_run": asdict(measurement.throughput.whole_run),
             "cached_input_share": measurement.throughput.cached_input_share,
+            "ci95": _plain(
+                {
+                    "output_tok_s": measurement.throughput.output_tok_s_ci,
+                    "input_tok_s": measurement.throughput.input_tok_s_ci,
+                    "request_s": measurement.throughput.request_s_ci,
+                }
+            ),
         },
         load=_plain(_load(plan, measurement, arrival)),
         tokens=_tokens(plan, run, measurement),
@@ -117,6 +124,7 @@ def _requests(measurement: Measurement) -> dict[str, Any]:
         "failed": seen.failed,
         "cancelled": seen.cancelled,
         "by_error": seen.by_error,
+        "failed_share_ci95": _plain(wilson(seen.failed, seen.failed + seen.completed)),
         "warmup": {"sent": seen.warmup_sent, "completed": seen.warmup_completed},
     }
 

@@ -16,17 +16,15 @@ from typing import Any
 from inferometer.errors import InstrumentError
 from inferometer.report.html import render_html
 from inferometer.report.markdown import render_markdown
-from inferometer.report.summary import validate
 
 
 def write_reports(run_dir: Path, summary: Mapping[str, Any], series: Mapping[str, Any]) -> dict[str, Path]:
     """Render and write; returns the paths by file name.
 
     Raises:
-        InstrumentError: the summary breaks its schema, or a number cannot be written as JSON. Nothing is written then.
+        InstrumentError: a value cannot be written as JSON. Nothing is written then.
         OSError: the folder cannot be written to.
     """
-    validate(summary)
     try:
         texts = {
             "summary.json": json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n",

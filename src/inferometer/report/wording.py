@@ -321,8 +321,8 @@ CHECKS: dict[str, Wording] = {
         "share",
         {
             "pass": "First event, first text, first answer token and first visible token came together in every request.",
-            "note": "In {value} of the requests the first event, first text or first answer token came at another time than "
-            "the first visible token, so tools that stop the clock elsewhere will report another TTFT.",
+            "note": "In {value} of the requests the first event, first text or first answer token came at clearly another "
+            "time than the first visible token, so tools that stop the clock elsewhere will report another TTFT.",
             "na": "No first token was seen.",
         },
         {"note": "Compare like with like: every variant is among the further metrics of the report."},

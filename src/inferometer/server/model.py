@@ -7,7 +7,7 @@ The engine does one operation at a time, back to back, and idles only when it ha
 | prefill(r) | prefill_base + prefill_per_token * prompt tokens of r    | r emits token 0 and joins the batch  |
 | step       | step_base + step_per_request * size of the batch         | every request in the batch emits one |
 
-Between two steps the queue is served, oldest first, while the batch has room, the next request had arrived by then, and the
+Between two steps the queue is served, oldest first, while the batch has room, the next request had arrived before, and the
 prompts prefilled since the last step stay within `prefill_budget` tokens (one request always fits). So newcomers stall the
 running streams for a bounded time, a crowd of them waits in line, and nobody is overtaken. (Real engines draw this line in
 different places: prefill before anything else, or in chunks beside the step.)
@@ -191,30 +191,30 @@ class Engine(Generic[K]):
         return tokens
 
     def _begin(self, at: int) -> None:
-        """Choose the operation that starts at `at`, with what had arrived by then."""
+        """Choose the operation that starts at `at`, with what had arrived before."""
         speeds = self.speeds
         waiting = self._waiting
         running = self._running
         if not running:
             self._spent = 0
-        if (
-            waiting
-            and waiting[0].arrived <= at
-            and len(running) < speeds.max_batch
-            and self._affords(waiting[0])
-        ):
+        if waiting and (not running or self._admits(waiting[0], at)):
             self._prefilling = waiting.popleft()
             self._spent += self._prefilling.prompt_tokens
             duration = speeds.prefill_base_ns + speeds.prefill_per_token_ns * self._prefilling.prompt_tokens
+            at = max(at, self._prefilling.arrived)  # it may have been idle until then
         elif running:
             duration = speeds.step_base_ns + speeds.step_per_request_ns * len(running)
-        elif waiting:
-            self._begin(waiting[0].arrived)  # idle until the next arrival
-            return
         else:
             self._due = None
             return
         self._due = at + max(1, round(duration * self._random.uniform(1 - speeds.jitter, 1 + speeds.jitter)))
 
-    def _affords(self, sequence: _Sequence[K]) -> bool:
-        return self._spent == 0 or self._spent + sequence.prompt_tokens <= self.speeds.prefill_budget
+    def _admits(self, oldest: _Sequence[K], at: int) -> bool:
+        """Whether the queue's oldest is prefilled at `at`, between two steps of a batch.
+
+        One that arrives at that very instant is too late: else the answer would depend on who is asked first, the queue
+        or the operation that ends.
+        """
+        speeds = self.speeds
+        affordable = self._spent == 0 or self._spent + oldest.prompt_tokens <= speeds.prefill_budget
+        return oldest.arrived < at and len(self._running) < speeds.max_batch and affordable
