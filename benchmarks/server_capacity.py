@@ -9,7 +9,7 @@ capacity   N streams whose tokens are due faster than one core can send them; th
 closeness  32 streams at the default decode step; lateness is the instant after a token's `send` less the model's instant
 
 `--drain` names a client program called as `PATH PORT STREAMS REQUESTS TOKENS` that reads that many streamed chats to their end.
-Without it a small Python client does the same; it is slower than the server, so the capacity it shows is a lower bound.
+Without it a small Python client does the same; where that is slower than the server, the capacity shown is a lower bound.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ from dataclasses import dataclass
 
 import psutil
 
+_CORES = (
+    sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+)  # before anything is pinned
 _END = b"0\r\n\r\n"
 _CAPACITY = (
     "--prefill-base-us",
@@ -59,9 +62,8 @@ class Outcome:
 
 def pin(pid: int, core: int) -> None:
     """Keep a process on one core, where the system can."""
-    if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(pid, {cores[core]})
+    if _CORES:
+        os.sched_setaffinity(pid, {_CORES[core]})
 
 
 @contextlib.contextmanager

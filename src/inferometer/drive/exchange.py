@@ -195,7 +195,7 @@ def error_text(body: bytes) -> str:
     if isinstance(found, dict):
         inner = found.get("error", found)
         if isinstance(inner, dict):
-            inner = inner.get("message", inner)
+            inner = inner.get("message", inner.get("detail", inner))
         return str(inner)[:DETAIL_LIMIT]
     return str(found)[:DETAIL_LIMIT]
 

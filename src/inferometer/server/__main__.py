@@ -13,8 +13,35 @@ from inferometer.server.serve import serve
 _US = 1_000  # ns
 
 
+_SPEEDS = (
+    # flag, field of Speeds, what one unit of the flag is in the field's, what it sets
+    ("--prefill-base-us", "prefill_base_ns", _US, "prefill time of any prompt"),
+    ("--prefill-us-per-token", "prefill_per_token_ns", _US, "added for each token"),
+    ("--step-us", "step_base_ns", _US, "decode step of any batch"),
+    ("--step-us-per-request", "step_per_request_ns", _US, "added for each request"),
+    ("--max-batch", "max_batch", 1, "requests decoded together; others wait"),
+    ("--prefill-budget", "prefill_budget", 1, "prompt tokens prefilled between two steps"),
+)
+
+
 def parse(argv: list[str], prog: str = "python -m inferometer.server") -> Options:
     """The options on a command line. Raises PlanError for speeds that make no engine; exits 2 on bad usage."""
+    given = vars(_parser(prog).parse_args(argv))
+    try:
+        engine: dict[str, int] = {
+            field: round(given.pop(_dest(flag)) * unit) for flag, field, unit, _ in _SPEEDS
+        }
+        speeds = Speeds(**engine, jitter=given.pop("jitter"))
+    except (ValueError, OverflowError) as error:
+        raise PlanError([Problem("speeds", str(error))]) from error
+    return Options(speeds=speeds, **given)
+
+
+def _dest(flag: str) -> str:
+    return flag.removeprefix("--").replace("-", "_")
+
+
+def _parser(prog: str) -> argparse.ArgumentParser:
     speeds, options = Speeds(), Options()
     parser = argparse.ArgumentParser(
         prog=prog,
@@ -27,64 +54,26 @@ def parse(argv: list[str], prog: str = "python -m inferometer.server") -> Option
     add("--allow-remote", action="store_true", help="permit a --host that other machines can reach")
     add("--model", default=options.model, help="name of the model served")
     add("--seed", type=int, default=options.seed, help="decides jitter, ids and texts")
-    add(
-        "--prefill-base-us",
-        type=float,
-        default=speeds.prefill_base_ns / _US,
-        help="prefill time of any prompt",
-    )
-    add(
-        "--prefill-us-per-token",
-        type=float,
-        default=speeds.prefill_per_token_ns / _US,
-        help="added for each token",
-    )
-    add("--step-us", type=float, default=speeds.step_base_ns / _US, help="decode step of any batch")
-    add(
-        "--step-us-per-request",
-        type=float,
-        default=speeds.step_per_request_ns / _US,
-        help="added for each request",
-    )
-    add("--max-batch", type=int, default=speeds.max_batch, help="requests decoded together; others wait")
-    add(
-        "--prefill-budget",
-        type=int,
-        default=speeds.prefill_budget,
-        help="prompt tokens prefilled between two steps",
-    )
+    for flag, field, unit, meaning in _SPEEDS:
+        default = getattr(speeds, field)
+        add(
+            flag,
+            type=float if unit > 1 else int,
+            default=default / unit if unit > 1 else default,
+            help=meaning,
+        )
     add("--jitter", type=float, default=speeds.jitter, help="durations vary by up to this share")
     add("--max-model-len", type=int, default=options.max_model_len, help="prompt and answer together, tokens")
-    add(
-        "--api-key-env",
-        default=None,
-        metavar="NAME",
-        help="environment variable that holds the key to ask for",
-    )
+    key_help = "environment variable that holds the key to ask for"
+    add("--api-key-env", default=None, metavar="NAME", help=key_help)
     add("--tls-cert", default=None, metavar="PEM", help="certificate chain: serve https")
     add("--tls-key", default=None, metavar="PEM", help="its private key")
-    add(
-        "--send-buffer",
-        type=int,
-        default=options.send_buffer,
-        help="SO_SNDBUF of connections; 0: the kernel's",
-    )
-    add("--truth-tokens", type=int, default=options.truth_tokens, help="token times the truth log keeps")
+    buffer_help = "SO_SNDBUF of connections; 0: the kernel's"
+    add("--send-buffer", type=int, default=options.send_buffer, help=buffer_help)
+    truth_help = "token times the truth log keeps"
+    add("--truth-tokens", type=int, default=options.truth_tokens, help=truth_help)
     add("--until-stdin-closes", action="store_true", help="end when standard input does")
-    given = vars(parser.parse_args(argv))
-    try:
-        made = Speeds(
-            prefill_base_ns=round(given.pop("prefill_base_us") * _US),
-            prefill_per_token_ns=round(given.pop("prefill_us_per_token") * _US),
-            step_base_ns=round(given.pop("step_us") * _US),
-            step_per_request_ns=round(given.pop("step_us_per_request") * _US),
-            max_batch=given.pop("max_batch"),
-            prefill_budget=given.pop("prefill_budget"),
-            jitter=given.pop("jitter"),
-        )
-    except (ValueError, OverflowError) as error:
-        raise PlanError([Problem("speeds", str(error))]) from error
-    return Options(speeds=made, **given)
+    return parser
 
 
 def _announce(url: str) -> None:
