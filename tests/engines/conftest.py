@@ -43,8 +43,10 @@ def pytest_runtest_makereport(
     """Put the end of the server's log beside a failed test."""
     report = yield
     if call.when == "call" and report.failed:
+        callspec = getattr(item, "callspec", None)
+        used = {*getattr(item, "fixturenames", ()), *([] if callspec is None else callspec.params.values())}
         for name, log in item.config.stash.get(LOG_KEY, {}).items():
-            if name in getattr(item, "fixturenames", ()):
+            if name in used:
                 report.sections.append((f"end of the log of {name}", log_tail(log)))
     return report
 
@@ -78,3 +80,10 @@ def vllm(request: Request, tmp_path_factory: TempPathFactory) -> Iterator[Runnin
 def llamacpp(request: Request, tmp_path_factory: TempPathFactory) -> Iterator[RunningEngine]:
     """llama.cpp's server."""
     yield from serve("llamacpp", request, tmp_path_factory)
+
+
+@pytest.fixture(scope="session", params=["mlx", "llamacpp", "vllm"])
+def engine(request: Request) -> RunningEngine:
+    """Each engine in turn."""
+    running_one: RunningEngine = request.getfixturevalue(request.param)
+    return running_one

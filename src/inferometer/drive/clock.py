@@ -43,10 +43,10 @@ def kernel_stamp_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
 
     When one read takes in several packets, the kernel gives the stamp of the last: the bytes that complete the event.
     """
-    for item in ancillary:
-        if item[1] == SO_TIMESTAMPNS and len(item[2]) == 16:
-            seconds, nanoseconds = _timespec(item[2])
-            return int(seconds * 1_000_000_000 + nanoseconds)
+    for _, kind, value in ancillary:
+        if kind == SO_TIMESTAMPNS and len(value) == 16:
+            seconds, nanoseconds = _timespec(value)
+            return seconds * 1_000_000_000 + nanoseconds  # type: ignore[no-any-return]  # struct gives Any
     return 0
 
 

@@ -22,7 +22,7 @@ from inferometer.drive.tls import TlsLayer
 from inferometer.protocol.http_response import ResponseDecoder
 
 CONNECTING, HANDSHAKE, IDLE, BUSY, CLOSED = range(5)
-READ_BYTES = 1 << 16
+READ_BYTES = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import json
 
-from inferometer.engines import openai
 from inferometer.engines.answer import Answer
+from inferometer.engines.openai import read_event, read_whole
 from inferometer.journal.schema import EventClass, Outcome
 from inferometer.protocol.http_response import ResponseDecoder
 from inferometer.protocol.sse import SseDecoder
@@ -116,10 +116,10 @@ class Exchange:
         assert sse is not None
         answer = self.answer
         for payload in sse.feed(data):
-            if payload is None:
-                answer.mark(_COMMENT, at)
+            if payload is not None:
+                read_event(answer, payload, at)
             else:
-                openai.read_event(answer, payload, at)
+                answer.mark(_COMMENT, at)
 
     def _begin(self, http: ResponseDecoder) -> None:
         self.status = http.status
@@ -164,7 +164,7 @@ class Exchange:
             self.fail(Outcome.NOT_JSON, b"".join(self._body)[:DETAIL_LIMIT].decode("utf-8", "replace"))
             return
         if self._mode == _WHOLE:
-            openai.read_whole(self.answer, b"".join(self._body), self.t_end)
+            read_whole(self.answer, b"".join(self._body), self.t_end)
         answer = self.answer
         if answer.error is not None:
             self.fail(Outcome.ERROR_EVENT, error_text(answer.error.encode()))

@@ -17,6 +17,7 @@ import ssl
 from collections.abc import Callable
 
 from inferometer.drive import clock
+from inferometer.drive.clock import ANCILLARY_BYTES
 from inferometer.drive.connection import (
     BUSY,
     CLOSED,
@@ -50,7 +51,14 @@ class Vitals:
     def __init__(self) -> None:
         self.sent = self.finished = self.in_flight = 0
         self.unstamped = 0  # reads for which the kernel gave no time
-        self.reset()
+        self.reads = self.lag_sum = self.lag_max = self.stall_max = 0
+
+    def count(self, reads: int, lag_sum: int, lag_max: int) -> None:
+        """Add what one round saw."""
+        self.reads += reads
+        self.lag_sum += lag_sum
+        if lag_max > self.lag_max:
+            self.lag_max = lag_max
 
     def reset(self) -> None:
         """Begin a new pulse."""
@@ -173,71 +181,60 @@ class Reactor:
             self._round(ready, self._polled_at)
 
     def _round(self, ready: list[tuple[int, int]], now: int) -> None:
+        """Read all that is ready with its stamps, then decode it. The hottest lines of the program are here."""
         reads: list[Read] = []
         writable: list[Connection] = []
         connections = self._connections
-        offset = self.offset_ns
-        vitals = self.vitals
+        offset, stamp_of = self.offset_ns, clock.kernel_stamp_ns
+        lag_sum = lag_max = stamped = 0
         for fd, mask in ready:
             connection = connections.get(fd)
             if connection is None:
                 if fd in self._watched:
                     self._watched[fd]()
                 continue
-            connecting = connection.state == CONNECTING
-            if mask & WRITABLE or connecting:
-                writable.append(connection)
-            if mask == WRITABLE or connecting:  # a read here would eat the error that says why it failed
-                continue
+            if mask != READABLE:
+                connecting = connection.state == CONNECTING
+                if mask & WRITABLE or connecting:
+                    writable.append(connection)
+                if mask == WRITABLE or connecting:  # a read here would eat the error that says why it failed
+                    continue
             try:
-                data, ancillary, _, _ = connection.recvmsg(READ_BYTES, clock.ANCILLARY_BYTES)
+                data, ancillary, _, _ = connection.recvmsg(READ_BYTES, ANCILLARY_BYTES)
             except (BlockingIOError, InterruptedError):
                 continue
             except OSError as cause:
                 reads.append((connection, cause, now))
                 continue
-            stamp = clock.kernel_stamp_ns(ancillary) if ancillary else 0
-            if stamp:
+            if ancillary and (stamp := stamp_of(ancillary)):
                 at = stamp - offset
                 lag = now - at
-                vitals.reads += 1
-                vitals.lag_sum += lag
-                if lag > vitals.lag_max:
-                    vitals.lag_max = lag
+                stamped += 1
+                lag_sum += lag
+                if lag > lag_max:
+                    lag_max = lag
                 exchange = connection.exchange
                 if exchange is not None and lag > exchange.lag_ns:
                     exchange.lag_ns = lag
             else:
                 at = clock.monotonic_ns()
                 if data:
-                    vitals.unstamped += 1
+                    self.vitals.unstamped += 1
             reads.append((connection, data, at))
+        self.vitals.count(stamped, lag_sum, lag_max)
         for connection in writable:
             self._writable(connection, now)
         for connection, read, at in reads:
             self._received(connection, read, at)
 
     def _received(self, connection: Connection, data: bytes | OSError, at: int) -> None:
-        if connection.state == CLOSED:
-            return
-        if not isinstance(data, bytes):
-            self._lost(connection, str(data), at, data)
-            return
-        if connection.tls is not None and data:
-            try:
-                data = self._through_tls(connection, data, at)
-            except (OSError, ssl.SSLError) as cause:
-                self._lost(connection, str(cause), at, cause)
-                return
-            if not data:
-                return
         exchange = connection.exchange
-        if not data:
-            self._closed_by_peer(connection, at)
-            return
-        if exchange is None:
-            self._drop(connection)  # bytes nobody asked for: this connection cannot be trusted
-            return
+        if exchange is None or connection.tls is not None or not data or not isinstance(data, bytes):
+            plain = self._received_otherwise(connection, data, at)
+            exchange = connection.exchange
+            if not plain or exchange is None:
+                return
+            data = plain
         if not exchange.t_first_byte:
             exchange.t_first_byte = at
         http = connection.http
@@ -252,6 +249,27 @@ class Reactor:
         else:
             if http.complete:
                 self._complete(connection)
+
+    def _received_otherwise(self, connection: Connection, data: bytes | OSError, at: int) -> bytes:
+        """All but the common case: errors, ends, TLS, and bytes nobody asked for. Gives the plain bytes there are."""
+        if connection.state == CLOSED:
+            return b""
+        if not isinstance(data, bytes):
+            self._lost(connection, str(data), at, data)
+            return b""
+        if not data:
+            self._closed_by_peer(connection, at)
+            return b""
+        if connection.tls is not None:
+            try:
+                data = self._through_tls(connection, data, at)
+            except (OSError, ssl.SSLError) as cause:
+                self._lost(connection, str(cause), at, cause)
+                return b""
+        if data and connection.exchange is None:
+            self._drop(connection)  # bytes nobody asked for: this connection cannot be trusted
+            return b""
+        return data
 
     def _through_tls(self, connection: Connection, data: bytes, at: int) -> bytes:
         if connection.state == HANDSHAKE:

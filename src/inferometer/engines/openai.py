@@ -94,7 +94,10 @@ def body(
     ignore_eos: bool = True,
     extra: dict[str, Any] | None = None,
 ) -> bytes:
-    """The JSON of one request. `extra` wins over every field, and null there leaves a field out. Token ids go to `completions` only."""
+    """The JSON of one request. `extra` wins over every field, and null there leaves a field out.
+
+    Token ids as a prompt go to `completions` only.
+    """
     fields: dict[str, Any] = {"model": model}
     if api == "chat":
         fields["messages"] = [{"role": "user", "content": prompt}]
@@ -125,6 +128,25 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
             answer.malformed = answer.malformed or str(cause)
             answer.mark(_ERROR, at)
         return
+    choices = reply.choices
+    if choices and reply.usage is None:
+        choice = choices[0]
+        delta = choice.delta
+        text = choice.text if delta is None else delta.content
+        if text:  # nearly every event ends here
+            if choice.finish_reason is not None:
+                _finish(answer, choice.finish_reason)
+            if answer.first_answer < 0:
+                answer.text(_CONTENT, text, at)
+            else:  # what `text` does once the first token is found, less a call
+                answer.event_ns.append(at)
+                answer.event_class.append(_CONTENT)
+                answer.texts.append(text)
+            return
+    _read_other(answer, reply, at)
+
+
+def _read_other(answer: Answer, reply: _Reply, at: int) -> None:
     if reply.usage is not None:
         _usage(answer, reply.usage)
     if not reply.choices:
@@ -134,15 +156,11 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
     if choice.finish_reason is not None:
         _finish(answer, choice.finish_reason)
     delta = choice.delta
-    if delta is None:
-        text = choice.text
-    elif delta.content:
-        text = delta.content
-    else:
-        _delta_without_content(answer, delta, choice.finish_reason, at)
-        return
+    text = choice.text if delta is None else delta.content
     if text:
         answer.text(_CONTENT, text, at)
+    elif delta is not None:
+        _delta_without_content(answer, delta, choice.finish_reason, at)
     else:
         answer.mark(_FINISH if choice.finish_reason is not None else _EMPTY, at)
 

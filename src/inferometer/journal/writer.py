@@ -1,16 +1,16 @@
 """The append-only streams of one worker. What `flush` has returned from survives the death of the process.
 
-A batch is built column by column from the ended exchanges, whose own arrays become Arrow buffers without a copy a value.
+Ended exchanges are copied into flat arrays, which become Arrow columns without a Python object a value.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schema import OUTCOME, PULSE
@@ -70,35 +70,104 @@ class StreamFile:
         self._sink.close()
 
 
+_INTEGERS = (
+    # The integer columns in the order `Journal.add` takes them, and the value that stands for null (None: never null).
+    ("index", None),
+    ("cycle", None),
+    ("t_intended", None),
+    ("t_connect", 0),
+    ("t_connected", 0),
+    ("t_tls", 0),
+    ("t_send", 0),
+    ("t_submit", 0),
+    ("t_first_byte", 0),
+    ("t_end", None),
+    ("first_text", None),
+    ("first_visible", None),
+    ("first_answer", None),
+    ("status", 0),
+    ("usage_input", -1),
+    ("usage_output", -1),
+    ("usage_cached", -1),
+    ("usage_reasoning", -1),
+    ("attempts", None),
+    ("lag_ns", None),
+)
+
+
 class Journal:
-    """One worker's outcomes and pulses. `redactor` is the one point that all text from the server passes."""
+    """One worker's outcomes and pulses. `redactor` is the one point that all text from the server passes.
+
+    `add` is on the hot path: it copies an ended exchange into flat arrays, row by row, so that the exchange can go and a flush
+    is a few strided copies. `flush` is called between rounds.
+    """
 
     def __init__(self, folder: Path, worker: int, redactor: Redactor) -> None:
         self._outcomes = StreamFile(folder / f"worker-{worker}.arrows", OUTCOME)
         self._pulses = StreamFile(folder / f"pulse-{worker}.arrows", PULSE)
         self._worker = worker
         self._redact = redactor
-        self._rows: list[Ended] = []
         self._pulse_rows: list[tuple[int, ...]] = []
+        self._clear()
+
+    def _clear(self) -> None:
+        self.pending = 0
+        self._integers = array("q")
+        self._event_ns = array("q")
+        self._event_ends = array("i", [0])
+        self._classes: list[bytes] = []
+        self._outcome: list[str] = []
+        self._detail: list[str | None] = []
+        self._finish: list[str | None] = []
+        self._text: list[str | None] = []
+        self._retry_after: list[float | None] = []
 
     def add(self, exchange: Ended) -> None:
-        """Keep an ended exchange for the next flush."""
-        self._rows.append(exchange)
+        """Keep an ended exchange for the next flush; `pending` counts them."""
+        answer: _Answer = exchange.answer
+        self.pending += 1
+        self._integers.extend(
+            (
+                exchange.index,
+                exchange.cycle,
+                exchange.t_intended,
+                exchange.t_connect,
+                exchange.t_connected,
+                exchange.t_tls,
+                exchange.t_send,
+                exchange.t_submit,
+                exchange.t_first_byte,
+                exchange.t_end,
+                answer.first_text,
+                answer.first_visible,
+                answer.first_answer,
+                exchange.status,
+                _count(answer.input_tokens),
+                _count(answer.output_tokens),
+                _count(answer.cached_tokens),
+                _count(answer.reasoning_tokens),
+                exchange.attempts,
+                exchange.lag_ns,
+            )
+        )
+        self._event_ns.extend(answer.event_ns)
+        self._event_ends.append(len(self._event_ns))
+        self._classes.append(bytes(answer.event_class))
+        self._outcome.append(exchange.outcome)
+        self._detail.append(_words(self._redact, exchange.detail))
+        self._finish.append(_words(self._redact, answer.finish_reason))
+        self._text.append(self._redact("".join(answer.texts)) if answer.texts else None)
+        self._retry_after.append(exchange.retry_after_s)
 
     def add_pulse(self, *values: int) -> None:
         """Keep one pulse: PULSE's columns in order, without the worker."""
         self._pulse_rows.append(values)
 
-    @property
-    def pending(self) -> int:
-        """Exchanges not yet flushed."""
-        return len(self._rows)
-
     def flush(self, phase: int) -> None:
         """Append what has been added since the last flush."""
-        if self._rows:
-            self._outcomes.append(self._columns(self._rows, phase))
-            self._rows = []
+        if self.pending:
+            self._outcomes.append(self._columns(phase))
+            self._clear()
         if self._pulse_rows:
             count = len(self._pulse_rows)
             columns = [[self._worker] * count, *zip(*self._pulse_rows, strict=True)]
@@ -112,59 +181,37 @@ class Journal:
         self._outcomes.close()
         self._pulses.close()
 
-    def _columns(self, rows: Sequence[Ended], phase: int) -> list[pa.Array]:
-        count = len(rows)
-        answers: list[_Answer] = [row.answer for row in rows]
-        redact = self._redact
+    def _columns(self, phase: int) -> list[pa.Array]:
         columns: dict[str, Any] = {
-            "index": [row.index for row in rows],
-            "cycle": [row.cycle for row in rows],
-            "phase": [phase] * count,
-            "worker": [self._worker] * count,
-            "t_intended": [row.t_intended for row in rows],
-            "t_connect": [row.t_connect or None for row in rows],
-            "t_connected": [row.t_connected or None for row in rows],
-            "t_tls": [row.t_tls or None for row in rows],
-            "t_send": [row.t_send or None for row in rows],
-            "t_submit": [row.t_submit or None for row in rows],
-            "t_first_byte": [row.t_first_byte or None for row in rows],
-            "t_end": [row.t_end for row in rows],
-            "event_ns": _ragged([answer.event_ns for answer in answers]),
-            "event_class": [bytes(answer.event_class) for answer in answers],
-            "first_text": [answer.first_text for answer in answers],
-            "first_visible": [answer.first_visible for answer in answers],
-            "first_answer": [answer.first_answer for answer in answers],
-            "outcome": [row.outcome for row in rows],
-            "detail": [_words(redact, row.detail) for row in rows],
-            "status": [row.status or None for row in rows],
-            "finish_reason": [_words(redact, answer.finish_reason) for answer in answers],
-            "text": [redact("".join(answer.texts)) if answer.texts else None for answer in answers],
-            "usage_input": [_int32(answer.input_tokens) for answer in answers],
-            "usage_output": [_int32(answer.output_tokens) for answer in answers],
-            "usage_cached": [_int32(answer.cached_tokens) for answer in answers],
-            "usage_reasoning": [_int32(answer.reasoning_tokens) for answer in answers],
-            "retry_after_s": [row.retry_after_s for row in rows],
-            "attempts": [row.attempts for row in rows],
-            "lag_ns": [row.lag_ns for row in rows],
+            "phase": [phase] * self.pending,
+            "worker": [self._worker] * self.pending,
+            "event_ns": pa.ListArray.from_arrays(
+                _flat(self._event_ends, pa.int32()), _flat(self._event_ns, pa.int64())
+            ),
+            "event_class": self._classes,
+            "outcome": self._outcome,
+            "detail": self._detail,
+            "finish_reason": self._finish,
+            "text": self._text,
+            "retry_after_s": self._retry_after,
         }
+        for place, (name, null) in enumerate(_INTEGERS):
+            column = _flat(self._integers[place :: len(_INTEGERS)], pa.int64())
+            if null is not None:
+                column = pc.if_else(pc.equal(column, null), _NULL, column)
+            columns[name] = column.cast(OUTCOME.field(name).type)
         return [
             column if isinstance(column := columns[field.name], pa.Array) else pa.array(column, field.type)
             for field in OUTCOME
         ]
 
 
-def _ragged(lists: Sequence[array[int]]) -> pa.Array:
-    """A list<int64> column out of arrays of 64-bit integers."""
-    offsets = array("i", [0])
-    total = 0
-    for values in lists:
-        total += len(values)
-        offsets.append(total)
-    joined = b"".join(values.tobytes() for values in lists)
-    values = pa.Array.from_buffers(pa.int64(), total, [None, pa.py_buffer(joined)])
-    return pa.ListArray.from_arrays(
-        pa.Array.from_buffers(pa.int32(), len(offsets), [None, pa.py_buffer(offsets)]), values
-    )
+_NULL = pa.scalar(None, pa.int64())
+
+
+def _flat(values: array[int], kind: pa.DataType) -> pa.Array:
+    """An Arrow column over the array's own memory."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
 
 
 def _words(redact: Redactor, text: str | None) -> str | None:
@@ -172,6 +219,6 @@ def _words(redact: Redactor, text: str | None) -> str | None:
     return redact(text)[:200].encode("utf-8", "replace").decode() if text else None
 
 
-def _int32(value: int | None) -> int | None:
-    """A count as the record can hold it; a server may claim any number."""
-    return value if value is None or 0 <= value < 1 << 31 else None
+def _count(value: int | None) -> int:
+    """A count as the record can hold it, -1 for none; a server may claim any number."""
+    return -1 if value is None or not 0 <= value < 1 << 31 else value

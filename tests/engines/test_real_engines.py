@@ -1,0 +1,367 @@
+"""The whole command against real engines: what it says of them, against what they are known to do.
+
+Every run is the installed program in a process of its own. What is proved is counting: who was asked, who answered, how many
+tokens went in and came out. Speed is not: engine and instrument share a few cores here, so the checks that guard
+timing may fail, and nothing else may (`explained`).
+
+The requests carry prompts of 20 to 60 tokens and ask for 8 to 24; the tiny model never ends an answer by itself, unless its
+end-of-sequence token is favoured (`FAVOUR_THE_END`).
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import jsonschema
+import pyarrow.parquet as pq
+import pytest
+from tokenizers import Tokenizer
+
+from inferometer.journal.schema import EventClass, Phase
+from scripts.engines.launch import RunningEngine
+
+PROGRAM = str(Path(sys.executable).with_name("inferometer"))
+PATIENCE = 120.0  # seconds any command may take
+REQUESTS, WARMUP, CONCURRENCY = 24, 4, 4
+LENGTHS = ("--input-tokens", "uniform(20,60)", "--output-tokens", "uniform(8,24)")
+LOAD = ("--requests", str(REQUESTS), "--warmup", str(WARMUP), *LENGTHS)
+CLOSED = (*LOAD, "--concurrency", str(CONCURRENCY))
+FAVOUR_THE_END = ("--extra-body", '{"logit_bias": {"2": 7}}')
+
+TAKES_IDS = {"mlx": "text", "llamacpp": "ids", "vllm": "ids"}
+"""The form in which completions prompts go out when the plan leaves it open."""
+
+SHARED_CORES = frozenset({"lateness", "concurrency_held", "receive_lag", "worker_cpu"})
+BLOCK = 128
+"""Tokens in a block of vLLM's prefix cache on a CPU."""
+
+
+@dataclass
+class Run:
+    """One command that ended: exit code, what it said, the summary on stdout and the rows of its record."""
+
+    code: int
+    errors: str
+    summary: dict[str, Any]
+    folder: Path
+    rows: list[dict[str, Any]]
+
+    @property
+    def measured(self) -> list[dict[str, Any]]:
+        """The rows of the measurement, without the warm-up's."""
+        return [row for row in self.rows if row["phase"] == Phase.MEASURE]
+
+    def check(self, code: str) -> dict[str, Any]:
+        """One check of the verdict."""
+        [found] = [check for check in self.summary["verdict"]["checks"] if check["code"] == code]
+        return dict(found)
+
+    @property
+    def failing(self) -> set[str]:
+        """Codes of the checks that failed."""
+        return {check["code"] for check in self.summary["verdict"]["checks"] if check["status"] == "fail"}
+
+
+def command(engine: RunningEngine, out: Path, *flags: str, model: str | None = None) -> list[str]:
+    target = ("--url", engine.url, "--model", model or engine.model, "--tokenizer", str(engine.tokenizer_dir))
+    return [PROGRAM, "run", *target, *flags, "--json", "--out", str(out)]
+
+
+def run(engine: RunningEngine, out: Path, *flags: str) -> Run:
+    """Run the program to its end, and hold the result to what is true of any run."""
+    done = subprocess.run(
+        command(engine, out, *flags), capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    return understood(done.returncode, done.stdout, done.stderr, out)
+
+
+def understood(code: int, said: str, errors: str, out: Path) -> Run:
+    """Exit code and verdict agree; the summary keeps its schema and is the one on disk; the reports and the record exist."""
+    assert "Traceback" not in errors
+    assert code in (0, 3, 4, 5, 130), errors
+    summary = json.loads(said)
+    schema = (
+        importlib.resources.files("inferometer.report").joinpath("summary.schema.json").read_text("utf-8")
+    )
+    jsonschema.Draft202012Validator(json.loads(schema)).validate(summary)
+    folder = out / summary["run"]["id"]
+    assert json.loads((folder / "summary.json").read_text(encoding="utf-8")) == summary
+    for name in ("report.md", "report.html", "plan.json"):
+        assert (folder / name).stat().st_size > 0
+    rows = pq.read_table(folder / "requests.parquet").to_pylist()
+    return Run(code, errors, summary, folder, rows)
+
+
+def explained(found: Run, *also: str) -> None:
+    """Only these may fail: what sharing cores does to timing, and what the caller has a reason for.
+
+    Two reasons hold for any run here, and are looked up in the record. An answer of broken characters is not read back as
+    the tokens it was written in, which only events could outweigh: whole answers may fail `token_counts`. A chat template's
+    own first tokens are the same in every prompt, and more than a twentieth of so short a one: `cache_hits` may fail as
+    long as nothing beyond them was found.
+    """
+    allowed = {*SHARED_CORES, *also}
+    if (
+        any("\ufffd" in row["text"] for row in found.measured)
+        and not found.summary["plan"]["target"]["stream"]
+    ):
+        allowed.add("token_counts")
+    if all(
+        (row["usage_cached"] or 0) <= row["usage_input"] - row["input_tokens_sent"] for row in found.measured
+    ):
+        allowed.add("cache_hits")
+    assert found.failing <= allowed, [found.check(code) for code in found.failing - allowed]
+    assert (found.code == 3) == bool(found.failing)
+
+
+def nothing_lost(found: Run) -> None:
+    """Every request of the plan was sent once, ended once, and succeeded."""
+    counted = found.summary["requests"]
+    assert (counted["sent"], counted["completed"], counted["failed"]) == (REQUESTS, REQUESTS, 0)
+    assert sorted(row["index"] for row in found.rows) == list(range(WARMUP + REQUESTS))
+    assert {row["outcome"] for row in found.rows} == {"ok"}
+    assert len(found.measured) == REQUESTS
+
+
+def template_tokens(engine: RunningEngine) -> int:
+    """Tokens the chat template adds to a message, by the tokenizer's own library."""
+    tokenizer = Tokenizer.from_file(str(engine.tokenizer_dir / "tokenizer.json"))
+    settings = json.loads((engine.tokenizer_dir / "tokenizer_config.json").read_text(encoding="utf-8"))
+    render = jinja2.Template(settings["chat_template"]).render
+    chat = render(messages=[{"role": "user", "content": "a"}], add_generation_prompt=True)
+    return len(tokenizer.encode(chat).ids) - len(tokenizer.encode("a").ids)
+
+
+def lengths_as_asked(found: Run, overhead: int) -> None:
+    """The server counts each prompt as long as asked plus a constant, and each answer exactly as long as asked."""
+    for row in found.measured:
+        assert row["input_tokens_sent"] == row["input_tokens_asked"]
+        assert row["usage_input"] - overhead == row["input_tokens_asked"]
+        assert row["usage_output"] == row["output_tokens_asked"]
+        assert row["finish_reason"] == "length"
+        assert 0 <= row["usage_cached"] <= row["usage_input"]
+    assert found.check("prompt_length")["status"] == "pass"
+    assert found.check("output_length")["status"] == "pass"
+    assert found.summary["tokens"]["count_source"] == "server usage"
+
+
+def kinds(row: dict[str, Any]) -> list[str]:
+    return [EventClass(kind).name.lower() for kind in row["event_class"]]
+
+
+def events_in_order(found: Run, *, streamed: bool) -> None:
+    """Events come in the order of their times, never more with text than tokens, the first of them singled out."""
+    for row in found.measured:
+        assert row["event_ns"] == sorted(row["event_ns"])
+        assert row["t_first_byte"] <= row["event_ns"][0]
+        assert row["event_ns"][-1] <= row["t_end"]
+        texts = [at for at, kind in enumerate(kinds(row)) if kind == "content"]
+        assert row["first_text"] == texts[0]
+        assert len(texts) <= row["usage_output"]
+        assert len(texts) == 1 or streamed
+        assert (kinds(row)[-1] == "done") == streamed
+
+
+def connections(found: Run, *, streamed: bool) -> None:
+    """Fresh connections as each engine makes us open them: mlx-lm for all, llama.cpp after a stream, vLLM for none."""
+    fresh = sum(row["t_connect"] is not None for row in found.measured)
+    name = found.summary["run"]["name"]
+    if name == "mlx" or (name == "llamacpp" and streamed):
+        assert fresh == REQUESTS
+    else:
+        assert fresh <= CONCURRENCY
+    assert {row["attempts"] for row in found.measured} <= ({1, 2} if name == "llamacpp" else {1})
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("api", ["chat", "completions"])
+def test_every_request_is_answered_and_counted(
+    engine: RunningEngine, api: str, streamed: bool, tmp_path: Path
+) -> None:
+    """Closed loop, both interfaces, streamed and whole: none lost, lengths as asked, counts taken from the server."""
+    form = () if streamed else ("--no-stream",)
+    found = run(engine, tmp_path, *CLOSED, "--api", api, "--name", engine.name, *form)
+    nothing_lost(found)
+    lengths_as_asked(found, template_tokens(engine) if api == "chat" else 0)
+    events_in_order(found, streamed=streamed)
+    connections(found, streamed=streamed)
+    facts = json.loads((found.folder / "run.json").read_text(encoding="utf-8"))
+    assert facts["prompt_format"] == (TAKES_IDS[engine.name] if api == "completions" else "text")
+    explained(found)
+
+
+def test_an_open_loop_offers_every_request_at_its_instant(engine: RunningEngine, tmp_path: Path) -> None:
+    """The instants on record are those of the schedule, to the nanosecond, whatever the engine did meanwhile."""
+    found = run(engine, tmp_path, *LOAD, "--rate", "30", "--seed", "7")
+    nothing_lost(found)
+    lengths_as_asked(found, template_tokens(engine))
+    schedule = scheduled(found.folder)
+    assert {row["t_intended"] - schedule[row["index"]] for row in found.measured} == {
+        found.measured[0]["t_intended"] - schedule[found.measured[0]["index"]]
+    }
+    explained(found)
+
+
+def scheduled(folder: Path) -> dict[int, int]:
+    """Due offsets of the schedule by index, in ns."""
+    import pyarrow as pa
+
+    with pa.OSFile(str(folder / "requests.arrow")) as source:
+        table = pa.ipc.open_file(source).read_all()
+    return dict(zip(table.column("index").to_pylist(), table.column("due_ns").to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("form", ["ids", "text"])
+def test_completions_take_prompts_as_ids_and_as_text(
+    engine: RunningEngine, form: str, tmp_path: Path
+) -> None:
+    """Both forms arrive at the length asked for; an engine that takes no ids is a fault of the plan, said before anything."""
+    flags = (*CLOSED, "--api", "completions", "--prompt-format", form)
+    if TAKES_IDS[engine.name] == "text" and form == "ids":
+        done = refused(engine, tmp_path, *flags)
+        assert done.returncode == 2
+        assert "--prompt-format" in done.stderr
+        return
+    found = run(engine, tmp_path, *flags)
+    nothing_lost(found)
+    lengths_as_asked(found, 0)
+    explained(found)
+
+
+def refused(
+    engine: RunningEngine, out: Path, *flags: str, model: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command that must end before it measures: no traceback, nothing on stdout, no run folder left."""
+    done = subprocess.run(
+        command(engine, out, *flags, model=model),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr
+    assert not done.stdout
+    assert not any(out.iterdir())
+    return done
+
+
+def test_an_engine_that_heeds_no_ignore_eos_is_found_out(engine: RunningEngine, tmp_path: Path) -> None:
+    """With the end made likely, mlx-lm stops short and the verdict says so; vLLM and llama.cpp go on to the length asked."""
+    found = run(engine, tmp_path, *CLOSED, *FAVOUR_THE_END)
+    rows = found.measured
+    if engine.name == "mlx":
+        assert any(row["usage_output"] < row["output_tokens_asked"] for row in rows)
+        assert found.check("output_length")["status"] == "fail"
+        assert found.code in (3, 5)
+    else:
+        assert all(row["usage_output"] == row["output_tokens_asked"] for row in rows)
+        assert found.check("output_length")["status"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("vllm", "The model `absent` does not exist"), ("mlx", "cached snapshot folder")]
+)
+def test_a_model_the_engine_does_not_have_ends_with_its_own_words(
+    name: str, words: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Exit 5 before anything is measured, with the server's status and message."""
+    done = refused(request.getfixturevalue(name), tmp_path, *CLOSED, model="absent")
+    assert done.returncode == 5
+    assert "404" in done.stderr
+    assert words in done.stderr
+
+
+def test_a_model_name_llamacpp_does_not_know_is_served_and_on_record(
+    llamacpp: RunningEngine, tmp_path: Path
+) -> None:
+    """It answers for any name: the run succeeds, and the record holds the name asked for and the names offered."""
+    done = subprocess.run(
+        command(llamacpp, tmp_path, *CLOSED, model="absent"),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    found = understood(done.returncode, done.stdout, done.stderr, tmp_path)
+    nothing_lost(found)
+    facts = json.loads((found.folder / "run.json").read_text(encoding="utf-8"))
+    assert (facts["model"], facts["models"]) == ("absent", ["tiny"])
+
+
+@pytest.mark.parametrize("to", ["process", "group"])
+def test_ctrl_c_in_mid_run_keeps_what_was_measured(engine: RunningEngine, to: str, tmp_path: Path) -> None:
+    """SIGINT, to the program or as a terminal sends it: exit 130, nothing in flight lost, and the record reads again."""
+    flags = ("--requests", "4000", "--warmup", "0", "--concurrency", "2")
+    lengths = ("--input-tokens", "30", "--output-tokens", "16")
+    tell: Callable[[int, int], None] = os.killpg if to == "group" else os.kill
+    with subprocess.Popen(
+        command(engine, tmp_path, *flags, *lengths),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=0,
+        start_new_session=True,
+    ) as process:
+        try:
+            progress = line_with(process, "measuring ")
+            tell(process.pid, signal.SIGINT)
+            said, errors = process.communicate(timeout=PATIENCE)
+        finally:
+            process.kill()
+    found = understood(process.returncode, said, progress + errors, tmp_path)
+    assert found.code == 130
+    assert found.summary["run"]["interrupted"] is True
+    assert found.check("interrupted")["status"] == "unsure"
+    assert len(found.rows) == found.summary["requests"]["sent"] > 0
+    assert {row["outcome"] for row in found.rows} <= {"ok", "cancelled"}
+    again = subprocess.run(
+        [PROGRAM, "report", str(found.folder), "--json"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert json.loads(again.stdout) == found.summary
+
+
+def line_with(process: subprocess.Popen[str], words: str) -> str:
+    """What the program says on stderr up to the line that holds `words`."""
+    assert process.stderr is not None
+    said = ""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stderr, selectors.EVENT_READ)
+        while words not in said or not said.endswith("\n"):
+            assert selector.select(PATIENCE), f"nothing said for {PATIENCE} s; before that: {said}"
+            data = os.read(process.stderr.fileno(), 65536)
+            assert data, f"ended too early: {said}"
+            said += data.decode()
+    return said
+
+
+def test_prompts_repeated_by_wish_hit_the_prefix_cache_and_others_do_not(
+    vllm: RunningEngine, tmp_path: Path
+) -> None:
+    """vLLM reports whole blocks of cached tokens: none where prompts are new, most of them when a run is repeated."""
+    long = (*CLOSED, "--input-tokens", "uniform(200,300)", "--seed", "11")
+    fresh = run(vllm, tmp_path, *long)
+    assert {row["usage_cached"] for row in fresh.rows} == {0}
+    assert fresh.check("cache_hits")["status"] == "pass"
+    explained(fresh)
+    run(vllm, tmp_path, *long, "--repeatable-prompts")
+    second = run(vllm, tmp_path, *long, "--repeatable-prompts")
+    for row in second.measured:
+        assert row["usage_cached"] == (row["usage_input"] - 1) // BLOCK * BLOCK
+    assert second.check("cache_hits")["value"] > 0.5
+    assert second.check("cache_hits")["status"] != "fail"
+    explained(second)
