@@ -65,7 +65,7 @@ def two_at_once(times: Any) -> list[Any]:
 
 
 def test_a_good_run_is_valid_and_meets_every_check(good: Verdict) -> None:
-    """Law: nothing fails without a cause; each check appears once; too few samples and tokens for some things are only notes."""
+    """Law: nothing fails without a cause; each check appears once; what is thin is only noted."""
     assert good.status == "VALID"
     assert good.reasons == ()
     assert {check.code for check in good.checks} == CODES

@@ -20,7 +20,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from inferometer.measure.record import Floats, Ints
 
@@ -81,6 +80,8 @@ def quantile_ranks(n: int, p: float) -> tuple[int, int] | None:
 
 def _binomial_quantile(probability: float, n: int, p: float) -> int:
     """The least k with P(Binomial(n, p) <= k) >= probability."""
+    from scipy import special  # here, since it takes longer to import than all the rest
+
     guess = float(special.bdtrik(probability, n, p))
     k = 0 if math.isnan(guess) else max(0, math.ceil(guess) - 1)  # the solver may be off by a rounding error
     while float(special.bdtr(k, n, p)) < probability:
@@ -96,6 +97,8 @@ def quantile_interval(ordered: Floats, p: float) -> Interval | None:
 
 def mean_interval(n: int, mean: float, std: float | None) -> Interval | None:
     """Student's interval of the mean; None for n < 2."""
+    from scipy import special  # here, since it takes longer to import than all the rest
+
     if std is None or n < 2:
         return None
     half = float(special.stdtrit(n - 1, 1 - _TAIL)) * std / math.sqrt(n)
@@ -145,6 +148,8 @@ def _stats(ordered: Floats, mean: float, std: float | None, intervals: Intervals
 
 def _half_width(residuals: Floats, total: float) -> float | None:
     """t se of a ratio estimate from one residual a request; None for fewer than two requests."""
+    from scipy import special  # here, since it takes longer to import than all the rest
+
     units = len(residuals)
     if units < 2:
         return None
