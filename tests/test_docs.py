@@ -1,0 +1,205 @@
+"""The docs are held to the code: what a user can type, meet or read is described, and what is described exists."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from inferometer.cli.app import COMMANDS
+from inferometer.cli.run import command as run_command
+from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
+from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
+from inferometer.judge.judge import judge
+from inferometer.measure.measurement import measure
+from inferometer.measure.record import Record
+from inferometer.plan.flags import FLAGS
+from inferometer.plan.parse import build
+from inferometer.plan.schema import STANDARD, Plan
+from inferometer.report.metrics import RATES, STATISTICS
+from inferometer.report.summary import summary_schema
+
+ROOT = Path(__file__).parent.parent
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+LINE = 120
+
+
+@cache
+def text(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def every_page() -> str:
+    return text("README.md") + "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
+
+
+def rows(name: str) -> set[str]:
+    """The first cells of a page's tables that are one code word."""
+    return set(re.findall(r"^\| `([^`]+)` \|", text(name), re.MULTILINE))
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text(name), re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """What GitHub makes of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def empty_record() -> Record:
+    return Record.from_tables(RECORD.empty_table(), PULSE.empty_table())
+
+
+def check_codes() -> list[str]:
+    """Every check is made of every run, if only to say that it does not apply; so an empty record has them all."""
+    record = empty_record()
+    return [check.code for check in judge(Plan(), measure(Plan(), record), record).checks]
+
+
+@pytest.mark.parametrize("flag", [flag.name for flag in FLAGS])
+def test_every_flag_is_named(flag: str) -> None:
+    """A flag nobody describes is a flag nobody finds."""
+    assert re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", every_page())
+
+
+def test_every_flag_in_the_docs_exists() -> None:
+    """An example must not name a flag that is no more."""
+    known = {option for parameter in run_command.params for option in parameter.opts}
+    known |= {"--help", "--version"}
+    used = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", every_page()))
+    assert used <= known
+
+
+def test_every_command_is_named() -> None:
+    """README says what else there is beside `run`."""
+    assert all(f"inferometer {name}" in text("README.md") for name in COMMANDS)
+
+
+def test_every_check_has_its_place_in_limits_and_in_the_readme() -> None:
+    """A reader who meets a code in a verdict finds its number and its reason."""
+    headings = "".join(re.findall(r"^### .*$", text("docs/limits.md"), re.MULTILINE))
+    explained = set(re.findall(r"`(\w+)`", headings))
+    assert explained == set(check_codes())
+    assert set(check_codes()) <= rows("README.md")
+
+
+def test_the_number_of_checks_told_is_right() -> None:
+    """The changelog counts them."""
+    assert f"each of {len(check_codes())} checks" in text("CHANGELOG.md")
+
+
+def test_every_metric_is_defined() -> None:
+    """Each key under `metrics` and each rate has a row in the definitions, each statistic too."""
+    keys = set(summary_schema()["properties"]["metrics"]["properties"]) | set(RATES)
+    assert keys <= rows("docs/definitions.md")
+    named = set(re.findall(r"`(\w+)`", text("docs/definitions.md")))
+    assert {*STATISTICS, "n", "ci95"} <= named
+
+
+def test_every_event_class_and_outcome_is_defined() -> None:
+    """With its number where it has one."""
+    classes = re.findall(r"^\| `(\w+)` \| (\d+) \|", text("docs/definitions.md"), re.MULTILINE)
+    assert {name: int(number) for name, number in classes} == {
+        one.name.lower(): int(one) for one in EventClass
+    }
+    assert {str(outcome) for outcome in Outcome} <= rows("docs/definitions.md")
+
+
+def test_every_column_is_described_with_its_type() -> None:
+    """RECORD and PULSE as tables; a list is `list of` its items' type."""
+    told = dict(re.findall(r"^\| `(\w+)` \| ([a-z0-9 ]+) \|", text("docs/run-folder.md"), re.MULTILINE))
+    types = {pa.float32(): "float32", pa.list_(pa.int64()): "list of int64"}
+    for field in [*RECORD, *PULSE]:
+        assert told[field.name] == types.get(field.type, str(field.type))
+    assert all(f"`{name}`" in text("docs/run-folder.md") for name in SCHEDULE.names)
+
+
+def test_every_member_of_the_summary_is_described() -> None:
+    """Nothing in summary.json is a surprise."""
+    assert all(f"`{name}`" in text("docs/run-folder.md") for name in summary_schema()["properties"])
+
+
+def test_versions_told_are_the_versions_written() -> None:
+    """Of every file that carries one."""
+    page = text("docs/run-folder.md")
+    for schema in (RECORD, PULSE, SCHEDULE):
+        assert f"`{schema.metadata[b'inferometer'].decode()}`" in page
+    assert summary_schema()["$id"] in page
+
+
+def test_the_standard_workloads_have_the_lengths_told() -> None:
+    """The method's table is the plan's."""
+    for name, lengths in STANDARD.items():
+        assert f"| {' | '.join(map(str, lengths))} |" in text("docs/method.md"), name
+
+
+def test_exit_codes_are_those_of_the_errors() -> None:
+    """README's table knows each."""
+    told = set(re.findall(r"^\| (\d+) \|", text("README.md"), re.MULTILINE))
+    made = {str(kind.exit_code) for kind in (PlanError, PeerError, RecordError, InstrumentError)}
+    assert told == made | {"0", "3", "4", "130"}
+
+
+def test_the_plan_in_the_readme_can_be_carried_out(tmp_path: Path) -> None:
+    """It is a whole plan, and it decides something."""
+    (example,) = blocks("README.md", "yaml")
+    path = tmp_path / "plan.yaml"
+    path.write_text(example)
+    plan = build(path)
+    assert plan.load.model == "open"
+    assert plan.target.url is not None
+    assert len(plan.slos) == 2
+
+
+def test_the_readers_in_the_docs_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The five lines for pyarrow give the TTFT of a record of one request: 7 ms. (pandas is not among our dependencies.)"""
+    values: dict[str, object] = {field.name: None if field.nullable else 0 for field in RECORD}
+    values |= {"phase": 1, "outcome": "ok", "event_class": b"\0\1", "t_submit": 1_000_000}
+    values |= {"event_ns": [2_000_000, 8_000_000], "first_visible": 1}
+    pq.write_table(pa.Table.from_pylist([values], schema=RECORD), tmp_path / "requests.parquet")
+    code, _ = blocks("docs/run-folder.md", "python")
+    exec(code.replace("RUN/", f"{tmp_path}/"), {})
+    assert capsys.readouterr().out == "1 7.0\n"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
+    """To a file that is there, and to a heading in it."""
+    for link in LINK.findall(page.read_text()):
+        if link.startswith(("https://", "http://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_is_finished_and_wrapped(page: Path) -> None:
+    """No reminders to the author, and lines that a diff can show; tables and code may be wider."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert not re.search(r"\b(TODO|TBD|FIXME|XXX|lorem ipsum)\b", prose, re.IGNORECASE)
+    assert not [line for line in prose.splitlines() if len(line) > LINE and not line.startswith("|")]
+
+
+def test_files_named_in_the_architecture_exist() -> None:
+    """Prose must not drift from the code it names."""
+    named = re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", text("docs/architecture.md"))
+    places = (ROOT / "src" / "inferometer", ROOT)
+    assert named
+    assert all(any((place / name).is_file() for place in places) for name in named)
+
+
+def test_the_picture_is_small() -> None:
+    """A clone should not pay for it."""
+    assert (ROOT / "docs" / "report.png").stat().st_size < 200_000
