@@ -100,6 +100,7 @@ class _Target:
     models: list[str]
     server: str | None
     prompt_format: PromptFormat
+    length_field: str
 
 
 def conduct(plan: Plan, out: Path, ui: Ui) -> Finding:
@@ -150,7 +151,7 @@ def evaluate(folder: RunFolder) -> Finding:
         read_table(folder.pulse, PULSE),
         interrupted=facts["interrupted"],
         timestamp_source=facts["timestamp_source"],
-        unaccounted=_lost(plan, folder, facts["dead_workers"]),
+        unaccounted=_lost(plan, folder, facts),
     )
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples)
@@ -162,14 +163,17 @@ def evaluate(folder: RunFolder) -> Finding:
     return Finding(folder.path, summary)
 
 
-def _lost(plan: Plan, folder: RunFolder, dead_workers: Sequence[int]) -> int | None:
-    """Requests lost with workers that died: those of the schedule without an outcome, one at least; None if none died.
+def _lost(plan: Plan, folder: RunFolder, facts: dict[str, Any]) -> int:
+    """Requests lost with workers that died: those of the schedule without an outcome, one at least.
 
-    A schedule that is gone through again has no such count; the loss is then known to be, but not how large it is.
+    Where the schedule was not to be gone through exactly once, or was cut short, the loss is known to be, but not its size.
+    A run that died as a whole has lost its last moments, which `interrupted` says.
     """
-    if not dead_workers:
-        return None
-    return 1 if plan.load.requests is None else max(1, without_outcome(folder))
+    if not facts["dead_workers"]:
+        return 0
+    if plan.load.requests is None or plan.load.duration_s is not None or facts["interrupted"]:
+        return 1
+    return max(1, without_outcome(folder))
 
 
 def recover(folder: RunFolder) -> Finding:
@@ -207,14 +211,14 @@ def _look_at(plan: Plan, url: str, key: str | None, tokenizer: tokenizers.Tokeni
     endpoint = probing.endpoint(url)
     family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
     verify = context(wanted.tls_verify, wanted.tls_ca_file) if endpoint.scheme == "https" else False
-    with probing.Probe(endpoint, headers(wanted, key), verify, wanted.timeout_s) as probe:
+    redact = Redactor([key] if key is not None else [])
+    with probing.Probe(endpoint, headers(wanted, key), verify, wanted.timeout_s, redact) as probe:
         models, server = probe.models()
         model = wanted.model or (models[0] if len(models) == 1 else None)
         if model is None:
             offered = ", ".join(models) if models else "the server lists none"
             raise PlanError([Problem("--model", f"which model? {offered}")])
-        body = _body(plan, model, "Hello", 1, stream=False)
-        probe.try_out(wanted.api, body)
+        length_field = probe.try_out(wanted.api, model, _options(plan))
         prompt_format: PromptFormat = "text"
         if wanted.api == "completions" and plan.workload.prompt_format != "text":
             highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
@@ -224,20 +228,16 @@ def _look_at(plan: Plan, url: str, key: str | None, tokenizer: tokenizers.Tokeni
                 raise PlanError(
                     [Problem("--prompt-format", f"{model} does not take token ids up to {highest}; use text")]
                 )
-    return _Target(endpoint, family, address, model, models, server, prompt_format)
+    return _Target(endpoint, family, address, model, models, server, prompt_format, length_field)
 
 
-def _body(plan: Plan, model: str, content: str | list[int], max_tokens: int, *, stream: bool) -> bytes:
-    return openai.body(
-        plan.target.api,
-        model,
-        content,
-        max_tokens,
-        stream=stream,
-        temperature=plan.workload.temperature,
-        ignore_eos=plan.workload.ignore_eos,
-        extra=plan.target.extra_body,
-    )
+def _options(plan: Plan) -> dict[str, Any]:
+    """What every request of this plan says beside its prompt and its length."""
+    return {
+        "temperature": plan.workload.temperature,
+        "ignore_eos": plan.workload.ignore_eos,
+        "extra": plan.target.extra_body,
+    }
 
 
 def _prepare(
@@ -258,6 +258,7 @@ def _prepare(
         "salt": salt,
         "fingerprint": fingerprint(prompts),
         "prompt_format": target.prompt_format,
+        "length_field": target.length_field,
         "model": target.model,
         "models": target.models,
         "server": target.server,
@@ -268,8 +269,8 @@ def _prepare(
 
     def rows() -> Iterator[schedules.Scheduled]:
         warm = _requests(plan, tokenizer, target.prompt_format, Phase.WARMUP, salt + 1)
-        yield from _scheduled(plan, target.model, Phase.WARMUP, 0, *warm)
-        yield from _scheduled(plan, target.model, Phase.MEASURE, len(warm[0]), prompts, due)
+        yield from _scheduled(plan, target, Phase.WARMUP, 0, *warm)
+        yield from _scheduled(plan, target, Phase.MEASURE, len(warm[0]), prompts, due)
 
     schedules.write(folder.schedule, rows())
     return facts
@@ -293,10 +294,24 @@ def _requests(
 
 
 def _scheduled(
-    plan: Plan, model: str, phase: Phase, first: int, prompts: Sequence[Prompt], due: Sequence[int | None]
+    plan: Plan,
+    target: _Target,
+    phase: Phase,
+    first: int,
+    prompts: Sequence[Prompt],
+    due: Sequence[int | None],
 ) -> Iterator[schedules.Scheduled]:
+    options = _options(plan)
     for row, (prompt, due_ns) in enumerate(zip(prompts, due, strict=True), first):
-        body = _body(plan, model, prompt.content, prompt.output, stream=plan.target.stream)
+        body = openai.body(
+            plan.target.api,
+            target.model,
+            prompt.content,
+            prompt.output,
+            stream=plan.target.stream,
+            length_field=target.length_field,
+            **options,
+        )
         nonce = prompt.nonce.encode()
         yield schedules.Scheduled(
             row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
@@ -369,9 +384,3 @@ def _interrupts(drain_ns: int) -> Iterator[Interrupt]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def redactor(plan: Plan) -> Redactor:
-    """Strikes this plan's key out of what is shown."""
-    key = read_key(plan.target, os.environ)
-    return Redactor([key] if key else [])

@@ -43,6 +43,8 @@ TAKES_IDS = {"mlx": "text", "llamacpp": "ids", "vllm": "ids"}
 """The form in which completions prompts go out when the plan leaves it open."""
 
 SHARED_CORES = frozenset({"lateness", "concurrency_held", "receive_lag", "worker_cpu"})
+NONCE_TOKENS = 9
+"""A prompt of text begins with nine digits, each a token at most, and no two prompts with the same nine."""
 BLOCK = 128
 """Tokens in a block of vLLM's prefix cache on a CPU."""
 
@@ -103,35 +105,44 @@ def understood(code: int, said: str, errors: str, out: Path) -> Run:
     return Run(code, errors, summary, folder, rows)
 
 
-def explained(found: Run, *also: str) -> None:
-    """Only these may fail: what sharing cores does to timing, and what the caller has a reason for.
+def explained(found: Run) -> None:
+    """Only these may fail: what sharing cores does to timing, and three whose reason is looked up in the record.
 
-    Two reasons hold for any run here, and are looked up in the record. An answer of broken characters is not read back as
-    the tokens it was written in, which only events could outweigh: whole answers may fail `token_counts`. A chat template's
-    own first tokens are the same in every prompt, and more than a twentieth of so short a one: `cache_hits` may fail as
-    long as nothing beyond them was found.
+    token_counts  broken characters in the text, which is then not read back as the tokens it was written in; events alone
+                  do not outweigh that where answers are whole, or several tokens came in one event of a hurried engine
+    cache_hits    nothing was found in a cache beyond the chat template and the digits two nonces have in common, which are
+                  more than a twentieth of so short a prompt
+    error_rate    answers without a visible character, all of whose tokens the server counted (`nothing_lost`)
     """
-    allowed = {*SHARED_CORES, *also}
-    if (
-        any("\ufffd" in row["text"] for row in found.measured)
-        and not found.summary["plan"]["target"]["stream"]
-    ):
+    allowed = set(SHARED_CORES)
+    if any("\ufffd" in (row["text"] or "") for row in found.measured):
         allowed.add("token_counts")
     if all(
-        (row["usage_cached"] or 0) <= row["usage_input"] - row["input_tokens_sent"] for row in found.measured
+        row["usage_cached"] <= row["usage_input"] - row["input_tokens_sent"] + NONCE_TOKENS
+        for row in found.measured
     ):
         allowed.add("cache_hits")
+    if any(row["outcome"] == "empty" for row in found.measured):
+        allowed.add("error_rate")
     assert found.failing <= allowed, [found.check(code) for code in found.failing - allowed]
     assert (found.code == 3) == bool(found.failing)
 
 
 def nothing_lost(found: Run) -> None:
-    """Every request of the plan was sent once, ended once, and succeeded."""
+    """Every request of the plan was sent once, ended once, and was answered.
+
+    A model of random weights writes blanks and halves of characters too: about one answer in a thousand shows nothing and
+    counts as `empty`, though every token of it was made.
+    """
     counted = found.summary["requests"]
-    assert (counted["sent"], counted["completed"], counted["failed"]) == (REQUESTS, REQUESTS, 0)
+    empty = sum(row["outcome"] == "empty" for row in found.measured)
+    assert (counted["sent"], counted["completed"], counted["failed"]) == (REQUESTS, REQUESTS - empty, empty)
+    assert empty <= 2
     assert sorted(row["index"] for row in found.rows) == list(range(WARMUP + REQUESTS))
-    assert {row["outcome"] for row in found.rows} == {"ok"}
     assert len(found.measured) == REQUESTS
+    for row in found.rows:
+        assert row["outcome"] in ("ok", "empty"), row["detail"]
+        assert row["usage_output"] == row["output_tokens_asked"]
 
 
 def template_tokens(engine: RunningEngine) -> int:
@@ -162,7 +173,7 @@ def kinds(row: dict[str, Any]) -> list[str]:
 
 def events_in_order(found: Run, *, streamed: bool) -> None:
     """Events come in the order of their times, never more with text than tokens, the first of them singled out."""
-    for row in found.measured:
+    for row in (row for row in found.measured if row["outcome"] == "ok"):
         assert row["event_ns"] == sorted(row["event_ns"])
         assert row["t_first_byte"] <= row["event_ns"][0]
         assert row["event_ns"][-1] <= row["t_end"]
@@ -299,14 +310,21 @@ def test_a_model_name_llamacpp_does_not_know_is_served_and_on_record(
     assert (facts["model"], facts["models"]) == ("absent", ["tiny"])
 
 
-@pytest.mark.parametrize("to", ["process", "group"])
-def test_ctrl_c_in_mid_run_keeps_what_was_measured(engine: RunningEngine, to: str, tmp_path: Path) -> None:
-    """SIGINT, to the program or as a terminal sends it: exit 130, nothing in flight lost, and the record reads again."""
-    flags = ("--requests", "4000", "--warmup", "0", "--concurrency", "2")
+@pytest.mark.parametrize(
+    ("name", "to"), [("mlx", "process"), ("mlx", "group"), ("llamacpp", "group"), ("vllm", "process")]
+)
+def test_ctrl_c_in_mid_run_keeps_what_was_measured(
+    name: str, to: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """SIGINT, to the program or as a terminal sends it: exit 130 once the answers in flight are in, and a record that reads.
+
+    Neither the time left of the plan nor the time allowed for draining is waited out: both are longer than PATIENCE.
+    """
+    flags = ("--duration", "10m", "--drain", "10m", "--warmup", "0", "--concurrency", "2")
     lengths = ("--input-tokens", "30", "--output-tokens", "16")
     tell: Callable[[int, int], None] = os.killpg if to == "group" else os.kill
     with subprocess.Popen(
-        command(engine, tmp_path, *flags, *lengths),
+        command(request.getfixturevalue(name), tmp_path, *flags, *lengths),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -324,7 +342,7 @@ def test_ctrl_c_in_mid_run_keeps_what_was_measured(engine: RunningEngine, to: st
     assert found.summary["run"]["interrupted"] is True
     assert found.check("interrupted")["status"] == "unsure"
     assert len(found.rows) == found.summary["requests"]["sent"] > 0
-    assert {row["outcome"] for row in found.rows} <= {"ok", "cancelled"}
+    assert {row["outcome"] for row in found.rows} <= {"ok", "empty", "cancelled"}
     again = subprocess.run(
         [PROGRAM, "report", str(found.folder), "--json"],
         capture_output=True,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from inferometer.plan.arrivals import instants, phase_instants, share
+from inferometer.plan.arrivals import instants, phase_instants
 from inferometer.plan.schema import Load
 
 N = 20_000
@@ -70,14 +70,6 @@ def test_counts_per_second_of_poisson_arrivals_have_the_variance_of_their_mean()
     dispersion = counts.var(ddof=1) / counts.mean()
     low, high = stats.chi2(399).ppf([1e-4, 1 - 1e-4]) / 399
     assert low < dispersion < high
-
-
-@given(st.integers(0, 5000), st.integers(1, 64))
-def test_dealing_by_index_is_a_partition_for_any_number_of_workers(n: int, workers: int) -> None:
-    """Every index goes to exactly one worker, and loads differ by at most one: the union is the same process."""
-    hands = [share(n, worker, workers) for worker in range(workers)]
-    assert sorted(index for hand in hands for index in hand) == list(range(n))
-    assert max(map(len, hands)) - min(map(len, hands)) <= 1
 
 
 @given(

@@ -8,10 +8,11 @@ stepped, so the offset between the two is sampled again and again and a stamp is
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import struct
 import sys
 import time
-from typing import Any
 
 monotonic_ns = time.monotonic_ns
 cpu_ns = time.process_time_ns
@@ -50,14 +51,8 @@ def kernel_stamp_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
     return 0
 
 
-def ask_for_stamps(sock: Any) -> bool:
-    """Switch kernel receive stamps on for this socket. False where there are none."""
-    if not KERNEL_STAMPS:
-        return False
-    import socket
-
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    except OSError:
-        return False
-    return True
+def ask_for_stamps(sock: socket.socket) -> None:
+    """Switch kernel receive stamps on for this socket, where there are such; reads show whether they come."""
+    if KERNEL_STAMPS:
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)

@@ -46,7 +46,6 @@ class Connection:
         "recvmsg",
         "responses",
         "sock",
-        "stamped",
         "state",
         "t_connect",
         "t_connected",
@@ -59,7 +58,7 @@ class Connection:
         self.sock = socket.socket(peer.family, socket.SOCK_STREAM)
         self.sock.setblocking(False)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.stamped = clock.ask_for_stamps(self.sock)
+        clock.ask_for_stamps(self.sock)
         self.fd = self.sock.fileno()
         self.recvmsg = self.sock.recvmsg
         self.http = ResponseDecoder()

@@ -18,11 +18,13 @@ import msgspec
 from inferometer.drive import clock, live
 from inferometer.drive.job import Go, Job, PhaseDone, Quit, Ready, Report, Stop
 from inferometer.errors import InstrumentError
+from inferometer.journal.schema import Phase
 
 LEAD_NS = 20_000_000
 """From the order to the start: long enough for the slowest worker to have read it."""
 START_TIMEOUT_S = 30.0
 SLICE_S = 0.1
+UNSTAMPED_SHARE = 0.001
 
 Watch = Callable[[int, live.Progress], None]
 """Called several times a second with the phase and the totals so far."""
@@ -36,8 +38,13 @@ class Outcome:
     ended_ns: dict[int, int] = field(default_factory=dict)
     dead: list[int] = field(default_factory=list)
     interrupted: bool = False
-    stamped: bool = True
+    stamped: int = 0
     unstamped: int = 0
+
+    @property
+    def kernel_stamps(self) -> bool:
+        """True if (nearly) all reads of the measurement had the kernel's time: a socket's first bytes may lack it."""
+        return self.unstamped <= UNSTAMPED_SHARE * self.stamped and self.stamped > 0
 
 
 class _Member:
@@ -104,7 +111,6 @@ class Crew:
         ready = self._gather(Ready, START_TIMEOUT_S)
         if len(ready) < len(self._members):
             raise InstrumentError("a worker did not start; its reason is in log.txt of the run folder")
-        self.outcome.stamped = all(report.stamped for report in ready if isinstance(report, Ready))
 
     def __exit__(self, *exc: object) -> None:
         """End all processes: politely, then not."""
@@ -139,8 +145,9 @@ class Crew:
         for member in self._members:
             member.tell(Go(phase=phase, start_ns=start, duration_ns=duration_ns, again=again))
         for report in self._gather(PhaseDone, None, lambda: watch(phase, counters.progress()), interrupt):
-            if isinstance(report, PhaseDone):
-                self.outcome.unstamped = max(self.outcome.unstamped, report.unstamped)
+            if isinstance(report, PhaseDone) and report.phase == phase == Phase.MEASURE:
+                self.outcome.stamped += report.stamped
+                self.outcome.unstamped += report.unstamped
         self.outcome.ended_ns[phase] = clock.monotonic_ns()
         watch(phase, counters.progress())
 

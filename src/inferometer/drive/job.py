@@ -59,13 +59,13 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
     """Connections stand (or could not be opened: `opened` says how many do) and the schedule is mapped."""
 
     opened: int
-    stamped: bool
 
 
 class PhaseDone(msgspec.Struct, frozen=True, tag="done"):
-    """All requests of a phase have ended."""
+    """All requests of a phase have ended. Of its reads so many had a kernel stamp, and so many had none."""
 
     phase: int
+    stamped: int
     unstamped: int
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ import httpx
 from inferometer.drive.exchange import error_text
 from inferometer.engines import openai
 from inferometer.errors import PeerError
+from inferometer.journal.redact import Redactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +34,6 @@ class Endpoint:
     def url(self) -> str:
         """The base URL, without credentials or query."""
         return f"{self.scheme}://{self.host_header}{self.base}"
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What the probe saw. `family` and `address` are what sockets connect to."""
-
-    model: str
-    models: list[str]
-    server: str | None
-    family: int
-    address: tuple[str | int, ...]
-    takes_ids: bool
-    usage_input: int | None
-    notes: list[str] = field(default_factory=list)
 
 
 def endpoint(url: str) -> Endpoint:
@@ -86,12 +73,18 @@ def resolve(target: Endpoint, timeout_s: float) -> tuple[int, tuple[str | int, .
 
 
 class Probe:
-    """Asks a server a few untimed questions. `headers` may hold a secret and is never shown."""
+    """Asks a server a few untimed questions. `headers` may hold a secret; what the server says passes `redact`."""
 
     def __init__(
-        self, target: Endpoint, headers: dict[str, str], verify: ssl.SSLContext | bool, timeout_s: float
+        self,
+        target: Endpoint,
+        headers: dict[str, str],
+        verify: ssl.SSLContext | bool,
+        timeout_s: float,
+        redact: Redactor,
     ) -> None:
         self._target = target
+        self._redact = redact
         self._client = httpx.Client(
             base_url=target.url, headers=headers, verify=verify, timeout=timeout_s, trust_env=False
         )
@@ -109,16 +102,17 @@ class Probe:
         try:
             reply = self._client.get("/v1/models")
         except httpx.HTTPError as cause:
-            raise PeerError(f"{self._target.url}/v1/models: {_why(cause)}") from cause
+            raise PeerError(f"{self._target.url}/v1/models: {self._redact(_why(cause))}") from cause
         if reply.status_code in (401, 403):
             raise PeerError(
                 f"{self._target.url}/v1/models: {reply.status_code}, the server wants a key; "
                 "name its place with --api-key-env or --api-key-file"
             )
         server = reply.headers.get("server")
+        server = None if server is None else self._redact(server)
         try:
             listed = reply.json()["data"]
-            return [str(item["id"]) for item in listed], server
+            return [self._redact(str(item["id"])) for item in listed], server
         except (ValueError, KeyError, TypeError):
             return [], server
 
@@ -127,12 +121,16 @@ class Probe:
         try:
             reply = self._client.post(path, content=body, headers={"content-type": "application/json"})
         except httpx.HTTPError as cause:
-            raise PeerError(f"{self._target.url}{path}: {_why(cause)}") from cause
+            raise PeerError(f"{self._target.url}{path}: {self._redact(_why(cause))}") from cause
         try:
             found = json.loads(reply.content)
         except ValueError:
             found = {}
-        return reply.status_code, found if isinstance(found, dict) else {}, error_text(reply.content)[:300]
+        return (
+            reply.status_code,
+            found if isinstance(found, dict) else {},
+            self._redact(error_text(reply.content))[:300],
+        )
 
     def takes_ids(self, model: str, ids: list[int]) -> bool:
         """True if `/v1/completions` takes these token ids as a prompt."""
@@ -141,13 +139,21 @@ class Probe:
         )
         return status == 200
 
-    def try_out(self, api: str, body: bytes) -> int | None:
-        """Send one real request; the prompt tokens the server counted. Raises PeerError with the server's words."""
-        path = openai.PATHS[api]
-        status, reply, error = self.ask(path, body)
+    def try_out(self, api: str, model: str, options: dict[str, Any]) -> str:
+        """Send one real request; the name of the length field that the server takes. Raises PeerError with its words.
+
+        Newer models of OpenAI refuse `max_tokens` and name the field they want.
+        """
+        path, field = openai.PATHS[api], "max_tokens"
+        status, reply, error = self.ask(path, openai.body(api, model, "Hello", 1, stream=False, **options))
+        if status == 400 and "max_completion_tokens" in error:
+            field = "max_completion_tokens"
+            body = openai.body(api, model, "Hello", 1, stream=False, length_field=field, **options)
+            status, reply, error = self.ask(path, body)
         if status != 200:
             hint = {
                 401: " Name the key's place with --api-key-env or --api-key-file.",
+                400: " If it names a field: --no-ignore-eos and --extra-body change what is sent.",
                 404: " Is the model's name right (--model), and does the server offer this interface (--api)?",
             }.get(status, "")
             raise PeerError(f"{self._target.url}{path}: the server answered {status}: {error}.{hint}")
@@ -156,9 +162,7 @@ class Probe:
                 f"{self._target.url}{path}: the answer is not an OpenAI reply but begins {error[:80]!r}. "
                 "Is this the base URL of an OpenAI-compatible server?"
             )
-        usage = reply.get("usage")
-        counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-        return counted if isinstance(counted, int) else None
+        return field
 
 
 def _why(cause: httpx.HTTPError) -> str:

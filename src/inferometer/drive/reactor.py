@@ -37,6 +37,8 @@ from inferometer.protocol.sse import EventTooLarge
 
 SPIN_NS = 80_000
 """The timer is set this much early and the rest is spun away: a wake-up through the scheduler takes tens of microseconds."""
+WAITED_NS = 50_000
+"""A poll that took longer than this did not find its first socket ready at once."""
 MOST_READS = 1024
 """Sockets read in one round: a bound on how old the first of them is when it is decoded."""
 
@@ -46,16 +48,27 @@ Read = tuple[Connection, bytes | OSError, int]
 class Vitals:
     """The loop's own health; `reset` begins a new pulse, the totals stay. Times in ns."""
 
-    __slots__ = ("finished", "in_flight", "lag_max", "lag_sum", "reads", "sent", "stall_max", "unstamped")
+    __slots__ = (
+        "finished",
+        "in_flight",
+        "lag_max",
+        "lag_sum",
+        "reads",
+        "sent",
+        "stall_max",
+        "stamped",
+        "unstamped",
+    )
 
     def __init__(self) -> None:
         self.sent = self.finished = self.in_flight = 0
-        self.unstamped = 0  # reads for which the kernel gave no time
+        self.stamped = self.unstamped = 0  # reads with and without the kernel's time, of this phase
         self.reads = self.lag_sum = self.lag_max = self.stall_max = 0
 
     def count(self, reads: int, lag_sum: int, lag_max: int) -> None:
         """Add what one round saw."""
         self.reads += reads
+        self.stamped += reads
         self.lag_sum += lag_sum
         if lag_max > self.lag_max:
             self.lag_max = lag_max
@@ -92,7 +105,7 @@ class Reactor:
             self.watch(self._timer.fd, self._timer.fired)
         self.offset_ns = clock.realtime_offset_ns()
         self.vitals = Vitals()
-        self._polled_at = clock.monotonic_ns()
+        self._polled_at = self._empty_at = clock.monotonic_ns()
 
     def watch(self, fd: int, readable: Callable[[], None]) -> None:
         """Call `readable` whenever `fd` is."""
@@ -175,8 +188,11 @@ class Reactor:
         stall = now - self._polled_at
         if stall > self.vitals.stall_max:
             self.vitals.stall_max = stall
+        before = self._polled_at
         ready = self._poller.poll(timeout, MOST_READS)
         self._polled_at = clock.monotonic_ns()
+        # If the poll had to wait, nothing was there when it began; else what it found may have come since the one before.
+        self._empty_at = self._polled_at if self._polled_at - now > WAITED_NS else before
         if ready:
             self._round(ready, self._polled_at)
 
@@ -217,15 +233,23 @@ class Reactor:
                 if exchange is not None and lag > exchange.lag_ns:
                     exchange.lag_ns = lag
             else:
-                at = clock.monotonic_ns()
-                if data:
-                    self.vitals.unstamped += 1
+                at = self._stamp_ourselves(connection, data)
             reads.append((connection, data, at))
         self.vitals.count(stamped, lag_sum, lag_max)
         for connection in writable:
             self._writable(connection, now)
         for connection, read, at in reads:
             self._received(connection, read, at)
+
+    def _stamp_ourselves(self, connection: Connection, data: bytes) -> int:
+        """The time of a read that the kernel did not stamp; its lag is at most the time since the socket was known empty."""
+        at = clock.monotonic_ns()
+        if data:
+            self.vitals.unstamped += 1
+            exchange = connection.exchange
+            if exchange is not None:
+                exchange.lag_ns = max(exchange.lag_ns, at - self._empty_at)
+        return at
 
     def _received(self, connection: Connection, data: bytes | OSError, at: int) -> None:
         exchange = connection.exchange

@@ -88,15 +88,15 @@ class Worker:
         gc.collect()
         gc.freeze()
         gc.disable()
-        stamped = clock.KERNEL_STAMPS
-        self._say(Ready(opened=self._reactor.idle, stamped=stamped))
+        self._say(Ready(opened=self._reactor.idle))
         while True:
             command = self._next_command()
             if command is None:
                 break
             if isinstance(command, Go):
                 self._run(command)
-                self._say(PhaseDone(phase=command.phase, unstamped=self._reactor.vitals.unstamped))
+                vitals = self._reactor.vitals
+                self._say(PhaseDone(phase=command.phase, stamped=vitals.stamped, unstamped=vitals.unstamped))
             elif not isinstance(command, Stop):
                 break
         self._journal.flush(self._phase)
@@ -120,6 +120,7 @@ class Worker:
         self._drain_by = None
         end = go.start_ns + go.duration_ns if go.duration_ns else None
         reactor, pacer = self._reactor, self._pacer
+        reactor.vitals.stamped = reactor.vitals.unstamped = 0
         now = clock.monotonic_ns()
         self._next_pulse = self._next_flush = self._next_tick = now
         while True:
@@ -135,7 +136,7 @@ class Worker:
                 pacer.stop()
                 self._drain_by = min(self._drain_by or end + job.drain_ns, end + job.drain_ns)
                 end = None
-            if pacer.exhausted and not reactor.vitals.in_flight and end is None:
+            if pacer.exhausted and not reactor.vitals.in_flight:
                 break
             if self._drain_by is not None and now >= self._drain_by:
                 pacer.stop()
@@ -176,7 +177,7 @@ class Worker:
         if at < 0:
             return body
         rows = self._phase_rows[self._phase]
-        other = rows[(rows.index(hit.row) + hit.cycle) % len(rows)]
+        other = rows[(hit.row - rows[0] + hit.cycle) % len(rows)]  # a phase's rows stand together
         other_at = self._nonces["nonce_at"][other]
         nonce = self._schedule.body(other)[other_at : other_at + length]
         return body[:at] + nonce + body[at + length :]

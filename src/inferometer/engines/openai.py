@@ -93,6 +93,7 @@ def body(
     temperature: float = 0.0,
     ignore_eos: bool = True,
     extra: dict[str, Any] | None = None,
+    length_field: str = "max_tokens",
 ) -> bytes:
     """The JSON of one request. `extra` wins over every field, and null there leaves a field out.
 
@@ -103,8 +104,8 @@ def body(
         fields["messages"] = [{"role": "user", "content": prompt}]
     else:
         fields["prompt"] = prompt
-    # Chat renamed it to max_completion_tokens; servers older than that know this name alone, newer ones still take it.
-    fields["max_tokens"] = max_tokens
+    # Chat renamed max_tokens to max_completion_tokens; nearly all servers take the old name, some know it alone.
+    fields[length_field] = max_tokens
     fields["temperature"] = temperature
     fields["stream"] = stream
     if stream:

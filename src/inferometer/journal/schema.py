@@ -1,7 +1,7 @@
 """The record's columns. This file is the format: change it only together with its version.
 
 Times are integer nanoseconds on the run's monotonic clock; null where the request never got that far. The offset of that
-clock to wall time is in the pulse stream and in `run.json`. Three files of a run folder share these types:
+clock to wall time is in the pulse stream. Three files of a run folder share these types:
 
 `requests.arrow`           what was to be sent, one row a request (SCHEDULE)
 `journal/worker-K.arrows`  what became of it, appended as requests end (OUTCOME); `pulse-K.arrows` the worker's own health

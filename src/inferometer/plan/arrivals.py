@@ -52,11 +52,6 @@ def instants(
     return _drawn(load.rate, shape, _generator(seed, stream), n, duration_ns)
 
 
-def share(n: int, worker: int, workers: int) -> range:
-    """Indices dealt to `worker` (0 .. workers - 1) of `workers`: every index goes to exactly one of them."""
-    return range(worker, n, workers)
-
-
 def phase_instants(load: Load, seed: int, *, warmup: bool = False) -> NDArray[np.int64]:
     """`instants` of the measurement phase of a plan, or of its warm-up, which is counted in requests alone."""
     if warmup:

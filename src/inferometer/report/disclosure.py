@@ -27,8 +27,6 @@ BOUNDARIES = {"engine": "Model Engine", "gateway": "Gateway", "compound": "Compo
 ITL_METHODS = {
     "direct": "direct: over 90 % of the events carry one token, each gap between events is a gap between tokens (draft B.2.1)",
     "chunk": "chunk: gaps between events that may carry several tokens (draft 4.6.3, option A)",
-    "distributed": "distributed: all tokens of an event at its arrival, so variance is understated (draft 4.6.3, option B)",
-    "server": "server: time stamps the server reports for each token (draft 4.6.3, option C)",
 }
 
 CLOCKS = {

@@ -161,8 +161,8 @@ CONVENTIONS = {
     "std": "Standard deviations divide by n - 1.",
     "ci95": "Intervals hold the true value with 95 % confidence: percentiles from order statistics without assuming a "
     "distribution.",
-    "throughput": "Throughput counts what arrived in the steady window only: the run's last 90 %, or in a closed loop the time "
-    "in which concurrency was full; the figures of the whole run stand beside it.",
+    "throughput": "Throughput counts what arrived in the steady window only: the last 90 % of the sending time, or in a closed "
+    "loop of the time in which concurrency was full; the figures of the whole run stand beside it.",
 }
 
 

@@ -103,9 +103,11 @@ CHECKS: dict[str, Wording] = {
             "unsure": "The server counted more output tokens than the stream had events ({value} more, where {limit} is "
             "accepted): either an event holds several tokens or the count is wrong.",
             "unsure unknown": "The server reported no usage to hold against the client's own count of output tokens.",
+            "note": "Whole answers show no events to count, so output tokens are the server's own count, unchecked.",
             "na": "No output tokens were counted.",
         },
         {
+            "note": "Name the model's own tokenizer (--tokenizer PATH), or measure streamed answers, to have them checked.",
             "fail": "Name the model's own tokenizer (--tokenizer PATH) and compare the server's usage for one answer by hand.",
             "unsure": "Let the server report usage in its streams, or name the model's own tokenizer (--tokenizer PATH).",
         },
