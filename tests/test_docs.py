@@ -76,7 +76,11 @@ def test_every_flag_in_the_docs_exists() -> None:
     """An example must not name a flag that is no more."""
     known = {option for parameter in run_command.params for option in parameter.opts}
     known |= {"--help", "--version"}
-    known |= {"--enforce-eager", "--enable-prompt-tokens-details", "--parallel"}  # of the engines, in docs/engines.md
+    known |= {
+        "--enforce-eager",
+        "--enable-prompt-tokens-details",
+        "--parallel",
+    }  # of the engines, in docs/engines.md
     used = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", every_page()))
     assert used <= known
 

@@ -344,3 +344,49 @@ def test_a_worker_that_dies_is_named_and_the_rest_is_kept(tmp_path: Path) -> Non
     assert process.returncode == 3
     assert "workers_alive" in {reason["code"] for reason in summary["verdict"]["reasons"]}
     assert 200 <= summary["requests"]["completed"] < 400
+
+
+def test_a_key_echoed_before_the_run_is_not_shown_either(tmp_path: Path) -> None:
+    """The probe's errors and the server's own headers and names pass the same point as the record."""
+
+    def refuse(seen: Seen) -> Script:
+        if seen.method == "GET":
+            return Script(MODELS)
+        return Script(whole(400, ECHO, b"Server: " + CANARY.encode()))
+
+    with scripted(refuse) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        code, _, stderr = run("run", "--url", url, "--api-key-env", "TEST_KEY", out=tmp_path, TEST_KEY=CANARY)
+    assert code == 5
+    assert "bad key [redacted]" in stderr
+    assert CANARY not in stderr
+
+
+def test_a_server_that_wants_the_newer_name_of_the_length_gets_it(tmp_path: Path) -> None:
+    """A refusal of max_tokens that names max_completion_tokens decides the field, which is on record."""
+
+    def modern(seen: Seen) -> Script:
+        if seen.method == "POST" and "max_tokens" in json.loads(seen.body):
+            return Script(whole(400, b'{"error":{"message":"use max_completion_tokens instead"}}'))
+        if seen.method == "POST" and json.loads(seen.body)["stream"]:
+            return Script(chunked(*tokens(*[" w"] * json.loads(seen.body)["max_completion_tokens"])))
+        return serve_good(seen)
+
+    with scripted(modern) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        _, stdout, _ = run(
+            "run", "--url", url, "--requests", "8", "--warmup", "0", "--json", *SMALL, out=tmp_path
+        )
+    assert json.loads(stdout)["requests"]["completed"] == 8
+    assert json.loads((only(tmp_path) / "run.json").read_text())["length_field"] == "max_completion_tokens"
+
+
+def test_a_count_ends_a_run_before_its_duration(tmp_path: Path) -> None:
+    """With both ends given the first one counts: few requests do not wait for the clock."""
+    with scripted(serve_good) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        arguments = ["--requests", "8", "--duration", "100s", "--warmup", "0", "--json", *SMALL]
+        _, stdout, _ = run("run", "--url", url, *arguments, out=tmp_path)
+    summary = json.loads(stdout)
+    assert summary["requests"]["completed"] == 8
+    assert summary["window"]["duration_s"] < 90
