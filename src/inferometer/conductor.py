@@ -268,7 +268,7 @@ def _prepare(
     folder.write_run(facts)
 
     def rows() -> Iterator[schedules.Scheduled]:
-        warm = _requests(plan, tokenizer, target.prompt_format, Phase.WARMUP, salt + 1)
+        warm = _requests(plan, tokenizer, target.prompt_format, Phase.WARMUP, salt + NONCES // 2)
         yield from _scheduled(plan, target, Phase.WARMUP, 0, *warm)
         yield from _scheduled(plan, target, Phase.MEASURE, len(warm[0]), prompts, due)
 

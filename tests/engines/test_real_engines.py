@@ -24,6 +24,7 @@ from typing import Any
 
 import jinja2
 import jsonschema
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tokenizers import Tokenizer
@@ -226,8 +227,6 @@ def test_an_open_loop_offers_every_request_at_its_instant(engine: RunningEngine,
 
 def scheduled(folder: Path) -> dict[int, int]:
     """Due offsets of the schedule by index, in ns."""
-    import pyarrow as pa
-
     with pa.OSFile(str(folder / "requests.arrow")) as source:
         table = pa.ipc.open_file(source).read_all()
     return dict(zip(table.column("index").to_pylist(), table.column("due_ns").to_pylist(), strict=True))

@@ -174,6 +174,38 @@ def closed(run: Any, in_flight: int, asked: int) -> Check:
     return judge(*run(plan=plan, **columns)).check("concurrency_held")
 
 
+def test_a_template_that_every_prompt_begins_with_is_no_unexpected_hit(run: Any) -> None:
+    """Law: with the model's own tokenizer the constant part of the prompts may be cached; a token more in each may not."""
+    columns = {"usage_input": lambda v: v * 0 + 110, "plan": NATIVE}  # 100 sent and a template of 10
+    assert judge(*run(usage_cached=lambda v: v + 10, **columns)).check("cache_hits").value == 0.0
+    beyond = judge(*run(usage_cached=lambda v: v + 21, **columns)).check("cache_hits")
+    assert beyond.status == "fail"
+    assert beyond.value == pytest.approx(0.1)
+
+
+def test_a_request_whose_connection_the_server_had_closed_is_not_late_through_us(run: Any) -> None:
+    """Law: a second attempt takes a request out of lateness; the same delay at the first attempt does not."""
+    late = {"t_intended": lambda v: v - 30 * MS}
+    assert judge(*run(**late)).check("lateness").status == "fail"
+    retried = judge(*run(**late, attempts=lambda v: [2] * (len(v) - 100) + [1] * 100)).check("lateness")
+    assert retried.facts["n"] == 100
+
+
+def test_texts_that_lost_characters_do_not_witness_against_the_server(run: Any) -> None:
+    """Law: a text with U+FFFD re-encodes to any number of tokens; without it the tokenizer's count convicts."""
+    counts = {"usage_output": lambda v: v + 4, "plan": NATIVE}
+    assert judge(*run(**counts)).check("token_counts").status == "fail"
+    lossy = judge(*run(text=lambda v: ["\ufffd"] * len(v), **counts)).check("token_counts")
+    assert lossy.status == "unsure"
+
+
+def test_a_count_between_events_and_tokens_of_the_text_agrees_with_both(run: Any) -> None:
+    """Law: merged events are too few and a re-encoded text may be too many; between the two nothing contradicts."""
+    between = {"usage_output": lambda v: v + 2, "output_tokens_local": lambda v: v + 4, "plan": NATIVE}
+    check = judge(*run(**between)).check("token_counts")
+    assert (check.status, check.facts["against"]) == ("pass", "both")
+
+
 def test_lateness_in_closed_loop_is_the_share_of_time_a_slot_stands_empty(run: Any) -> None:
     """Law: late / (late + service) against a hundredth; the same lateness that ruins a fast answer is nothing to a slow one."""
     _, _, record = run(plan={"load": {"model": "closed", "concurrency": 4}})

@@ -156,7 +156,9 @@ class Probe:
                 400: " If it names a field: --no-ignore-eos and --extra-body change what is sent.",
                 404: " Is the model's name right (--model), and does the server offer this interface (--api)?",
             }.get(status, "")
-            raise PeerError(f"{self._target.url}{path}: the server answered {status}: {error}.{hint}")
+            raise PeerError(
+                f"{self._target.url}{path}: the server answered {status}: {error.rstrip('.')}.{hint}"
+            )
         if "choices" not in reply:
             raise PeerError(
                 f"{self._target.url}{path}: the answer is not an OpenAI reply but begins {error[:80]!r}. "

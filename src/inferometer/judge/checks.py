@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inferometer.judge.verdict import Check, Status
-from inferometer.measure.instrument import connecting_ms, lateness_ms
+from inferometer.measure.instrument import connecting_ms, lateness_ms, sent_rows
 from inferometer.measure.measurement import Lengths, Measurement
 from inferometer.measure.record import Record
 from inferometer.measure.stats import Stats, describe
@@ -46,7 +46,8 @@ CONCURRENCY_HELD = 0.95
 """A twentieth of the slots empty is the most a label "concurrency N" can bear."""
 
 CACHE_SHARE = 0.05
-"""Prompts are made to share nothing; a chat template's own tokens may still hit."""
+"""Prompts are made to share nothing; a chat template's own tokens may still hit, and only the model's own tokenizer can leave
+them out."""
 
 SAMPLES_P99 = 1_000
 SAMPLES_P99_9 = 10_000
@@ -118,7 +119,8 @@ def token_counts(measurement: Measurement, *, native: bool) -> Check:
     The client counts text events, with or without the deltas whose text the server held back, and, if the declared tokenizer
     is the model's, tokens of the text. A reply that stopped by itself may hold one end-of-sequence token without text. Fewer
     tokens than events with text is a contradiction; more may mean several tokens an event, which only the model's own
-    tokenizer could count: unsure.
+    tokenizer could count: unsure. A server whose count lies between events, which it may merge, and tokens of the text, which
+    re-encoding may multiply, agrees with both.
     """
     tokens = measurement.tokens
     facts = {
@@ -137,6 +139,8 @@ def token_counts(measurement: Measurement, *, native: bool) -> Check:
         gaps["events"] = min(_gap(server, own, stops) for own in nearest)
     if native and tokens.server_where_local:
         gaps["tokenizer"] = _gap(tokens.server_where_local, tokens.local_where_both, stops)
+        if tokens.events_where_both <= server <= tokens.local_where_both:
+            gaps["both"] = 0.0
     if (
         not gaps
     ):  # whole answers show no events, and this tokenizer is not the model's: the server's word stands alone
@@ -158,11 +162,12 @@ def lateness(plan: Plan, measurement: Measurement, record: Record) -> Check:
     """t_submit - t_intended, less the connecting that the plan asked for on every request.
 
     Open loop: its P99 in ms. Closed loop: its mean as a share of a request's mean time, since a late slot shifts no schedule
-    and only stands empty.
+    and only stands empty. A request whose kept-alive connection the server had just closed is late through the server.
     """
     late = lateness_ms(record)
     if plan.target.connection == "new":
         late = late - connecting_ms(record)
+    late = late[record.attempts[sent_rows(record)] == 1]
     limit, stats = lateness_limit_ms(measurement), describe(late)
     if stats is None:
         return Check("lateness", "na", None, limit, "ms")
@@ -230,7 +235,7 @@ def concurrency_held(measurement: Measurement) -> Check:
 
 def cache_hits(plan: Plan, measurement: Measurement) -> Check:
     """Share of prompt tokens the server took from a cache, where none were meant to be found in one."""
-    share = measurement.throughput.cached_input_share
+    share = measurement.throughput.cached_beyond_template
     if share is None or plan.workload.repeatable_prompts:
         return Check("cache_hits", "na", share, CACHE_SHARE)
     return Check("cache_hits", _within(share, CACHE_SHARE), share, CACHE_SHARE)

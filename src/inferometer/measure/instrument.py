@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.measure.load import Span
-from inferometer.measure.record import Floats, Pulse, Record, TimestampSource, between_ms
+from inferometer.measure.record import Floats, Ints, Pulse, Record, TimestampSource, between_ms
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import Stats, describe
 from inferometer.units import NS_PER_MS
@@ -76,17 +76,22 @@ def _merged_share(record: Record, samples: Samples) -> float | None:
     return max(0.0, (float(zero[late].sum()) - usual * float(late.sum())) / len(zero))
 
 
+def sent_rows(record: Record) -> Ints:
+    """Rows of the measured requests that were sent, in order of t_submit."""
+    rows = np.flatnonzero(record.measured & record.t_submit.valid)
+    ordered: Ints = rows[np.lexsort((record.index[rows], record.t_submit.values[rows]))]
+    return ordered
+
+
 def lateness_ms(record: Record) -> Floats:
     """t_submit - t_intended in ms, one entry a measured request that was sent, in order of t_submit."""
-    rows = np.flatnonzero(record.measured & record.t_submit.valid)
-    rows = rows[np.lexsort((record.index[rows], record.t_submit.values[rows]))]
+    rows = sent_rows(record)
     return between_ms(record.t_intended[rows], record.t_submit[rows])
 
 
 def connecting_ms(record: Record) -> Floats:
     """Time spent on connect and TLS by the requests of `lateness_ms`, in its order; 0 where a connection was reused."""
-    rows = np.flatnonzero(record.measured & record.t_submit.valid)
-    rows = rows[np.lexsort((record.index[rows], record.t_submit.values[rows]))]
+    rows = sent_rows(record)
     plain = between_ms(record.t_connect[rows], record.t_connected[rows])
     secured = between_ms(record.t_connect[rows], record.t_tls[rows])
     return np.nan_to_num(np.fmax(plain, secured), nan=0.0)

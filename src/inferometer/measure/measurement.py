@@ -129,12 +129,14 @@ class Rates:
 class Throughput:
     """Rates over the steady span, over the whole run, and the cached share of prompt tokens if the server told.
 
-    The intervals (95 %) are of the steady rates.
+    `cached_beyond_template` leaves the chat template's own tokens out, which every prompt begins with; they can be told apart
+    with the model's own tokenizer only. The intervals (95 %) are of the steady rates.
     """
 
     steady: Rates
     whole_run: Rates
     cached_input_share: float | None
+    cached_beyond_template: float | None
     output_tok_s_ci: Interval | None
     input_tok_s_ci: Interval | None
     request_s_ci: Interval | None
@@ -228,7 +230,7 @@ def measure(plan: Plan, record: Record, samples: Samples | None = None) -> Measu
         metrics=Metrics(**metrics, itl_ms=describe_pooled(samples.gaps, samples.gap_offsets)),
         excluded={name: int(np.isnan(values).sum()) for name, values in columns.items()},
         ttft_by_input=_ttft_by_input(samples),
-        throughput=_throughput(record, samples, parts),
+        throughput=_throughput(record, samples, parts, plan.tokenizer.method == "native"),
         load=_load(record, sweep, parts, plan.load),
         tokens=_tokens(record, samples, plan),
         instrument=instrument(record, samples, parts.run),
@@ -304,11 +306,12 @@ def _ttft_by_input(samples: Samples) -> tuple[Bucket, ...]:
     return tuple(buckets)
 
 
-def _throughput(record: Record, samples: Samples, parts: Spans) -> Throughput:
+def _throughput(record: Record, samples: Samples, parts: Spans, native: bool) -> Throughput:
     counts = samples.counts
     told = record.usage_cached.valid[samples.rows] & ~np.isnan(counts.server_input)
     prompt = float(counts.server_input[told].sum())
-    cached = float(record.usage_cached.values[samples.rows][told].sum())
+    cached = record.usage_cached.values[samples.rows][told].astype(np.float64)
+    beyond = np.maximum(cached - _template_tokens(record, samples, native), 0.0)
     arrivals = (  # when, and how many, of each of the three rates
         (samples.arrival_ns, samples.arrival_tokens),
         (samples.first_text_ns, counts.input),
@@ -324,7 +327,8 @@ def _throughput(record: Record, samples: Samples, parts: Spans) -> Throughput:
         steady = Rates(*(float(weights[within(at, span)].sum()) / span.seconds for at, weights in arrivals))
         typical_s = float(np.median(samples.e2e)) / 1_000 if len(samples) else 0.0
         intervals = tuple(rate_interval(at, weights, span, typical_s) for at, weights in arrivals)
-    return Throughput(steady, whole, cached / prompt if prompt else None, *intervals)
+    share, share_beyond = (float(part.sum()) / prompt if prompt else None for part in (cached, beyond))
+    return Throughput(steady, whole, share, share_beyond, *intervals)
 
 
 def rate_interval(at: Ints, weights: Floats, span: Span, typical_s: float) -> Interval | None:
@@ -366,7 +370,8 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
     share = single_token_share(events, known) if plan.target.stream else None
     total_events, total_tokens = int(events.sum()), float(counts.output.sum())
     usage = ~np.isnan(counts.server_output)
-    both = usage & ~np.isnan(counts.local_output)
+    # A text with U+FFFD has lost characters, so its count says nothing of the tokens it was made of.
+    both = usage & ~np.isnan(counts.local_output) & ~record.text_lossy[samples.rows]
     return Tokens(
         count_source=max(by_source, key=lambda name: by_source[name]) if by_source else None,
         by_source=by_source,
@@ -401,11 +406,18 @@ def _prompt_lengths(record: Record, samples: Samples, native: bool) -> Lengths:
     server = samples.counts.server_input
     judged = sent
     if native and not np.isnan(server).all():
-        overhead = float(np.nanmedian(server - sent))
-        constant = overhead if 0 <= overhead <= TEMPLATE_TOKENS else 0.0
-        judged = np.where(np.isnan(server), sent, server - constant)
+        judged = np.where(np.isnan(server), sent, server - _template_tokens(record, samples, native))
     misses = int(off_by_more(judged, asked, *PROMPT_MISS).sum())
     return Lengths(_mean(asked), _mean(sent), _mean(server), _mean(judged), misses, len(samples))
+
+
+def _template_tokens(record: Record, samples: Samples, native: bool) -> float:
+    """What the chat template adds to every prompt, in tokens: 0 where it cannot be told from the tokenizer's own error."""
+    server = samples.counts.server_input
+    if not native or np.isnan(server).all():
+        return 0.0
+    overhead = float(np.nanmedian(server - record.input_tokens_sent[samples.rows]))
+    return overhead if 0 <= overhead <= TEMPLATE_TOKENS else 0.0
 
 
 def _output_lengths(record: Record, samples: Samples, forced: bool) -> Lengths:

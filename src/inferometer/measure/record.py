@@ -97,6 +97,7 @@ class Record:
     """
 
     index: Ints
+    attempts: Ints
     measured: Mask
     worker: Ints
     t_intended: Ints
@@ -115,6 +116,7 @@ class Record:
     outcome: Labels
     finish_reason: Labels
     text_chars: Column
+    text_lossy: Mask
     usage_input: Column
     usage_output: Column
     usage_cached: Column
@@ -188,6 +190,7 @@ class Record:
             outcome=_labels(record, "outcome"),
             finish_reason=_labels(record, "finish_reason"),
             text_chars=_column(record, "text", pc.utf8_length),
+            text_lossy=_column(record, "text", _lossy).values > 0,
             pulse=pulses,
             timestamp_source=timestamp_source or ("kernel" if int(pulses.reads.sum()) else "user"),
             interrupted=interrupted,
@@ -197,6 +200,7 @@ class Record:
 
 _REQUIRED = (
     "index",
+    "attempts",
     "t_intended",
     "t_end",
     "lag_ns",
@@ -215,6 +219,11 @@ _NULLABLE = (
     "usage_cached",
     "output_tokens_local",
 )
+
+
+def _lossy(texts: Any) -> Any:
+    """1 where a text holds the replacement character U+FFFD, else 0; null where there is none."""
+    return pc.cast(pc.match_substring(texts, "\ufffd"), pa.int64())
 
 
 def _chunked(table: pa.Table, name: str) -> pa.ChunkedArray:

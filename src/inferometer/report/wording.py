@@ -233,7 +233,8 @@ CHECKS: dict[str, Wording] = {
             "pass": "The server took {value} of the prompt tokens from a cache; up to {limit} is accepted.",
             "fail": "The server took {value} of the prompt tokens from a cache, where {limit} is accepted: "
             "TTFT is shorter than the prompts would cost.",
-            "na": "The server reports no cached tokens, or the plan repeats its prompts by wish.",
+            "na unknown": "The server reports no cached tokens.",
+            "na": "The plan repeats its prompts by wish, so cached tokens are expected.",
         },
         {
             "fail": "Turn prefix caching off on the server, or use --repeatable-prompts if the cache is what you measure."
