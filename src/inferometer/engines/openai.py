@@ -130,49 +130,32 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
             answer.mark(_ERROR, at)
         return
     choices = reply.choices
-    if choices and reply.usage is None:
+    if choices and reply.usage is None and answer.first_answer >= 0:
         choice = choices[0]
         delta = choice.delta
         text = choice.text if delta is None else delta.content
-        if text:  # nearly every event ends here
-            if choice.finish_reason is not None:
-                _finish(answer, choice.finish_reason)
-            if answer.first_answer < 0:
-                answer.text(_CONTENT, text, at)
-            else:  # what `text` does once the first token is found, less a call
-                answer.event_ns.append(at)
-                answer.event_class.append(_CONTENT)
-                answer.texts.append(text)
+        alone = delta is None or (delta.reasoning is None and delta.reasoning_content is None)
+        if text and alone and choice.finish_reason is None:
+            # Nearly every event ends here. What `_read` would do, less five calls.
+            answer.event_ns.append(at)
+            answer.event_class.append(_CONTENT)
+            answer.texts.append(text)
             return
-    _read_other(answer, reply, at)
-
-
-def _read_other(answer: Answer, reply: _Reply, at: int) -> None:
-    if reply.usage is not None:
-        _usage(answer, reply.usage)
-    if not reply.choices:
-        _no_choices(answer, reply, at)
-        return
-    choice = reply.choices[0]
-    if choice.finish_reason is not None:
-        _finish(answer, choice.finish_reason)
-    delta = choice.delta
-    text = choice.text if delta is None else delta.content
-    if text:
-        answer.text(_CONTENT, text, at)
-    elif delta is not None:
-        _delta_without_content(answer, delta, choice.finish_reason, at)
-    else:
-        answer.mark(_FINISH if choice.finish_reason is not None else _EMPTY, at)
+    _read(answer, reply, at)
 
 
 def read_whole(answer: Answer, payload: bytes, at: int) -> None:
-    """Write a whole (not streamed) response into the answer, as one event at `at`."""
+    """Write a whole (not streamed) response into the answer, as events at `at`."""
     try:
         reply = _decode(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
         answer.malformed = str(cause)
         return
+    _read(answer, reply, at)
+    answer.done = bool(reply.choices)
+
+
+def _read(answer: Answer, reply: _Reply, at: int) -> None:
     if reply.usage is not None:
         _usage(answer, reply.usage)
     if not reply.choices:
@@ -181,37 +164,31 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
     choice = reply.choices[0]
     if choice.finish_reason is not None:
         _finish(answer, choice.finish_reason)
-    if choice.message is not None:
-        _delta_without_content(answer, choice.message, choice.finish_reason, at, only_text=True)
-        if choice.message.content:
-            answer.text(_CONTENT, choice.message.content, at)
-    elif choice.text:
-        answer.text(_CONTENT, choice.text, at)
-    answer.done = True
+    delta = choice.delta or choice.message
+    before = len(answer.event_class)
+    if delta is None:
+        if choice.text:
+            answer.text(_CONTENT, choice.text, at)
+    else:
+        _texts(answer, delta, at)
+    if len(answer.event_class) == before:
+        role = delta is not None and delta.role is not None
+        answer.mark(_FINISH if choice.finish_reason is not None else _ROLE if role else _EMPTY, at)
 
 
-def _delta_without_content(
-    answer: Answer, delta: _Delta, finish_reason: str | None, at: int, *, only_text: bool = False
-) -> None:
-    thought = delta.reasoning_content or delta.reasoning
-    if thought:
+def _texts(answer: Answer, delta: _Delta, at: int) -> None:
+    """One event a kind of text in this delta; nearly always there is one at most."""
+    if thought := delta.reasoning_content or delta.reasoning:
         answer.text(_REASONING, thought, at)
-    elif delta.tool_calls:
-        text = "".join(
-            (call.function.name or "") + (call.function.arguments or "")
-            for call in delta.tool_calls
-            if call.function is not None
-        )
-        answer.text(_TOOL_CALL, text, at) if text else answer.mark(_EMPTY, at)
-    elif delta.refusal:
+    if delta.tool_calls:
+        functions = [call.function for call in delta.tool_calls if call.function is not None]
+        if call_text := "".join((one.name or "") + (one.arguments or "") for one in functions):
+            answer.text(_TOOL_CALL, call_text, at)
+    if delta.refusal:
         answer.refused = True
         answer.text(_CONTENT, delta.refusal, at)
-    elif only_text:
-        return
-    elif finish_reason is not None:
-        answer.mark(_FINISH, at)
-    else:
-        answer.mark(_ROLE if delta.role is not None else _EMPTY, at)
+    if delta.content:
+        answer.text(_CONTENT, delta.content, at)
 
 
 def _no_choices(answer: Answer, reply: _Reply, at: int) -> None:
