@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import signal
+import ssl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,7 +28,7 @@ from inferometer.drive.live import Progress
 from inferometer.drive.secret import headers, read_key
 from inferometer.drive.tls import context
 from inferometer.engines import openai
-from inferometer.errors import PlanError, Problem
+from inferometer.errors import InstrumentError, PlanError, Problem, RecordError
 from inferometer.journal import schedule as schedules
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
@@ -84,7 +85,7 @@ class Finding:
         if self.summary["run"]["interrupted"]:
             return 130
         requests = self.summary["requests"]
-        if requests["failed"] and not requests["completed"]:
+        if requests["sent"] and not requests["completed"]:
             return 5
         return {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}[self.summary["verdict"]["status"]]
 
@@ -106,7 +107,6 @@ class _Target:
 def conduct(plan: Plan, out: Path, ui: Ui) -> Finding:
     """Carry a plan out. Raises PlanError, PeerError (before anything was measured), RecordError, InstrumentError."""
     started = time.time_ns()
-    plan = _known(plan)
     key = read_key(plan.target, os.environ)
     folder = RunFolder.create(out, plan.name, started)
     try:
@@ -117,35 +117,49 @@ def conduct(plan: Plan, out: Path, ui: Ui) -> Finding:
             tokenizer = tokenizers.load(plan.tokenizer)
             url = plan.target.url if embedded is None else embedded.url()
             assert url is not None
+            if embedded is None:
+                ui.note("asking the server what it serves, with one short request")
             target = _look_at(plan, url, key, tokenizer)
             ui.note(
                 f"{target.model} at {'the embedded reference server' if embedded else target.endpoint.url}"
             )
             facts = _prepare(plan, folder, target, tokenizer, started)
             crew.brief(_jobs(plan, folder, target, key))
-            _drive(plan, crew, ui)
+            interrupted = _drive(plan, crew, ui)
             facts |= {
                 "ended_wall_ns": time.time_ns(),
-                "interrupted": crew.outcome.interrupted,
+                "interrupted": interrupted,
                 "timestamp_source": "user"
                 if crew.outcome.unstamped or not crew.outcome.stamped
                 else "kernel",
             }
         # Who died is known once all have left.
         folder.write_run(facts | {"dead_workers": crew.outcome.dead})
+    except InstrumentError:
+        raise  # its reason is in the folder's log
     except BaseException:
         if not any(folder.journal.glob("*.arrows")):
             shutil.rmtree(folder.path)  # nothing was measured: leave nothing behind
         raise
     ui.note("measuring is over; reading the record")
-    seal(folder, tokenizer.count_all)
-    return evaluate(folder)
+    try:
+        seal(folder, tokenizer.count_all)
+        return evaluate(folder)
+    except (OSError, KeyboardInterrupt) as cause:
+        why = "interrupted" if isinstance(cause, KeyboardInterrupt) else _words(cause)
+        raise RecordError(
+            f"measured, but not reported: {why}. Nothing is lost: `inferometer recover {folder.path}` goes on from here"
+        ) from cause
+
+
+def _words(cause: OSError) -> str:
+    return f"{cause.filename or 'a file'}: {cause.strerror or cause}"
 
 
 def evaluate(folder: RunFolder) -> Finding:
     """Measure, judge and report a sealed run. Raises RecordError."""
-    plan = saved.read(folder.plan)
     facts = folder.read_run()
+    plan = _known(saved.read(folder.plan))
     record = Record.from_tables(
         read_table(folder.record, RECORD),
         read_table(folder.pulse, PULSE),
@@ -198,7 +212,10 @@ def _known(plan: Plan) -> Plan:
         "prefix_caching": "disabled",
         "guardrails": Guardrails(input_filter=False, output_filter=False),
     }
-    undeclared = {name: value for name, value in ours.items() if name not in plan.sut.model_fields_set}
+    # A saved plan spells every default, so undeclared is what still has its default.
+    undeclared = {
+        name: value for name, value in ours.items() if getattr(plan.sut, name) in (None, Guardrails())
+    }
     updates: dict[str, Any] = {"sut": plan.sut.model_copy(update=undeclared)}
     if plan.tokenizer.name == REFERENCE_TOKENIZER:  # it counts with this one
         updates["tokenizer"] = plan.tokenizer.model_copy(update={"method": "native"})
@@ -210,7 +227,7 @@ def _look_at(plan: Plan, url: str, key: str | None, tokenizer: tokenizers.Tokeni
     wanted = plan.target
     endpoint = probing.endpoint(url)
     family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
-    verify = context(wanted.tls_verify, wanted.tls_ca_file) if endpoint.scheme == "https" else False
+    verify = _trust(plan) if endpoint.scheme == "https" else False
     redact = Redactor([key] if key is not None else [])
     with probing.Probe(endpoint, headers(wanted, key), verify, wanted.timeout_s, redact) as probe:
         models, server = probe.models()
@@ -231,6 +248,15 @@ def _look_at(plan: Plan, url: str, key: str | None, tokenizer: tokenizers.Tokeni
     return _Target(endpoint, family, address, model, models, server, prompt_format, length_field)
 
 
+def _trust(plan: Plan) -> ssl.SSLContext:
+    try:
+        return context(plan.target.tls_verify, plan.target.tls_ca_file)
+    except (OSError, ssl.SSLError) as cause:
+        raise PlanError(
+            [Problem("--ca-file", f"holds no certificates that can be read ({cause})")]
+        ) from cause
+
+
 def _options(plan: Plan) -> dict[str, Any]:
     """What every request of this plan says beside its prompt and its length."""
     return {
@@ -249,6 +275,7 @@ def _prepare(
     prompts, due = _requests(plan, tokenizer, target.prompt_format, Phase.MEASURE, salt)
     facts: dict[str, Any] = {
         "id": folder.path.name,
+        "plan_hash": saved.plan_hash(plan),
         "started_wall_ns": started,
         "ended_wall_ns": None,
         # Until the end is reached this is what became of it, should the process die.
@@ -321,13 +348,15 @@ def _scheduled(
 
 def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> list[Job]:
     wanted, load, workers = plan.target, plan.load, plan.instrument.workers
-    lines = {
+    ours = {
         "Host": target.endpoint.host_header,
         "User-Agent": "inferometer",
         "Accept": "text/event-stream" if wanted.stream else "application/json",
         "Content-Type": "application/json",
-        **headers(wanted, key),
     }
+    theirs = headers(wanted, key)
+    named = {name.lower() for name in theirs}
+    lines = {name: value for name, value in ours.items() if name.lower() not in named} | theirs
     head = f"POST {target.endpoint.base}{openai.PATHS[wanted.api]} HTTP/1.1\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "Content-Length: "
     open_loop = load.model == "open"
@@ -357,8 +386,8 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
     ]
 
 
-def _drive(plan: Plan, crew: Crew, ui: Ui) -> None:
-    """Warm-up, then the measurement. Ctrl-C ends the phase that runs, and no other begins."""
+def _drive(plan: Plan, crew: Crew, ui: Ui) -> bool:
+    """Warm-up, then the measurement. Ctrl-C ends the phase that runs, and no other begins; True if it was pressed."""
     load = plan.load
 
     def watch(phase: int, progress: Progress) -> None:
@@ -372,6 +401,7 @@ def _drive(plan: Plan, crew: Crew, ui: Ui) -> None:
             duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
             again = load.model == "closed" and load.requests is None
             crew.run(Phase.MEASURE, duration_ns=duration, again=again, watch=watch, interrupt=interrupt)
+        return interrupt.pressed
 
 
 @contextmanager

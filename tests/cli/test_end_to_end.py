@@ -17,8 +17,8 @@ from peers import Script, Seen, chunked, scripted, tokens, whole
 
 from inferometer.drive.live import Counters
 from inferometer.journal.folder import RunFolder
-from inferometer.journal.schema import RECORD
-from inferometer.journal.seal import read_table
+from inferometer.journal.schema import OUTCOME, RECORD
+from inferometer.journal.seal import read_table, streams
 from inferometer.report.summary import summary_schema
 
 SMALL = ["--input-tokens", "20", "--output-tokens", "5"]
@@ -213,6 +213,9 @@ def test_a_planted_key_reaches_no_file_and_no_output(tmp_path: Path) -> None:
     assert len(files) > 8
     for path in files:
         assert b"canary" not in path.read_bytes(), path
+    folder = RunFolder.open(only(tmp_path))
+    assert "canary" not in str(streams(folder, "worker", OUTCOME).to_pylist())
+    assert "canary" not in str(read_table(folder.record, RECORD).to_pylist())
     details = read_table(RunFolder.open(only(tmp_path)).record, RECORD).column("detail").to_pylist()
     assert "bad key [redacted]" in details
 
@@ -390,3 +393,42 @@ def test_a_count_ends_a_run_before_its_duration(tmp_path: Path) -> None:
     summary = json.loads(stdout)
     assert summary["requests"]["completed"] == 8
     assert summary["window"]["duration_s"] < 90
+
+
+def test_a_reader_who_leaves_changes_neither_record_nor_exit_code(tmp_path: Path) -> None:
+    """stdout closed early, or stderr: the run goes on, is reported, and exits with its verdict's code."""
+    command = [*COMMAND, "run", "--requests", "20", "--warmup", "0", "--json", *SMALL, "--out", str(tmp_path)]
+    with scripted(serve_good) as peer:
+        process = subprocess.Popen(
+            [*command, "--url", f"http://127.0.0.1:{peer.port}"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stderr.close()
+        code = process.wait(60)
+    summary = json.loads((only(tmp_path) / "summary.json").read_text())
+    assert code == {"INVALID": 3, "INCONCLUSIVE": 4}[summary["verdict"]["status"]]
+
+
+def test_the_plan_of_an_embedded_run_says_nothing_of_the_server_it_is_sent_to_next(
+    embedded: tuple[int, dict[str, Any], str, Path], tmp_path: Path
+) -> None:
+    """What we know of our own server is not declared of another: no software, no caching, and a reference tokenizer."""
+    assert embedded[1]["sut"]["prefix_caching"] == "disabled"
+    with scripted(serve_good) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        _, stdout, _ = run("run", str(embedded[3] / "plan.json"), "--url", url, "--json", out=tmp_path)
+    summary = json.loads(stdout)
+    assert (summary["sut"]["software"], summary["sut"]["prefix_caching"]) == (None, None)
+    assert summary["tokens"]["tokenizer"]["method"] == "reference"
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_words(tmp_path: Path) -> None:
+    """Exit 2 and the path, not our bug."""
+    (tmp_path / "file").write_text("")
+    code, _, stderr = run("run", "--requests", "3", out=tmp_path / "file")
+    assert code == 2
+    assert "file" in stderr

@@ -16,7 +16,7 @@ from inferometer.drive.exchange import Exchange
 from inferometer.errors import RecordError
 from inferometer.journal import schedule
 from inferometer.journal.folder import RunFolder
-from inferometer.journal.redact import STRUCK, Redactor
+from inferometer.journal.redact import LEAST_PART, STRUCK, Redactor
 from inferometer.journal.schedule import BATCH, Schedule, Scheduled
 from inferometer.journal.schema import OUTCOME, PULSE, RECORD, EventClass, Outcome
 from inferometer.journal.seal import read_stream, read_table, seal, streams, without_outcome
@@ -177,6 +177,16 @@ def test_a_redactor_strikes_every_occurrence_and_leaves_the_rest(
     assert redact(before + after) == before + after
     for spelled in (secret, json.dumps(secret)[1:-1], quote(secret, safe="")):
         assert redact(before + spelled + after) == before + STRUCK + after
+
+
+@given(st.integers(0, 400), st.integers(1, 300))
+def test_a_text_cut_inside_a_secret_shows_no_part_of_it(cut: int, limit: int) -> None:
+    """Wherever a quoting server's words were cut, nothing longer than a few characters of the key is left."""
+    key = "eyJhbGciOi" + "0123456789abcdef" * 8
+    said = f"bad key {key} and {key}"[:cut]
+    shown = Redactor([key]).short(said, limit)
+    assert key[:LEAST_PART] not in shown
+    assert len(shown) <= limit
 
 
 def test_counts_beyond_what_the_record_can_hold_are_unknown_not_fatal(folder: RunFolder) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 import traceback
 from collections.abc import Sequence
 from typing import Any
@@ -82,12 +81,11 @@ def run(arguments: Sequence[str]) -> int:
         _say(str(wrong))
         return wrong.exit_code
     except (KeyboardInterrupt, click.Abort):
-        _say("interrupted before anything was measured")
+        _say("interrupted; a run folder that was begun can be read with `inferometer recover`")
         return 130
-    except BrokenPipeError:
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
-        return 0
+    except OSError as wrong:
+        _say(f"{wrong.filename or 'a file'}: {wrong.strerror or wrong}")
+        return 2
     except Exception:
         _say("This is our bug, not yours. Please report it with what follows.\n")
         _say(traceback.format_exc())
@@ -96,4 +94,5 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _say(text: str) -> None:
-    click.echo(text, err=True)
+    with contextlib.suppress(OSError):
+        click.echo(text, err=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import shutil
+import os
 import sys
 import time
-
-import click
 
 from inferometer.conductor import Finding
 from inferometer.drive.live import Progress
@@ -23,7 +22,7 @@ class Screen:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self._live = sys.stderr.isatty()
+        self._live = sys.stderr is not None and sys.stderr.isatty()
         self._phase: Phase | None = None
         self._began = time.monotonic()
         self._base = Progress(0, 0, 0, 0, 0)
@@ -33,8 +32,7 @@ class Screen:
     def note(self, text: str) -> None:
         """See Ui."""
         if not self._quiet:
-            self._clear()
-            click.echo(text, err=True)
+            self._say(("\r\x1b[2K" if self._live else "") + text + "\n")
 
     def watch(self, phase: Phase, progress_now: Progress, total: int | None) -> None:
         """See Ui."""
@@ -47,13 +45,11 @@ class Screen:
         self._last = progress_now
         counters = self._counters(phase, progress_now, total, now - self._began)
         if self._live:
-            width = shutil.get_terminal_size().columns - 1
             ascii_only = "utf" not in (sys.stderr.encoding or "").lower()
-            sys.stderr.write("\r\x1b[2K" + progress(counters, width, ascii_only))
-            sys.stderr.flush()
+            self._say("\r\x1b[2K" + progress(counters, _columns() - 1, ascii_only))
         elif now >= self._next_plain:
             self._next_plain = now + PLAIN_EVERY_S
-            click.echo(progress_plain(counters), err=True)
+            self._say(progress_plain(counters) + "\n")
 
     def _counters(self, phase: Phase, seen: Progress, total: int | None, elapsed: float) -> Counters:
         base = self._base
@@ -65,22 +61,37 @@ class Screen:
             WORDS[phase], seen.sent - base.sent, seen.in_flight, done, failed, rate, elapsed, total, eta
         )
 
-    def _clear(self) -> None:
-        if self._live:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
+    def _say(self, text: str) -> None:
+        """A reader who has left must not end a measurement."""
+        if sys.stderr is not None:
+            with contextlib.suppress(OSError):
+                sys.stderr.write(text)
+                sys.stderr.flush()
+
+
+def _columns() -> int:
+    """Of the terminal that progress goes to, wherever stdout goes."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:
+        return 80
 
 
 def show(finding: Finding, *, as_json: bool) -> int:
-    """Print the result, as a table or as summary.json; gives the exit code."""
-    if as_json:
-        click.echo(json.dumps(finding.summary, ensure_ascii=False))
-    else:
-        from rich.console import Console
+    """Print the result, as a table or as summary.json; gives the exit code, also when nobody reads on."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[2K")
+    try:
+        if as_json:
+            sys.stdout.write(json.dumps(finding.summary, ensure_ascii=False) + "\n")
+        else:
+            from rich.console import Console
 
-        from inferometer.report.console import render_console
+            from inferometer.report.console import render_console
 
-        if sys.stderr.isatty():
-            click.echo("\r\x1b[2K", err=True, nl=False)
-        render_console(finding.summary, Console(), report=str(finding.folder / "report.html"))
+            render_console(finding.summary, Console(), report=str(finding.folder / "report.html"))
+        sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
     return finding.exit_code

@@ -43,6 +43,7 @@ class Connection:
         "exchange",
         "fd",
         "http",
+        "kept",
         "recvmsg",
         "responses",
         "sock",
@@ -66,6 +67,7 @@ class Connection:
         self.exchange: Exchange | None = None
         self.waiting: Exchange | None = None  # to be begun once the connection stands
         self.responses = 0
+        self.kept = False  # it has stood idle: the server may have closed it unseen
         self.state = CONNECTING
         self.t_connect = now
         self.t_connected = 0

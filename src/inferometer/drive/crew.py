@@ -34,8 +34,6 @@ Watch = Callable[[int, live.Progress], None]
 class Outcome:
     """How the drive went. Times are monotonic ns."""
 
-    started_ns: dict[int, int] = field(default_factory=dict)
-    ended_ns: dict[int, int] = field(default_factory=dict)
     dead: list[int] = field(default_factory=list)
     interrupted: bool = False
     stamped: int = 0
@@ -108,7 +106,7 @@ class Crew:
         self._counters = live.Counters.create(self._folder, len(jobs))
         for member, job in zip(self._members, jobs, strict=True):
             member.tell(job)
-        ready = self._gather(Ready, START_TIMEOUT_S)
+        ready = self._gather(Ready, START_TIMEOUT_S + jobs[0].connect_timeout_ns / 1e9)
         if len(ready) < len(self._members):
             raise InstrumentError("a worker did not start; its reason is in log.txt of the run folder")
 
@@ -141,14 +139,12 @@ class Crew:
         counters = self._counters
         assert counters is not None, "brief first"
         start = clock.monotonic_ns() + LEAD_NS
-        self.outcome.started_ns[phase] = start
         for member in self._members:
             member.tell(Go(phase=phase, start_ns=start, duration_ns=duration_ns, again=again))
         for report in self._gather(PhaseDone, None, lambda: watch(phase, counters.progress()), interrupt):
             if isinstance(report, PhaseDone) and report.phase == phase == Phase.MEASURE:
                 self.outcome.stamped += report.stamped
                 self.outcome.unstamped += report.unstamped
-        self.outcome.ended_ns[phase] = clock.monotonic_ns()
         watch(phase, counters.progress())
 
     def _gather(
@@ -182,7 +178,7 @@ class Crew:
 
 
 class Interrupt:
-    """Ctrl-C, translated: the first means stop sending and drain for `drain_ns`, the second means now."""
+    """Ctrl-C, translated: the first means stop sending and drain for `drain_ns`, the second means now, the third leave."""
 
     def __init__(self, drain_ns: int) -> None:
         self._drain_ns = drain_ns
@@ -190,8 +186,10 @@ class Interrupt:
         self._told = 0
 
     def press(self, *_: object) -> None:
-        """Signal handler."""
+        """Signal handler. A third press does not wait for anybody."""
         self._count += 1
+        if self._count > 2:
+            raise KeyboardInterrupt
 
     @property
     def pressed(self) -> bool:

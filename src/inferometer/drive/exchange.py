@@ -174,7 +174,7 @@ class Exchange:
             self.fail(Outcome.REFUSED, answer.finish_reason or "refusal")
         elif not answer.done and answer.finish_reason is None:
             self.fail(Outcome.TRUNCATED, "neither a finish reason nor [DONE]")
-        elif answer.first_visible < 0:
+        elif answer.first_visible < 0 and answer.finish_reason != "length":
             self.fail(Outcome.EMPTY, "no token with visible text")
         else:
             self.outcome = Outcome.OK.value
@@ -190,7 +190,7 @@ def error_text(body: bytes) -> str:
     """The message inside an error body, whichever of the common shapes it has; else its beginning."""
     try:
         found = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body[:DETAIL_LIMIT].decode("utf-8", "replace")
     if isinstance(found, dict):
         inner = found.get("error", found)

@@ -56,9 +56,7 @@ Command = Go | Stop | Quit
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """Connections stand (or could not be opened: `opened` says how many do) and the schedule is mapped."""
-
-    opened: int
+    """The schedule is mapped and connections stand, as far as the server took them."""
 
 
 class PhaseDone(msgspec.Struct, frozen=True, tag="done"):

@@ -10,13 +10,13 @@ import socket
 import ssl
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 
 from inferometer.drive.exchange import error_text
 from inferometer.engines import openai
-from inferometer.errors import PeerError
+from inferometer.errors import PeerError, PlanError, Problem
 from inferometer.journal.redact import Redactor
 
 
@@ -39,22 +39,28 @@ class Endpoint:
 def endpoint(url: str) -> Endpoint:
     """Take a checked base URL apart; a trailing `/v1` belongs to the dialect, not to the base."""
     parts = urlsplit(url)
-    host = parts.hostname or ""
+    host = _ascii_host(parts.hostname or "")
     port = parts.port or (443 if parts.scheme == "https" else 80)
-    base = parts.path.rstrip("/").removesuffix("/v1").rstrip("/")
+    base = quote(parts.path, safe="/%:@!$&'()*+,;=~").rstrip("/").removesuffix("/v1").rstrip("/")
     shown = f"[{host}]" if ":" in host else host
     default = port == (443 if parts.scheme == "https" else 80)
     return Endpoint(parts.scheme, host, port, base, shown if default else f"{shown}:{port}")
+
+
+def _ascii_host(host: str) -> str:
+    try:
+        return host if host.isascii() else host.encode("idna").decode()
+    except UnicodeError as cause:
+        raise PlanError([Problem("--url", f"{host!r} is no host name")]) from cause
 
 
 def resolve(target: Endpoint, timeout_s: float) -> tuple[int, tuple[str | int, ...]]:
     """Family and address of the first of the host's addresses that takes a connection. Raises PeerError."""
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-    except OSError as cause:
-        raise PeerError(
-            f"{target.url}: the name {target.host} does not resolve ({cause.strerror})"
-        ) from cause
+    except (OSError, UnicodeError) as cause:
+        why = cause.strerror if isinstance(cause, OSError) else "it is no host name"
+        raise PeerError(f"{target.url}: the name {target.host} does not resolve ({why})") from cause
     tried: list[str] = []
     for family, kind, proto, _, address in found:
         with socket.socket(family, kind, proto) as sock:
@@ -86,7 +92,11 @@ class Probe:
         self._target = target
         self._redact = redact
         self._client = httpx.Client(
-            base_url=target.url, headers=headers, verify=verify, timeout=timeout_s, trust_env=False
+            base_url=target.url,
+            headers={name.encode(): value.encode("latin-1") for name, value in headers.items()},
+            verify=verify,
+            timeout=timeout_s,
+            trust_env=False,
         )
 
     def __enter__(self) -> Probe:
@@ -129,7 +139,7 @@ class Probe:
         return (
             reply.status_code,
             found if isinstance(found, dict) else {},
-            self._redact(error_text(reply.content))[:300],
+            self._redact.short(error_text(reply.content), 300),
         )
 
     def takes_ids(self, model: str, ids: list[int]) -> bool:

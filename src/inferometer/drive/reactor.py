@@ -13,6 +13,7 @@ service, so the request goes out once more on a fresh connection and the record 
 
 from __future__ import annotations
 
+import errno
 import ssl
 from collections.abc import Callable
 
@@ -37,10 +38,14 @@ from inferometer.protocol.sse import EventTooLarge
 
 SPIN_NS = 80_000
 """The timer is set this much early and the rest is spun away: a wake-up through the scheduler takes tens of microseconds."""
+STALE_NS = 1_000_000_000
+"""A kept connection found closed this soon after the request went out was closed before it arrived."""
 WAITED_NS = 50_000
 """A poll that took longer than this did not find its first socket ready at once."""
 MOST_READS = 1024
 """Sockets read in one round: a bound on how old the first of them is when it is decoded."""
+
+_OUR_LIMITS = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
 
 Read = tuple[Connection, bytes | OSError, int]
 
@@ -116,11 +121,6 @@ class Reactor:
         """Stop watching."""
         if self._watched.pop(fd, None) is not None:
             self._poller.unregister(fd)
-
-    @property
-    def idle(self) -> int:
-        """How many connections stand ready."""
-        return len(self._idle)
 
     @property
     def opening(self) -> int:
@@ -220,7 +220,8 @@ class Reactor:
             except (BlockingIOError, InterruptedError):
                 continue
             except OSError as cause:
-                reads.append((connection, cause, now))
+                # Less its traceback, which holds this frame and with it all that was read: nobody collects circles.
+                reads.append((connection, cause.with_traceback(None), now))
                 continue
             if ancillary and (stamp := stamp_of(ancillary)):
                 at = stamp - offset
@@ -270,6 +271,10 @@ class Reactor:
             self._fault(connection, Outcome.BAD_HTTP, str(cause), at)
         except (HeadTooLarge, EventTooLarge, TooLarge) as cause:
             self._fault(connection, Outcome.TOO_LARGE, str(cause), at)
+        except (
+            Exception
+        ) as cause:  # whatever a server can make a decoder do, it costs one request and no worker
+            self._fault(connection, Outcome.BAD_EVENT, f"{type(cause).__name__}: {cause}", at)
         else:
             if http.complete:
                 self._complete(connection)
@@ -327,6 +332,7 @@ class Reactor:
         exchange, connection.waiting = connection.waiting, None
         if exchange is None:
             self._opening -= 1
+            connection.kept = True
             self._idle.append(connection)
         else:
             connection.begin(exchange)
@@ -336,6 +342,7 @@ class Reactor:
         exchange = connection.release()
         if keep:
             connection.state = IDLE
+            connection.kept = True
             self._idle.append(connection)
         else:
             self._drop(connection)
@@ -365,7 +372,11 @@ class Reactor:
             self._drop(connection)
             return
         standing = connection.exchange is not None
-        stale = standing and connection.responses > 0 and not exchange.t_first_byte and exchange.attempts == 1
+        # Closed at reuse shows at once; a server that took the request and died over it shows later.
+        prompt = at - exchange.t_send < STALE_NS
+        stale = (
+            standing and connection.kept and prompt and not exchange.t_first_byte and exchange.attempts == 1
+        )
         if not standing:
             exchange.t_connect, exchange.t_connected = connection.t_connect, connection.t_connected
         self._drop(connection)
@@ -434,4 +445,6 @@ def _connect_outcome(cause: Exception | None) -> Outcome:
         return Outcome.TLS_ERROR
     if isinstance(cause, ConnectionRefusedError):
         return Outcome.CONNECT_REFUSED
+    if isinstance(cause, OSError) and cause.errno in _OUR_LIMITS:
+        return Outcome.CLIENT_LIMIT
     return Outcome.CONNECT_ERROR

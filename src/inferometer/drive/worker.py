@@ -32,7 +32,7 @@ from inferometer.journal.writer import Journal
 TICK_NS = 50_000_000
 PULSE_NS = 250_000_000
 FLUSH_NS = 500_000_000
-FLUSH_ROWS = 1024
+FLUSH_ROWS = 512
 SENDS_A_ROUND = 32
 """However many requests are due at once, sockets are read between so many sends: a send takes some 20 microseconds."""
 CONNECT_PAUSE_NS = 100_000_000
@@ -88,7 +88,7 @@ class Worker:
         gc.collect()
         gc.freeze()
         gc.disable()
-        self._say(Ready(opened=self._reactor.idle))
+        self._say(Ready())
         while True:
             command = self._next_command()
             if command is None:
@@ -127,13 +127,18 @@ class Worker:
             now = clock.monotonic_ns()
             if now >= self._next_tick:
                 self._tick(now)
+            if self._journal.pending >= FLUSH_ROWS:
+                self._flush(now)
             for _ in range(SENDS_A_ROUND):
                 if (hit := pacer.take(now)) is None:
                     break
                 self._send(hit, now)
                 now = clock.monotonic_ns()
             if end is not None and now >= end:
-                pacer.stop()
+                if (
+                    not job.open_loop
+                ):  # an open schedule ends there by itself, and what is due late is sent late
+                    pacer.stop()
                 self._drain_by = min(self._drain_by or end + job.drain_ns, end + job.drain_ns)
                 end = None
             if pacer.exhausted and not reactor.vitals.in_flight:
@@ -207,12 +212,15 @@ class Worker:
         if now >= self._next_pulse:
             self._next_pulse = now + PULSE_NS
             self._pulse(now)
-        if now >= self._next_flush or self._journal.pending >= FLUSH_ROWS:
-            self._next_flush = now + FLUSH_NS
-            self._journal.flush(self._phase)
+        if now >= self._next_flush:
+            self._flush(now)
         if self._parent_gone and self._drain_by is None:
             self._pacer.stop()
             self._drain_by = now
+
+    def _flush(self, now: int) -> None:
+        self._next_flush = now + FLUSH_NS
+        self._journal.flush(self._phase)
 
     def _pulse(self, now: int) -> None:
         vitals = self._reactor.vitals

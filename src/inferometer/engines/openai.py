@@ -6,7 +6,7 @@ What servers make of it, all of it read here (tests/vectors/streams holds record
 | thinking        | `reasoning_content` (SGLang, DeepSeek, llama.cpp) or `reasoning` (vLLM, OpenRouter)              |
 | usage           | an event with empty `choices`; a last one of the odd `object`; on the finish event; on every event |
 | cached tokens   | `usage.prompt_tokens_details.cached_tokens`                                                     |
-| errors in a 200 | `{"error": {...}}`, `{"error": "..."}`, `{"object": "error", "message": ...}`                     |
+| errors in a 200 | `{"error": {...}}` or `{"error": "..."}`, `choices` or not; `{"object": "error"}`          |
 | end             | `finish_reason`, then `data: [DONE]`                                                             |
 
 Typed decoding reads the fields used and skips the rest without building it.
@@ -30,6 +30,7 @@ _TOOL_CALL, _FINISH, _USAGE = int(EventClass.TOOL_CALL), int(EventClass.FINISH),
 _ERROR, _EMPTY, _DONE = int(EventClass.ERROR), int(EventClass.EMPTY), int(EventClass.DONE)
 
 _REFUSAL_REASONS = frozenset({"content_filter", "refusal"})
+_ERROR_REASONS = frozenset({"error", "abort"})
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -81,6 +82,7 @@ class _Reply(msgspec.Struct, gc=False):
 
 
 _decode: Callable[[bytes], _Reply] = msgspec.json.Decoder(_Reply).decode
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def body(
@@ -121,16 +123,16 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
     """Write one streamed event that arrived at `at` into the answer. Never raises: what is wrong becomes data."""
     try:
         reply = _decode(payload)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
+    except _UNREADABLE as cause:
         if payload == b"[DONE]":
             answer.done = True
             answer.mark(_DONE, at)
         else:
-            answer.malformed = answer.malformed or str(cause)
+            answer.malformed = answer.malformed or str(cause) or type(cause).__name__
             answer.mark(_ERROR, at)
         return
     choices = reply.choices
-    if choices and reply.usage is None and answer.first_answer >= 0:
+    if choices and reply.usage is None and reply.error is None and answer.first_answer >= 0:
         choice = choices[0]
         delta = choice.delta
         text = choice.text if delta is None else delta.content
@@ -148,8 +150,8 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
     """Write a whole (not streamed) response into the answer, as events at `at`."""
     try:
         reply = _decode(payload)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
-        answer.malformed = str(cause)
+    except _UNREADABLE as cause:
+        answer.malformed = str(cause) or type(cause).__name__
         return
     _read(answer, reply, at)
     answer.done = bool(reply.choices)
@@ -158,7 +160,7 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
 def _read(answer: Answer, reply: _Reply, at: int) -> None:
     if reply.usage is not None:
         _usage(answer, reply.usage)
-    if not reply.choices:
+    if not reply.choices or reply.error is not None:
         _no_choices(answer, reply, at)
         return
     choice = reply.choices[0]
@@ -206,6 +208,8 @@ def _finish(answer: Answer, reason: str) -> None:
     answer.finish_reason = reason
     if reason in _REFUSAL_REASONS:
         answer.refused = True
+    elif reason in _ERROR_REASONS:
+        answer.error = answer.error or f"finish_reason {reason}"
 
 
 def _usage(answer: Answer, usage: _Usage) -> None:

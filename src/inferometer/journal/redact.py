@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 STRUCK = "[redacted]"
+LEAST_PART = 6
+"""Characters of a secret's beginning that are struck out at the end of a cut text; fewer say nothing."""
 
 
 class Redactor:
@@ -21,8 +23,24 @@ class Redactor:
         }
         # The longest first, so that a secret which contains another is struck whole.
         longest_first = sorted(spelled, key=len, reverse=True)
+        self._spelled = longest_first
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def __call__(self, text: str) -> str:
         """Return `text` without the secrets."""
         return text if self._pattern is None else self._pattern.sub(STRUCK, text)
+
+    def short(self, text: str, limit: int) -> str:
+        """The first `limit` characters of `text` without the secrets, and without the beginning of one at its end.
+
+        `text` may have been cut before, in the middle of a secret.
+        """
+        if self._pattern is None:
+            return text[:limit]
+        text = self(text)
+        for secret in self._spelled:
+            for length in range(min(len(secret), len(text)), LEAST_PART - 1, -1):
+                if text.endswith(secret[:length]):
+                    text = text[:-length] + STRUCK
+                    break
+        return text[:limit]

@@ -50,6 +50,7 @@ class Outcome(enum.StrEnum):
     CONNECT_REFUSED = "connect_refused"
     CONNECT_TIMEOUT = "connect_timeout"
     CONNECT_ERROR = "connect_error"
+    CLIENT_LIMIT = "client_limit"  # ours: out of descriptors, ports or buffers
     TLS_ERROR = "tls_error"
     TIMEOUT = "timeout"
     RESET = "reset"  # connection reset or closed before the response was complete

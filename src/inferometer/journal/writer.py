@@ -216,7 +216,7 @@ def _flat(values: array[int], kind: pa.DataType) -> pa.Array:
 
 def _words(redact: Redactor, text: str | None) -> str | None:
     """A short text from outside: secrets struck out first, then cut, and always encodable."""
-    return redact(text)[:200].encode("utf-8", "replace").decode() if text else None
+    return redact.short(text, 200).encode("utf-8", "replace").decode() if text else None
 
 
 def _count(value: int | None) -> int:

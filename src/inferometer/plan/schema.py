@@ -79,6 +79,7 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _SECRET_VALUE = re.compile(r"^\s*(bearer|basic)\s+\S|^\s*(sk|hf|gsk|xai|nvapi)[-_]\w{8}", re.IGNORECASE)
+_FRAMING = {"host", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "te"}
 _NO_SECRETS = (
     "looks like a secret, and a plan is saved to disk: "
     "use --api-key-env or --api-key-file (target.api_key_env, target.api_key_file)"
@@ -100,6 +101,8 @@ def _header_name(name: str) -> str:
         )
     if _SECRET_NAME.search(name) or name.lower().endswith("token"):
         raise ValueError(_NO_SECRETS)
+    if name.lower() in _FRAMING:
+        raise ValueError("is set by inferometer itself: it frames the request")
     return name
 
 
