@@ -70,6 +70,8 @@ class StreamFile:
         self._sink.close()
 
 
+MOST_REASONS = 64
+
 _INTEGERS = (
     # The integer columns in the order `Journal.add` takes them, and the value that stands for null (None: never null).
     ("index", None),
@@ -108,6 +110,7 @@ class Journal:
         self._worker = worker
         self._redact = redactor
         self._pulse_rows: list[tuple[int, ...]] = []
+        self._reasons: dict[str, str | None] = {}
         self._clear()
 
     def _clear(self) -> None:
@@ -155,9 +158,18 @@ class Journal:
         self._classes.append(bytes(answer.event_class))
         self._outcome.append(exchange.outcome)
         self._detail.append(_words(self._redact, exchange.detail))
-        self._finish.append(_words(self._redact, answer.finish_reason))
+        self._finish.append(self._reason(answer.finish_reason))
         self._text.append(self._redact("".join(answer.texts)) if answer.texts else None)
         self._retry_after.append(exchange.retry_after_s)
+
+    def _reason(self, said: str | None) -> str | None:
+        """A finish reason as the record may hold it. Servers know a handful of them, so each is looked at once."""
+        if said is None or said in self._reasons:
+            return said if said is None else self._reasons[said]
+        words = _words(self._redact, said)
+        if len(self._reasons) < MOST_REASONS:
+            self._reasons[said] = words
+        return words
 
     def add_pulse(self, *values: int) -> None:
         """Keep one pulse: PULSE's columns in order, without the worker."""
@@ -198,7 +210,7 @@ class Journal:
         for place, (name, null) in enumerate(_INTEGERS):
             column = _flat(self._integers[place :: len(_INTEGERS)], pa.int64())
             if null is not None:
-                column = pc.if_else(pc.equal(column, null), _NULL, column)
+                column = pc.if_else(pc.equal(column, _INT64[null]), _INT64[None], column)
             columns[name] = column.cast(OUTCOME.field(name).type)
         return [
             column if isinstance(column := columns[field.name], pa.Array) else pa.array(column, field.type)
@@ -206,7 +218,8 @@ class Journal:
         ]
 
 
-_NULL = pa.scalar(None, pa.int64())
+# Made once: from a Python integer pyarrow would make them anew, at twenty times the cost of the comparison.
+_INT64 = {value: pa.scalar(value, pa.int64()) for value in (None, 0, -1)}
 
 
 def _flat(values: array[int], kind: pa.DataType) -> pa.Array:

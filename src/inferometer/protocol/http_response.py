@@ -54,7 +54,7 @@ class ResponseDecoder:
         self.status = 0
         self.complete = False
         self.keep_alive = False
-        self._headers: list[tuple[bytes, bytes]] = []
+        self._headers: dict[bytes, bytes] = {}
         self._headers_done = False
         self._head_bytes = 0
         self._until_close = False
@@ -82,10 +82,7 @@ class ResponseDecoder:
 
     def header(self, name: bytes) -> str:
         """The first header of this name (lower case), or the empty string."""
-        for key, value in self._headers:
-            if key.lower() == name:
-                return value.decode("latin-1")
-        return ""
+        return self._headers.get(name, b"").decode("latin-1")
 
     def close(self) -> None:
         """Break the circle with the parser, which holds this object: nobody collects garbage while measuring."""
@@ -95,7 +92,7 @@ class ResponseDecoder:
     def on_header(self, name: bytes, value: bytes) -> None:
         """Collect one header line."""
         if not self._headers_done:  # trailers of a chunked body are of no interest
-            self._headers.append((name, value))
+            self._headers.setdefault(name.lower(), value)
 
     def on_headers_complete(self) -> None:
         """The head has ended."""
@@ -103,8 +100,8 @@ class ResponseDecoder:
         if status >= 200:
             self.status = status
             self._headers_done = True
-            has_length = any(k.lower() in (b"content-length", b"transfer-encoding") for k, _ in self._headers)
-            self._until_close = not has_length and status not in (204, 304)
+            framed = b"content-length" in self._headers or b"transfer-encoding" in self._headers
+            self._until_close = not framed and status not in (204, 304)
 
     def on_message_complete(self) -> None:
         """The body has ended; an interim response has none and does not count."""
@@ -112,4 +109,4 @@ class ResponseDecoder:
             self.complete = True
             self.keep_alive = self._parser.should_keep_alive()  # llhttp forgets it once this returns
         else:
-            self._headers = []
+            self._headers = {}

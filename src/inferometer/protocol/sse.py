@@ -38,7 +38,7 @@ class SseDecoder:
         self._held = 0
         self._skip_lf = False
         self._started = False
-        self._between = False  # started, and nothing of an event or a line end is held back
+        self._between = True  # nothing of an event or a line end is held back
 
     @property
     def unfinished(self) -> bool:
@@ -50,6 +50,7 @@ class SseDecoder:
         # Nearly every read holds whole events of one data line each; only then may the splitter be this short. `find` is
         # used for `in` and `count` since it costs half of either.
         if self._between and chunk[:6] == b"data: " and chunk[-2:] == b"\n\n" and chunk.find(b"\r") < 0:
+            self._started = True  # what begins with a field has no byte order mark
             size = len(chunk)
             if chunk.find(b"\n") == size - 2 and size <= self._limit:
                 return (chunk[6:-2],)
@@ -69,6 +70,7 @@ class SseDecoder:
         if not self._started:
             if len(buffer) < len(_BOM) and _BOM.startswith(buffer):
                 self._buffer = buffer
+                self._between = False
                 return []
             self._started = True
             searched = 0
