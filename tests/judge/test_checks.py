@@ -40,6 +40,7 @@ CODES = {
         "ttft_variants",
         "warmup",
     ),
+    *("streamed", "stationary", "stale_connections"),
 }
 NATIVE = {"tokenizer": {"method": "native"}}
 
@@ -121,8 +122,8 @@ def test_a_good_run_is_valid_and_meets_every_check(good: Verdict) -> None:
         ("worker_cpu", "na", {"pulse": {"t_ns": np.zeros(100)}}),
         ("clock_step", "fail", {"pulse": {"clock_offset_ns": np.where(np.arange(100) < 50, 0, 2 * MS)}}),
         ("clock_step", "pass", {"pulse": {"clock_offset_ns": np.arange(100) * MS // 2}}),
-        ("cache_hits", "fail", {"usage_cached": lambda v: v + 7}),
-        ("cache_hits", "pass", {"usage_cached": lambda v: v + 5}),
+        ("cache_hits", "fail", {"usage_cached": lambda v: v + np.arange(len(v)) % 60}),
+        ("cache_hits", "pass", {"usage_cached": lambda v: v + np.arange(len(v)) % 12}),
         (
             "cache_hits",
             "na",
@@ -157,7 +158,7 @@ def test_a_check_follows_the_one_thing_that_was_changed(
     assert verdict.status == {"fail": "INVALID", "unsure": "INCONCLUSIVE"}.get(status, verdict.status)
 
 
-def closed(run: Any, in_flight: int, asked: int) -> Check:
+def closed(run: Any, in_flight: int, asked: int, **changes: Any) -> Check:
     """The check on a closed loop that asked for `asked` slots and kept `in_flight` of them busy."""
     lanes = np.arange(1300) % in_flight
     turn = np.arange(1300) // in_flight
@@ -170,7 +171,7 @@ def closed(run: Any, in_flight: int, asked: int) -> Check:
         "t_submit": start,
         "t_end": times[:, -1] + MS,
         "event_ns": list(times),
-    }
+    } | {name: change(start) for name, change in changes.items()}
     return judge(*run(plan=plan, **columns)).check("concurrency_held")
 
 
@@ -227,6 +228,16 @@ def test_concurrency_is_held_when_the_slots_are_full(run: Any) -> None:
     assert closed(run, 9, 10).value == pytest.approx(0.9, abs=0.01)
 
 
+def test_a_slot_is_held_while_a_connection_is_opened_for_its_request(run: Any) -> None:
+    """Law: a fifth of each turn spent connecting leaves no slot empty; on a connection opened ahead it does."""
+    sent = {"t_send": lambda v: v + 19 * MS, "t_submit": lambda v: v + 19 * MS}
+    opened = closed(run, 10, 10, **sent, t_connect=lambda v: v, t_connected=lambda v: v + 19 * MS)
+    assert opened.status == "pass"
+    ahead = closed(run, 10, 10, **sent, t_connect=lambda v: v - 1, t_connected=lambda v: v + 19 * MS)
+    assert ahead.status == "fail"
+    assert ahead.value == pytest.approx(0.81, abs=0.01)
+
+
 def test_concurrency_is_not_judged_when_no_slot_was_ever_used_twice(run: Any) -> None:
     """Law: with as many slots as requests there is no span in which all should be full."""
     assert closed(run, 10, 1200).status == "na"
@@ -243,12 +254,16 @@ def test_an_interrupted_run_does_not_blame_the_server_for_what_was_cancelled(run
 
 
 def test_connecting_anew_is_not_the_clients_lateness(run: Any) -> None:
-    """Law: with a new connection each time, its set-up is the plan's; with reused ones, it is lateness."""
+    """Law: setting up a connection for a request is the plan's or the server's time; one opened ahead excuses nothing."""
     _, _, record = run()
     start = record.t_intended - 5 * MS
     connect = {"t_intended": start, "t_connect": start, "t_connected": start + 5 * MS}
     assert judge(*run(plan={"target": {"connection": "new"}}, **connect)).check("lateness").status == "pass"
-    assert judge(*run(**connect)).check("lateness").status == "fail"
+    assert judge(*run(**connect)).check("lateness").status == "pass"
+    ahead = connect | {"t_connect": start - 1, "t_connected": start + 5 * MS}
+    assert judge(*run(**ahead)).check("lateness").status == "fail"
+    late = connect | {"t_connect": start + 5 * MS - 1, "t_connected": start + 5 * MS}
+    assert judge(*run(**late)).check("lateness").status == "fail"
 
 
 def test_refused_connections_are_errors_and_not_missing_arrivals(run: Any) -> None:

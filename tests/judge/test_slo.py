@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from inferometer.judge.checks import error_rate
 from inferometer.judge.slo import SloOutcome, slo_outcomes, wilson
 
 
@@ -46,11 +47,22 @@ def test_every_statistic_with_an_interval_can_be_decided(run: Any, expr: str) ->
 
 
 def test_facts_about_the_run_need_no_interval(run: Any) -> None:
-    """Law: a maximum and a throughput are what they were."""
-    for expr in ("ttft_max<5000ms", "output_tok_s>10", "request_s>=20"):
-        found = outcome(run, expr)
-        assert (found.met, found.ci) == (True, None)
-    assert outcome(run, "output_tok_s>100000").met is False
+    """Law: a maximum is what it was."""
+    found = outcome(run, "ttft_max<5000ms")
+    assert (found.met, found.ci) == (True, None)
+
+
+def test_a_throughput_is_decided_by_its_batch_means(run: Any) -> None:
+    """Law: clear of the interval decides, the value itself as the limit does not, and a short run has no interval."""
+    for metric, low, high in (("output_tok_s", 10, 100_000), ("request_s", 20, 1_000)):
+        assert outcome(run, f"{metric}>{low}").met is True
+        assert outcome(run, f"{metric}>{high}").met is False
+        found = outcome(run, f"{metric}>{low}")
+        assert found.ci is not None
+        assert outcome(run, f"{metric}>={found.value:.3f}").met is None
+    short = outcome(run, "request_s>20", n=30)
+    assert short.value is not None
+    assert (short.met, short.ci) == (None, None)
 
 
 def test_a_success_rate_is_decided_by_wilsons_interval(run: Any) -> None:
@@ -59,6 +71,18 @@ def test_a_success_rate_is_decided_by_wilsons_interval(run: Any) -> None:
     assert outcome(run, "success_rate>0.999").met is None
     failing = {"outcome": lambda v: [*v[:100], *["timeout"] * 600, *v[700:]]}
     assert outcome(run, "success_rate>0.99", **failing).met is False
+
+
+def test_a_success_rate_and_the_error_rate_have_one_denominator(run: Any) -> None:
+    """Law: what the drain limit cancelled failed in both; what a person cancelled ended in neither; they add up to 1."""
+    cancelled = {"outcome": lambda v: [*v[:100], *["timeout"] * 60, *["cancelled"] * 240, *v[400:]]}
+    for interrupted, good in ((False, 900 / 1200), (True, 900 / 960)):
+        more = {"interrupted": interrupted}
+        found = outcome(run, "success_rate>0.5", more=more, **cancelled)
+        made = run(more=more, **cancelled)
+        errors = error_rate(made[1], interrupted=interrupted)
+        assert found.value == pytest.approx(good)
+        assert errors.value == pytest.approx(1 - good)
 
 
 def test_wilsons_interval_is_the_textbooks() -> None:

@@ -298,3 +298,52 @@ def test_the_interval_of_a_steady_rate_covers_the_true_rate() -> None:
         assert interval is not None
         covered += interval[0] <= 20.0 <= interval[1]
     assert 0.92 <= covered / 400 <= 0.98
+
+
+@pytest.mark.parametrize("spread", [0.2, 1.0])
+@pytest.mark.parametrize("requests", [15, 20, 30, 100])
+def test_the_interval_covers_the_rate_of_streams_that_overlap(requests: int, spread: float) -> None:
+    """Law: however few long requests (P90) fit the span, an interval that is given covers the true rate in 92 to 98 %."""
+    from inferometer.measure.load import Span
+    from inferometer.measure.measurement import rate_interval
+
+    random = np.random.default_rng(17)
+    long_s = float(np.quantile(random.lognormal(0, spread**0.5, 100_000), 0.9))
+    rate, tokens, span_s, before_s = 20.0, 20, requests * long_s, 12 * long_s
+    found = []
+    for _ in range(400):  # requests under way when the span begins belong to it too
+        starts = random.uniform(-before_s, span_s, random.poisson(rate * (span_s + before_s)))
+        lives = random.lognormal(0, spread**0.5, len(starts))
+        at = (starts[:, None] + lives[:, None] * np.linspace(0.05, 1, tokens)).ravel()
+        span = Span(0, int(span_s * 1e9))
+        found.append(rate_interval((at * 1e9).astype(np.int64), np.ones(len(at)), span, long_s))
+    given_ = [interval for interval in found if interval is not None]
+    assert len(given_) == (400 if requests > 25 else 0)
+    covered = sum(low <= rate * tokens <= high for low, high in given_)
+    assert not given_ or 0.92 <= covered / len(given_) <= 0.98
+
+
+def test_a_span_of_fewer_than_five_parts_has_no_interval() -> None:
+    """Law: 25 long requests must fit end to end."""
+    from inferometer.measure.load import Span
+    from inferometer.measure.measurement import rate_interval
+
+    at = np.arange(0, 100_000_000_000, 50_000_000)
+    ones = np.ones(len(at))
+    assert rate_interval(at, ones, Span(0, 100_000_000_000), 4.01) is None
+    assert rate_interval(at, ones, Span(0, 100_000_000_000), 3.99) is not None
+
+
+def test_a_request_is_in_flight_from_the_opening_of_its_connection(build: Any, plan_of: Any) -> None:
+    """Law: connecting for a request counts as holding its slot; a connection opened before it was due does not."""
+    rows: list[dict[str, Any]] = [
+        {"index": i, "t_intended": 10.0 * i, "t_submit": 10.0 * i + 5, "events": [(10.0 * i + 10, E.CONTENT)]}
+        for i in range(21)
+    ]
+    opened = [one | {"t_connect": one["t_intended"], "t_connected": one["t_submit"]} for one in rows]
+    ahead = [one | {"t_connect": one["t_intended"] - 1, "t_connected": one["t_submit"]} for one in rows]
+    for given_, mean in ((rows, 0.5), (opened, 1.0), (ahead, 0.5)):
+        found = measure(plan_of(**OPEN), build(*given_))
+        assert found.load.concurrency_mean == pytest.approx(mean)
+        assert found.load.concurrency_max == 1
+        assert found.load.achieved_request_s == pytest.approx(100)

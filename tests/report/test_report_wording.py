@@ -10,9 +10,10 @@ from inferometer.report import metrics, wording
 
 WORST = {
     "fail": "error_rate prompt_length output_length token_counts lateness receive_lag worker_cpu arrival_rate "
-    "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive",
-    "unsure": "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples",
-    "note": "samples_p99_9 tokens_per_event warmup ttft_variants",
+    "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive streamed",
+    "unsure": "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples "
+    "stationary",
+    "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections",
 }
 """The checks by the statuses, other than pass and na, that the judge may give them."""
 
@@ -78,6 +79,23 @@ def test_a_check_of_two_kinds_is_worded_for_the_kind_that_was_made(
     made = check(code, status, facts=facts)
     assert wording.quantity(made, "value") == shown
     assert status == "na" or shown in wording.sentence(made)
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "facts", "said"),
+    [
+        ("prompt_length", "fail", {"judged_by": "growth"}, "counted only 12.3"),
+        ("stale_connections", "note", {"kept": "none"}, "does not keep connections alive: 12.3"),
+    ],
+)
+def test_a_second_way_to_trip_a_check_has_words_of_its_own(
+    code: str, status: str, facts: dict[str, str], said: str
+) -> None:
+    """The sentence tells which of two things was found, with its number, and what to do."""
+    made = check(code, status, facts=facts)
+    assert said in wording.sentence(made)
+    assert said not in wording.sentence(check(code, status))
+    assert wording.advice(made)
 
 
 def test_an_undecided_count_without_usage_claims_no_number() -> None:

@@ -5,11 +5,16 @@ A check that cannot be made says `na` when it does not concern the run, `unsure`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from itertools import pairwise
+
+import numpy as np
 
 from inferometer.judge.verdict import Check, Status
 from inferometer.measure.instrument import connecting_ms, lateness_ms, sent_rows
-from inferometer.measure.measurement import Lengths, Measurement
+from inferometer.measure.lengths import Lengths
+from inferometer.measure.measurement import Measurement, Requests
 from inferometer.measure.record import Record
 from inferometer.measure.stats import Stats, describe
 from inferometer.measure.tokens import SINGLE_TOKEN_SHARE, CountSource
@@ -46,8 +51,22 @@ CONCURRENCY_HELD = 0.95
 """A twentieth of the slots empty is the most a label "concurrency N" can bear."""
 
 CACHE_SHARE = 0.05
-"""Prompts are made to share nothing; a chat template's own tokens may still hit, and only the model's own tokenizer can leave
-them out."""
+"""Prompts are made to share nothing; a chat template's own tokens may still hit and are left out where they can be told."""
+
+PROMPT_GROWN = 0.8
+"""Tokenizers and texts differ by a few per cent between short and long prompts, not by a fifth."""
+
+AT_ONCE_SHARE = 0.05
+"""A stream gives several tokens several instants; short answers and chance may spare one in twenty."""
+
+GROWTH_SHARE, GROWTH_REQUESTS = 0.1, 2.0
+"""A queue that grows: by more than a tenth and by two requests between the first and last third of the load."""
+
+LEVELLED_SHARE = 0.25
+"""Steady growth adds half of its rise from the second third to the last; the ramp at a run's start adds next to nothing."""
+
+OPENED_SHARE = 0.5
+"""A server that keeps connections alive needs new ones for few requests only."""
 
 SAMPLES_P99 = 1_000
 SAMPLES_P99_9 = 10_000
@@ -71,19 +90,30 @@ def _within(value: float, limit: float) -> Status:
 def error_rate(measurement: Measurement, *, interrupted: bool) -> Check:
     """Share of ended requests that did not succeed. Cancelled ones count when the drain limit, not a person, ended them."""
     seen = measurement.requests
-    cancelled = 0 if interrupted else seen.cancelled
-    ended = seen.completed + seen.failed + cancelled
+    failed, ended = failures(seen, interrupted=interrupted)
+    cancelled = failed - seen.failed
     by_error = dict(seen.by_error) | ({"cancelled": cancelled} if cancelled else {})
-    facts = {"ended": ended, "failed": seen.failed + cancelled, "by_error": by_error}
+    facts = {"ended": ended, "failed": failed, "by_error": by_error}
     if ended == 0:
         return Check("error_rate", "unsure", None, ERROR_RATE, facts=facts)
-    share = (seen.failed + cancelled) / ended
+    share = failed / ended
     return Check("error_rate", _within(share, ERROR_RATE), share, ERROR_RATE, facts=facts)
 
 
+def failures(seen: Requests, *, interrupted: bool) -> tuple[int, int]:
+    """Requests that failed, and that ended. Cancelled at the drain limit is failed; cancelled by a person is neither."""
+    failed = seen.failed + (0 if interrupted else seen.cancelled)
+    return failed, seen.completed + failed
+
+
 def prompt_length(measurement: Measurement) -> Check:
-    """Share of prompts not as long as asked."""
-    return _length("prompt_length", measurement.tokens.prompt, {})
+    """Share of prompts not as long as asked; or, under a reference tokenizer, how the server's counts grow with them."""
+    prompt = measurement.tokens.prompt
+    check = _length("prompt_length", prompt, {"grown_share": prompt.grown})
+    if check.status == "fail" or prompt.grown is None or prompt.grown >= PROMPT_GROWN:
+        return check
+    facts = check.facts | {"judged_by": "growth"}
+    return Check("prompt_length", "fail", prompt.grown, PROMPT_GROWN, facts=facts)
 
 
 def output_length(measurement: Measurement, *, native: bool) -> Check:
@@ -158,15 +188,23 @@ def _gap(server: int, own: int, stops: int) -> float:
     return (max(0, excess - stops) if excess > 0 else -excess) / server
 
 
+def streamed(plan: Plan, measurement: Measurement) -> Check:
+    """Share of the answers of several tokens whose text came at one instant: nothing was streamed to us."""
+    tokens = measurement.tokens
+    facts = {"at_once": tokens.at_once, "judged": tokens.several}
+    if not plan.target.stream or not tokens.several:
+        return Check("streamed", "na", None, AT_ONCE_SHARE, facts=facts)
+    share = tokens.at_once / tokens.several
+    return Check("streamed", _within(share, AT_ONCE_SHARE), share, AT_ONCE_SHARE, facts=facts)
+
+
 def lateness(plan: Plan, measurement: Measurement, record: Record) -> Check:
-    """t_submit - t_intended, less the connecting that the plan asked for on every request.
+    """t_submit - t_intended, less connecting where a connection was opened for the request: that is the plan's or the server's.
 
     Open loop: its P99 in ms. Closed loop: its mean as a share of a request's mean time, since a late slot shifts no schedule
     and only stands empty. A request whose kept-alive connection the server had just closed is late through the server.
     """
-    late = lateness_ms(record)
-    if plan.target.connection == "new":
-        late = late - connecting_ms(record)
+    late = lateness_ms(record) - connecting_ms(record)
     late = late[record.attempts[sent_rows(record)] == 1]
     limit, stats = lateness_limit_ms(measurement), describe(late)
     if stats is None:
@@ -231,6 +269,52 @@ def concurrency_held(measurement: Measurement) -> Check:
         "",
         facts,
     )
+
+
+def stationary(plan: Plan, measurement: Measurement) -> Check:
+    """Did the queue grow through an open-loop run? Value: requests in flight in the last third of the load less the first.
+
+    Growing: in-flight means and median latencies both rise from third to third and by more than GROWTH_SHARE in all, the
+    former by GROWTH_REQUESTS at least; the intervals of the first and last median are apart; and the growth did not level
+    off. A queue that is only busy wanders: over the 2 n / 3
+    arrivals between the thirds' centres, arrivals (squared variation c of their gaps) and completions (as random as a Poisson
+    process) differ by sqrt((1 + c) 2 n / 3) in standard deviation, and less in a queue with room. A lesser rise says nothing.
+    """
+    load = plan.load
+    flight, latency = measurement.load.in_flight_thirds, measurement.load.latency_thirds_ms
+    intervals = measurement.load.latency_thirds_ci
+    if load.model != "open" or flight is None or latency is None or intervals is None:
+        return Check("stationary", "na", None, None)
+    variation = {"constant": 0.0, "poisson": 1.0, "gamma": 1.0 / (load.burstiness or 1.0)}[load.arrival]
+    wander = math.sqrt((1.0 + variation) * measurement.requests.sent * 2.0 / 3.0)
+    limit = max(GROWTH_REQUESTS, GROWTH_SHARE * flight[0], wander)
+    rise = flight[2] - flight[0]
+    growing = (
+        all(later > earlier for part in (flight, latency) for earlier, later in pairwise(part))
+        and latency[2] > (1 + GROWTH_SHARE) * latency[0]
+        and intervals[2][0] > intervals[0][1]
+        and rise > limit
+        and flight[2] - flight[1] > LEVELLED_SHARE * rise
+    )
+    facts = {"in_flight": list(flight), "latency_ms": list(latency)}
+    return Check("stationary", "unsure" if growing else "pass", rise, limit, "", facts)
+
+
+def stale_connections(plan: Plan, record: Record) -> Check:
+    """Share of the requests sent twice because the server closed a kept-alive connection as it was used again.
+
+    Where most requests opened a connection of their own although reuse was asked for, that share instead: nothing is kept.
+    """
+    rows = sent_rows(record)
+    if plan.target.connection == "new" or not len(rows):
+        return Check("stale_connections", "na", None, 0.0)
+    retried = record.attempts[rows] > 1
+    opened = float(record.opened[rows].mean())
+    facts: dict[str, object] = {"retried": int(retried.sum()), "sent": len(rows)}
+    if opened > OPENED_SHARE:
+        return Check("stale_connections", "note", opened, OPENED_SHARE, facts=facts | {"kept": "none"})
+    share = float(np.mean(retried))
+    return Check("stale_connections", "note" if share > 0 else "pass", share, 0.0, facts=facts)
 
 
 def cache_hits(plan: Plan, measurement: Measurement) -> Check:

@@ -11,7 +11,7 @@ from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, com
 from inferometer.judge.verdict import Check, Verdict, verdict_of
 from inferometer.measure.instrument import connecting_ms, lateness_ms
 from inferometer.measure.measurement import Measurement
-from inferometer.measure.record import Column, Floats, Ints, Record
+from inferometer.measure.record import Floats, Record
 from inferometer.plan.schema import Load, Plan
 from inferometer.units import NS_PER_S
 
@@ -28,9 +28,11 @@ def judge(plan: Plan, measurement: Measurement, record: Record) -> Verdict:
             checks.interrupted(record),
             checks.error_rate(measurement, interrupted=record.interrupted),
             few,
+            checks.streamed(plan, measurement),
             checks.lateness(plan, measurement, record),
             *_arrival(plan, measurement, record),
             checks.concurrency_held(measurement),
+            checks.stationary(plan, measurement),
             checks.receive_lag(measurement),
             checks.worker_cpu(measurement),
             checks.clock_step(measurement),
@@ -42,6 +44,7 @@ def judge(plan: Plan, measurement: Measurement, record: Record) -> Verdict:
             p99_9,
             checks.tokens_per_event(plan, measurement),
             checks.ttft_variants(plan, measurement),
+            checks.stale_connections(plan, record),
             checks.warmup(measurement),
         )
     )
@@ -52,12 +55,8 @@ def arrival_found(plan: Plan, measurement: Measurement, record: Record) -> Arriv
     load = plan.load
     if load.model != "open" or load.rate is None:
         return None
-    late = np.clip(lateness_ms(record), 0.0, checks.lateness_limit_ms(measurement))
-    if plan.target.connection == "new":  # connecting before each request is part of the plan
-        connecting = connecting_ms(record)
-        late = (
-            np.clip(lateness_ms(record) - connecting, 0.0, checks.lateness_limit_ms(measurement)) + connecting
-        )
+    connecting = connecting_ms(record)
+    late = np.clip(lateness_ms(record) - connecting, 0.0, checks.lateness_limit_ms(measurement)) + connecting
     sends = _offers_s(record)
     return compare(_process(load), sends, late / MS_PER_S, _duration(load, len(sends), record.interrupted))
 
@@ -70,16 +69,12 @@ def _process(load: Load) -> Process:
 
 def _offers_s(record: Record) -> Floats:
     """When each measured request was offered, ascending, in s from the first: t_submit, or for one the server never took
-    (a refused connection) t_connect, else t_intended. Leaving those out would look like dropped arrivals."""
-    offered = record.t_intended.copy()
-    for column in (record.t_connect, record.t_submit):
-        offered = _prefer(column, offered)
+    (a refused connection) t_connect if it was opened for it, else t_intended. Leaving those out would look like dropped
+    arrivals."""
+    offered = np.where(record.opened, record.t_connect.values, record.t_intended)
+    offered = np.where(record.t_submit.valid, record.t_submit.values, offered)
     offered = np.sort(offered[record.measured])
     return (offered - offered[0]) / NS_PER_S if len(offered) else np.zeros(0)
-
-
-def _prefer(column: Column, otherwise: Ints) -> Ints:
-    return np.where(column.valid, column.values, otherwise)
 
 
 def _duration(load: Load, sent: int, interrupted: bool) -> float | None:

@@ -1,8 +1,8 @@
 """Service level objectives against a measurement.
 
 An objective is met when the whole 95 % interval of its value meets it, not met when none of it does, and undecided (None)
-when the limit lies inside, or when the sample cannot give an interval: more requests would decide it. A maximum and a
-throughput are facts about this run, without an interval; their value alone decides.
+when the limit lies inside, or when the sample cannot give an interval: more requests would decide it. A maximum is a fact
+about this run, without an interval; its value alone decides.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inferometer.judge.checks import failures
 from inferometer.measure.measurement import Measurement, samples_of
 from inferometer.measure.record import Floats, Record
 from inferometer.measure.stats import Interval, Stats, quantile_interval
@@ -67,12 +68,13 @@ def _value(
     slo: Slo, plan: Plan, measurement: Measurement, record: Record
 ) -> tuple[float | None, Interval | None, bool]:
     """The objective's value, its interval, and whether the value decides alone."""
-    requests, steady = measurement.requests, measurement.throughput.steady
+    throughput = measurement.throughput
     if slo.metric == "success_rate":
-        ended = requests.completed + requests.failed
-        return (requests.completed / ended if ended else None), wilson(requests.completed, ended), False
+        failed, ended = failures(measurement.requests, interrupted=record.interrupted)
+        good = ended - failed
+        return (good / ended if ended else None), wilson(good, ended), False
     if slo.stat is None:
-        return (steady.output_tok_s if slo.metric == "output_tok_s" else steady.request_s), None, True
+        return getattr(throughput.steady, slo.metric), getattr(throughput, f"{slo.metric}_ci"), False
     stats: Stats | None = getattr(measurement.metrics, f"{slo.metric}_ms")
     if stats is None:
         return None, None, False

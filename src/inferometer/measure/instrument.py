@@ -21,7 +21,7 @@ from inferometer.measure.stats import Stats, describe
 from inferometer.units import NS_PER_MS
 
 LATE_MS = 1.0
-"""A request with a read this late may have had tokens merged; no server here streams faster than a token a millisecond."""
+"""A request with a read this late may have had tokens merged; so may one with a read late by half a usual gap, if less."""
 
 ENOUGH_GAPS = 100
 """Gaps of promptly read requests that say how often the server itself writes two tokens at once."""
@@ -63,13 +63,16 @@ def _merged_share(record: Record, samples: Samples) -> float | None:
     """Share of all gaps between tokens that late reading made zero; None without gaps.
 
     Two tokens found by one read share a stamp, so their gap is zero; but servers also write several events at once. Only
-    requests read late (LATE_MS at least once) can have been merged by us, and the zeros of the others show what the server
-    does: share = (zeros among the late - gaps of the late x zero share of the others) / all gaps, not below 0.
+    requests read late at least once can have been merged by us (late: by LATE_MS, or by half the median gap that is not
+    zero, if that is less), and the zeros of the others show what the server does:
+    share = (zeros among the late - gaps of the late x zero share of the others) / all gaps, not below 0.
     """
     zero = samples.gaps == 0
     if not len(zero):
         return None
-    late_rows = record.lag_ns[samples.rows] > LATE_MS * NS_PER_MS
+    apart = samples.gaps[~zero]
+    late_ms = min(LATE_MS, float(np.median(apart)) / 2) if len(apart) else LATE_MS
+    late_rows = record.lag_ns[samples.rows] > late_ms * NS_PER_MS
     late = np.repeat(late_rows, np.diff(samples.gap_offsets))
     others = ~late
     usual = float(zero[others].mean()) if others.sum() >= ENOUGH_GAPS else 0.0
@@ -90,11 +93,11 @@ def lateness_ms(record: Record) -> Floats:
 
 
 def connecting_ms(record: Record) -> Floats:
-    """Time spent on connect and TLS by the requests of `lateness_ms`, in its order; 0 where a connection was reused."""
+    """Time spent on connect and TLS by the requests of `lateness_ms`, in its order; 0 where none was opened for the request."""
     rows = sent_rows(record)
     plain = between_ms(record.t_connect[rows], record.t_connected[rows])
     secured = between_ms(record.t_connect[rows], record.t_tls[rows])
-    return np.nan_to_num(np.fmax(plain, secured), nan=0.0)
+    return np.where(record.opened[rows], np.nan_to_num(np.fmax(plain, secured), nan=0.0), 0.0)
 
 
 def _cpu_fraction(pulse: Pulse, worker: int, run: Span | None) -> float | None:

@@ -1,8 +1,10 @@
 """The load the server really saw: who was in flight when, and which part of the run counts as steady.
 
-Let s_i be the send times (t_submit) and d_i the ends of the measured requests that were sent. Requests in flight at t:
-N(t) = #{s_i <= t} - #{d_i <= t}. Its integral from the start to t is
-G(t) = sum over s_i <= t of (t - s_i) - sum over d_i <= t of (t - d_i), so the mean in [a, b] is (G(b) - G(a)) / (b - a).
+Let b_i be the beginnings and d_i the ends of the measured requests that were sent. A request begins when it is sent
+(t_submit), or, if a connection was opened for it, when connecting began (t_connect): from then on its slot is taken, and the
+server, or a plan that asks for new connections, takes the time. Requests in flight at t: N(t) = #{b_i <= t} - #{d_i <= t}.
+Its integral from the start to t is G(t) = sum over b_i <= t of (t - b_i) - sum over d_i <= t of (t - d_i), so the mean in
+[x, y] is (G(y) - G(x)) / (y - x).
 
 | span    | from                                              | to            | what it is for                      |
 | ------- | ------------------------------------------------- | ------------- | ----------------------------------- |
@@ -50,14 +52,17 @@ class Spans:
 
 
 class Sweep:
-    """N(t) of the measured requests that were sent."""
+    """N(t) of the measured requests that were sent; `sends` are their send times, in order."""
 
     def __init__(self, record: Record) -> None:
         rows = record.measured & record.t_submit.valid
         self.sends: Ints = np.sort(record.t_submit.values[rows])
+        self.begins: Ints = np.sort(
+            np.where(record.opened, record.t_connect.values, record.t_submit.values)[rows]
+        )
         self.ends: Ints = np.sort(record.t_end[rows])
-        self._origin = int(self.sends[0]) if len(self.sends) else 0
-        self._send_sums = _sums(self._since(self.sends))
+        self._origin = int(self.begins[0]) if len(self.begins) else 0
+        self._begin_sums = _sums(self._since(self.begins))
         self._end_sums = _sums(self._since(self.ends))
 
     def _since(self, t_ns: Ints) -> Floats:
@@ -66,9 +71,9 @@ class Sweep:
     def integral(self, t_ns: Ints) -> Floats:
         """G(t) in request-seconds at each of `t_ns`."""
         t = self._since(t_ns)
-        begun = np.searchsorted(self.sends, t_ns, side="right")
+        begun = np.searchsorted(self.begins, t_ns, side="right")
         ended = np.searchsorted(self.ends, t_ns, side="right")
-        area: Floats = begun * t - self._send_sums[begun] - (ended * t - self._end_sums[ended])
+        area: Floats = begun * t - self._begin_sums[begun] - (ended * t - self._end_sums[ended])
         return area
 
     def mean(self, span: Span | None) -> float | None:
@@ -80,8 +85,8 @@ class Sweep:
 
     def maximum(self) -> int:
         """Most requests in flight at once. One that begins the instant another ends replaces it."""
-        ended = np.searchsorted(self.ends, self.sends, side="right")
-        return int((np.arange(1, len(self.sends) + 1) - ended).max(initial=0))
+        ended = np.searchsorted(self.ends, self.begins, side="right")
+        return int((np.arange(1, len(self.begins) + 1) - ended).max(initial=0))
 
 
 def _sums(values: Floats) -> Floats:
@@ -103,6 +108,12 @@ def spans(record: Record, sweep: Sweep, slots: int | None, typical_ms: float | N
         return Spans(run, load, None)
     steady = Span(load.start + round(RAMP_SHARE * (load.end - load.start)), load.end)
     return Spans(run, load, steady)
+
+
+def thirds(span: Span) -> tuple[Span, Span, Span]:
+    """The span in three equal parts."""
+    first, second = (span.start + round(part * (span.end - span.start) / 3) for part in (1, 2))
+    return Span(span.start, first), Span(first, second), Span(second, span.end)
 
 
 def within(t_ns: Ints, span: Span) -> Mask:

@@ -16,32 +16,35 @@ import numpy as np
 
 from inferometer.journal.schema import EventClass, Outcome
 from inferometer.measure.instrument import Instrument, instrument, lateness_ms
-from inferometer.measure.load import Span, Spans, Sweep, spans, within
+from inferometer.measure.lengths import Lengths, cached_beyond_template, output_lengths, prompt_lengths
+from inferometer.measure.load import Span, Spans, Sweep, spans, thirds, within
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples, take
-from inferometer.measure.stats import Interval, Stats, describe, describe_pooled, mean_interval, percentile
-from inferometer.measure.tokens import ItlMethod, itl_method, off_by_more, single_token_share
+from inferometer.measure.stats import (
+    Interval,
+    Stats,
+    describe,
+    describe_pooled,
+    mean_interval,
+    percentile,
+    quantile_interval,
+)
+from inferometer.measure.tokens import ItlMethod, itl_method, single_token_share
 from inferometer.plan.schema import Load, Plan
 from inferometer.units import NS_PER_S
 
 INPUT_BUCKETS = (0, 256, 512, 1024, 2048, 4096)
 """Lower ends of the TTFT buckets by input tokens (draft 5.1.4.2); the last is open."""
 
-PROMPT_MISS = (2.0, 0.02)
-"""A prompt misses its length by more than this many tokens or this share, whichever is larger: re-encoding text may shift a
-token at each end."""
-
-OUTPUT_MISS = (1.0, 0.02)
-"""An output misses by more than one token (end-of-sequence counted or not) or this share."""
-
-TEMPLATE_TOKENS = 128
-"""A chat template adds a constant to every prompt; more than this is no template."""
-
 VARIANT_SHARE = 0.05
 """First tokens closer than a twentieth of TTFT are one: a role event of its own, in the packet before the first token."""
 
 BATCHES_MOST, BATCHES_LEAST = 20, 5
 """Parts of the steady span whose rates give a throughput's interval: more would be correlated, fewer say too little."""
+
+BATCH_REQUESTS = 5.0
+"""A part is at least this many long requests (P90) long. A request across an edge gives tokens to both neighbours and so
+correlates them; with parts of one request's length the 95 % intervals of overlapping streams hold the true rate in 87 %."""
 
 WindowRule = Literal["open-last-90", "closed-full-last-90", "none"]
 
@@ -129,8 +132,8 @@ class Rates:
 class Throughput:
     """Rates over the steady span, over the whole run, and the cached share of prompt tokens if the server told.
 
-    `cached_beyond_template` leaves the chat template's own tokens out, which every prompt begins with; they can be told apart
-    with the model's own tokenizer only. The intervals (95 %) are of the steady rates.
+    `cached_beyond_template` leaves the chat template's own tokens out, which every prompt begins with (measure/lengths.py).
+    The intervals (95 %) are of the steady rates.
     """
 
     steady: Rates
@@ -144,7 +147,11 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class LoadSeen:
-    """The load as it was: sends per second and requests in flight over the load span, and lateness in ms."""
+    """The load as it was: sends per second and requests in flight over the load span, and lateness in ms.
+
+    Of each third of the load span: the mean number in flight, and the median latency of the requests sent in it (TTFT, or
+    end to end where nothing was streamed) with its interval; None without a span, or when a third has too few samples.
+    """
 
     model: Literal["closed", "open"]
     offered_rate: float | None
@@ -153,23 +160,18 @@ class LoadSeen:
     concurrency_mean: float | None
     concurrency_max: int
     lateness_ms: Stats | None
-
-
-@dataclass(frozen=True, slots=True)
-class Lengths:
-    """Mean lengths in tokens as asked for, by the declared tokenizer (`local_mean`), by the server; and misses (n judged)."""
-
-    asked_mean: float | None
-    local_mean: float | None
-    server_mean: float | None
-    judged_mean: float | None
-    misses: int
-    judged: int
+    in_flight_thirds: tuple[float, ...] | None
+    latency_thirds_ms: tuple[float, ...] | None
+    latency_thirds_ci: tuple[Interval, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Who counted tokens, and how events carry them. Totals are over samples; `*_where_both` over those with usage."""
+    """Who counted tokens, and how events carry them. Totals are over samples; `*_where_both` over those with usage.
+
+    `several`: answers with text that surely hold two tokens or more, since the server's usage or two events say so;
+    `at_once`: those of them whose text came at one instant.
+    """
 
     count_source: str | None
     by_source: dict[str, int]
@@ -187,6 +189,8 @@ class Tokens:
     stops_where_both: int
     server_where_local: int
     local_where_both: int
+    several: int
+    at_once: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +235,7 @@ def measure(plan: Plan, record: Record, samples: Samples | None = None) -> Measu
         excluded={name: int(np.isnan(values).sum()) for name, values in columns.items()},
         ttft_by_input=_ttft_by_input(samples),
         throughput=_throughput(record, samples, parts, plan.tokenizer.method == "native"),
-        load=_load(record, sweep, parts, plan.load),
+        load=_load(record, samples, sweep, parts, plan.load),
         tokens=_tokens(record, samples, plan),
         instrument=instrument(record, samples, parts.run),
         ttft_variant_share=_variant_share(samples),
@@ -311,7 +315,7 @@ def _throughput(record: Record, samples: Samples, parts: Spans, native: bool) ->
     told = record.usage_cached.valid[samples.rows] & ~np.isnan(counts.server_input)
     prompt = float(counts.server_input[told].sum())
     cached = record.usage_cached.values[samples.rows][told].astype(np.float64)
-    beyond = np.maximum(cached - _template_tokens(record, samples, native), 0.0)
+    beyond = cached_beyond_template(record, samples, told, native=native)
     arrivals = (  # when, and how many, of each of the three rates
         (samples.arrival_ns, samples.arrival_tokens),
         (samples.first_text_ns, counts.input),
@@ -325,18 +329,20 @@ def _throughput(record: Record, samples: Samples, parts: Spans, native: bool) ->
     if parts.steady is not None:
         span = parts.steady
         steady = Rates(*(float(weights[within(at, span)].sum()) / span.seconds for at, weights in arrivals))
-        typical_s = float(np.median(samples.e2e)) / 1_000 if len(samples) else 0.0
-        intervals = tuple(rate_interval(at, weights, span, typical_s) for at, weights in arrivals)
+        long_s = percentile(np.sort(samples.e2e), 0.9) / 1_000 if len(samples) else 0.0
+        intervals = tuple(rate_interval(at, weights, span, long_s) for at, weights in arrivals)
     share, share_beyond = (float(part.sum()) / prompt if prompt else None for part in (cached, beyond))
     return Throughput(steady, whole, share, share_beyond, *intervals)
 
 
-def rate_interval(at: Ints, weights: Floats, span: Span, typical_s: float) -> Interval | None:
+def rate_interval(at: Ints, weights: Floats, span: Span, long_s: float) -> Interval | None:
     """95 % interval of a rate by batch means: the span in B equal parts, then Student's t over their B rates.
 
-    Parts at least as long as a typical request are nearly independent; None where fewer than BATCHES_LEAST of them fit.
+    Parts of BATCH_REQUESTS long requests (`long_s`, the P90 of their length) are nearly independent; None where fewer than
+    BATCHES_LEAST of them fit.
     """
-    batches = BATCHES_MOST if typical_s <= 0 else min(BATCHES_MOST, int(span.seconds / typical_s))
+    shortest_s = BATCH_REQUESTS * long_s
+    batches = BATCHES_MOST if shortest_s <= 0 else min(BATCHES_MOST, int(span.seconds / shortest_s))
     if batches < BATCHES_LEAST:
         return None
     inside = within(at, span)
@@ -345,10 +351,11 @@ def rate_interval(at: Ints, weights: Floats, span: Span, typical_s: float) -> In
     return mean_interval(batches, float(rates.mean()), float(rates.std(ddof=1)))
 
 
-def _load(record: Record, sweep: Sweep, parts: Spans, load: Load) -> LoadSeen:
+def _load(record: Record, samples: Samples, sweep: Sweep, parts: Spans, load: Load) -> LoadSeen:
     sends = sweep.sends
     elapsed = (int(sends[-1]) - int(sends[0])) / NS_PER_S if len(sends) else 0.0
     mean = sweep.mean(parts.load)
+    medians, intervals = _latency_thirds(record, samples, parts.load)
     return LoadSeen(
         model=load.model,
         offered_rate=load.rate if load.model == "open" else None,
@@ -357,7 +364,29 @@ def _load(record: Record, sweep: Sweep, parts: Spans, load: Load) -> LoadSeen:
         concurrency_mean=sweep.mean(parts.run) if mean is None else mean,
         concurrency_max=sweep.maximum(),
         lateness_ms=describe(lateness_ms(record)),
+        in_flight_thirds=_in_flight_thirds(sweep, parts.load),
+        latency_thirds_ms=medians,
+        latency_thirds_ci=intervals,
     )
+
+
+def _in_flight_thirds(sweep: Sweep, span: Span | None) -> tuple[float, ...] | None:
+    means = [] if span is None else [sweep.mean(part) for part in thirds(span)]
+    known = tuple(mean for mean in means if mean is not None)
+    return known if len(known) == 3 else None
+
+
+def _latency_thirds(
+    record: Record, samples: Samples, span: Span | None
+) -> tuple[tuple[float, ...] | None, tuple[Interval, ...] | None]:
+    latency = samples.e2e if np.isnan(samples.ttft).all() else samples.ttft
+    defined = ~np.isnan(latency)
+    latency, sent = latency[defined], record.t_submit.values[samples.rows][defined]
+    parts = [] if span is None else [np.sort(latency[within(sent, part)]) for part in thirds(span)]
+    intervals = tuple(one for part in parts if (one := quantile_interval(part, 0.5)) is not None)
+    if len(intervals) < 3:
+        return None, None
+    return tuple(percentile(part, 0.5) for part in parts), intervals
 
 
 def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
@@ -372,6 +401,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
     usage = ~np.isnan(counts.server_output)
     # A text with U+FFFD has lost characters, so its count says nothing of the tokens it was made of.
     both = usage & ~np.isnan(counts.local_output) & ~record.text_lossy[samples.rows]
+    several = (events > 0) & ((events > 1) | (counts.server_output >= 2))
     return Tokens(
         count_source=max(by_source, key=lambda name: by_source[name]) if by_source else None,
         by_source=by_source,
@@ -381,14 +411,16 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
         tokens=total_tokens,
         tokens_per_event=total_tokens / total_events if total_events else None,
         itl_zero_share=float((samples.gaps == 0).mean()) if len(samples.gaps) else None,
-        prompt=_prompt_lengths(record, samples, native),
-        output=_output_lengths(record, samples, plan.workload.ignore_eos),
+        prompt=prompt_lengths(record, samples, native=native),
+        output=output_lengths(record, samples, forced=plan.workload.ignore_eos),
         server_where_both=int(counts.server_output[usage].sum()),
         events_where_both=int(events[usage].sum()),
         silent_events_where_both=int(_silent_events(record, samples)[usage].sum()),
         stops_where_both=int(record.finish_reason.are("stop")[samples.rows][usage].sum()),
         server_where_local=int(counts.server_output[both].sum()),
         local_where_both=int(counts.local_output[both].sum()),
+        several=int(several.sum()),
+        at_once=int((several & (samples.e2e == samples.ttft_any)).sum()),
     )
 
 
@@ -397,42 +429,6 @@ def _silent_events(record: Record, samples: Samples) -> Floats:
     before = np.concatenate(([0], np.cumsum(record.event_class == EventClass.EMPTY)))
     counts: Floats = np.diff(before[record.event_offsets])[samples.rows].astype(np.float64)
     return counts
-
-
-def _prompt_lengths(record: Record, samples: Samples, native: bool) -> Lengths:
-    """Judged by the declared tokenizer, or by server usage less its constant overhead if that tokenizer is the model's."""
-    asked = record.input_tokens_asked[samples.rows].astype(np.float64)
-    sent = record.input_tokens_sent[samples.rows].astype(np.float64)
-    server = samples.counts.server_input
-    judged = sent
-    if native and not np.isnan(server).all():
-        judged = np.where(np.isnan(server), sent, server - _template_tokens(record, samples, native))
-    misses = int(off_by_more(judged, asked, *PROMPT_MISS).sum())
-    return Lengths(_mean(asked), _mean(sent), _mean(server), _mean(judged), misses, len(samples))
-
-
-def _template_tokens(record: Record, samples: Samples, native: bool) -> float:
-    """What the chat template adds to every prompt, in tokens: 0 where it cannot be told from the tokenizer's own error."""
-    server = samples.counts.server_input
-    if not native or np.isnan(server).all():
-        return 0.0
-    overhead = float(np.nanmedian(server - record.input_tokens_sent[samples.rows]))
-    return overhead if 0 <= overhead <= TEMPLATE_TOKENS else 0.0
-
-
-def _output_lengths(record: Record, samples: Samples, forced: bool) -> Lengths:
-    """Judged by the samples' own counts. Where the model may stop by itself, only outputs longer than asked miss."""
-    asked = record.output_tokens_asked[samples.rows].astype(np.float64)
-    counts = samples.counts
-    missed = off_by_more(counts.output, asked, *OUTPUT_MISS) & (forced | (counts.output > asked))
-    means = (_mean(values) for values in (asked, counts.local_output, counts.server_output, counts.output))
-    asked_mean, local_mean, server_mean, judged_mean = means
-    return Lengths(asked_mean, local_mean, server_mean, judged_mean, int(missed.sum()), len(samples))
-
-
-def _mean(values: Floats) -> float | None:
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if len(defined) else None
 
 
 def _variant_share(samples: Samples) -> float | None:

@@ -144,6 +144,12 @@ class Record:
         return self.measured & self.ok
 
     @property
+    def opened(self) -> Mask:
+        """Rows for which a connection was opened: connecting began once they were due. One opened ahead was not for them."""
+        mask: Mask = self.t_connect.valid & (self.t_connect.values >= self.t_intended)
+        return mask
+
+    @property
     def event_is_text(self) -> Mask:
         """Per event: does it carry generated text, white space included?"""
         mask: Mask = _IS_TEXT[self.event_class]

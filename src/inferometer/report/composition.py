@@ -9,10 +9,12 @@ from typing import Any
 
 from inferometer import __version__
 from inferometer.judge.arrival import ArrivalCheck
+from inferometer.judge.checks import failures
 from inferometer.judge.slo import SloOutcome, wilson
 from inferometer.judge.verdict import Verdict
-from inferometer.measure.measurement import Lengths, Measurement
-from inferometer.plan.saved import plan_hash, resolved
+from inferometer.measure.lengths import Lengths
+from inferometer.measure.measurement import Measurement
+from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
 from inferometer.report.summary import compose
 
@@ -49,12 +51,12 @@ def summarise(
             "ended": moment(run["ended_wall_ns"]) if run.get("ended_wall_ns") else None,
             "interrupted": bool(run["interrupted"]),
             "simulated": False,
-            "plan_hash": plan_hash(plan),
+            "plan_hash": run["plan_hash"],
         },
         sut=_sut(plan, run),
         environment=run["environment"],
         plan=resolved(plan),
-        requests=_requests(measurement),
+        requests=_requests(measurement, interrupted=bool(run["interrupted"])),
         window=_window(plan, measurement),
         metrics=_plain(asdict(measurement.metrics)),
         ttft_by_input=[
@@ -116,7 +118,7 @@ def _sut(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _requests(measurement: Measurement) -> dict[str, Any]:
+def _requests(measurement: Measurement, *, interrupted: bool) -> dict[str, Any]:
     seen = measurement.requests
     return {
         "sent": seen.sent,
@@ -124,7 +126,7 @@ def _requests(measurement: Measurement) -> dict[str, Any]:
         "failed": seen.failed,
         "cancelled": seen.cancelled,
         "by_error": seen.by_error,
-        "failed_share_ci95": _plain(wilson(seen.failed, seen.failed + seen.completed)),
+        "failed_share_ci95": _plain(wilson(*failures(seen, interrupted=interrupted))),
         "warmup": {"sent": seen.warmup_sent, "completed": seen.warmup_completed},
     }
 

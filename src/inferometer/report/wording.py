@@ -35,7 +35,12 @@ class Wording:
 _OPEN_ONLY = "Arrivals are judged in an open loop of at least 100 requests; this run is not one."
 _ACCEPTED = "Simulations of the process asked for stay between {low} and {high}."
 
-_VARIANT = {"lateness": "loop", "receive_lag": "source"}
+_VARIANT = {
+    "lateness": "loop",
+    "receive_lag": "source",
+    "prompt_length": "judged_by",
+    "stale_connections": "kept",
+}
 """The fact that decides what a check of two kinds measured."""
 
 CHECKS: dict[str, Wording] = {
@@ -68,6 +73,24 @@ CHECKS: dict[str, Wording] = {
             "fail": "Name the model's own tokenizer (--tokenizer PATH), or use an endpoint that takes token ids."
         },
         {("asked_mean", "counted_mean"): "Asked for {asked_mean} tokens on average, counted {counted_mean}."},
+    ),
+    "prompt_length:growth": Wording(
+        "Prompt length",
+        "share",
+        {
+            "fail": "For the longest prompts the server counted only {value} of the tokens that its counts of the shortest "
+            "let expect, where {limit} is needed: it does not read long prompts to their end.",
+        },
+        {
+            "fail": "See whether the server cuts prompts (a context or truncation limit), or plan with shorter ones; "
+            "else name the model's own tokenizer (--tokenizer PATH)."
+        },
+        {
+            (
+                "asked_mean",
+                "server_mean",
+            ): "Asked for {asked_mean} tokens on average, the server counted {server_mean}."
+        },
     ),
     "output_length": Wording(
         "Output length",
@@ -115,6 +138,21 @@ CHECKS: dict[str, Wording] = {
             ("server", "events"): "Server: {server} tokens; client: {events} events with text.",
             ("against",): "Compared with the client's {against}.",
         },
+    ),
+    "streamed": Wording(
+        "Streaming",
+        "share",
+        {
+            "pass": "{value} of the answers of several tokens came all at once; up to {limit} is accepted.",
+            "fail": "{value} of the answers of several tokens came all at once, where {limit} is accepted: a proxy buffers "
+            "the stream or the server does not stream, and TTFT is the end-to-end latency.",
+            "na": "No streamed answer of several tokens was seen.",
+        },
+        {
+            "fail": "Look for a buffering proxy (nginx: proxy_buffering off) and measure beside it, or ask for whole answers "
+            "(--no-stream)."
+        },
+        {("at_once", "judged"): "At once: {at_once} of {judged}."},
     ),
     "lateness": Wording(
         "Lateness",
@@ -225,6 +263,48 @@ CHECKS: dict[str, Wording] = {
             "fail": "Ask for many more requests than the concurrency, and see whether the server refuses connections."
         },
         {("mean", "asked"): "In flight: {mean} of {asked}."},
+    ),
+    "stationary": Wording(
+        "Steady queue",
+        "number",
+        {
+            "pass": "From the first to the last third of the load the requests in flight rose by {value}, "
+            "and the queue did not keep growing; a rise of up to {limit} is accepted in any case.",
+            "unsure": "From the first to the last third of the load the requests in flight rose by {value}, more than the "
+            "{limit} of chance, and latency with them: the queue was growing, and percentiles reflect the length of the run.",
+            "na": "A growing queue is looked for in an open loop that lasts; this run is not one.",
+        },
+        {"unsure": "Lower the rate, or run longer (--duration) if the server was only warming to its load."},
+        {
+            (
+                "in_flight",
+                "latency_ms",
+            ): "By thirds: in flight {in_flight}; median latency in ms {latency_ms}.",
+        },
+    ),
+    "stale_connections": Wording(
+        "Kept connections",
+        "share",
+        {
+            "pass": "No request found its kept-alive connection closed.",
+            "note": "{value} of the requests were sent twice, for the server closed kept-alive connections at the moment of "
+            "reuse (expected: {limit}).",
+            "na": "No connection was meant to be used again.",
+        },
+        {
+            "note": "Let the server keep idle connections longer; the waiting before the second try is no part of TTFT."
+        },
+        {("retried", "sent"): "Sent twice: {retried} of {sent}."},
+    ),
+    "stale_connections:none": Wording(
+        "Kept connections",
+        "share",
+        {
+            "note": "The server does not keep connections alive: {value} of the requests had to open one of their own "
+            "(more than {limit}).",
+        },
+        {"note": "Let the server keep connections alive, or ask for --connection new to say so in the plan."},
+        {("retried", "sent"): "Sent twice: {retried} of {sent}."},
     ),
     "cache_hits": Wording(
         "Prefix cache",

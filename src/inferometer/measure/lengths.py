@@ -1,0 +1,154 @@
+"""Were prompts and answers as long as asked, and what of a prompt is the chat template's?
+
+A chat template puts the same tokens before every prompt. They are in the server's counts and not in ours, and a prefix cache
+finds them again whatever the prompts do, because the prompts themselves begin with nonces. Their number T:
+
+| tokenizer  | T                                                                  | held to be the template's if         |
+| ---------- | ------------------------------------------------------------------ | ------------------------------------ |
+| native     | median of (server's prompt tokens - tokens sent)                   | 0 <= T <= TEMPLATE_TOKENS            |
+| reference  | P90 of the cached tokens, where there are any: it is asked only for| P90 - P10 <= TEMPLATE_SPREAD, and T  |
+|            | the cache                                                          | <= TEMPLATE_TOKENS and <= the room   |
+
+The room is the median of (server's prompt tokens - half the tokens sent): a text hardly shrinks to half its tokens under
+another tokenizer, so what is cached beyond that is prompt.
+
+A reference tokenizer's count of what was sent says nothing of what was read. But a server that reads all of a prompt counts
+more tokens for a longer one. With a the intercept of its counts over the tokens sent by the shorter half (0 <= a <=
+TEMPLATE_TOKENS: the template), and r = (server - a) / sent in the means,
+
+    grown = r of the longest quarter / r of the shortest half,
+
+which is near 1 for any tokenizer and falls where long prompts are cut. Counts that hardly grow at all (fewer than
+LEAST_GROWTH tokens for a token sent, from the shorter half to the longest quarter) are cut everywhere: grown is that slope.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from inferometer.measure.record import Floats, Mask, Record
+from inferometer.measure.samples import Samples
+from inferometer.measure.stats import percentile
+from inferometer.measure.tokens import off_by_more
+
+PROMPT_MISS = (2.0, 0.02)
+"""A prompt misses its length by more than this many tokens or this share, whichever is larger: re-encoding text may shift a
+token at each end."""
+
+OUTPUT_MISS = (1.0, 0.02)
+"""An output misses by more than one token (end-of-sequence counted or not) or this share."""
+
+TEMPLATE_TOKENS = 128.0
+"""A chat template adds a constant to every prompt; more than this is no template."""
+
+TEMPLATE_SPREAD = 16.0
+"""Caches that keep single tokens may also find the first of a nonce's nine digits; 16 tokens is a usual cache block."""
+
+LEAST_GROWTH = 0.25
+"""No tokenizer makes one token of four."""
+
+ENOUGH_PROMPTS = 40
+"""Ten in the longest quarter."""
+
+LENGTHS_APART = 1.3
+"""Prompts of nearly one length show no growth: the longest quarter must be this much longer than the shortest half."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Mean lengths in tokens as asked for, by the declared tokenizer (`local_mean`), by the server; and misses (n judged).
+
+    `grown`: see above; of prompts under a reference tokenizer only, None where it cannot be told.
+    """
+
+    asked_mean: float | None
+    local_mean: float | None
+    server_mean: float | None
+    judged_mean: float | None
+    misses: int
+    judged: int
+    grown: float | None = None
+
+
+def prompt_lengths(record: Record, samples: Samples, *, native: bool) -> Lengths:
+    """Judged by the declared tokenizer, or by server usage less its constant overhead if that tokenizer is the model's."""
+    asked = record.input_tokens_asked[samples.rows].astype(np.float64)
+    sent = record.input_tokens_sent[samples.rows].astype(np.float64)
+    server = samples.counts.server_input
+    judged = sent
+    if native and not np.isnan(server).all():
+        judged = np.where(np.isnan(server), sent, server - _overhead(record, samples))
+    misses = int(off_by_more(judged, asked, *PROMPT_MISS).sum())
+    known = ~np.isnan(server)
+    grown = None if native else grown_share(sent[known], server[known])
+    return Lengths(_mean(asked), _mean(sent), _mean(server), _mean(judged), misses, len(samples), grown)
+
+
+def output_lengths(record: Record, samples: Samples, *, forced: bool) -> Lengths:
+    """Judged by the samples' own counts. Where the model may stop by itself, only outputs longer than asked miss."""
+    asked = record.output_tokens_asked[samples.rows].astype(np.float64)
+    counts = samples.counts
+    missed = off_by_more(counts.output, asked, *OUTPUT_MISS) & (forced | (counts.output > asked))
+    means = (_mean(values) for values in (asked, counts.local_output, counts.server_output, counts.output))
+    asked_mean, local_mean, server_mean, judged_mean = means
+    return Lengths(asked_mean, local_mean, server_mean, judged_mean, int(missed.sum()), len(samples))
+
+
+def cached_beyond_template(record: Record, samples: Samples, told: Mask, *, native: bool) -> Floats:
+    """Tokens the server took from a cache less the template's, one entry a sample that is `told`, which has both counts."""
+    cached = record.usage_cached.values[samples.rows][told].astype(np.float64)
+    if native:
+        template = _overhead(record, samples)
+    else:
+        sent = record.input_tokens_sent[samples.rows][told].astype(np.float64)
+        template = _constant_hit(cached, samples.counts.server_input[told], sent)
+    beyond: Floats = np.maximum(cached - template, 0.0)
+    return beyond
+
+
+def _overhead(record: Record, samples: Samples) -> float:
+    """What the chat template adds to every prompt by the model's own tokenizer, in tokens; 0 where it is no template."""
+    server = samples.counts.server_input
+    if np.isnan(server).all():
+        return 0.0
+    overhead = float(np.nanmedian(server - record.input_tokens_sent[samples.rows]))
+    return overhead if 0 <= overhead <= TEMPLATE_TOKENS else 0.0
+
+
+def _constant_hit(cached: Floats, server: Floats, sent: Floats) -> float:
+    """The cached tokens that nearly every prompt with a hit has in common; 0 where they are no template's."""
+    hits = np.sort(cached[cached > 0])
+    if not len(hits):
+        return 0.0
+    most = percentile(hits, 0.9)
+    room = float(np.median(server - sent / 2))
+    constant = most - percentile(hits, 0.1) <= TEMPLATE_SPREAD
+    return most if constant and most <= min(TEMPLATE_TOKENS, room) else 0.0
+
+
+def grown_share(sent: Floats, server: Floats) -> float | None:
+    """How the longest quarter's server count keeps up with the shortest half's; None where lengths are too alike or few."""
+    if len(sent) < ENOUGH_PROMPTS:
+        return None
+    order = np.argsort(sent, kind="stable")
+    short, long = order[: len(order) // 2], order[-(len(order) // 4) :]
+    sent_short, sent_long = float(sent[short].mean()), float(sent[long].mean())
+    if sent_short <= 0 or sent_long < LENGTHS_APART * sent_short:
+        return None
+    server_short, server_long = float(server[short].mean()), float(server[long].mean())
+    growth = (server_long - server_short) / (sent_long - sent_short)
+    if growth < LEAST_GROWTH:
+        return max(0.0, growth)
+    centred = sent[short] - sent_short
+    squares = float(centred @ centred)
+    slope = float(centred @ server[short]) / squares if squares > 0 else growth
+    template = min(max(0.0, server_short - slope * sent_short), TEMPLATE_TOKENS)
+    rate = (server_short - template) / sent_short
+    return (server_long - template) / sent_long / rate if rate > 0 else None
+
+
+def _mean(values: Floats) -> float | None:
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else None
