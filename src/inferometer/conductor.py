@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -123,9 +124,11 @@ def conduct(plan: Plan, out: Path, ui: Ui) -> Finding:
             ui.note(
                 f"{target.model} at {'the embedded reference server' if embedded else target.endpoint.url}"
             )
-            facts = _prepare(plan, folder, target, tokenizer, started)
+            schedule = _Requests(plan, target, tokenizer, folder)
+            facts = _facts(plan, folder, target, tokenizer, schedule, started)
             crew.brief(_jobs(plan, folder, target, key))
-            interrupted = _drive(plan, crew, ui)
+            interrupted = _drive(plan, crew, schedule, ui)
+            facts["fingerprint"] = schedule.fingerprint
             facts |= {
                 "ended_wall_ns": time.time_ns(),
                 "interrupted": interrupted,
@@ -266,13 +269,16 @@ def _options(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _prepare(
-    plan: Plan, folder: RunFolder, target: _Target, tokenizer: tokenizers.Tokenizer, started: int
+def _facts(
+    plan: Plan,
+    folder: RunFolder,
+    target: _Target,
+    tokenizer: tokenizers.Tokenizer,
+    schedule: _Requests,
+    started: int,
 ) -> dict[str, Any]:
-    """Write the plan, what is known of the run so far, and every request as bytes."""
+    """Write the plan and what is known of the run so far."""
     folder.plan.write_bytes(saved.to_json(plan))
-    salt = secrets.randbelow(NONCES)
-    prompts, due = _requests(plan, tokenizer, target.prompt_format, Phase.MEASURE, salt)
     facts: dict[str, Any] = {
         "id": folder.path.name,
         "plan_hash": saved.plan_hash(plan),
@@ -282,8 +288,8 @@ def _prepare(
         "interrupted": True,
         "timestamp_source": None,
         "dead_workers": [],
-        "salt": salt,
-        "fingerprint": fingerprint(prompts),
+        "salt": schedule.salt,
+        "fingerprint": None,
         "prompt_format": target.prompt_format,
         "length_field": target.length_field,
         "model": target.model,
@@ -293,14 +299,40 @@ def _prepare(
         "tokenizer": {name: getattr(tokenizer, name) for name in ("name", "version", "vocab_size", "source")},
     }
     folder.write_run(facts)
-
-    def rows() -> Iterator[schedules.Scheduled]:
-        warm = _requests(plan, tokenizer, target.prompt_format, Phase.WARMUP, salt + NONCES // 2)
-        yield from _scheduled(plan, target, Phase.WARMUP, 0, *warm)
-        yield from _scheduled(plan, target, Phase.MEASURE, len(warm[0]), prompts, due)
-
-    schedules.write(folder.schedule, rows())
     return facts
+
+
+class _Requests:
+    """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them."""
+
+    def __init__(
+        self, plan: Plan, target: _Target, tokenizer: tokenizers.Tokenizer, folder: RunFolder
+    ) -> None:
+        self.salt = secrets.randbelow(NONCES)
+        self.fingerprint: str | None = None
+        self.rows = 0
+        self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
+        self._warm: list[schedules.Scheduled] = []
+
+    def warm_up(self) -> None:
+        """Write the warm-up's requests."""
+        # Half-way round, so that no nonce of the warm-up begins like one of the measurement.
+        salt = self.salt + NONCES // 2
+        made = _requests(self._plan, self._tokenizer, self._target.prompt_format, Phase.WARMUP, salt)
+        self._warm = list(_scheduled(self._plan, self._target, Phase.WARMUP, 0, *made))
+        self.rows = len(self._warm)
+        schedules.write(self._folder.schedule, self._warm)
+
+    def measurement(self) -> None:
+        """Write all requests: the measurement's stand behind the warm-up's."""
+        prompts, due = _requests(
+            self._plan, self._tokenizer, self._target.prompt_format, Phase.MEASURE, self.salt
+        )
+        self.fingerprint = fingerprint(prompts)
+        first = len(self._warm)
+        self.rows = first + len(prompts)
+        measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, prompts, due)
+        schedules.write(self._folder.schedule, chain(self._warm, measured))
 
 
 def _requests(
@@ -386,7 +418,7 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
     ]
 
 
-def _drive(plan: Plan, crew: Crew, ui: Ui) -> bool:
+def _drive(plan: Plan, crew: Crew, schedule: _Requests, ui: Ui) -> bool:
     """Warm-up, then the measurement. Ctrl-C ends the phase that runs, and no other begins; True if it was pressed."""
     load = plan.load
 
@@ -396,11 +428,16 @@ def _drive(plan: Plan, crew: Crew, ui: Ui) -> bool:
 
     with _interrupts(seconds_to_ns(load.drain_s)) as interrupt:
         if load.warmup:
-            crew.run(Phase.WARMUP, watch=watch, interrupt=interrupt)
+            schedule.warm_up()
+            crew.begin(Phase.WARMUP, schedule.rows)
+        schedule.measurement()
+        if load.warmup:
+            crew.finish(Phase.WARMUP, watch, interrupt)
         if not interrupt.pressed:
             duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
             again = load.model == "closed" and load.requests is None
-            crew.run(Phase.MEASURE, duration_ns=duration, again=again, watch=watch, interrupt=interrupt)
+            crew.begin(Phase.MEASURE, schedule.rows, duration_ns=duration, again=again)
+            crew.finish(Phase.MEASURE, watch, interrupt)
         return interrupt.pressed
 
 

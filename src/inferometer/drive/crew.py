@@ -21,7 +21,8 @@ from inferometer.errors import InstrumentError
 from inferometer.journal.schema import Phase
 
 LEAD_NS = 20_000_000
-"""From the order to the start: long enough for the slowest worker to have read it."""
+LEAD_ROW_NS = 2_000
+"""From the order to the start: long enough for the slowest worker to have read it, and to have looked through the schedule."""
 START_TIMEOUT_S = 30.0
 SLICE_S = 0.1
 UNSTAMPED_SHARE = 0.001
@@ -132,15 +133,16 @@ class Crew:
         if self._folder is not None:
             live.Counters.remove(self._folder)
 
-    def run(
-        self, phase: int, *, duration_ns: int = 0, again: bool = False, watch: Watch, interrupt: Interrupt
-    ) -> None:
-        """Carry one phase out in all workers and wait for its end. See Go for the arguments."""
-        counters = self._counters
-        assert counters is not None, "brief first"
-        start = clock.monotonic_ns() + LEAD_NS
+    def begin(self, phase: int, rows: int, *, duration_ns: int = 0, again: bool = False) -> None:
+        """Let all workers begin a phase of a schedule with so many rows. See Go for the other arguments."""
+        start = clock.monotonic_ns() + LEAD_NS + rows * LEAD_ROW_NS
         for member in self._members:
             member.tell(Go(phase=phase, start_ns=start, duration_ns=duration_ns, again=again))
+
+    def finish(self, phase: int, watch: Watch, interrupt: Interrupt) -> None:
+        """Wait until the phase has ended in all workers."""
+        counters = self._counters
+        assert counters is not None, "brief first"
         for report in self._gather(PhaseDone, None, lambda: watch(phase, counters.progress()), interrupt):
             if isinstance(report, PhaseDone) and report.phase == phase == Phase.MEASURE:
                 self.outcome.stamped += report.stamped

@@ -56,7 +56,7 @@ Command = Go | Stop | Quit
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The schedule is mapped and connections stand, as far as the server took them."""
+    """Connections stand, as far as the server took them."""
 
 
 class PhaseDone(msgspec.Struct, frozen=True, tag="done"):

@@ -1,6 +1,6 @@
 """One worker process: `python -m inferometer.drive.worker`. Orders come on stdin, a line each; reports go to stdout.
 
-Its life: read the Job, map the schedule, open connections, say Ready; then for each Go run that phase to its end and say
+Its life: read the Job, open connections, say Ready; then for each Go map the schedule, run that phase to its end and say
 PhaseDone; at Quit, or when the parent is gone, close the journal and leave.
 
 No garbage collection while measuring: what an ended request leaves behind is freed by reference counting alone.
@@ -55,13 +55,11 @@ class Worker:
         self._commands: list[Command] = []
         self._decode = msgspec.json.Decoder(Command).decode
         folder = Path(job.folder)
-        self._schedule = Schedule(folder / "requests.arrow")
+        self._folder = folder
         self._journal = Journal(folder / "journal", job.worker, Redactor(job.secrets))
         self._counters = live.Counters.attach(folder, job.worker, job.workers)
         self._head = job.head.encode("latin-1")
         self._pacer: Pacer = OpenPacer([], [])
-        self._phase_rows = self._rows_by_phase()
-        self._nonces = self._schedule.table.select(["nonce_at", "nonce_len"]).to_pydict()
         self._ok = self._failed = self._events = 0
         self._phase = 0
         self._drain_by: int | None = None
@@ -76,11 +74,12 @@ class Worker:
         )
         self._reactor.watch(stdin, self._read_commands)
 
-    def _rows_by_phase(self) -> dict[int, list[int]]:
-        rows: dict[int, list[int]] = {0: [], 1: []}
-        for row, phase in enumerate(self._schedule.table.column("phase").to_pylist()):
-            rows[phase].append(row)
-        return rows
+    def _map_schedule(self, phase: int) -> None:
+        """The schedule as it is now: the measurement's rows are added while the warm-up runs."""
+        self._schedule = Schedule(self._folder / "requests.arrow")
+        phases = self._schedule.table.column("phase").to_pylist()
+        self._rows = [row for row, its_phase in enumerate(phases) if its_phase == phase]
+        self._nonces = self._schedule.table.select(["nonce_at", "nonce_len"]).to_pydict()
 
     def main(self) -> None:
         """From the first connection to the last line of the journal."""
@@ -116,6 +115,7 @@ class Worker:
     def _run(self, go: Go) -> None:
         job = self._job
         self._phase = go.phase
+        self._map_schedule(go.phase)
         self._pacer = self._pacer_for(go)
         self._drain_by = None
         end = go.start_ns + go.duration_ns if go.duration_ns else None
@@ -157,7 +157,7 @@ class Worker:
 
     def _pacer_for(self, go: Go) -> Pacer:
         job = self._job
-        rows = self._phase_rows[go.phase]
+        rows = self._rows
         if not job.open_loop:
             mine: Sequence[int] = deal(len(rows), job.worker, job.workers, job.slots)
             slots = slots_of(job.worker, job.workers, job.slots)
@@ -181,7 +181,7 @@ class Worker:
         at, length = self._nonces["nonce_at"][hit.row], self._nonces["nonce_len"][hit.row]
         if at < 0:
             return body
-        rows = self._phase_rows[self._phase]
+        rows = self._rows
         other = rows[(hit.row - rows[0] + hit.cycle) % len(rows)]  # a phase's rows stand together
         other_at = self._nonces["nonce_at"][other]
         nonce = self._schedule.body(other)[other_at : other_at + length]

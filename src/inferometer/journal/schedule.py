@@ -1,10 +1,13 @@
 """`requests.arrow`: what is to be sent, written before the clock starts and mapped into memory by every worker.
 
+It is written twice: with the warm-up's rows, and while the server warms up, with the measurement's behind them.
+
 Rows stand in batches of BATCH, so that row i is row i mod BATCH of batch i div BATCH and no index is needed.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -34,14 +37,16 @@ class Scheduled:
 
 
 def write(path: Path, rows: Iterable[Scheduled]) -> None:
-    """Write all rows; `rows` may be a generator, one batch is held at a time."""
+    """Write all rows, so that a reader sees the old file or the new one; `rows` may be a generator, one batch is held."""
     names = SCHEDULE.names
     remaining: Iterator[Scheduled] = iter(rows)
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, SCHEDULE) as writer:
+    part = path.with_name(path.name + ".part")
+    with pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, SCHEDULE) as writer:
         while batch := list(islice(remaining, BATCH)):
             columns = [[getattr(row, name) for row in batch] for name in names]
             arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEDULE, strict=True)]
             writer.write_batch(pa.record_batch(arrays, schema=SCHEDULE))
+    os.replace(part, path)
 
 
 class Schedule:
