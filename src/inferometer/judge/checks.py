@@ -56,8 +56,8 @@ CACHE_SHARE = 0.05
 PROMPT_GROWN = 0.8
 """Tokenizers and texts differ by a few per cent between short and long prompts, not by a fifth."""
 
-AT_ONCE_SHARE = 0.05
-"""A stream gives several tokens several instants; short answers and chance may spare one in twenty."""
+AT_ONCE_SHARE = 0.5
+"""A proxy that buffers holds back every answer; a quick server may write some short ones in one go."""
 
 GROWTH_SHARE, GROWTH_REQUESTS = 0.1, 2.0
 """A queue that grows: by more than a tenth and by two requests between the first and last third of the load."""
@@ -189,7 +189,7 @@ def _gap(server: int, own: int, stops: int) -> float:
 
 
 def streamed(plan: Plan, measurement: Measurement) -> Check:
-    """Share of the answers of several tokens whose text came at one instant: nothing was streamed to us."""
+    """Share of the answers of several tokens, read promptly, whose text came at one instant: nothing was streamed to us."""
     tokens = measurement.tokens
     facts = {"at_once": tokens.at_once, "judged": tokens.several}
     if not plan.target.stream or not tokens.several:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.measure.load import Span
-from inferometer.measure.record import Floats, Ints, Pulse, Record, TimestampSource, between_ms
+from inferometer.measure.record import Floats, Ints, Mask, Pulse, Record, TimestampSource, between_ms
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import Stats, describe
 from inferometer.units import NS_PER_MS
@@ -70,13 +70,18 @@ def _merged_share(record: Record, samples: Samples) -> float | None:
     zero = samples.gaps == 0
     if not len(zero):
         return None
-    apart = samples.gaps[~zero]
-    late_ms = min(LATE_MS, float(np.median(apart)) / 2) if len(apart) else LATE_MS
-    late_rows = record.lag_ns[samples.rows] > late_ms * NS_PER_MS
-    late = np.repeat(late_rows, np.diff(samples.gap_offsets))
+    late = np.repeat(read_late(record, samples), np.diff(samples.gap_offsets))
     others = ~late
     usual = float(zero[others].mean()) if others.sum() >= ENOUGH_GAPS else 0.0
     return max(0.0, (float(zero[late].sum()) - usual * float(late.sum())) / len(zero))
+
+
+def read_late(record: Record, samples: Samples) -> Mask:
+    """Which samples had a read so late (see `_merged_share`) that it may have found tokens together that came apart."""
+    apart = samples.gaps[samples.gaps > 0]
+    late_ms = min(LATE_MS, float(np.median(apart)) / 2) if len(apart) else LATE_MS
+    late: Mask = record.lag_ns[samples.rows] > late_ms * NS_PER_MS
+    return late
 
 
 def sent_rows(record: Record) -> Ints:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from inferometer.journal.schema import EventClass, Outcome
-from inferometer.measure.instrument import Instrument, instrument, lateness_ms
+from inferometer.measure.instrument import Instrument, instrument, lateness_ms, read_late
 from inferometer.measure.lengths import Lengths, cached_beyond_template, output_lengths, prompt_lengths
 from inferometer.measure.load import Span, Spans, Sweep, spans, thirds, within
 from inferometer.measure.record import Floats, Ints, Record
@@ -169,7 +169,7 @@ class LoadSeen:
 class Tokens:
     """Who counted tokens, and how events carry them. Totals are over samples; `*_where_both` over those with usage.
 
-    `several`: answers with text that surely hold two tokens or more, since the server's usage or two events say so;
+    `several`: answers, read promptly, that surely hold two tokens or more, since the server's usage or two events say so;
     `at_once`: those of them whose text came at one instant.
     """
 
@@ -401,7 +401,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
     usage = ~np.isnan(counts.server_output)
     # A text with U+FFFD has lost characters, so its count says nothing of the tokens it was made of.
     both = usage & ~np.isnan(counts.local_output) & ~record.text_lossy[samples.rows]
-    several = (events > 0) & ((events > 1) | (counts.server_output >= 2))
+    several = (events > 0) & ((events > 1) | (counts.server_output >= 2)) & ~read_late(record, samples)
     return Tokens(
         count_source=max(by_source, key=lambda name: by_source[name]) if by_source else None,
         by_source=by_source,
