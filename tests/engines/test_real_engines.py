@@ -43,7 +43,8 @@ FAVOUR_THE_END = ("--extra-body", '{"logit_bias": {"2": 7}}')
 TAKES_IDS = {"mlx": "text", "llamacpp": "ids", "vllm": "ids"}
 """The form in which completions prompts go out when the plan leaves it open."""
 
-SHARED_CORES = frozenset({"lateness", "concurrency_held", "receive_lag", "worker_cpu"})
+SHARED_CORES = frozenset({"lateness", "concurrency_held", "receive_lag", "worker_cpu", "streamed"})
+"""What engine and client do to each other on two cores; a hurried vLLM writes a short answer in one event."""
 NONCE_TOKENS = 9
 """A prompt of text begins with nine digits, each a token at most, and no two prompts with the same nine."""
 BLOCK = 128

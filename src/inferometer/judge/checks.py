@@ -56,6 +56,7 @@ CACHE_SHARE = 0.05
 PROMPT_GROWN = 0.8
 """Tokenizers and texts differ by a few per cent between short and long prompts, not by a fifth."""
 
+AT_ONCE_LEAST = 20
 AT_ONCE_SHARE = 0.5
 """A proxy that buffers holds back every answer; a quick server may write some short ones in one go."""
 
@@ -192,7 +193,7 @@ def streamed(plan: Plan, measurement: Measurement) -> Check:
     """Share of the answers of several tokens, read promptly, whose text came at one instant: nothing was streamed to us."""
     tokens = measurement.tokens
     facts = {"at_once": tokens.at_once, "judged": tokens.several}
-    if not plan.target.stream or not tokens.several:
+    if not plan.target.stream or tokens.several < AT_ONCE_LEAST:
         return Check("streamed", "na", None, AT_ONCE_SHARE, facts=facts)
     share = tokens.at_once / tokens.several
     return Check("streamed", _within(share, AT_ONCE_SHARE), share, AT_ONCE_SHARE, facts=facts)

@@ -146,7 +146,7 @@ CHECKS: dict[str, Wording] = {
             "pass": "{value} of the answers of several tokens came all at once; up to {limit} is accepted.",
             "fail": "{value} of the answers of several tokens came all at once, where {limit} is accepted: a proxy buffers "
             "the stream or the server does not stream, and TTFT is the end-to-end latency.",
-            "na": "No streamed answer of several tokens was seen.",
+            "na": "Too few streamed answers of several tokens were read promptly enough to tell.",
         },
         {
             "fail": "Look for a buffering proxy (nginx: proxy_buffering off) and measure beside it, or ask for whole answers "
