@@ -33,18 +33,23 @@ class ResponseDecoder:
         "_head_bytes",
         "_headers",
         "_headers_done",
+        "_lines",
         "_parser",
         "_until_close",
         "body",
         "complete",
         "keep_alive",
         "on_body",
+        "on_header",
         "status",
     )
 
     def __init__(self) -> None:
         self.body: list[bytes] = []
-        self.on_body = self.body.append  # llhttp's callback is the list's own method: no Python frame a chunk
+        self._lines: dict[bytes, bytes] = {}
+        # Two of llhttp's callbacks are a container's own methods: no Python frame a chunk, none a header line.
+        self.on_body = self.body.append
+        self.on_header = self._lines.setdefault
         self._parser: Any = httptools.HttpResponseParser(self)
         self.next()
 
@@ -54,6 +59,7 @@ class ResponseDecoder:
         self.status = 0
         self.complete = False
         self.keep_alive = False
+        self._lines.clear()
         self._headers: dict[bytes, bytes] = {}
         self._headers_done = False
         self._head_bytes = 0
@@ -89,18 +95,17 @@ class ResponseDecoder:
         self._parser = None
 
     # Callbacks of llhttp.
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Collect one header line."""
-        if not self._headers_done:  # trailers of a chunked body are of no interest
-            self._headers.setdefault(name.lower(), value)
-
     def on_headers_complete(self) -> None:
         """The head has ended."""
         status = self._parser.get_status_code()
         if status >= 200:
             self.status = status
             self._headers_done = True
-            framed = b"content-length" in self._headers or b"transfer-encoding" in self._headers
+            # Copied now: trailers of a chunked body come the same way and are of no interest.
+            headers = self._headers
+            for name, value in self._lines.items():
+                headers.setdefault(name.lower(), value)
+            framed = b"content-length" in headers or b"transfer-encoding" in headers
             self._until_close = not framed and status not in (204, 304)
 
     def on_message_complete(self) -> None:
@@ -109,4 +114,4 @@ class ResponseDecoder:
             self.complete = True
             self.keep_alive = self._parser.should_keep_alive()  # llhttp forgets it once this returns
         else:
-            self._headers = {}
+            self._lines.clear()
