@@ -120,21 +120,27 @@ def test_workers_in_step_would_be_found_out() -> None:
 def test_an_open_loop_is_one_process_however_many_workers_send_it(
     workers: int, arrival: str, server: str, tmp_path: Path
 ) -> None:
-    """Law: the instants due are those drawn for one worker, anchored once; the server sees them in its bins; a Poisson process
-    is one at the server too."""
+    """Law: the instants due are those drawn for one worker, anchored once, and none arrives before it is due; where the machine
+    held nobody up, the server counts what is due, and a Poisson process is one at the server too."""
     flags = ["--rate", str(RATE), "--requests", str(COUNT), "--seed", "5", "--workers", str(workers)]
     flags += ["--burstiness", "0.5"] if arrival == "gamma" else ["--arrival", arrival]
-    truth, record, schedule = seen_by(server, *flags, out=tmp_path)
     due = drawn(5, RATE, COUNT, arrival=arrival, burstiness=0.5 if arrival == "gamma" else 1)
-    assert schedule.table["due_ns"].to_pylist() == due.tolist()
-    assert sorted(record["index"]) == list(range(COUNT))
-    starts = {at - int(due[row]) for row, at in zip(record["index"], record["t_intended"], strict=True)}
-    assert len(starts) == 1
-    assert Counter(record["worker"]) == {one: len(range(one, COUNT, workers)) for one in range(workers)}
-    (start,) = starts
-    arrived = np.sort(np.array([row["received_ns"] for row in truth], np.int64))
-    assert len(arrived) == COUNT
-    assert np.all(arrived >= np.sort(due) + start)  # the k-th is never early
+    for attempt in range(3):
+        truth, record, schedule = seen_by(server, *flags, out=tmp_path / str(attempt))
+        assert schedule.table["due_ns"].to_pylist() == due.tolist()
+        assert sorted(record["index"]) == list(range(COUNT))
+        starts = {at - int(due[row]) for row, at in zip(record["index"], record["t_intended"], strict=True)}
+        assert len(starts) == 1
+        assert Counter(record["worker"]) == {one: len(range(one, COUNT, workers)) for one in range(workers)}
+        (start,) = starts
+        arrived = np.sort(np.array([row["received_ns"] for row in truth], np.int64))
+        assert len(arrived) == COUNT
+        late = np.sort(arrived - due - start)
+        assert late[0] >= 0
+        if late[-1] < BIN_S * 1e9 and late[int(COUNT * 0.99)] < BIN_S * 1e9 / 5:
+            break
+    else:
+        pytest.skip("the machine is too busy to keep any load: three runs were held up for longer than a bin")
     assert abs(dispersion(arrived, start) - dispersion(due, 0)) < 0.3
     if arrival == "poisson":
         assert is_poisson(arrived, start)
