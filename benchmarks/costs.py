@@ -92,7 +92,7 @@ def synthetic_run(parent: Path, requests: int) -> RunFolder:
     for i in range(int((requests / streams + 1) * SECONDS_A_REQUEST * 4)):
         at = i * 250_000_000
         sent = min(requests, at // span * streams)
-        journal.add_pulse(at, at // 3, 1, 1_000, 1_000, 1_000, 0, streams, sent, sent, sent * TOKENS)
+        journal.add_pulse(at, at // 3, 0, 1, 1_000, 1_000, 1_000, 0, streams, sent, sent, sent * TOKENS)
     journal.flush(Phase.MEASURE)
     journal.close()
     seal(folder, lambda texts: [TOKENS] * len(texts))
@@ -102,7 +102,7 @@ def synthetic_run(parent: Path, requests: int) -> RunFolder:
 
 def _exchange(index: int, begin: int, noise: np.random.Generator) -> Exchange:
     exchange = Exchange(index, 0, begin, b"", 0)
-    exchange.t_send = exchange.t_submit = begin + 5_000
+    exchange.t_taken = exchange.t_send = exchange.t_submit = begin + 5_000
     times = begin + 50_000_000 + 20_000_000 * np.arange(TOKENS) + noise.integers(0, 2_000_000, TOKENS)
     answer = exchange.answer
     answer.event_ns = array("q", times.tolist())

@@ -16,7 +16,7 @@ import ssl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -26,6 +26,7 @@ from inferometer.drive import probe as probing
 from inferometer.drive.crew import Crew, Interrupt
 from inferometer.drive.job import Job
 from inferometer.drive.live import Progress
+from inferometer.drive.pacer import deal, slots_of
 from inferometer.drive.secret import headers, read_key
 from inferometer.drive.tls import context
 from inferometer.engines import openai
@@ -34,11 +35,11 @@ from inferometer.journal import schedule as schedules
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schema import PULSE, RECORD, Phase
-from inferometer.journal.seal import read_table, seal, without_outcome
+from inferometer.journal.seal import read_table, seal
 from inferometer.judge.judge import arrival_found, judge
 from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.measurement import measure, samples_of
-from inferometer.measure.record import Record
+from inferometer.measure.record import Death, Record
 from inferometer.measure.series import series
 from inferometer.plan import saved
 from inferometer.plan.arrivals import phase_instants
@@ -132,12 +133,10 @@ def conduct(plan: Plan, out: Path, ui: Ui) -> Finding:
             facts |= {
                 "ended_wall_ns": time.time_ns(),
                 "interrupted": interrupted,
-                "timestamp_source": "user"
-                if crew.outcome.unstamped or not crew.outcome.stamped
-                else "kernel",
+                "timestamp_source": crew.outcome.timestamp_source,
             }
         # Who died is known once all have left.
-        folder.write_run(facts | {"dead_workers": crew.outcome.dead})
+        folder.write_run(facts | {"dead_workers": _deaths(plan, crew, schedule.measured)})
     except InstrumentError:
         raise  # its reason is in the folder's log
     except BaseException:
@@ -168,7 +167,7 @@ def evaluate(folder: RunFolder) -> Finding:
         read_table(folder.pulse, PULSE),
         interrupted=facts["interrupted"],
         timestamp_source=facts["timestamp_source"],
-        unaccounted=_lost(plan, folder, facts),
+        deaths=[Death(**death) for death in facts["dead_workers"]],
     )
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples)
@@ -178,19 +177,6 @@ def evaluate(folder: RunFolder) -> Finding:
     summary = summarise(plan, facts, measurement, verdict, arrival, slos)
     write_reports(folder.path, summary, series(plan, record, samples))
     return Finding(folder.path, summary)
-
-
-def _lost(plan: Plan, folder: RunFolder, facts: dict[str, Any]) -> int:
-    """Requests lost with workers that died: those of the schedule without an outcome, one at least.
-
-    Where the schedule was not to be gone through exactly once, or was cut short, the loss is known to be, but not its size.
-    A run that died as a whole has lost its last moments, which `interrupted` says.
-    """
-    if not facts["dead_workers"]:
-        return 0
-    if plan.load.requests is None or plan.load.duration_s is not None or facts["interrupted"]:
-        return 1
-    return max(1, without_outcome(folder))
 
 
 def recover(folder: RunFolder) -> Finding:
@@ -310,7 +296,7 @@ class _Requests:
     ) -> None:
         self.salt = secrets.randbelow(NONCES)
         self.fingerprint: str | None = None
-        self.rows = 0
+        self.rows = self.measured = 0
         self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
         self._warm: list[schedules.Scheduled] = []
 
@@ -329,8 +315,8 @@ class _Requests:
             self._plan, self._tokenizer, self._target.prompt_format, Phase.MEASURE, self.salt
         )
         self.fingerprint = fingerprint(prompts)
-        first = len(self._warm)
-        self.rows = first + len(prompts)
+        first, self.measured = len(self._warm), len(prompts)
+        self.rows = first + self.measured
         measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, prompts, due)
         schedules.write(self._folder.schedule, chain(self._warm, measured))
 
@@ -391,8 +377,8 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
     lines = {name: value for name, value in ours.items() if name.lower() not in named} | theirs
     head = f"POST {target.endpoint.base}{openai.PATHS[wanted.api]} HTTP/1.1\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "Content-Length: "
-    open_loop = load.model == "open"
-    at_start = min((load.rate or 0) * SPARE_SECONDS, SPARE_MOST) if open_loop else (load.concurrency or 0)
+    open_loop, slots = load.model == "open", load.concurrency or 1
+    at_start = -(-int(min((load.rate or 0) * SPARE_SECONDS, SPARE_MOST)) // workers)
     return [
         Job(
             folder=str(folder.path),
@@ -408,8 +394,8 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
             server_name=target.endpoint.host,
             reuse=wanted.connection == "reuse",
             open_loop=open_loop,
-            slots=0 if open_loop else (load.concurrency or 1),
-            prepare=-(-int(at_start) // workers),
+            slots=0 if open_loop else slots,
+            prepare=at_start if open_loop else slots_of(worker, workers, slots),
             timeout_ns=seconds_to_ns(wanted.timeout_s),
             connect_timeout_ns=seconds_to_ns(wanted.connect_timeout_s),
             drain_ns=seconds_to_ns(load.drain_s),
@@ -420,9 +406,13 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
 
 def _drive(plan: Plan, crew: Crew, schedule: _Requests, ui: Ui) -> bool:
     """Warm-up, then the measurement. Ctrl-C ends the phase that runs, and no other begins; True if it was pressed."""
-    load = plan.load
+    load, told = plan.load, 0
 
     def watch(phase: int, progress: Progress) -> None:
+        nonlocal told
+        for worker in list(crew.outcome.dead)[told:]:
+            told += 1
+            ui.note(f"worker {worker} has died: this run will be INVALID; the others go on")
         total = load.warmup if phase == Phase.WARMUP else load.requests
         ui.watch(Phase(phase), progress, total)
 
@@ -439,6 +429,20 @@ def _drive(plan: Plan, crew: Crew, schedule: _Requests, ui: Ui) -> bool:
             crew.begin(Phase.MEASURE, schedule.rows, duration_ns=duration, again=again)
             crew.finish(Phase.MEASURE, watch, interrupt)
         return interrupt.pressed
+
+
+def _deaths(plan: Plan, crew: Crew, measured: int) -> list[dict[str, Any]]:
+    """The workers that died, each with its share of a load of so many measured requests."""
+    load, workers = plan.load, plan.instrument.workers
+    slots = load.concurrency or 1 if load.model == "closed" else None
+    fixed = slots is None or load.duration_s is None
+
+    def share(worker: int) -> dict[str, Any]:
+        requests = len(deal(measured, worker, workers, slots)) if fixed else None
+        part = 1 / workers if slots is None else slots_of(worker, workers, slots) / slots
+        return {"load_share": part, "requests": requests}
+
+    return [asdict(death) | share(death.worker) for death in crew.outcome.dead.values()]
 
 
 @contextmanager

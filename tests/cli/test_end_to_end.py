@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import psutil
 import pytest
+from commands import COMMAND, SMALL, finish, only, run, start, wait_for_answers
 from peers import Script, Seen, chunked, scripted, tokens, whole
 
 from inferometer.drive.live import Counters
@@ -21,48 +23,12 @@ from inferometer.journal.schema import OUTCOME, RECORD
 from inferometer.journal.seal import read_table, streams
 from inferometer.report.summary import summary_schema
 
-SMALL = ["--input-tokens", "20", "--output-tokens", "5"]
 CANARY = "sk-canary-7f3a9e41"
 ECHO = b'{"error":{"message":"bad key %b"}}' % CANARY.encode()
 MODELS = whole(200, b'{"data":[{"id":"m"}]}')
 HELLO = whole(
     200, b'{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9}}'
 )
-
-
-COMMAND = [sys.executable, "-c", "from inferometer.cli.main import main; main()"]
-
-
-def start(*arguments: str, out: Path, **env: str) -> subprocess.Popen[str]:
-    """Start a command that makes a run folder under `out`, in a process group of its own."""
-    return subprocess.Popen(
-        [*COMMAND, *arguments, "--out", str(out)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **env},
-        start_new_session=True,
-    )
-
-
-def run(*arguments: str, out: Path, **env: str) -> tuple[int, str, str]:
-    """Run the command to its end: exit code, stdout, stderr."""
-    process = start(*arguments, out=out, **env)
-    stdout, stderr = process.communicate(timeout=120)
-    assert "Traceback" not in stderr
-    return process.returncode, stdout, stderr
-
-
-def finish(*arguments: str) -> tuple[int, str, str]:
-    """Run a command that makes no run folder."""
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stdout, done.stderr
-
-
-def only(out: Path) -> Path:
-    """The one run folder."""
-    (path,) = out.iterdir()
-    return path
 
 
 def serve_good(seen: Seen) -> Script:
@@ -274,28 +240,6 @@ def test_every_wrong_flag_is_told_at_once(tmp_path: Path) -> None:
     assert run("run", "--no-such-flag", out=tmp_path)[0] == 2
 
 
-def wait_for_answers(process: subprocess.Popen[str], out: Path, more_than: int, workers: int = 1) -> Path:
-    """Wait, within bounds, until a run under way has had answers; gives its folder."""
-    for _ in range(1200):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(0.05)
-        for live in out.glob("*/journal/live"):
-            with contextlib.suppress(OSError, ValueError):
-                if Counters.attach(live.parent.parent, 0, workers).progress().ok > more_than:
-                    return live.parent.parent
-    raise AssertionError("the run never got going")
-
-
-def children(pid: int) -> dict[int, bytes]:
-    """The direct children of a process and their command lines."""
-    found: dict[int, bytes] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid:
-                found[int(entry.name)] = (entry / "cmdline").read_bytes()
-    return found
-
-
 ENDLESS = ["--requests", "20000", "--concurrency", "4", "--warmup", "0", *SMALL]
 
 
@@ -321,7 +265,7 @@ def test_a_killed_run_is_recovered_up_to_its_last_flush(tmp_path: Path) -> None:
     before = Counters.attach(folder, 0, 1).progress().ok
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(1.0)  # the second that may be lost
-    for pid in [*children(process.pid), process.pid]:
+    for pid in [*(child.pid for child in psutil.Process(process.pid).children()), process.pid]:
         os.kill(pid, signal.SIGKILL)
     process.communicate(timeout=30)
     assert not (folder / "summary.json").exists()
@@ -331,22 +275,6 @@ def test_a_killed_run_is_recovered_up_to_its_last_flush(tmp_path: Path) -> None:
     assert summary["verdict"]["status"] != "VALID"
     assert summary["requests"]["completed"] >= before
     assert (folder / "report.html").exists()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="finds the processes of a run in /proc")
-def test_a_worker_that_dies_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
-    """One of two workers killed: the other's record stands, and the run is INVALID."""
-    arguments = ["--requests", "400", "--concurrency", "4", "--workers", "2", "--warmup", "0", *SMALL]
-    process = start("run", *arguments, out=tmp_path)
-    folder = wait_for_answers(process, tmp_path, 3, workers=2)
-    workers = [pid for pid, line in children(process.pid).items() if b"inferometer.drive.worker" in line]
-    assert len(workers) == 2
-    os.kill(workers[0], signal.SIGKILL)
-    process.communicate(timeout=90)
-    summary = json.loads((folder / "summary.json").read_text())
-    assert process.returncode == 3
-    assert "workers_alive" in {reason["code"] for reason in summary["verdict"]["reasons"]}
-    assert 200 <= summary["requests"]["completed"] < 400
 
 
 def test_a_key_echoed_before_the_run_is_not_shown_either(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.drive.pacer import ClosedPacer, Hit, OpenPacer, Pacer, deal, slots_of
+from inferometer.plan.arrivals import instants
+from inferometer.plan.schema import Load
 
 
 def play(pacer: Pacer, service: list[int], *, late: int = 0, until: int = 1 << 60) -> list[tuple[int, Hit]]:
@@ -91,11 +93,55 @@ def test_a_worker_without_requests_is_done_at_once() -> None:
 def test_dealing_gives_every_request_to_exactly_one_worker(
     count: int, workers: int, slots: int | None
 ) -> None:
-    """The workers' shares are a partition; in closed loop they are as large as the workers' shares of the slots."""
+    """The workers' shares are a partition; in closed loop they are the workers' shares of the slots, to less than one request,
+    and slots differ by one at most."""
     shares = [list(deal(count, worker, workers, slots)) for worker in range(workers)]
     assert Counter(row for share in shares for row in share) == Counter(range(count))
     if slots is not None:
-        assert sum(slots_of(worker, workers, slots) for worker in range(workers)) == slots
+        held = [slots_of(worker, workers, slots) for worker in range(workers)]
+        assert sum(held) == slots
+        assert max(held) - min(held) <= 1
         for worker, share in enumerate(shares):
             exact = count * slots_of(worker, workers, slots) / slots
-            assert abs(len(share) - exact) <= slots
+            assert abs(len(share) - exact) < 1
+
+
+@given(
+    st.sampled_from(["poisson", "gamma", "constant"]),
+    st.integers(0, 2**32),
+    st.integers(1, 300),
+    st.integers(1, 12),
+)
+def test_the_instants_of_all_workers_are_those_drawn_for_one(
+    arrival: str, seed: int, count: int, workers: int
+) -> None:
+    """Dealt to N workers and taken by each in turn, the instants are exactly the multiset that one worker would be given."""
+    shape = {"burstiness": 0.5} if arrival == "gamma" else {}
+    load = Load.model_validate({"model": "open", "rate": 40, "requests": count, "arrival": arrival, **shape})
+    due = instants(load, seed, count, None).tolist()
+    given_out: list[Hit] = []
+    for worker in range(workers):
+        mine = deal(count, worker, workers, None)
+        given_out += [hit for _, hit in play(OpenPacer(mine, [due[row] for row in mine]), [1])]
+    assert sorted((hit.row, hit.due_ns) for hit in given_out) == list(enumerate(due))
+
+
+@given(
+    st.integers(1, 8),
+    st.integers(1, 6),
+    st.integers(1, 60),
+    st.lists(st.integers(1, 1000), min_size=1, max_size=7),
+)
+def test_workers_together_hold_the_slots_of_one_closed_loop(
+    workers: int, slots: int, count: int, service: list[int]
+) -> None:
+    """Whatever the answers take, at most C are in flight over all workers, fewer workers than slots or more; all are sent."""
+    spans: list[tuple[int, int]] = []
+    for worker in range(workers):
+        mine, own = deal(count, worker, workers, slots), slots_of(worker, workers, slots)
+        hits = play(ClosedPacer(mine, own, 0), service)
+        spans += [(now, now + service[i % len(service)]) for i, (now, _) in enumerate(hits)]
+    assert len(spans) == count
+    for begin, _ in spans:
+        assert sum(start <= begin < end for start, end in spans) <= slots
+    assert sum(begin == 0 for begin, _ in spans) == min(slots, count)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import gc
+import socket
 import ssl
+import struct
+import threading
+import time
 
 import pytest
 import trustme
 from driving import exchange_all, wire
 from peers import Script, Seen, chunked, scripted, tokens, whole
 
+from inferometer.drive.connection import Peer
+from inferometer.drive.exchange import Exchange
 from inferometer.drive.probe import endpoint, resolve
+from inferometer.drive.reactor import Reactor
 from inferometer.drive.tls import context
 from inferometer.errors import PeerError
 from inferometer.journal.schema import EventClass
@@ -221,6 +228,44 @@ def test_a_large_request_goes_out_whole_though_the_socket_takes_it_in_parts() ->
     assert peer.seen[0].body == body
     assert one.outcome == "ok"
     assert one.t_submit > one.t_send
+    assert one.t_taken <= one.t_connect <= one.t_connected <= one.t_send
+
+
+def test_a_kept_connection_that_is_gone_before_the_first_byte_is_sent_costs_a_second_attempt() -> None:
+    """The server resets an idle connection unseen, so that the first send already fails: the request goes out on a new one."""
+    gone = threading.Event()
+    reset = struct.pack("ii", 1, 0)
+
+    def serve(listener: socket.socket) -> None:
+        for last in (False, True):
+            peer, _ = listener.accept()
+            peer.recv(65536)
+            peer.sendall(b"".join(GOOD))
+            if last:
+                peer.close()
+                return
+            answered.wait(10)
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+            peer.close()
+            gone.set()
+
+    answered = threading.Event()
+    ended: list[Exchange] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        reactor = Reactor(Peer(socket.AF_INET, listener.getsockname()), ended.append)
+        give_up = time.monotonic_ns() + 10_000_000_000
+        for index in range(2):
+            now = time.monotonic_ns()
+            reactor.submit(Exchange(index, 0, now, wire(), give_up), now)
+            while len(ended) <= index and time.monotonic_ns() < give_up:
+                reactor.wait(time.monotonic_ns() + 5_000_000, exact=False)
+            answered.set()
+            assert gone.wait(10)
+        reactor.close()
+        thread.join(10)
+    assert [(one.outcome, one.attempts) for one in ended] == [("ok", 1), ("ok", 2)]
 
 
 @pytest.mark.parametrize(

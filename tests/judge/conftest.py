@@ -41,6 +41,7 @@ def good_columns(n: int, warm: int) -> dict[str, Any]:
         "index": np.arange(total),
         "phase": (np.arange(total) >= warm).astype(np.int8),
         "t_intended": intended,
+        "t_taken": intended,
         "t_send": submit,
         "t_submit": submit,
         "t_end": times[:, -1] + MS,

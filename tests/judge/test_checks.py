@@ -10,6 +10,7 @@ import pytest
 from inferometer.journal.schema import EventClass
 from inferometer.judge.judge import arrival_found, judge
 from inferometer.judge.verdict import Check, Verdict, verdict_of
+from inferometer.measure.record import Death
 
 MS = 1_000_000
 CODES = {
@@ -136,7 +137,7 @@ def test_a_good_run_is_valid_and_meets_every_check(good: Verdict) -> None:
         ("tokens_per_event", "note", {"usage_output": lambda v: v + 1}),
         ("tokens_per_event", "unsure", {"usage_output": lambda v: [None] * len(v)}),
         ("tokens_per_event", "na", {"plan": {"target": {"stream": False}}}),
-        ("workers_alive", "fail", {"more": {"unaccounted": 1}}),
+        ("workers_alive", "fail", {"more": {"deaths": [Death(1, 1, -9, 3, 0.5, 1)]}}),
         ("interrupted", "unsure", {"more": {"interrupted": True}}),
         ("warmup", "pass", {"usage_output": lambda v: v + 96}),
         ("warmup", "note", {"warm": 99, "usage_output": lambda v: v + 200}),
@@ -167,6 +168,7 @@ def closed(run: Any, in_flight: int, asked: int, **changes: Any) -> Check:
     plan = {"load": {"model": "closed", "concurrency": asked, "requests": 1200, "rate": None}}
     columns = {
         "t_intended": start,
+        "t_taken": start,
         "t_send": start,
         "t_submit": start,
         "t_end": times[:, -1] + MS,
@@ -258,6 +260,7 @@ def test_connecting_anew_is_not_the_clients_lateness(run: Any) -> None:
     _, _, record = run()
     start = record.t_intended - 5 * MS
     connect = {"t_intended": start, "t_connect": start, "t_connected": start + 5 * MS}
+    connect |= {"t_taken": start}
     assert judge(*run(plan={"target": {"connection": "new"}}, **connect)).check("lateness").status == "pass"
     assert judge(*run(**connect)).check("lateness").status == "pass"
     ahead = connect | {"t_connect": start - 1, "t_connected": start + 5 * MS}
@@ -329,3 +332,44 @@ def test_one_failure_outweighs_any_number_of_doubts() -> None:
     assert both.reasons == (failure, doubt)
     with pytest.raises(KeyError):
         both.check("no such check")
+
+
+def test_back_pressure_is_the_servers_and_scheduling_is_ours(run: Any) -> None:
+    """Law: 30 ms between first and last byte are excused; the same before taking up are not, nor on a connection that stood.
+    The check names the main cause of what counts, and the shares of all lateness."""
+    slow = {name: lambda v: v - 30 * MS for name in ("t_intended", "t_taken", "t_send")}
+    excused = judge(*run(**slow)).check("lateness")
+    assert excused.status == "pass"
+    assert excused.facts["back_pressure_share"] > 0.99
+    for part, names in (("socket", ("t_intended", "t_taken")), ("scheduling", ("t_intended",))):
+        found = judge(*run(**{name: slow[name] for name in names})).check("lateness")
+        assert (found.status, found.facts["cause"]) == ("fail", part)
+        assert found.facts["cause_share"] > 0.99
+        assert found.facts[f"{part}_share"] > 0.99
+
+
+def test_a_server_that_does_not_read_leaves_no_slot_empty(run: Any) -> None:
+    """Law: a slot is held from a request's first byte, however long its last one takes."""
+    assert closed(run, 10, 10, t_submit=lambda v: v + 19 * MS).status == "pass"
+
+
+def test_back_pressure_moves_no_arrival(run: Any) -> None:
+    """Law: arrivals are judged by first bytes: sends in step through the server break no process, the same through us do."""
+    _, _, record = run()
+    grid = -(-record.t_submit.values // (100 * MS)) * 100 * MS
+    late = {"t_submit": grid, "event_ns": lambda v: [each + 100 * MS for each in v], "t_end": grid + 10**9}
+    assert judge(*run(**late)).check("arrival_dispersion").status == "pass"
+    assert judge(*run(**late, t_send=grid)).check("arrival_dispersion").status == "fail"
+
+
+def test_a_death_is_named_with_its_share_and_its_losses(run: Any) -> None:
+    """Law: lost = its requests by the schedule less its rows, or what it had sent less its rows where there is no schedule."""
+    known = judge(*run(more={"deaths": [Death(0, 1, -9, 5, 0.5, 1_300)]})).check("workers_alive")
+    assert (known.facts["kept"], known.facts["lost"], known.facts["theirs"]) == (1200, 100, 1300)
+    assert known.value == pytest.approx(100 / 1300)
+    counted = judge(*run(more={"deaths": [Death(0, 1, -9, 1_307, 0.5, None)]})).check("workers_alive")
+    assert (counted.facts["kept"], counted.facts["lost"]) == (1200, 7)
+    assert "theirs" not in counted.facts
+    early = judge(*run(more={"deaths": [Death(1, 0, -9, 40, 0.5, None)]})).check("workers_alive")
+    assert (early.status, early.value, early.facts["lost"]) == ("fail", 0.0, 0)
+    assert judge(*run()).check("workers_alive").status == "pass"

@@ -16,7 +16,17 @@ from inferometer.plan.schema import Plan
 ORIGIN = 10**16 + 1
 """A late, odd monotonic time: doubles no longer hold every nanosecond here."""
 
-TIMES = ("t_intended", "t_connect", "t_connected", "t_tls", "t_send", "t_submit", "t_first_byte", "t_end")
+TIMES = (
+    "t_intended",
+    "t_taken",
+    "t_connect",
+    "t_connected",
+    "t_tls",
+    "t_send",
+    "t_submit",
+    "t_first_byte",
+    "t_end",
+)
 TEXT = (EventClass.CONTENT, EventClass.REASONING, EventClass.TOOL_CALL)
 
 
@@ -35,7 +45,8 @@ def row(**given: Any) -> dict[str, Any]:
         "phase": 1,
         "worker": 0,
         "t_intended": start,
-        "t_send": start,
+        "t_taken": start,
+        "t_send": given.get("t_submit", start),
         "t_submit": start,
         "t_end": events[-1][0] if events else start + 1.0,
         "first_text": _first(events, TEXT),

@@ -77,18 +77,6 @@ def test_damage_is_refused(table_of: Any) -> None:
         Record.from_tables(table.drop_columns(["usage_input"]), pulse)
 
 
-def test_requests_sent_without_a_row_are_counted_for_each_worker(build: Any) -> None:
-    """Law: what a worker's last pulse says it sent, less its rows, is missing; a pulse older than the rows hides nothing."""
-    rows = [{"worker": 0}, {"worker": 0}, {"worker": 1}]
-    pulse = (
-        {"worker": 0, "t_ms": 0, "sent": 1},
-        {"worker": 1, "t_ms": 1, "sent": 4},
-        {"worker": 1, "sent": 2},
-    )
-    assert build(*rows, pulse=pulse).unaccounted == 3
-    assert build(*rows, pulse=pulse, unaccounted=0).unaccounted == 0
-
-
 def test_the_timestamp_source_is_read_off_the_pulses(build: Any) -> None:
     """Law: reads counted with a kernel stamp mean kernel time."""
     assert build({}, pulse=({"reads": 5},)).timestamp_source == "kernel"

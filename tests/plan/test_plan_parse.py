@@ -261,7 +261,6 @@ def test_a_file_and_flags_are_both_reported(write: Write) -> None:
         ({"--insecure": True, "--ca-file": "c", "--url": "https://h"}, "--ca-file", "choose one"),
         ({"--api-key-env": "A", "--api-key-file": "b"}, "--api-key-file", "choose one"),
         ({"--prompt-format": "ids"}, "--prompt-format", "set --api to completions"),
-        ({"--workers": "17"}, "--workers", "raise --concurrency"),
         ({"--extra-body": '{"messages": []}'}, "--extra-body", "messages comes from workload"),
         ({"--extra-body": '{"a": 1, "a": 2}'}, "--extra-body", "twice"),
         ({"--extra-body": '{"a": NaN}'}, "--extra-body", "NaN"),

@@ -232,6 +232,12 @@ def parts() -> dict[str, Any]:
             "offered": {"rate": 20.0, "arrival": "poisson", "burstiness": 1.0},
             "achieved": {"request_s": 20.31, "concurrency_mean": 44.9, "concurrency_max": 63},
             "lateness_ms": stats(late),
+            "lateness_causes_ms": {
+                "scheduling": stats([value * 0.75 for value in late]),
+                "socket": stats([value * 0.2 for value in late]),
+                "back_pressure": stats([value * 0.05 for value in late]),
+            },
+            "lateness_shares": {"scheduling": 0.75, "socket": 0.2, "back_pressure": 0.05},
             "arrival_check": {
                 "rate": 20.31,
                 "rate_expected": 20.0,
@@ -268,8 +274,10 @@ def parts() -> dict[str, Any]:
             "workers": 1,
             "receive_lag_ms": stats([0.02 + rng.expovariate(25) for _ in range(n)]),
             "cpu_fraction": [0.31],
+            "run_delay_fraction": [0.002],
             "stall_max_ms": 1.9,
             "clock_step_ms": 0.02,
+            "dead_workers": [],
             "calibration": None,
         },
     }
@@ -392,6 +400,7 @@ def empty_summary() -> Summary:
     whole["window"]["definition"] = "Nothing was measured."
     whole["metrics"] = dict.fromkeys(metrics.METRICS)
     whole["load"] |= {"model": "closed", "offered": {}, "lateness_ms": None, "arrival_check": None}
+    whole["load"] |= {"lateness_causes_ms": None, "lateness_shares": None}
     whole["throughput"]["ci95"] = None
     whole["instrument"]["receive_lag_ms"] = None
     checks = [check(c["code"], "na") for c in VALID_CHECKS[:-1]] + [check("few_samples", "unsure", 0, 2)]

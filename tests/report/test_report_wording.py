@@ -155,3 +155,32 @@ def test_every_metric_and_convention_is_defined_in_one_sentence() -> None:
     defined = metrics.definitions()
     assert set(metrics.METRICS) | set(metrics.RATES) <= set(defined)
     assert all(means.endswith(".") for means in defined.values())
+
+
+def test_lateness_names_its_main_cause_and_the_shares_of_all() -> None:
+    """The cause of what counts is told in words, and back-pressure with its share though it does not count."""
+    facts = {"cause": "scheduling", "cause_share": 0.9, "scheduling_share": 0.6, "socket_share": 0.1}
+    facts |= {"back_pressure_share": 0.3}
+    for loop in ("open", "closed"):
+        said = wording.sentence(check("lateness", "fail", facts={"loop": loop, **facts}))
+        assert "took requests up late (90" in said
+        assert "30\u202f% back-pressure" in said
+
+
+def test_a_death_is_told_with_worker_share_and_losses() -> None:
+    """Which worker, of how many; how many of how many requests were its; how many are kept and how many lost."""
+    facts = {"dead": [1], "exit_codes": [-9], "workers": 2, "load_share": 0.5, "kept": 30, "lost": 170}
+    known = wording.sentence(check("workers_alive", "fail", facts=facts | {"theirs": 200, "total": 400}))
+    assert "Died: 1 of 2 workers" in known
+    assert "200 of 400 requests: 30 are on record, 170 are lost" in known
+    least = wording.sentence(check("workers_alive", "fail", facts=facts | {"at_least": True}))
+    assert "170 or more are lost" in least
+
+
+def test_each_worker_is_shown_beside_the_busiest() -> None:
+    """A worker whose time is not known is said to be so."""
+    said = wording.sentence(
+        check("worker_cpu", "pass", facts={"each_share": [0.5, None], "waited_share": [0.25]})
+    )
+    assert "Each worker: 50\u202f%, not known." in said
+    assert "without a core: 25\u202f%" in said

@@ -22,6 +22,8 @@ SO_TIMESTAMPNS = 35
 KERNEL_STAMPS = sys.platform == "linux"
 ANCILLARY_BYTES = 64
 
+_SCHEDSTAT = "/proc/self/schedstat"
+
 _timespec = struct.Struct("qq").unpack
 
 
@@ -37,6 +39,19 @@ def realtime_offset_ns() -> int:
             best_width = after - before
             best = wall - (before + after) // 2
     return best
+
+
+def run_delay_ns() -> int | None:
+    """Time so far in which this process was ready to run and another had its core; None where nobody counts it.
+
+    Linux counts it for each thread: "CPU time, time on a run queue, times run" (Documentation/scheduler/sched-stats.rst).
+    """
+    try:
+        with open(_SCHEDSTAT, "rb") as file:
+            _, waited, runs = map(int, file.read().split())
+    except (OSError, ValueError):
+        return None
+    return waited if runs else None  # a kernel that was told not to count says three zeros
 
 
 def kernel_stamp_ns(ancillary: list[tuple[int, int, bytes]]) -> int:

@@ -151,7 +151,7 @@ class Connection:
         if sent < size:
             self._out = memoryview(data)[sent:]
         if exchange is not None:
-            if not exchange.t_send:
+            if sent and not exchange.t_send:
                 exchange.t_send = before
             if sent == size and not exchange.t_submit:
                 exchange.t_submit = before

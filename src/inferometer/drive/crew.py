@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -32,18 +33,33 @@ Watch = Callable[[int, live.Progress], None]
 
 
 @dataclass(slots=True)
-class Outcome:
-    """How the drive went. Times are monotonic ns."""
+class Death:
+    """A worker that ended before its time: the phase that was running or the last that had, what it had sent by then (its
+    counters are up to 50 ms old), and its exit code once it is known (negative: killed by that signal)."""
 
-    dead: list[int] = field(default_factory=list)
+    worker: int
+    phase: int
+    sent: int
+    exit_code: int | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How the drive went."""
+
+    dead: dict[int, Death] = field(default_factory=dict)
     interrupted: bool = False
     stamped: int = 0
     unstamped: int = 0
 
     @property
-    def kernel_stamps(self) -> bool:
-        """True if (nearly) all reads of the measurement had the kernel's time: a socket's first bytes may lack it."""
-        return self.unstamped <= UNSTAMPED_SHARE * self.stamped and self.stamped > 0
+    def timestamp_source(self) -> Literal["kernel", "user"] | None:
+        """Kernel if (nearly) all reads of the measurement had its time: a socket's first bytes may lack it. None without reads,
+        or without a worker that lived to tell: the pulses know.
+        """
+        if not self.stamped and not self.unstamped:
+            return None
+        return "kernel" if self.unstamped <= UNSTAMPED_SHARE * self.stamped else "user"
 
 
 class _Member:
@@ -95,6 +111,7 @@ class Crew:
             self._selector.register(member.process.stdout, selectors.EVENT_READ, member)
         self._folder: Path | None = None
         self._counters: live.Counters | None = None
+        self._phase = int(Phase.WARMUP)
         self.outcome = Outcome()
 
     def __enter__(self) -> Crew:
@@ -127,14 +144,17 @@ class Crew:
             except subprocess.TimeoutExpired:
                 member.process.kill()
                 member.process.wait()
-            if member.process.returncode != 0 and member.number not in self.outcome.dead:
-                self.outcome.dead.append(member.number)
+            if member.process.returncode != 0:
+                self._mourn(member)
+            if member.number in self.outcome.dead:
+                self.outcome.dead[member.number].exit_code = member.process.returncode
         self._selector.close()
         if self._folder is not None:
             live.Counters.remove(self._folder)
 
     def begin(self, phase: int, rows: int, *, duration_ns: int = 0, again: bool = False) -> None:
         """Let all workers begin a phase of a schedule with so many rows. See Go for the other arguments."""
+        self._phase = phase
         start = clock.monotonic_ns() + LEAD_NS + rows * LEAD_ROW_NS
         for member in self._members:
             member.tell(Go(phase=phase, start_ns=start, duration_ns=duration_ns, again=again))
@@ -148,6 +168,10 @@ class Crew:
                 self.outcome.stamped += report.stamped
                 self.outcome.unstamped += report.unstamped
         watch(phase, counters.progress())
+
+    def _mourn(self, member: _Member) -> None:
+        sent = self._counters.of(member.number).sent if self._counters is not None else 0
+        self.outcome.dead.setdefault(member.number, Death(member.number, self._phase, sent))
 
     def _gather(
         self,
@@ -169,7 +193,7 @@ class Crew:
                         waiting.discard(member.number)
                 if not member.alive:
                     self._selector.unregister(key.fileobj)
-                    self.outcome.dead.append(member.number)
+                    self._mourn(member)
                     waiting.discard(member.number)
             watch()
             if interrupt is not None and (drain := interrupt.heard()) is not None:

@@ -64,6 +64,7 @@ class Exchange:
         "t_intended",
         "t_send",
         "t_submit",
+        "t_taken",
         "t_tls",
         "wire",
     )
@@ -75,7 +76,7 @@ class Exchange:
         self.wire = wire
         self.deadline = deadline
         self.t_connect = self.t_connected = self.t_tls = 0
-        self.t_end = 0
+        self.t_taken = self.t_end = 0
         self.lag_ns = 0
         self.attempts = 0
         self.outcome = ""

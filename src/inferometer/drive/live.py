@@ -16,7 +16,7 @@ _NAME = "journal/live"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Totals over all workers so far, warm-up included."""
+    """Totals so far, warm-up included."""
 
     sent: int
     ok: int
@@ -52,6 +52,10 @@ class Counters:
     def progress(self) -> Progress:
         """Sum over all rows."""
         return Progress(*(sum(self._values[i::FIELDS]) for i in range(FIELDS)))
+
+    def of(self, worker: int) -> Progress:
+        """One worker's row."""
+        return Progress(*self._values[worker * FIELDS : (worker + 1) * FIELDS])
 
     @staticmethod
     def remove(folder: Path) -> None:

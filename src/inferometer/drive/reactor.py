@@ -138,6 +138,7 @@ class Reactor:
 
     def submit(self, exchange: Exchange, now: int) -> None:
         """Send this request as soon as can be: at once if a connection is idle."""
+        exchange.t_taken = now
         self.vitals.sent += 1
         self.vitals.in_flight += 1
         if self._idle:
@@ -373,7 +374,7 @@ class Reactor:
             return
         standing = connection.exchange is not None
         # Closed at reuse shows at once; a server that took the request and died over it shows later.
-        prompt = at - exchange.t_send < STALE_NS
+        prompt = not exchange.t_send or at - exchange.t_send < STALE_NS
         stale = (
             standing and connection.kept and prompt and not exchange.t_first_byte and exchange.attempts == 1
         )

@@ -121,14 +121,18 @@ class Worker:
         end = go.start_ns + go.duration_ns if go.duration_ns else None
         reactor, pacer = self._reactor, self._pacer
         reactor.vitals.stamped = reactor.vitals.unstamped = 0
+        # Reading the schedule took long, and is no stall of the phase.
+        reactor.wait(clock.monotonic_ns(), exact=False)
         now = clock.monotonic_ns()
         self._next_pulse = self._next_flush = self._next_tick = now
         while True:
             now = clock.monotonic_ns()
             if now >= self._next_tick:
                 self._tick(now)
+                now = clock.monotonic_ns()  # or what this took would count as waiting for a connection
             if self._journal.pending >= FLUSH_ROWS:
                 self._flush(now)
+                now = clock.monotonic_ns()
             for _ in range(SENDS_A_ROUND):
                 if (hit := pacer.take(now)) is None:
                     break
@@ -227,6 +231,7 @@ class Worker:
         self._journal.add_pulse(
             now,
             clock.cpu_ns(),
+            clock.run_delay_ns(),
             vitals.reads,
             vitals.lag_sum,
             vitals.lag_max,

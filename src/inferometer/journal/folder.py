@@ -15,7 +15,7 @@ from typing import Any
 
 from inferometer.errors import RecordError
 
-RUN_SCHEMA = "inferometer/run/1"
+RUN_SCHEMA = "inferometer/run/2"
 
 
 @dataclass(frozen=True, slots=True)

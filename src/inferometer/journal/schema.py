@@ -14,7 +14,7 @@ import enum
 
 import pyarrow as pa
 
-VERSION = "1"
+VERSION = "2"
 
 
 class Phase(enum.IntEnum):
@@ -84,6 +84,7 @@ SCHEDULE = pa.schema(
 
 _TIMES = [
     ("t_intended", False),
+    ("t_taken", False),  # the loop took the request up
     ("t_connect", True),  # null: a connection was reused
     ("t_connected", True),
     ("t_tls", True),
@@ -137,6 +138,9 @@ PULSE = pa.schema(
         pa.field("worker", pa.int16(), nullable=False),
         pa.field("t_ns", pa.int64(), nullable=False),
         pa.field("cpu_ns", pa.int64(), nullable=False),  # CPU time of the worker so far
+        pa.field(
+            "run_delay_ns", pa.int64()
+        ),  # time it was ready to run and had no core, so far; null: not known
         pa.field("reads", pa.int64(), nullable=False),  # reads with a kernel stamp since the last pulse
         pa.field("lag_sum_ns", pa.int64(), nullable=False),
         pa.field("lag_max_ns", pa.int64(), nullable=False),

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from inferometer.errors import RecordError
@@ -82,10 +81,3 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     if (table.schema.metadata or {}).get(b"inferometer") != schema.metadata[b"inferometer"]:
         raise RecordError(f"{path.name}: of a version this program does not read")
     return table.cast(schema)
-
-
-def without_outcome(folder: RunFolder) -> int:
-    """How many scheduled requests have no outcome: never sent, or lost with a worker."""
-    outcomes = streams(folder, "worker", OUTCOME)
-    seen = pc.count_distinct(outcomes.filter(pc.equal(outcomes.column("cycle"), 0)).column("index")).as_py()
-    return len(Schedule(folder.schedule)) - int(seen)

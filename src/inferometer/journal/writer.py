@@ -36,6 +36,7 @@ class Ended(Protocol):
     index: int
     cycle: int
     t_intended: int
+    t_taken: int
     t_connect: int
     t_connected: int
     t_tls: int
@@ -77,6 +78,7 @@ _INTEGERS = (
     ("index", None),
     ("cycle", None),
     ("t_intended", None),
+    ("t_taken", None),
     ("t_connect", 0),
     ("t_connected", 0),
     ("t_tls", 0),
@@ -109,7 +111,7 @@ class Journal:
         self._pulses = StreamFile(folder / f"pulse-{worker}.arrows", PULSE)
         self._worker = worker
         self._redact = redactor
-        self._pulse_rows: list[tuple[int, ...]] = []
+        self._pulse_rows: list[tuple[int | None, ...]] = []
         self._reasons: dict[str, str | None] = {}
         self._clear()
 
@@ -134,6 +136,7 @@ class Journal:
                 exchange.index,
                 exchange.cycle,
                 exchange.t_intended,
+                exchange.t_taken,
                 exchange.t_connect,
                 exchange.t_connected,
                 exchange.t_tls,
@@ -171,7 +174,7 @@ class Journal:
             self._reasons[said] = words
         return words
 
-    def add_pulse(self, *values: int) -> None:
+    def add_pulse(self, *values: int | None) -> None:
         """Keep one pulse: PULSE's columns in order, without the worker."""
         self._pulse_rows.append(values)
 

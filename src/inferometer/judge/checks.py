@@ -8,17 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from inferometer.judge.verdict import Check, Status
-from inferometer.measure.instrument import connecting_ms, lateness_ms, sent_rows
+from inferometer.measure.lateness import excused_ms, lateness_ms, parts_ns, sent_rows
 from inferometer.measure.lengths import Lengths
 from inferometer.measure.measurement import Measurement, Requests
 from inferometer.measure.record import Record
 from inferometer.measure.stats import Stats, describe
 from inferometer.measure.tokens import SINGLE_TOKEN_SHARE, CountSource
 from inferometer.plan.schema import Plan
+from inferometer.units import NS_PER_MS
 
 ERROR_RATE = 0.01
 """Above one failure in a hundred, the successes are a selection and P99 is out of sight."""
@@ -200,17 +202,20 @@ def streamed(plan: Plan, measurement: Measurement) -> Check:
 
 
 def lateness(plan: Plan, measurement: Measurement, record: Record) -> Check:
-    """t_submit - t_intended, less connecting where a connection was opened for the request: that is the plan's or the server's.
+    """t_submit - t_intended, less what is the plan's or the server's: connecting for the request, and back-pressure.
 
     Open loop: its P99 in ms. Closed loop: its mean as a share of a request's mean time, since a late slot shifts no schedule
     and only stands empty. A request whose kept-alive connection the server had just closed is late through the server.
     """
-    late = lateness_ms(record) - connecting_ms(record)
-    late = late[record.attempts[sent_rows(record)] == 1]
+    first = record.attempts[sent_rows(record)] == 1
+    late = (lateness_ms(record) - excused_ms(record))[first]
     limit, stats = lateness_limit_ms(measurement), describe(late)
     if stats is None:
         return Check("lateness", "na", None, limit, "ms")
     facts = {"loop": plan.load.model, "p50": stats.p50, "p99": stats.p99, "max": stats.max, "n": stats.n}
+    facts |= _causes(
+        measurement, float(late.sum()), float(parts_ns(record)["scheduling"][first].sum()) / NS_PER_MS
+    )
     e2e = measurement.metrics.e2e_ms
     if plan.load.model == "open":
         return Check("lateness", _within(stats.p99, limit), stats.p99, limit, "ms", facts)
@@ -218,6 +223,16 @@ def lateness(plan: Plan, measurement: Measurement, record: Record) -> Check:
         return Check("lateness", "na", None, LATENESS_SLOT_SHARE, "", facts)
     share = stats.mean / (stats.mean + e2e.mean)
     return Check("lateness", _within(share, LATENESS_SLOT_SHARE), share, LATENESS_SLOT_SHARE, "", facts)
+
+
+def _causes(measurement: Measurement, counted_ms: float, scheduling_ms: float) -> dict[str, Any]:
+    """Facts: the main cause of the lateness that counts and its share of it, and the shares of each cause in all lateness."""
+    facts: dict[str, Any] = {}
+    if counted_ms > 0:
+        share = min(1.0, scheduling_ms / counted_ms)
+        facts |= {"cause": "scheduling" if share >= 0.5 else "socket", "cause_share": max(share, 1.0 - share)}
+    shares = measurement.load.lateness_shares or {}
+    return facts | {f"{name}_share": share for name, share in shares.items()}
 
 
 def lateness_limit_ms(measurement: Measurement) -> float:
@@ -250,7 +265,12 @@ def worker_cpu(measurement: Measurement) -> Check:
     shares = [share for share in measurement.instrument.cpu_fraction if share is not None]
     if not shares:
         return Check("worker_cpu", "na", None, WORKER_CPU)
-    facts = {"workers": measurement.instrument.workers}
+    seen = measurement.instrument
+    facts = {
+        "workers": seen.workers,
+        "each_share": list(seen.cpu_fraction),
+        "waited_share": [share for share in seen.run_delay_fraction if share is not None],
+    }
     return Check("worker_cpu", _within(max(shares), WORKER_CPU), max(shares), WORKER_CPU, facts=facts)
 
 
@@ -367,12 +387,24 @@ def clock_step(measurement: Measurement) -> Check:
     )
 
 
-def workers_alive(measurement: Measurement) -> Check:
-    """Share of requests sent that left no outcome: a worker died with them."""
-    seen = measurement.requests
-    total = seen.sent + seen.warmup_sent + seen.unaccounted
+def workers_alive(measurement: Measurement, record: Record) -> Check:
+    """Share of the measured requests that were lost with workers that died. A death fails even if nothing was lost by it."""
+    seen, dead = measurement.requests, measurement.instrument.dead_workers
+    total = seen.sent + seen.unaccounted
     share = seen.unaccounted / total if total else 0.0
-    return Check("workers_alive", _within(share, 0.0), share, 0.0, facts={"unaccounted": seen.unaccounted})
+    if not dead:
+        return Check("workers_alive", "pass", share, 0.0)
+    theirs = [loss.requests for loss in dead if loss.requests is not None]
+    exact = len(theirs) == len(dead) and not record.interrupted
+    facts = {
+        "dead": [loss.worker for loss in dead],
+        "exit_codes": [loss.exit_code for loss in dead if loss.exit_code is not None],
+        "workers": measurement.instrument.workers,
+        "load_share": sum(loss.load_share for loss in dead),
+        "kept": sum(loss.kept for loss in dead),
+        "lost": seen.unaccounted,
+    } | ({"theirs": sum(theirs), "total": total} if exact else {"at_least": True})
+    return Check("workers_alive", "fail", share, 0.0, facts=facts)
 
 
 def interrupted(record: Record) -> Check:

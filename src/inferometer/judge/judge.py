@@ -9,7 +9,7 @@ import numpy as np
 from inferometer.judge import checks
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare
 from inferometer.judge.verdict import Check, Verdict, verdict_of
-from inferometer.measure.instrument import connecting_ms, lateness_ms
+from inferometer.measure.lateness import connecting_ms, excused_ms, lateness_ms
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.record import Floats, Record
 from inferometer.plan.schema import Load, Plan
@@ -24,7 +24,7 @@ def judge(plan: Plan, measurement: Measurement, record: Record) -> Verdict:
     p99, p99_9, few = checks.sample_counts(measurement)
     return verdict_of(
         (
-            checks.workers_alive(measurement),
+            checks.workers_alive(measurement, record),
             checks.interrupted(record),
             checks.error_rate(measurement, interrupted=record.interrupted),
             few,
@@ -55,8 +55,8 @@ def arrival_found(plan: Plan, measurement: Measurement, record: Record) -> Arriv
     load = plan.load
     if load.model != "open" or load.rate is None:
         return None
-    connecting = connecting_ms(record)
-    late = np.clip(lateness_ms(record) - connecting, 0.0, checks.lateness_limit_ms(measurement)) + connecting
+    ours = np.clip(lateness_ms(record) - excused_ms(record), 0.0, checks.lateness_limit_ms(measurement))
+    late = ours + connecting_ms(record)
     sends = _offers_s(record)
     return compare(_process(load), sends, late / MS_PER_S, _duration(load, len(sends), record.interrupted))
 
@@ -68,11 +68,11 @@ def _process(load: Load) -> Process:
 
 
 def _offers_s(record: Record) -> Floats:
-    """When each measured request was offered, ascending, in s from the first: t_submit, or for one the server never took
-    (a refused connection) t_connect if it was opened for it, else t_intended. Leaving those out would look like dropped
-    arrivals."""
+    """When each measured request was offered, ascending, in s from the first: t_send, which no back-pressure moves, or for
+    one the server never took (a refused connection) t_connect if it was opened for it, else t_intended. Leaving those out
+    would look like dropped arrivals."""
     offered = np.where(record.opened, record.t_connect.values, record.t_intended)
-    offered = np.where(record.t_submit.valid, record.t_submit.values, offered)
+    offered = np.where(record.t_send.valid, record.t_send.values, offered)
     offered = np.sort(offered[record.measured])
     return (offered - offered[0]) / NS_PER_S if len(offered) else np.zeros(0)
 
@@ -94,7 +94,9 @@ def _arrival(plan: Plan, measurement: Measurement, record: Record) -> tuple[Chec
         and load.duration_s is None
         and not record.interrupted
     ):
-        dropped = max(0, load.requests - sent - record.unaccounted)  # the lost ones are workers_alive's
+        dropped = max(
+            0, load.requests - sent - measurement.requests.unaccounted
+        )  # the lost ones are workers_alive's
     if dropped:
         rate = replace(rate, status="fail", facts={**rate.facts, "dropped": dropped})
     return rate, dispersion, lag1

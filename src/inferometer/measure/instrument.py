@@ -1,8 +1,8 @@
-"""How the instrument itself did: lateness, receive lag, CPU share, stalls and clock steps.
+"""How the instrument itself did: receive lag, CPU share, stalls and clock steps. (Lateness: lateness.py.)
 
-lateness     t_submit - t_intended of every measured request that was sent, failed ones included
 receive lag  user time minus kernel time of the bytes, the largest of each request
 CPU share    CPU time / elapsed time of a worker, between the pulses that enclose the measured phase
+run delay    time a worker was ready to run and had no core, as a share of the same elapsed time
 stall        the longest time a worker spent between two polls
 clock step   the largest change of CLOCK_REALTIME against the monotonic clock between two pulses of a worker; kernel stamps
              are converted with that offset, so a step moves them by as much
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.measure.load import Span
-from inferometer.measure.record import Floats, Ints, Mask, Pulse, Record, TimestampSource, between_ms
+from inferometer.measure.losses import Loss, losses
+from inferometer.measure.record import Column, Mask, Pulse, Record, TimestampSource
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import Stats, describe
 from inferometer.units import NS_PER_MS
@@ -29,7 +30,7 @@ ENOUGH_GAPS = 100
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """The instrument's own numbers; `cpu_fraction` has one entry a worker, None where pulses are too few.
+    """The instrument's own numbers; `cpu_fraction` and `run_delay_fraction` have one entry a worker, None if not known.
 
     `merged_share`: share of token gaps that reading late is estimated to have made zero, see `_merged_share`.
     """
@@ -39,23 +40,29 @@ class Instrument:
     receive_lag_ms: Stats | None
     merged_share: float | None
     cpu_fraction: tuple[float | None, ...]
+    run_delay_fraction: tuple[float | None, ...]
     stall_max_ms: float | None
     clock_step_ms: float | None
+    dead_workers: tuple[Loss, ...]
 
 
 def instrument(record: Record, samples: Samples, run: Span | None) -> Instrument:
     """Read the workers' pulses and the requests' lags."""
     pulse = record.pulse
-    workers = np.unique(np.concatenate((pulse.worker, record.worker)))
+    dead = np.array([death.worker for death in record.deaths], np.int64)
+    workers = np.unique(np.concatenate((pulse.worker, record.worker, dead)))
+    cpu = Column(pulse.cpu_ns, np.ones(len(pulse.cpu_ns), np.bool_))
     heard = record.measured & (np.diff(record.event_offsets) > 0)
     return Instrument(
         timestamp_source=record.timestamp_source,
         workers=len(workers),
         receive_lag_ms=describe(record.lag_ns[heard] / NS_PER_MS),
         merged_share=_merged_share(record, samples),
-        cpu_fraction=tuple(_cpu_fraction(pulse, int(one), run) for one in workers),
+        cpu_fraction=tuple(_fraction(pulse, cpu, int(one), run) for one in workers),
+        run_delay_fraction=tuple(_fraction(pulse, pulse.run_delay_ns, int(one), run) for one in workers),
         stall_max_ms=_stall_max_ms(pulse, run),
         clock_step_ms=_clock_step_ms(pulse),
+        dead_workers=losses(record),
     )
 
 
@@ -84,28 +91,8 @@ def read_late(record: Record, samples: Samples) -> Mask:
     return late
 
 
-def sent_rows(record: Record) -> Ints:
-    """Rows of the measured requests that were sent, in order of t_submit."""
-    rows = np.flatnonzero(record.measured & record.t_submit.valid)
-    ordered: Ints = rows[np.lexsort((record.index[rows], record.t_submit.values[rows]))]
-    return ordered
-
-
-def lateness_ms(record: Record) -> Floats:
-    """t_submit - t_intended in ms, one entry a measured request that was sent, in order of t_submit."""
-    rows = sent_rows(record)
-    return between_ms(record.t_intended[rows], record.t_submit[rows])
-
-
-def connecting_ms(record: Record) -> Floats:
-    """Time spent on connect and TLS by the requests of `lateness_ms`, in its order; 0 where none was opened for the request."""
-    rows = sent_rows(record)
-    plain = between_ms(record.t_connect[rows], record.t_connected[rows])
-    secured = between_ms(record.t_connect[rows], record.t_tls[rows])
-    return np.where(record.opened[rows], np.nan_to_num(np.fmax(plain, secured), nan=0.0), 0.0)
-
-
-def _cpu_fraction(pulse: Pulse, worker: int, run: Span | None) -> float | None:
+def _fraction(pulse: Pulse, spent: Column, worker: int, run: Span | None) -> float | None:
+    """Growth of a counter of ns over elapsed time, between the worker's pulses that enclose the run."""
     mine = np.flatnonzero(pulse.worker == worker)
     if len(mine) < 2:
         return None
@@ -116,7 +103,8 @@ def _cpu_fraction(pulse: Pulse, worker: int, run: Span | None) -> float | None:
         last = min(last, int(np.searchsorted(t, run.end, side="left")))
     if first >= last or t[last] <= t[first]:
         return None
-    return float(pulse.cpu_ns[mine[last]] - pulse.cpu_ns[mine[first]]) / float(t[last] - t[first])
+    ends = spent[mine[[first, last]]]
+    return float(ends.values[1] - ends.values[0]) / float(t[last] - t[first]) if ends.valid.all() else None
 
 
 def _stall_max_ms(pulse: Pulse, run: Span | None) -> float | None:

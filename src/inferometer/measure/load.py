@@ -1,8 +1,8 @@
 """The load the server really saw: who was in flight when, and which part of the run counts as steady.
 
-Let b_i be the beginnings and d_i the ends of the measured requests that were sent. A request begins when it is sent
-(t_submit), or, if a connection was opened for it, when connecting began (t_connect): from then on its slot is taken, and the
-server, or a plan that asks for new connections, takes the time. Requests in flight at t: N(t) = #{b_i <= t} - #{d_i <= t}.
+Let b_i be the beginnings and d_i the ends of the measured requests that were sent. A request begins with its first
+byte (t_send), or, if a connection was opened for it, when connecting began (t_connect): from then on its slot is taken, and
+the server, or a plan that asks for new connections, takes the time. Requests in flight at t: N(t) = #{b_i <= t} - #{d_i <= t}.
 Its integral from the start to t is G(t) = sum over b_i <= t of (t - b_i) - sum over d_i <= t of (t - d_i), so the mean in
 [x, y] is (G(y) - G(x)) / (y - x).
 
@@ -58,7 +58,7 @@ class Sweep:
         rows = record.measured & record.t_submit.valid
         self.sends: Ints = np.sort(record.t_submit.values[rows])
         self.begins: Ints = np.sort(
-            np.where(record.opened, record.t_connect.values, record.t_submit.values)[rows]
+            np.where(record.opened, record.t_connect.values, record.t_send.values)[rows]
         )
         self.ends: Ints = np.sort(record.t_end[rows])
         self._origin = int(self.begins[0]) if len(self.begins) else 0

@@ -15,9 +15,11 @@ from typing import Any, Literal
 import numpy as np
 
 from inferometer.journal.schema import EventClass, Outcome
-from inferometer.measure.instrument import Instrument, instrument, lateness_ms, read_late
+from inferometer.measure.instrument import Instrument, instrument, read_late
+from inferometer.measure.lateness import Causes, causes, lateness_ms
 from inferometer.measure.lengths import Lengths, cached_beyond_template, output_lengths, prompt_lengths
 from inferometer.measure.load import Span, Spans, Sweep, spans, thirds, within
+from inferometer.measure.losses import losses
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples, take
 from inferometer.measure.stats import (
@@ -51,7 +53,7 @@ WindowRule = Literal["open-last-90", "closed-full-last-90", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests of the measured phase, counted; `warmup_*` those before it. `unaccounted` were sent and left no row."""
+    """Requests of the measured phase, counted; `warmup_*` those before it. `unaccounted` were lost with workers that died."""
 
     sent: int
     completed: int
@@ -147,7 +149,8 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class LoadSeen:
-    """The load as it was: sends per second and requests in flight over the load span, and lateness in ms.
+    """The load as it was: sends per second and requests in flight over the load span, lateness in ms, and of
+    what it is made.
 
     Of each third of the load span: the mean number in flight, and the median latency of the requests sent in it (TTFT, or
     end to end where nothing was streamed) with its interval; None without a span, or when a third has too few samples.
@@ -160,6 +163,8 @@ class LoadSeen:
     concurrency_mean: float | None
     concurrency_max: int
     lateness_ms: Stats | None
+    lateness_causes_ms: Causes | None
+    lateness_shares: dict[str, float] | None
     in_flight_thirds: tuple[float, ...] | None
     latency_thirds_ms: tuple[float, ...] | None
     latency_thirds_ci: tuple[Interval, ...] | None
@@ -268,7 +273,7 @@ def _requests(record: Record, samples: Samples) -> Requests:
         failed=int(errors.sum()),
         cancelled=int((measured & cancelled).sum()),
         by_error=record.outcome.counts(errors),
-        unaccounted=record.unaccounted,
+        unaccounted=sum(loss.lost for loss in losses(record)),
         warmup_sent=int(warm.sum()),
         warmup_completed=int((warm & ok).sum()),
         warmup_output_tokens=int(warm_tokens[warm & ok].sum()),
@@ -355,6 +360,7 @@ def _load(record: Record, samples: Samples, sweep: Sweep, parts: Spans, load: Lo
     sends = sweep.sends
     elapsed = (int(sends[-1]) - int(sends[0])) / NS_PER_S if len(sends) else 0.0
     mean = sweep.mean(parts.load)
+    parts_ms, shares = causes(record)
     medians, intervals = _latency_thirds(record, samples, parts.load)
     return LoadSeen(
         model=load.model,
@@ -364,6 +370,8 @@ def _load(record: Record, samples: Samples, sweep: Sweep, parts: Spans, load: Lo
         concurrency_mean=sweep.mean(parts.run) if mean is None else mean,
         concurrency_max=sweep.maximum(),
         lateness_ms=describe(lateness_ms(record)),
+        lateness_causes_ms=parts_ms,
+        lateness_shares=shares,
         in_flight_thirds=_in_flight_thirds(sweep, parts.load),
         latency_thirds_ms=medians,
         latency_thirds_ci=intervals,

@@ -16,6 +16,7 @@ milliseconds last.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -78,22 +79,43 @@ class Pulse:
     reads: Ints
     stall_max_ns: Ints
     clock_offset_ns: Ints
-    sent: Ints
+    run_delay_ns: Column
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Pulse:
         """From a PULSE table; a missing column is a RecordError."""
         worker, t_ns = _ints(table, "worker"), _ints(table, "t_ns")
         order = np.lexsort((t_ns, worker))
-        rest = ("cpu_ns", "reads", "stall_max_ns", "clock_offset_ns", "sent")
-        return cls(worker[order], t_ns[order], *(_ints(table, name)[order] for name in rest))
+        rest = ("cpu_ns", "reads", "stall_max_ns", "clock_offset_ns")
+        ints = {name: _ints(table, name)[order] for name in rest}
+        return cls(worker[order], t_ns[order], **ints, run_delay_ns=_column(table, "run_delay_ns")[order])
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A worker that ended before its time, as run.json has it.
+
+    worker      which, counted from 0
+    phase       the phase that was running or the last that had (0 warm-up, 1 measurement)
+    exit_code   of its process; -9: killed by signal 9
+    sent        requests it had sent by then, warm-up included, at least
+    load_share  its share of the load: of the slots in closed loop, of the arrivals in open loop
+    requests    measured requests that were its by the schedule; None where the schedule does not fix them
+    """
+
+    worker: int
+    phase: int
+    exit_code: int | None
+    sent: int
+    load_share: float
+    requests: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """Every request that ended, warm-up included, and the workers' pulses.
 
-    `unaccounted` counts requests that were sent and left no row; `interrupted` says a person stopped the run.
+    `interrupted` says a person stopped the run; `deaths` are the workers that died in it.
     """
 
     index: Ints
@@ -101,6 +123,7 @@ class Record:
     measured: Mask
     worker: Ints
     t_intended: Ints
+    t_taken: Ints
     t_connect: Column
     t_connected: Column
     t_tls: Column
@@ -128,7 +151,7 @@ class Record:
     pulse: Pulse
     timestamp_source: TimestampSource
     interrupted: bool
-    unaccounted: int
+    deaths: tuple[Death, ...]
 
     def __len__(self) -> int:
         return len(self.index)
@@ -145,8 +168,8 @@ class Record:
 
     @property
     def opened(self) -> Mask:
-        """Rows for which a connection was opened: connecting began once they were due. One opened ahead was not for them."""
-        mask: Mask = self.t_connect.valid & (self.t_connect.values >= self.t_intended)
+        """Rows for which a connection was opened: once they had been taken up. One opened before was not opened for them."""
+        mask: Mask = self.t_connect.valid & (self.t_connect.values >= self.t_taken)
         return mask
 
     @property
@@ -163,12 +186,12 @@ class Record:
         *,
         interrupted: bool = False,
         timestamp_source: TimestampSource | None = None,
-        unaccounted: int | None = None,
+        deaths: Iterable[Death] = (),
     ) -> Record:
         """Read a RECORD table and a PULSE table (journal/schema.py).
 
-        `timestamp_source` None: "kernel" if any pulse counted a read with a kernel stamp. `unaccounted` None: for each
-        worker, what its last pulse says it sent less its rows. Raises RecordError where the tables contradict themselves.
+        `timestamp_source` None: "kernel" if any pulse counted a read with a kernel stamp. Raises RecordError where the tables
+        contradict themselves.
         """
         pulses = Pulse.from_table(pulse)
         event_ns, offsets = _ragged(record, "event_ns")
@@ -200,7 +223,7 @@ class Record:
             pulse=pulses,
             timestamp_source=timestamp_source or ("kernel" if int(pulses.reads.sum()) else "user"),
             interrupted=interrupted,
-            unaccounted=_unaccounted(worker, pulses) if unaccounted is None else unaccounted,
+            deaths=tuple(deaths),
         )
 
 
@@ -208,6 +231,7 @@ _REQUIRED = (
     "index",
     "attempts",
     "t_intended",
+    "t_taken",
     "t_end",
     "lag_ns",
     "input_tokens_asked",
@@ -285,15 +309,6 @@ def _bytes(table: pa.Table, name: str) -> tuple[NDArray[np.uint8], Ints]:
     offsets = raw.astype(np.int64)
     values = np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8)
     return values[offsets[0] : offsets[-1]], offsets - offsets[0]
-
-
-def _unaccounted(worker: Ints, pulse: Pulse) -> int:
-    """Requests sent without a row: per worker, the largest `sent` of its pulses less its rows, never below 0."""
-    missing = 0
-    for one in np.unique(pulse.worker):
-        sent = int(pulse.sent[pulse.worker == one].max())
-        missing += max(0, sent - int((worker == one).sum()))
-    return missing
 
 
 def between_ms(start: Column | Ints, end: Column | Ints) -> Floats:

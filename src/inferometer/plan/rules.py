@@ -120,13 +120,3 @@ def _across(plan: Plan) -> Iterator[Fault]:
             ("workload.prompt_format", "target.api"),
             "chat takes text, not token ids: set {target.api} to completions or {workload.prompt_format} to text",
         )
-    if (
-        plan.load.model == "closed"
-        and plan.load.concurrency
-        and plan.instrument.workers > plan.load.concurrency
-    ):
-        yield Fault(
-            ("instrument.workers", "load.concurrency"),
-            f"{plan.instrument.workers} workers cannot share {plan.load.concurrency} requests in flight: "
-            "lower {instrument.workers} or raise {load.concurrency}",
-        )

@@ -159,6 +159,8 @@ def _load(plan: Plan, measurement: Measurement, arrival: ArrivalCheck | None) ->
             "concurrency_max": seen.concurrency_max,
         },
         "lateness_ms": seen.lateness_ms and asdict(seen.lateness_ms),
+        "lateness_causes_ms": seen.lateness_causes_ms and asdict(seen.lateness_causes_ms),
+        "lateness_shares": seen.lateness_shares,
         "arrival_check": arrival
         and {
             "rate": arrival.rate,

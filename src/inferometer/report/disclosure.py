@@ -9,7 +9,7 @@ All text that came from outside passes `figures.clean`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inferometer.report import wording
@@ -272,18 +272,51 @@ def client(summary: Summary) -> list[Row]:
         ("Processor", f"{text(env['cpu'])}, {text(env['cores'])} cores"),
         ("Memory", size(env["memory_bytes"])),
         ("Workers", text(instrument["workers"])),
-        (
-            "Busiest worker",
-            share(max((x for x in instrument["cpu_fraction"] if x is not None), default=None)),
-        ),
+        ("CPU of each worker", _shares(instrument["cpu_fraction"])),
+        ("Waiting for a core", _shares(instrument["run_delay_fraction"])),
+        ("Workers that died", _dead(instrument["dead_workers"])),
         ("Receive lag P99", _ms(lag)),
         ("Lateness P99", _ms(late)),
+        ("Lateness by cause", lateness(summary)),
         (
             "Longest stall",
             f"{figure(instrument['stall_max_ms'])} ms" if instrument["stall_max_ms"] is not None else UNKNOWN,
         ),
         ("Calibration", text(instrument["calibration"], "none recorded")),
     ]
+
+
+LATENESS_CAUSES = {
+    "scheduling": "taken up late by the client",
+    "socket": "getting onto a connection",
+    "back_pressure": "back-pressure of the server or the network",
+}
+
+
+def lateness(summary: Summary) -> str:
+    """What lateness was made of: each cause with its share of all lateness and its P99."""
+    shares, parts = summary["load"]["lateness_shares"], summary["load"]["lateness_causes_ms"]
+    if shares is None or parts is None:
+        return ABSENT
+    return "; ".join(
+        f"{words} {share(shares[name])}, P99 {_ms(parts[name])}" for name, words in LATENESS_CAUSES.items()
+    )
+
+
+def _shares(values: Sequence[float | None]) -> str:
+    return ", ".join(share(value) for value in values) or ABSENT
+
+
+def _dead(workers: Sequence[Mapping[str, Any]]) -> str:
+    return "; ".join(map(_death, workers)) or "none"
+
+
+def _death(one: Mapping[str, Any]) -> str:
+    during = "measurement" if one["phase"] else "warm-up"
+    return (
+        f"worker {one['worker']} in the {during} (exit code {text(one['exit_code'])}): {share(one['load_share'])} of the load, "
+        f"{figure(one['kept'])} requests on record, {figure(one['lost'])} lost"
+    )
 
 
 def _ms(stats: Mapping[str, Any] | None) -> str:

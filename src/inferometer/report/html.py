@@ -194,7 +194,8 @@ def _lateness_caption(summary: Mapping[str, Any]) -> str:
         return "Lateness was not measured."
     return (
         f"How long after its due time each request left: 99{THIN}% at most {figure(stats['p99'])} ms, "
-        f"the largest {figure(stats['max'])} ms. Where there are many requests, the latest of each moment are drawn."
+        f"the largest {figure(stats['max'])} ms. Of all lateness: {disclosure.lateness(summary)}. "
+        f"Where there are many requests, the latest of each moment are drawn."
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from inferometer.report import metrics, wording
 
-SCHEMA = "inferometer/summary/1"
+SCHEMA = "inferometer/summary/2"
 
 
 @functools.cache

@@ -35,6 +35,21 @@ class Wording:
 _OPEN_ONLY = "Arrivals are judged in an open loop of at least 100 requests; this run is not one."
 _ACCEPTED = "Simulations of the process asked for stay between {low} and {high}."
 
+_LATE: Mapping[tuple[str, ...], str] = {
+    ("cause", "cause_share"): "Main cause: {cause} ({cause_share} of what counts).",
+    (
+        "scheduling_share",
+        "socket_share",
+        "back_pressure_share",
+    ): "Of all lateness {scheduling_share} was scheduling, "
+    "{socket_share} getting onto a connection, {back_pressure_share} back-pressure.",
+}
+_LATE_CAUSES = {
+    "scheduling": "the client took requests up late",
+    "socket": "the client was slow to hand requests to their connections",
+}
+_STALL: Mapping[tuple[str, ...], str] = {("stall_max_ms",): "Longest stall of a worker: {stall_max_ms} ms."}
+
 _VARIANT = {
     "lateness": "loop",
     "receive_lag": "source",
@@ -164,6 +179,7 @@ CHECKS: dict[str, Wording] = {
             "na": "No request was sent, so none was late.",
         },
         {"fail": "Use more workers (--workers), lower the rate, or give the client a machine of its own."},
+        _LATE,
     ),
     "lateness:closed": Wording(
         "Lateness",
@@ -175,7 +191,7 @@ CHECKS: dict[str, Wording] = {
             "na": "No request came to its end, so nothing can be said of lateness.",
         },
         {"fail": "Use more workers (--workers) or give the client a machine of its own."},
-        {("p50", "p99"): "Lateness: P50 {p50} ms, P99 {p99} ms."},
+        {("p50", "p99"): "Lateness: P50 {p50} ms, P99 {p99} ms.", **_LATE},
     ),
     "receive_lag": Wording(
         "Read delay",
@@ -187,6 +203,7 @@ CHECKS: dict[str, Wording] = {
             "na": "Nothing arrived, so nothing was read late.",
         },
         {"fail": "Use more workers (--workers) or give the client a machine of its own."},
+        _STALL,
     ),
     "receive_lag:kernel": Wording(
         "Read delay",
@@ -198,7 +215,7 @@ CHECKS: dict[str, Wording] = {
             "na": "No gaps between tokens were seen, so none was lost to late reading.",
         },
         {"fail": "Use more workers (--workers) or give the client a machine of its own."},
-        {("p99", "max"): "Data waited {p99} ms (P99) for the client, {max} ms at most."},
+        {("p99", "max"): "Data waited {p99} ms (P99) for the client, {max} ms at most.", **_STALL},
     ),
     "worker_cpu": Wording(
         "Client CPU",
@@ -210,6 +227,10 @@ CHECKS: dict[str, Wording] = {
             "na": "The workers' CPU time is not known.",
         },
         {"fail": "Use more workers (--workers), each on a core of its own."},
+        {
+            ("each_share",): "Each worker: {each_share}.",
+            ("waited_share",): "Ready to run and without a core: {waited_share}.",
+        },
     ),
     "arrival_rate": Wording(
         "Arrival rate",
@@ -371,12 +392,33 @@ CHECKS: dict[str, Wording] = {
         "Lost requests",
         "share",
         {
-            "pass": "Every request that was sent has an outcome.",
-            "fail": "{value} of the requests sent have no outcome, because a worker ended early.",
+            "pass": "No worker died, and every request that was sent has an outcome.",
+            "fail": "A worker died, and {value} of the requests were lost with it: nobody knows what they would have shown.",
             "na": "No request was sent.",
         },
-        {"fail": "Read log.txt in the run folder, then run again."},
-        {("unaccounted",): "Without outcome: {unaccounted}."},
+        {
+            "fail": "Read log.txt in the run folder, then run again; a worker killed from outside (for memory, say) leaves "
+            "nothing there."
+        },
+        {
+            ("dead", "workers"): "Died: {dead} of {workers} workers, counted from 0.",
+            ("exit_codes",): "Exit codes (below 0: killed by that signal): {exit_codes}.",
+            (
+                "load_share",
+                "theirs",
+                "total",
+                "kept",
+                "lost",
+            ): "Theirs were {load_share} of the load, {theirs} of {total} "
+            "requests: {kept} are on record, {lost} are lost.",
+            (
+                "load_share",
+                "kept",
+                "lost",
+                "at_least",
+            ): "Theirs were {load_share} of the load: {kept} of their requests are on "
+            "record, {lost} or more are lost, and more were never sent.",
+        },
     ),
     "interrupted": Wording(
         "Complete run",
@@ -477,7 +519,11 @@ def _fact(value: object, name: str = "") -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{clean(key)} {_fact(part)}" for key, part in value.items()) or "none"
     if isinstance(value, list | tuple):
-        return ", ".join(_fact(part) for part in value) or "none"
+        return ", ".join(_fact(part, name) for part in value) or "none"
+    if value is None:
+        return "not known"
+    if name == "cause":
+        return _LATE_CAUSES.get(str(value), clean(value))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return clean(value)
     return share(value) if name.endswith("_share") else figure(value, trim=True)
