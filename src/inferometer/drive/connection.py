@@ -22,7 +22,6 @@ from inferometer.drive.tls import TlsLayer
 from inferometer.protocol.http_response import ResponseDecoder
 
 CONNECTING, HANDSHAKE, IDLE, BUSY, CLOSED = range(5)
-READ_BYTES = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Connection:
         "fd",
         "http",
         "kept",
-        "recvmsg",
+        "recvmsg_into",
         "responses",
         "sock",
         "state",
@@ -61,7 +60,7 @@ class Connection:
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         clock.ask_for_stamps(self.sock)
         self.fd = self.sock.fileno()
-        self.recvmsg = self.sock.recvmsg
+        self.recvmsg_into = self.sock.recvmsg_into
         self.http = ResponseDecoder()
         self.tls = TlsLayer(peer.tls, peer.server_name) if peer.tls is not None else None
         self.exchange: Exchange | None = None

@@ -25,7 +25,7 @@ LEAD_NS = 20_000_000
 LEAD_ROW_NS = 2_000
 """From the order to the start: long enough for the slowest worker to have read it, and to have looked through the schedule."""
 START_TIMEOUT_S = 30.0
-SLICE_S = 0.1
+SLICE_S = 0.25
 UNSTAMPED_SHARE = 0.001
 
 Watch = Callable[[int, live.Progress], None]

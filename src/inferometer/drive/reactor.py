@@ -25,7 +25,6 @@ from inferometer.drive.connection import (
     CONNECTING,
     HANDSHAKE,
     IDLE,
-    READ_BYTES,
     Connection,
     Peer,
 )
@@ -42,8 +41,11 @@ STALE_NS = 1_000_000_000
 """A kept connection found closed this soon after the request went out was closed before it arrived."""
 WAITED_NS = 50_000
 """A poll that took longer than this did not find its first socket ready at once."""
-MOST_READS = 1024
-"""Sockets read in one round: a bound on how old the first of them is when it is decoded."""
+MOST_READS = 32
+"""Sockets read in one round: a bound on how old the first of them is when it is decoded, and on what must stay in the nearer
+caches from the reading to the decoding. Measured with 1,000 streams: 1,024 cost a tenth more a token."""
+READ_BYTES = 1 << 16
+"""Most that one read takes in."""
 
 _OUR_LIMITS = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
 
@@ -108,6 +110,9 @@ class Reactor:
         self._timer = Timer() if Timer.available else None
         if self._timer is not None:
             self.watch(self._timer.fd, self._timer.fired)
+        # One buffer for all sockets stays in the cache; a new one for each read would not.
+        self._view = memoryview(bytearray(READ_BYTES))
+        self._buffers = [self._view]
         self.offset_ns = clock.realtime_offset_ns()
         self.vitals = Vitals()
         self._polled_at = self._empty_at = clock.monotonic_ns()
@@ -202,6 +207,7 @@ class Reactor:
         reads: list[Read] = []
         writable: list[Connection] = []
         connections = self._connections
+        view, buffers = self._view, self._buffers
         offset, stamp_of = self.offset_ns, clock.kernel_stamp_ns
         lag_sum = lag_max = stamped = 0
         for fd, mask in ready:
@@ -217,13 +223,14 @@ class Reactor:
                 if mask == WRITABLE or connecting:  # a read here would eat the error that says why it failed
                     continue
             try:
-                data, ancillary, _, _ = connection.recvmsg(READ_BYTES, ANCILLARY_BYTES)
+                size, ancillary, _, _ = connection.recvmsg_into(buffers, ANCILLARY_BYTES)
             except (BlockingIOError, InterruptedError):
                 continue
             except OSError as cause:
                 # Less its traceback, which holds this frame and with it all that was read: nobody collects circles.
                 reads.append((connection, cause.with_traceback(None), now))
                 continue
+            data = view[:size].tobytes()
             if ancillary and (stamp := stamp_of(ancillary)):
                 at = stamp - offset
                 lag = now - at
