@@ -37,7 +37,10 @@ EXPIRY_NS = 500_000_000
 """Looking for what has outlived its deadline means looking at every connection."""
 FLUSH_NS = 800_000_000
 FLUSH_ROWS = 2048
-"""A flush takes 1 to 3 ms, mostly however much there is to write, and holds up what falls due meanwhile: so there are few."""
+FLUSH_ROOM_NS = 2_500_000
+FLUSH_PATIENCE_NS = 150_000_000
+"""A flush takes 1 to 3 ms, mostly however much there is to write, and holds up what falls due meanwhile: so there are few, and
+each waits for a moment when nothing does."""
 SENDS_A_ROUND = 32
 """However many requests are due at once, sockets are read between so many sends: a send takes some 20 microseconds."""
 CONNECT_PAUSE_NS = 100_000_000
@@ -135,7 +138,7 @@ class Worker:
             if now >= self._next_tick:
                 self._tick(now)
                 now = clock.monotonic_ns()  # or what this took would count as waiting for a connection
-            if self._journal.pending >= FLUSH_ROWS:
+            if (now >= self._next_flush or self._journal.pending >= FLUSH_ROWS) and self._has_room(now):
                 self._flush(now)
                 now = clock.monotonic_ns()
             for _ in range(SENDS_A_ROUND):
@@ -223,11 +226,15 @@ class Worker:
         elif now >= self._next_expiry:
             self._next_expiry = now + EXPIRY_NS
             reactor.expire(now)
-        elif now >= self._next_flush:
-            self._flush(now)
         if self._parent_gone and self._drain_by is None:
             self._pacer.stop()
             self._drain_by = now
+
+    def _has_room(self, now: int) -> bool:
+        """No request falls due while a flush lasts, or the flush has waited for that long enough."""
+        due = self._pacer.next_due()
+        room = due is None or due - now > FLUSH_ROOM_NS
+        return room or now >= self._next_flush + FLUSH_PATIENCE_NS or self._journal.pending >= 2 * FLUSH_ROWS
 
     def _flush(self, now: int) -> None:
         self._next_flush = now + FLUSH_NS
