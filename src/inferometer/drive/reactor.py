@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import ssl
+import time
 from collections.abc import Callable
 
 from inferometer.drive import clock
@@ -29,6 +30,7 @@ from inferometer.drive.connection import (
     Peer,
 )
 from inferometer.drive.exchange import Exchange, TooLarge
+from inferometer.drive.gather import ROOM_NS, pause_ns
 from inferometer.drive.poller import READABLE, WRITABLE, Poller
 from inferometer.drive.timer import Timer
 from inferometer.journal.schema import Outcome
@@ -115,6 +117,8 @@ class Reactor:
         self._buffers = [self._view]
         self.offset_ns = clock.realtime_offset_ns()
         self.vitals = Vitals()
+        self._pause_ns = 0
+        self._adapted = (clock.monotonic_ns(), 0, 0)
         self._polled_at = self._empty_at = clock.monotonic_ns()
 
     def watch(self, fd: int, readable: Callable[[], None]) -> None:
@@ -195,6 +199,10 @@ class Reactor:
         if stall > self.vitals.stall_max:
             self.vitals.stall_max = stall
         before = self._polled_at
+        if self._pause_ns:
+            pause = before + self._pause_ns - now
+            if pause > 0 and left > pause + ROOM_NS:
+                time.sleep(pause / 1e9)
         ready = self._poller.poll(timeout, MOST_READS)
         self._polled_at = clock.monotonic_ns()
         # If the poll had to wait, nothing was there when it began; else what it found may have come since the one before.
@@ -413,6 +421,16 @@ class Reactor:
         self.vitals.in_flight -= 1
         self.vitals.finished += 1
         self._on_end(exchange)
+
+    def adapt(self, now: int) -> None:
+        """Choose the pause between polls from what came since the last call; call it a few times a second."""
+        vitals, (then, stamped, finished) = self.vitals, self._adapted
+        self._adapted = now, vitals.stamped, vitals.finished
+        self._pause_ns = (
+            0
+            if vitals.unstamped
+            else pause_ns(now - then, vitals.stamped - stamped, vitals.finished - finished, vitals.in_flight)
+        )
 
     def expire(self, now: int) -> None:
         """End what has outlived its deadline; call it a few times a second."""
