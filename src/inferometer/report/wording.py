@@ -35,11 +35,29 @@ class Wording:
 _OPEN_ONLY = "Arrivals are judged in an open loop of at least 100 requests; this run is not one."
 _ACCEPTED = "Simulations of the process asked for stay between {low} and {high}."
 
+
+def _certified(what: str) -> Wording:
+    return Wording(
+        "Calibration",
+        "number",
+        {
+            "pass": f"{{value}} {what} a second for each worker; on this machine the instrument is certified up to {{limit}}.",
+            "unsure": f"{{value}} {what} a second for each worker, where on this machine the instrument is certified up to "
+            "{limit}: how far its figures are off at this load is not known.",
+        },
+        {
+            "unsure": "Use more workers, lower the load, or run inferometer calibrate where it stopped too early."
+        },
+        {("id",): "Certificate {id}."},
+    )
+
+
 _VARIANT = {
     "lateness": "loop",
     "receive_lag": "source",
     "prompt_length": "judged_by",
     "stale_connections": "kept",
+    "calibration": "of",
 }
 """The fact that decides what a check of two kinds measured."""
 
@@ -367,6 +385,18 @@ CHECKS: dict[str, Wording] = {
         },
         {"fail": "Let the time service settle (chronyc tracking, ntpq -p), then run again."},
     ),
+    "calibration": Wording(
+        "Calibration",
+        "number",
+        {
+            "note": "No certificate vouches for the instrument on this machine.",
+            "na": "This run needs no certificate.",
+        },
+        {"note": "Run inferometer calibrate once on this machine."},
+        {("why", "differs"): "There is one, but it does not fit: {differs}."},
+    ),
+    "calibration:token_events_s": _certified("token events"),
+    "calibration:requests_s": _certified("requests"),
     "workers_alive": Wording(
         "Lost requests",
         "share",

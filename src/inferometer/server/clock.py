@@ -32,14 +32,13 @@ def wall_seconds() -> int:
 
 def monotonic_of(wall_ns: int) -> int:
     """An instant of a moment ago on the wall clock, as the kernel stamps with it, on the monotonic clock."""
-    while True:
+    for _ in range(5):
         before = time.monotonic_ns()
         wall = time.time_ns()
         after = time.monotonic_ns()
-        if (
-            after - before < _BRACKET_NS
-        ):  # else something else ran in between, and the offset is off by as much
-            return wall_ns - (wall - (before + after) // 2)
+        if after - before < _BRACKET_NS:  # else something else ran in between: the offset is off by as much
+            break
+    return wall_ns - (wall - (before + after) // 2)
 
 
 def http_date() -> bytes:
