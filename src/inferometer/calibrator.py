@@ -47,11 +47,26 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What to calibrate. `like`: also try the load of `plan`; else `plan` says how many workers and nothing more."""
+    """What to calibrate. `like`: also try the load of `plan`; else `plan` says how many workers and nothing more.
+
+    `streams`, `requests`: the ladders' loads for one worker; None: the usual ones.
+    """
 
     plan: Plan
     like: bool = False
     quick: bool = False
+    streams: tuple[int, ...] | None = None
+    requests: tuple[int, ...] | None = None
+
+    def steps(self, kind: ladder.Kind) -> list[float]:
+        """One ladder's loads, for all workers."""
+        given, usual, quick = (
+            (self.streams, ladder.STREAMS, ladder.STREAMS_QUICK)
+            if kind == "streams"
+            else (self.requests, ladder.REQUESTS, ladder.REQUESTS_QUICK)
+        )
+        steps = given or (quick if self.quick else usual)
+        return [float(step * self.plan.instrument.workers) for step in steps]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +116,7 @@ def calibrate(ask: Ask, out: Path | None, say: Say) -> Calibrated:
         interval = ladder.interval_ms(ask.plan, INTERVAL_MS) if ask.like else INTERVAL_MS
         with session.serving(interval, TTFT_MS, SPREAD_MS) as server:
             if ask.like:
-                session.once_or_twice(server, ladder.plan_rung(ask.plan))
+                session.once_or_twice(server, ladder.plan_rung(ask.plan, TTFT_MS + SPREAD_MS / 2, interval))
             streams = session.climb(server, "streams")
         with session.serving(interval, REQUEST_TTFT_MS, REQUEST_SPREAD_MS) as server:
             requests = session.climb(server, "requests")
@@ -153,13 +168,8 @@ class _Session:
         """One ladder to its end; what it certifies, for one worker."""
         workers, quick = self._ask.plan.instrument.workers, self._ask.quick
         streams = kind == "streams"
-        steps = (
-            (ladder.STREAMS_QUICK if quick else ladder.STREAMS)
-            if streams
-            else (ladder.REQUESTS_QUICK if quick else ladder.REQUESTS)
-        )
         make = ladder.stream_rung if streams else ladder.request_rung
-        loads = [float(step * workers) for step in steps]
+        loads = self._ask.steps(kind)
         tried: list[ladder.Tried] = []
         while (load := ladder.next_load(loads, tried, refine=not quick)) is not None:
             rung = self._try(server, make(load, quick=quick), 1 + sum(one.load == load for one in tried))

@@ -12,8 +12,8 @@ WORST = {
     "fail": "error_rate prompt_length output_length token_counts lateness receive_lag worker_cpu arrival_rate "
     "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive streamed",
     "unsure": "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples "
-    "stationary",
-    "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections",
+    "stationary calibration",
+    "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections calibration",
 }
 """The checks by the statuses, other than pass and na, that the judge may give them."""
 

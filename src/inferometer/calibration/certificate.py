@@ -31,7 +31,8 @@ MACHINE = ("cpu", "cores", "machine", "kernel", "os", "python", "inferometer")
 class Rung(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One load and how far off the instrument was under it; rates in all, per second. `load`: streams or requests/s.
 
-    `faults`: names of the limits broken. `verdict`, `reasons`: the run's own, and its failed checks. `tries`: 2 after a repetition.
+    `faults`: names of the limits broken. `verdict`, `reasons`: the run's own, and its failed checks. `tries`: 2 when
+    repeated.
     """
 
     kind: Kind

@@ -33,7 +33,6 @@ _COLUMNS = (
     "index",
     "cycle",
     "phase",
-    "outcome",
     "t_submit",
     "t_end",
     "t_intended",
@@ -126,7 +125,7 @@ def ours(record: pa.Table, names: Sequence[str]) -> list[Ours]:
     """The measured requests of a record that were sent. `names`: nonces by row of the schedule. Raises ValueError."""
     rows = record.select(_COLUMNS).to_pydict()
     found: list[Ours] = []
-    for index, cycle, phase, _, submit, end, intended, times, classes in zip(*rows.values(), strict=True):
+    for index, cycle, phase, submit, end, intended, times, classes in zip(*rows.values(), strict=True):
         if phase != Phase.MEASURE or submit is None:
             continue
         if cycle:

@@ -35,6 +35,9 @@ REQUESTS_QUICK = (500, 2000)
 TOKENS = 50
 """An answer of the streams ladder: a second at 20 ms, so that a rung has many beginnings and ends as well."""
 
+PLAN_S, PLAN_TOKENS, PLAN_REQUESTS = 10.0, 250, 100_000
+"""A plan's own load is tried for about so long, with answers and requests up to so many."""
+
 TTFT_MEAN_MS = 0.1
 """The mean TTFT of a good server is 10 ms and more: this is a hundredth, and the least anybody prints."""
 TTFT_P99_MS = 0.5
@@ -119,10 +122,10 @@ def faults(
 
 
 def stream_rung(streams: float, *, quick: bool) -> Rung:
-    """So many streams, each answering at least twice (quick) or four times, for the ramp to be left behind."""
-    return Rung(
-        "streams", streams, max(round(streams) * (2 if quick else 4), 200 if quick else 400), TOKENS, False
-    )
+    """So many streams, each answering at least twice (quick) or four times; low loads answer more often, to have samples."""
+    count = round(streams)
+    rounds, samples = (2, 200) if quick else (4, 400)
+    return Rung("streams", streams, max(rounds * count, min(samples, 2 * rounds * count)), TOKENS, False)
 
 
 def request_rung(rate: float, *, quick: bool) -> Rung:
@@ -130,15 +133,16 @@ def request_rung(rate: float, *, quick: bool) -> Rung:
     return Rung("requests", rate, max(round(rate * (2 if quick else 3)), 500), 1, True)
 
 
-def plan_rung(plan: Plan) -> Rung:
-    """A user's load, as long as it takes to see each stream thrice or ten seconds of arrivals, and no longer."""
+def plan_rung(plan: Plan, ttft_ms: float, interval_ms: float) -> Rung:
+    """A user's load for about PLAN_S seconds: its streams or its rate, and answers of its mean length, 250 tokens at most."""
     load = plan.load
-    tokens = min(max(round(plan.workload.output_tokens.mean()), 2), 250)
+    tokens = min(max(round(plan.workload.output_tokens.mean()), 2), PLAN_TOKENS)
     if load.model == "open":
         assert load.rate is not None
-        return Rung("plan", load.rate, min(max(round(load.rate * 10), 100), 50_000), tokens, True)
+        return Rung("plan", load.rate, min(max(round(load.rate * PLAN_S), 2), PLAN_REQUESTS), tokens, True)
     streams = load.concurrency or 1
-    return Rung("plan", float(streams), min(max(streams * 3, 100), 50_000), tokens, False)
+    rounds = max(2, math.ceil(PLAN_S * 1_000 / (ttft_ms + tokens * interval_ms)))
+    return Rung("plan", float(streams), max(min(streams * rounds, PLAN_REQUESTS), streams), tokens, False)
 
 
 def plan_of(rung: Rung, url: str, base: Plan) -> Plan:
