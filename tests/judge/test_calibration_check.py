@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from inferometer.judge.calibration import beside, calibration, load_per_worker
@@ -67,7 +68,7 @@ def test_the_load_is_per_worker_and_in_events(run: Run) -> None:
     load = load_per_worker(plan, measurement)
     assert load["token_events_s"] == pytest.approx(4 * load["requests_s"], rel=0.1)
     assert load["requests_s"] == pytest.approx(50, rel=0.2)
-    plan, measurement, _ = run(plan=ELSEWHERE, worker=lambda values: [0] * 650 + [1] * 650)
+    plan, measurement, _ = run(plan=ELSEWHERE, worker=np.arange(1300) % 2)
     two = load_per_worker(plan, measurement)
     assert two["requests_s"] == pytest.approx(load["requests_s"] / 2)
     whole = plan.model_copy(update={"target": plan.target.model_copy(update={"stream": False})})
@@ -108,6 +109,7 @@ def test_without_a_certificate_that_fits_there_is_a_note_and_the_run_stands(
     plan, measurement, record = run(plan=ELSEWHERE)
     check = calibration(plan, measurement, noted)
     assert (check.status, check.facts["why"]) == ("note", why)
+    assert bool(check.facts["differs"]) == (why != "none")
     assert beside(noted, plan, measurement) is None
     assert judge(plan, measurement, record, noted).status == "VALID"
     embedded, measurement, _ = run()

@@ -52,6 +52,17 @@ def beside(cited: Mapping[str, Any] | None, plan: Plan, measurement: Measurement
     }
 
 
+def _misfit(cited: Mapping[str, Any], measurement: Measurement) -> dict[str, Any]:
+    """Why no certificate speaks for the run, as a name and in words."""
+    status, why = cited.get("status", "none"), cited.get("why")
+    if status == "found":
+        source = measurement.instrument.timestamp_source
+        status, why = "timestamps", f"time stamps were from {cited['timestamp_source']}, are from {source}"
+    elif status == "damaged":
+        why = f"{why} cannot be read"
+    return {"why": status, "differs": why}
+
+
 def load_per_worker(plan: Plan, measurement: Measurement) -> dict[str, float]:
     """Token events and requests, per second and worker."""
     workers = max(measurement.instrument.workers, 1)
@@ -78,8 +89,7 @@ def calibration(plan: Plan, measurement: Measurement, cited: Mapping[str, Any] |
         return Check("calibration", "na", None, None)
     found = beside(cited, plan, measurement)
     if found is None:
-        why = status if status != "found" else "timestamps"
-        facts = {"why": why, "differs": (cited or {}).get("why")}
+        facts = _misfit(cited or {}, measurement)
         return Check("calibration", "na" if plan.target.url is None else "note", None, None, "", facts)
     by = found["by"]
     facts = {"of": by, "id": found["id"], "date": found["date"], **found["load"]}

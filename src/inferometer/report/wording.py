@@ -37,6 +37,7 @@ _ACCEPTED = "Simulations of the process asked for stay between {low} and {high}.
 
 
 def _certified(what: str) -> Wording:
+    """Of the load that decides; without one, there is no certificate to decide by."""
     return Wording(
         "Calibration",
         "number",
@@ -44,11 +45,17 @@ def _certified(what: str) -> Wording:
             "pass": f"{{value}} {what} a second for each worker; on this machine the instrument is certified up to {{limit}}.",
             "unsure": f"{{value}} {what} a second for each worker, where on this machine the instrument is certified up to "
             "{limit}: how far its figures are off at this load is not known.",
+            "note": "No certificate vouches for the instrument on this machine.",
+            "na": "This run needs no certificate.",
         },
         {
-            "unsure": "Use more workers, lower the load, or run inferometer calibrate where it stopped too early."
+            "unsure": "Use more workers, lower the load, or run inferometer calibrate where it stopped too early.",
+            "note": "Run inferometer calibrate once on this machine.",
         },
-        {("id",): "Certificate {id}."},
+        {
+            ("id",): "Certificate {id}.",
+            ("why", "differs"): "There is one, but it does not fit: {differs}.",
+        },
     )
 
 
@@ -385,16 +392,7 @@ CHECKS: dict[str, Wording] = {
         },
         {"fail": "Let the time service settle (chronyc tracking, ntpq -p), then run again."},
     ),
-    "calibration": Wording(
-        "Calibration",
-        "number",
-        {
-            "note": "No certificate vouches for the instrument on this machine.",
-            "na": "This run needs no certificate.",
-        },
-        {"note": "Run inferometer calibrate once on this machine."},
-        {("why", "differs"): "There is one, but it does not fit: {differs}."},
-    ),
+    "calibration": _certified("tokens or requests"),
     "calibration:token_events_s": _certified("token events"),
     "calibration:requests_s": _certified("requests"),
     "workers_alive": Wording(
