@@ -56,6 +56,13 @@ def test_what_ended_it_is_named() -> None:
     assert [one.load for one in climbed(10_000, server=128)] == [64, 128, 256]
     assert ended_by(climbed(10_000, server=128)) == "server"
     assert ended_by(climbed(128, server=128)) == "server"
+    behind = [
+        Tried(64, True, False),
+        Tried(128, False, True),
+        Tried(128, False, True),
+        Tried(91, True, False),
+    ]
+    assert ended_by(behind) == "server"
 
 
 @pytest.mark.parametrize(

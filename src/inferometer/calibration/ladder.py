@@ -97,11 +97,15 @@ def next_load(loads: Sequence[float], tried: Sequence[Tried], *, refine: bool = 
 
 
 def ended_by(tried: Sequence[Tried]) -> Literal["instrument", "server", "ladder"]:
-    """What kept the ladder from going on: a rung that failed, a server that fell behind, or its top."""
-    if any(one.server_behind for one in tried[-2:]):
-        return "server"
-    failed = {one.load for one in tried if not one.good} - {one.load for one in tried if one.good}
-    return "instrument" if failed else "ladder"
+    """What kept the ladder from going on: the lowest load that stayed bad, a server that fell behind, or its top.
+
+    A bad rung is the server's where the server was behind in it: nobody knows what the instrument would have done.
+    """
+    stayed_bad = {one.load for one in tried if not one.good} - {one.load for one in tried if one.good}
+    if stayed_bad:
+        lowest = [one for one in tried if one.load == min(stayed_bad)]
+        return "server" if any(one.server_behind for one in lowest) else "instrument"
+    return "server" if any(one.server_behind for one in tried[-1:]) else "ladder"
 
 
 def faults(
