@@ -26,6 +26,7 @@ from inferometer.calibration.certificate import Certificate, Limit, Rung
 from inferometer.calibration.join import Errors
 from inferometer.conductor import Finding, conduct
 from inferometer.drive.live import Progress
+from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD, Phase
@@ -193,7 +194,12 @@ class _Session:
         plan, cores = ladder.plan_of(rung, server.url(), self._ask.plan), self._cores
         with _on(cores["client"] if cores else None):
             ui = _Silent(cores["server"] + cores["client"] if cores else None)
-            finding = conduct(plan, self._place, ui, calibrating=True)
+            try:
+                finding = conduct(plan, self._place, ui, calibrating=True)
+            except RecordError as error:
+                if isinstance(error.__cause__, KeyboardInterrupt):  # pressed while the record was read
+                    raise KeyboardInterrupt from error
+                raise
         if finding.summary["run"]["interrupted"]:
             raise KeyboardInterrupt
         seen = _joined(finding, server.truth())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -168,6 +169,27 @@ def test_a_damaged_certificate_does_not_stop_a_run(tmp_path: Path) -> None:
     code, stdout, _ = command("run", *SMALL, "--json", "--out", out, INFEROMETER_CALIBRATIONS=str(tmp_path))
     assert code in (3, 4)
     assert json.loads(stdout)["instrument"]["calibration"] is None
+
+
+def test_interrupted_nothing_is_stored_and_nothing_is_left(tmp_path: Path) -> None:
+    """Ctrl-C in the middle of a rung: 130, a word, no certificate."""
+    state, out = tmp_path / "state", tmp_path / "out"
+    process = subprocess.Popen(
+        [*COMMAND, "calibrate", "--quick", "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, certificates.FOLDER_VARIABLE: str(state)},
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("calibrating: 64 streams")
+    os.kill(process.pid, signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stdout) == (130, "")
+    assert "nothing is certified" in stderr
+    assert "Traceback" not in stderr
+    assert not state.exists()
 
 
 def test_a_wrong_command_line_is_refused_before_anything_starts(tmp_path: Path) -> None:
