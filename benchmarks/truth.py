@@ -11,20 +11,20 @@ The key is the nonce at the head of every prompt: the schedule knows it, and the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.native import TruthRow
+from inferometer.calibration import join
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
-from inferometer.journal.schema import RECORD, EventClass, Phase
+from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 NS_PER_MS = 1e6
 
 
@@ -53,54 +53,38 @@ class Joined:
         return float(np.percentile(ours, percentile) - np.percentile(true, percentile))
 
 
-def nonces(schedule: Schedule) -> list[str]:
-    """The nonce of every scheduled request."""
-    places = schedule.table.select(["nonce_at", "nonce_len"]).to_pydict()
-    spans = zip(places["nonce_at"], places["nonce_len"], strict=True)
-    return [schedule.body(row)[at : at + length].decode() for row, (at, length) in enumerate(spans)]
-
-
 def joined(folder: RunFolder, truth: Iterable[TruthRow]) -> Joined:
     """Join. A request that the server does not know, or answered with another number of tokens, counts as missing."""
-    names = nonces(Schedule(folder.schedule))
-    length = len(names[0])
-    known = {row.id[:length]: row for row in truth}
-    columns = ("index", "cycle", "phase", "outcome", "t_intended", "t_submit", "event_ns", "event_class")
-    table = read_table(folder.record, RECORD).select(columns).to_pydict()
-    ttft: list[tuple[int, int]] = []
-    gaps: list[tuple[Ints, Ints]] = []
+    schedule = Schedule(folder.schedule)
+    mine = join.ours(read_table(folder.record, RECORD), join.nonces(schedule.table, schedule.body))
+    rows = {row.id: row for row in truth}
+    known = [_theirs(row) for row in rows.values()]
+    seen = join.joined(mine, known)
     delays: list[tuple[int, int]] = []
-    inside = total = missing = 0
-    for values in zip(*table.values(), strict=True):
-        index, cycle, phase, outcome, intended, submitted, times, classes = values
-        if phase != Phase.MEASURE or outcome != "ok":
-            continue
-        if cycle:
-            raise ValueError("a schedule that was gone through again cannot be joined: give --requests")
-        row = known.get(names[index])
-        events = np.array(times, np.int64)[np.frombuffer(classes, np.uint8) == EventClass.CONTENT]
-        if row is None or len(row.after_ns) != len(events):
-            missing += 1
+    inside = total = 0
+    for one, found in join.matched(mine, known):
+        row = rows[found.key] if found is not None else None
+        if row is None or len(row.after_ns) != len(one.tokens):
             continue
         before, after = np.array(row.before_ns, np.int64), np.array(row.after_ns, np.int64)
-        ttft.append((int(events[0]) - submitted, int(after[0]) - row.read_ns))
-        gaps.append((np.diff(events), np.diff(after)))
-        delays.append((row.read_ns - row.arrived_ns, row.arrived_ns - intended))
-        inside += int(((events >= before) & (events <= after)).sum())
-        total += len(events)
-    ours, true = np.array(ttft, np.float64).reshape(-1, 2).T / NS_PER_MS
+        delays.append((row.read_ns - row.arrived_ns, row.arrived_ns - one.intended))
+        inside += int(((one.tokens >= before) & (one.tokens <= after)).sum())
+        total += len(one.tokens)
     delay, late = np.array(delays, np.float64).reshape(-1, 2).T / NS_PER_MS
     return Joined(
-        ours,
-        true,
-        _in_ms([pair[0] for pair in gaps]),
-        _in_ms([pair[1] for pair in gaps]),
+        seen.ttft,
+        seen.ttft_true,
+        seen.gaps,
+        seen.gaps_true,
         inside / total if total else float("nan"),
         delay,
         late,
-        missing,
+        len(mine) - len(delays),
     )
 
 
-def _in_ms(pieces: Sequence[Ints]) -> Floats:
-    return np.concatenate(pieces) / NS_PER_MS if pieces else np.zeros(0)
+def _theirs(row: TruthRow) -> join.Theirs:
+    """The C server's row; its time to the first token counts from its reading, as the docstring above has it."""
+    after = np.array(row.after_ns, np.int64)
+    ended = int(after[-1]) if len(after) else row.read_ns
+    return join.Theirs(row.id, row.read_ns, row.read_ns, ended, after, np.zeros(0, np.int64))

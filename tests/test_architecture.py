@@ -24,10 +24,12 @@ ALLOWED: dict[str, set[str]] = {
     "judge": {"plan", "journal", "measure"},
     "report": {"plan", "measure", "judge"},
     "server": {"protocol", "plan", "workload"},
+    "calibration": {"plan", "journal"},
     "conductor": {
-        "plan", "workload", "drive", "engines", "journal", "measure", "judge", "report", "server", "telemetry",
+        "calibration", "plan", "workload", "drive", "engines", "journal", "measure", "judge", "report", "server", "telemetry",
     },
-    "cli": {"conductor", "plan", "journal", "report", "server", "drive"},
+    "calibrator": {"calibration", "conductor", "drive", "journal", "plan", "server", "telemetry"},
+    "cli": {"calibrator", "conductor", "plan", "journal", "report", "server", "drive"},
     "errors": set(),
     "units": set(),
 }  # fmt: skip

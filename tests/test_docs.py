@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inferometer.cli.app import COMMANDS
+from inferometer.cli.calibrate import command as calibrate_command
 from inferometer.cli.run import command as run_command
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
@@ -74,7 +75,12 @@ def test_every_flag_is_named(flag: str) -> None:
 
 def test_every_flag_in_the_docs_exists() -> None:
     """An example must not name a flag that is no more."""
-    known = {option for parameter in run_command.params for option in parameter.opts}
+    known = {
+        option
+        for command in (run_command, calibrate_command)
+        for parameter in command.params
+        for option in parameter.opts
+    }
     known |= {"--help", "--version"}
     known |= {
         "--enforce-eager",

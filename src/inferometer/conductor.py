@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from inferometer import __version__
+from inferometer.calibration import certificate as certificates
 from inferometer.drive import probe as probing
 from inferometer.drive.crew import Crew, Interrupt
 from inferometer.drive.job import Job
@@ -47,7 +48,7 @@ from inferometer.plan.schema import REFERENCE_TOKENIZER, Guardrails, Plan
 from inferometer.report.composition import summarise
 from inferometer.report.files import write_reports
 from inferometer.server.embedded import Embedded
-from inferometer.telemetry.host import environment
+from inferometer.telemetry.host import environment, hot_path
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
 from inferometer.workload.prompts import NONCES, Prompt, fingerprint, generate
@@ -106,8 +107,11 @@ class _Target:
     length_field: str
 
 
-def conduct(plan: Plan, out: Path, ui: Ui) -> Finding:
-    """Carry a plan out. Raises PlanError, PeerError (before anything was measured), RecordError, InstrumentError."""
+def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Finding:
+    """Carry a plan out. Raises PlanError, PeerError (before anything was measured), RecordError, InstrumentError.
+
+    `calibrating`: the run is a calibration's own and is not to be judged by an earlier one.
+    """
     started = time.time_ns()
     key = read_key(plan.target, os.environ)
     folder = RunFolder.create(out, plan.name, started)
@@ -126,7 +130,7 @@ def conduct(plan: Plan, out: Path, ui: Ui) -> Finding:
                 f"{target.model} at {'the embedded reference server' if embedded else target.endpoint.url}"
             )
             schedule = _Requests(plan, target, tokenizer, folder)
-            facts = _facts(plan, folder, target, tokenizer, schedule, started)
+            facts = _facts(plan, folder, target, tokenizer, schedule, started, calibrating=calibrating)
             crew.brief(_jobs(plan, folder, target, key))
             interrupted = _drive(plan, crew, schedule, ui)
             facts["fingerprint"] = schedule.fingerprint
@@ -171,7 +175,7 @@ def evaluate(folder: RunFolder) -> Finding:
     )
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples)
-    verdict = judge(plan, measurement, record)
+    verdict = judge(plan, measurement, record, facts.get("calibration"))
     arrival = arrival_found(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos)
@@ -262,6 +266,8 @@ def _facts(
     tokenizer: tokenizers.Tokenizer,
     schedule: _Requests,
     started: int,
+    *,
+    calibrating: bool,
 ) -> dict[str, Any]:
     """Write the plan and what is known of the run so far."""
     folder.plan.write_bytes(saved.to_json(plan))
@@ -281,11 +287,18 @@ def _facts(
         "model": target.model,
         "models": target.models,
         "server": target.server,
-        "environment": environment(),
+        "environment": (here := environment()),
+        # Looked up once, here: later, or on another machine, another one would be found.
+        "calibration": {"status": "own"} if calibrating else _certificate(plan, here),
         "tokenizer": {name: getattr(tokenizer, name) for name in ("name", "version", "vocab_size", "source")},
     }
     folder.write_run(facts)
     return facts
+
+
+def _certificate(plan: Plan, here: dict[str, Any]) -> dict[str, Any]:
+    machine, where = certificates.machine_of(here), certificates.folder(os.environ)
+    return certificates.cited(certificates.find(where, machine, hot_path(), plan.instrument.workers))
 
 
 class _Requests:

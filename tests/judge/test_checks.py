@@ -29,6 +29,7 @@ CODES = {
         "receive_lag",
         "worker_cpu",
         "clock_step",
+        "calibration",
         "prompt_length",
         "output_length",
     ),

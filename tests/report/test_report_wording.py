@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from inferometer.report import metrics, wording
+from inferometer.report import metrics, sentences, wording
 
 WORST = {
     "fail": "error_rate prompt_length output_length token_counts lateness receive_lag worker_cpu arrival_rate "
     "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive streamed",
     "unsure": "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples "
-    "stationary",
-    "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections",
+    "stationary calibration",
+    "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections calibration",
 }
 """The checks by the statuses, other than pass and na, that the judge may give them."""
 
@@ -38,7 +38,7 @@ def check(code: str, status: str, **changes: Any) -> dict[str, Any]:
 )
 def test_every_check_has_its_own_sentence_for_every_status_it_can_take(code: str, status: str) -> None:
     """No check falls back on the general sentence, and no placeholder is left open."""
-    assert status in wording.CHECKS[code].says
+    assert status in sentences.CHECKS[code].says
     said = wording.words(check(code, status))
     assert said[0].isupper() or said[0].isdigit()
     assert said.endswith(".")
@@ -52,7 +52,8 @@ def test_a_check_that_decides_says_what_to_do(code: str, status: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", [code for code in CODES if code not in ("workers_alive", "interrupted", "ttft_variants")]
+    "code",
+    [code for code in CODES if code not in ("workers_alive", "interrupted", "ttft_variants", "calibration")],
 )
 def test_value_and_limit_stand_in_the_sentence_of_the_status_that_counts(code: str) -> None:
     """A claim comes with its number: value and limit are both named, where the check has both."""
@@ -106,7 +107,7 @@ def test_an_undecided_count_without_usage_claims_no_number() -> None:
 
 def test_every_worded_check_is_one_the_judge_knows() -> None:
     """The table holds no entry that can never be used."""
-    assert {name.partition(":")[0] for name in wording.CHECKS} == set(CODES)
+    assert {name.partition(":")[0] for name in sentences.CHECKS} == set(CODES)
 
 
 def test_facts_are_told_when_they_are_there_and_not_missed_when_they_are_not() -> None:

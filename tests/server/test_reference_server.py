@@ -8,6 +8,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from inferometer.server import tls
 from inferometer.server.model import Speeds
+from inferometer.units import NS_PER_S
 from inferometer.workload.tokenizers import Cl100k
 
 Serve = Callable[..., int]
@@ -166,6 +168,24 @@ def test_a_whole_answer_has_the_length_it_reports(serve: Serve, path: str, body:
     assert status == 200
     assert len(Cl100k().encode(text)) == answer["usage"]["completion_tokens"] == 400
     assert choice["finish_reason"] == "length"
+
+
+def test_the_truth_log_knows_a_request_by_its_prompt_and_when_it_arrived(serve: Serve) -> None:
+    """The head of text, of parts or of ids; and, where the kernel says so, an arrival on the same clock."""
+    port = serve()
+    for path, fields in (
+        (CHAT, {"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "1" * 40}]}),
+        (CHAT, {"messages": [{"role": "user", "content": [{"type": "text", "text": "part"}]}]}),
+        (COMPLETIONS, {"prompt": list(range(10))}),
+        (COMPLETIONS, {"prompt": ["text"]}),
+    ):
+        before = time.monotonic_ns()
+        assert call(port, "POST", path, json.dumps({"max_tokens": 1, **fields}).encode())[0] == 200
+        row = truth(port)[-1]
+        assert before <= row["received_ns"] <= time.monotonic_ns()
+        arrived = row["arrived_ns"]
+        assert arrived is None or abs(arrived - row["received_ns"]) < 5 * NS_PER_S
+    assert [row["prompt_head"] for row in truth(port)] == ["1" * 32, "part", "0,1,2,3,4,5,6,7", "text"]
 
 
 def test_the_truth_log_joins_with_what_clients_saw(serve: Serve) -> None:

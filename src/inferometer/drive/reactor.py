@@ -428,7 +428,7 @@ class Reactor:
         self._adapted = now, vitals.stamped, vitals.finished
         self._pause_ns = (
             0
-            if vitals.unstamped
+            if vitals.unstamped * 100 > vitals.stamped
             else pause_ns(now - then, vitals.stamped - stamped, vitals.finished - finished, vitals.in_flight)
         )
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from inferometer.judge import checks
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare
+from inferometer.judge.calibration import calibration
 from inferometer.judge.verdict import Check, Verdict, verdict_of
 from inferometer.measure.lateness import connecting_ms, excused_ms, lateness_ms
 from inferometer.measure.measurement import Measurement
@@ -18,8 +21,13 @@ from inferometer.units import NS_PER_S
 MS_PER_S = 1_000.0
 
 
-def judge(plan: Plan, measurement: Measurement, record: Record) -> Verdict:
-    """The verdict on a run: every check of the method, `na` where it does not apply."""
+def judge(
+    plan: Plan, measurement: Measurement, record: Record, cited: Mapping[str, Any] | None = None
+) -> Verdict:
+    """The verdict on a run: every check of the method, `na` where it does not apply.
+
+    `cited`: the calibration certificate as the run noted it down when it began; None: it noted nothing.
+    """
     native = plan.tokenizer.method == "native"
     p99, p99_9, few = checks.sample_counts(measurement)
     return verdict_of(
@@ -36,6 +44,7 @@ def judge(plan: Plan, measurement: Measurement, record: Record) -> Verdict:
             checks.receive_lag(measurement),
             checks.worker_cpu(measurement),
             checks.clock_step(measurement),
+            calibration(plan, measurement, cited),
             checks.prompt_length(measurement),
             checks.output_length(measurement, native=native),
             checks.token_counts(measurement, native=native),

@@ -9,6 +9,7 @@ from typing import Any
 
 from inferometer import __version__
 from inferometer.judge.arrival import ArrivalCheck
+from inferometer.judge.calibration import beside
 from inferometer.judge.checks import failures
 from inferometer.judge.slo import SloOutcome, wilson
 from inferometer.judge.verdict import Verdict
@@ -88,7 +89,12 @@ def summarise(
             }
             for slo in slos
         ],
-        instrument=_plain({**asdict(measurement.instrument), "calibration": None}),
+        instrument=_plain(
+            {
+                **asdict(measurement.instrument),
+                "calibration": beside(run.get("calibration"), plan, measurement),
+            }
+        ),
     )
 
 

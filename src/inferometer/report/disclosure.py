@@ -282,7 +282,7 @@ def client(summary: Summary) -> list[Row]:
             "Longest stall",
             f"{figure(instrument['stall_max_ms'])} ms" if instrument["stall_max_ms"] is not None else UNKNOWN,
         ),
-        ("Calibration", text(instrument["calibration"], "none recorded")),
+        ("Calibration", calibration(instrument["calibration"])),
     ]
 
 
@@ -317,6 +317,34 @@ def _death(one: Mapping[str, Any]) -> str:
         f"worker {one['worker']} in the {during} (exit code {text(one['exit_code'])}): {share(one['load_share'])} of the load, "
         f"{figure(one['kept'])} requests on record, {figure(one['lost'])} lost"
     )
+
+
+ENDS = {
+    "instrument": "the next load was too much",
+    "server": "not reached, the reference server ended the climb",
+    "ladder": "not reached, no higher load was tried",
+}
+
+
+def calibration(found: Mapping[str, Any] | None) -> str:
+    """What certifies the instrument on its machine, and how this run's load compares."""
+    if found is None:
+        return "no certificate for this machine"
+    names = {"token_events_s": "token events/s", "requests_s": "requests/s"}
+    parts = [
+        f"{names[name]} {figure(found['load'][name])}, certified {figure(limit['per_worker'])} ({ENDS[limit['ended_by']]})"
+        for name, limit in found["limits"].items()
+    ]
+    said = f"certificate {clean(found['id'])} of {moment(found['date'])}; for each worker: {'; '.join(parts)}"
+    rung = found["rung"]
+    if rung is None or rung["ttft_ms"] is None:
+        return said
+    errors = (
+        f"error of TTFT mean {figure(rung['ttft_ms']['mean'])} ms, P99 {figure(rung['ttft_ms']['p99'])} ms"
+    )
+    if rung["itl_ms"] is not None:
+        errors += f", of ITL P99 {figure(rung['itl_ms']['p99'])} ms"
+    return f"{said}; at the nearest load not below: {errors}"
 
 
 def _ms(stats: Mapping[str, Any] | None) -> str:

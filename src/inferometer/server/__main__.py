@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from inferometer.errors import PlanError, Problem
+from inferometer.server.metronome import Beat
 from inferometer.server.model import Speeds
 from inferometer.server.options import Options
 from inferometer.server.serve import serve
@@ -23,6 +24,17 @@ _SPEEDS = (
     ("--prefill-budget", "prefill_budget", 1, "prompt tokens prefilled between two steps"),
 )
 
+_BEAT = (
+    # flag, field of Beat, what it sets; microseconds
+    (
+        "--interval-us",
+        "interval_ns",
+        "a fixed script in place of the engine: time between two tokens of a stream",
+    ),
+    ("--ttft-us", "ttft_ns", "of the fixed script: time to the first token"),
+    ("--ttft-spread-us", "spread_ns", "of the fixed script: up to this much more, drawn for each request"),
+)
+
 
 def parse(argv: list[str], prog: str = "python -m inferometer.server") -> Options:
     """The options on a command line. Raises PlanError for speeds that make no engine; exits 2 on bad usage."""
@@ -32,9 +44,20 @@ def parse(argv: list[str], prog: str = "python -m inferometer.server") -> Option
             field: round(given.pop(_dest(flag)) * unit) for flag, field, unit, _ in _SPEEDS
         }
         speeds = Speeds(**engine, jitter=given.pop("jitter"))
+        beat = _beat({field: given.pop(_dest(flag)) for flag, field, _ in _BEAT})
     except (ValueError, OverflowError) as error:
         raise PlanError([Problem("speeds", str(error))]) from error
-    return Options(speeds=speeds, **given)
+    return Options(speeds=speeds, beat=beat, **given)
+
+
+def _beat(given: dict[str, float | None]) -> Beat | None:
+    """The fixed script, if one was asked for. Raises ValueError."""
+    times = {field: round(value * _US) for field, value in given.items() if value is not None}
+    if not times:
+        return None
+    if "interval_ns" not in times:
+        raise ValueError("a fixed script needs --interval-us")
+    return Beat(**times)
 
 
 def _dest(flag: str) -> str:
@@ -62,6 +85,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
             default=default / unit if unit > 1 else default,
             help=meaning,
         )
+    for flag, _, meaning in _BEAT:
+        add(flag, type=float, default=None, metavar="US", help=meaning)
     add("--jitter", type=float, default=speeds.jitter, help="durations vary by up to this share")
     add("--max-model-len", type=int, default=options.max_model_len, help="prompt and answer together, tokens")
     key_help = "environment variable that holds the key to ask for"

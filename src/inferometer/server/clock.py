@@ -16,6 +16,7 @@ from inferometer.units import NS_PER_S
 now = time.monotonic_ns
 """Nanoseconds on the monotonic clock."""
 
+_BRACKET_NS = 20_000
 _CLOCK_MONOTONIC = 1
 _TFD_NONBLOCK = os.O_NONBLOCK
 _TFD_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
@@ -27,6 +28,17 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 def wall_seconds() -> int:
     """Whole seconds of wall-clock time since 1970, for `created` fields."""
     return int(time.time())
+
+
+def monotonic_of(wall_ns: int) -> int:
+    """An instant of a moment ago on the wall clock, as the kernel stamps with it, on the monotonic clock."""
+    for _ in range(5):
+        before = time.monotonic_ns()
+        wall = time.time_ns()
+        after = time.monotonic_ns()
+        if after - before < _BRACKET_NS:  # else something else ran in between: the offset is off by as much
+            break
+    return wall_ns - (wall - (before + after) // 2)
 
 
 def http_date() -> bytes:

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 class Socket(Protocol):
-    """What is used of a socket. Non-blocking: `recv` and `send` raise BlockingIOError where they would wait."""
+    """What is used of a socket. Non-blocking: `recv` and `send` raise BlockingIOError where they would wait.
+
+    `arrived_ns`: when the kernel received what `recv` gave last (ns, monotonic); None where that is not known.
+    """
+
+    arrived_ns: int | None
 
     def fileno(self) -> int:
         """The descriptor."""
@@ -37,7 +42,9 @@ class Socket(Protocol):
 
 
 class Connection:
-    """A client. `answer` is the generation under way, `requests` what was read behind it with the instant it was."""
+    """A client. `answer` is the generation under way, `requests` what was read behind it, with the instants at
+    which it had been read and had arrived.
+    """
 
     __slots__ = (
         "_queue",
@@ -56,7 +63,7 @@ class Connection:
     def __init__(self, sock: Socket, body_limit: int) -> None:
         self.sock = sock
         self.decoder = RequestDecoder(body_limit=body_limit)
-        self.requests: deque[tuple[Request | BadRequest, int]] = deque()
+        self.requests: deque[tuple[Request | BadRequest, int, int | None]] = deque()
         self.answer: Answer | None = None
         self.closing = False  # nothing more is answered: close when everything is sent
         self.discarding = False  # our side is shut: read to the end, so that the client gets what was sent

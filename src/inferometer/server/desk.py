@@ -23,6 +23,7 @@ import msgspec
 
 from inferometer.protocol.http_request import Request
 from inferometer.server.gauges import Gauges
+from inferometer.server.metronome import Metronome
 from inferometer.server.model import Engine
 from inferometer.server.openai import ApiError, Ask, Reader, error_body
 from inferometer.server.truth import TruthLog
@@ -37,7 +38,7 @@ class Desk:
     def __init__(
         self,
         reader: Reader,
-        engine: Engine[Any],
+        engine: Engine[Any] | Metronome[Any],
         gauges: Gauges,
         truth: TruthLog,
         key: str | None,

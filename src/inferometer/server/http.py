@@ -27,9 +27,11 @@ from inferometer.server.clock import Alarm, now, wall_seconds
 from inferometer.server.connection import Connection, Socket
 from inferometer.server.desk import Desk, refusal
 from inferometer.server.gauges import Gauges
+from inferometer.server.metronome import Metronome
 from inferometer.server.model import Emission, Engine
 from inferometer.server.openai import ApiError, Ask, Reader, Script, Tokenizer
 from inferometer.server.options import Options
+from inferometer.server.stamped import StampedSocket
 from inferometer.server.truth import Entry, TruthLog
 from inferometer.server.wire import CONTINUE, Reply
 from inferometer.units import NS_PER_S
@@ -58,7 +60,11 @@ class Server:
         self._options = options
         self._wrap = wrap
         self._key = key
-        self._engine: Engine[Answer] = Engine(options.speeds, options.seed)
+        self._engine: Engine[Answer] | Metronome[Answer] = (
+            Engine(options.speeds, options.seed)
+            if options.beat is None
+            else Metronome(options.beat, options.seed)
+        )
         self._gauges = Gauges(options.model)
         self._truth = TruthLog(options.truth_tokens)
         self._scripts = {chat: Script(options.model, chat) for chat in (True, False)}
@@ -196,7 +202,7 @@ class Server:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
-                wrapped: Socket = sock if self._wrap is None else self._wrap(sock)
+                wrapped: Socket = StampedSocket(sock) if self._wrap is None else self._wrap(sock)
             except OSError:
                 sock.close()
                 continue
@@ -252,14 +258,14 @@ class Server:
             if connection.discarded > _DISCARD:
                 self._drop(connection, "cancelled")
         else:
-            connection.requests.extend((request, read_at) for request in connection.decoder.feed(data))
+            instants = read_at, connection.sock.arrived_ns
+            connection.requests.extend((request, *instants) for request in connection.decoder.feed(data))
             self._proceed(connection)
 
     def _proceed(self, connection: Connection) -> None:
         """Do what this connection's state allows: settle what was sent, then answer what waits behind it."""
         while self._settled(connection) and connection.requests and not connection.closing:
-            request, read_at = connection.requests.popleft()
-            self._answer(connection, request, read_at)
+            self._answer(connection, *connection.requests.popleft())
         if connection.lost:
             return
         free = connection.answer is None and not connection.backlog and not connection.closing
@@ -290,7 +296,9 @@ class Server:
 
     # Requests.
 
-    def _answer(self, connection: Connection, request: Request | BadRequest, read_at: int) -> None:
+    def _answer(
+        self, connection: Connection, request: Request | BadRequest, read_at: int, arrived: int | None
+    ) -> None:
         keep_alive = isinstance(request, Request) and request.keep_alive and request.version == "1.1"
         if isinstance(request, BadRequest):
             result: Reply | Ask = refusal(ApiError(request.status, request.reason))
@@ -306,13 +314,19 @@ class Server:
                 result = refusal(ApiError(500, "the server has a bug; its standard error says more"))
         if isinstance(result, Ask):
             request_id = request.header(b"x-request-id") if isinstance(request, Request) else ""
-            self._start(connection, result, request_id, read_at, keep_alive)
+            self._start(connection, result, request_id, read_at, arrived, keep_alive)
         else:
             connection.send(result.encode(keep_alive))
             connection.closing = not keep_alive
 
     def _start(
-        self, connection: Connection, ask: Ask, request_id: str, read_at: int, keep_alive: bool
+        self,
+        connection: Connection,
+        ask: Ask,
+        request_id: str,
+        read_at: int,
+        arrived: int | None,
+        keep_alive: bool,
     ) -> None:
         number = f"{self._random.getrandbits(128):032x}"
         script = self._scripts[ask.chat]
@@ -324,6 +338,8 @@ class Server:
             ask.prompt_tokens,
             ask.max_tokens,
             read_at,
+            ask.head,
+            arrived,
         )
         answer = (Streamed if ask.stream else Whole)(
             connection,

@@ -22,6 +22,7 @@ from inferometer.server.words import PIECES, text
 
 DEFAULT_CHAT_TOKENS = 128
 DEFAULT_COMPLETION_TOKENS = 16
+_HEAD_CHARACTERS, _HEAD_IDS = 32, 8
 _IM_START, _IM_END, _IM_SEP = 100264, 100265, 100266
 
 
@@ -99,13 +100,17 @@ class _Tokenize(msgspec.Struct, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """A generation asked for, in the engine's terms. `usage`: an event with the counts is wanted in the stream."""
+    """A generation asked for, in the engine's terms. `usage`: an event with the counts is wanted in the stream.
+
+    `head`: how the prompt begins (truth.py).
+    """
 
     chat: bool
     stream: bool
     usage: bool
     prompt_tokens: int
     max_tokens: int
+    head: str = ""
 
 
 class Reader:
@@ -125,7 +130,7 @@ class Reader:
         self._check(asked)
         tokens = len(self._render(asked.messages))
         limit = asked.max_completion_tokens or asked.max_tokens or DEFAULT_CHAT_TOKENS
-        return self._ask(asked, True, tokens, limit)
+        return self._ask(asked, True, tokens, limit, _head(asked.messages[-1].content or ""))
 
     def completion(self, body: bytes) -> Ask:
         """A body of `/v1/completions`."""
@@ -134,7 +139,8 @@ class Reader:
         tokens = len(self._prompt(asked.prompt))
         if not tokens:
             raise ApiError(400, "the prompt has no token", "prompt")
-        return self._ask(asked, False, tokens, asked.max_tokens or DEFAULT_COMPLETION_TOKENS)
+        limit = asked.max_tokens or DEFAULT_COMPLETION_TOKENS
+        return self._ask(asked, False, tokens, limit, _head(asked.prompt))
 
     def tokenize(self, body: bytes) -> dict[str, object]:
         """A body of `/tokenize`, and the answer to it."""
@@ -160,7 +166,7 @@ class Reader:
         if asked.n not in (None, 1):
             raise ApiError(400, "this server generates one choice a request: n must be 1", "n")
 
-    def _ask(self, asked: _Body, chat: bool, prompt_tokens: int, max_tokens: int) -> Ask:
+    def _ask(self, asked: _Body, chat: bool, prompt_tokens: int, max_tokens: int, head: str) -> Ask:
         if prompt_tokens + max_tokens > self.max_model_len:
             raise ApiError(
                 400,
@@ -170,9 +176,8 @@ class Reader:
                 "context_length_exceeded",
             )
         options = asked.stream_options
-        return Ask(
-            chat, bool(asked.stream), bool(options and options.include_usage), prompt_tokens, max_tokens
-        )
+        usage = bool(options and options.include_usage)
+        return Ask(chat, bool(asked.stream), usage, prompt_tokens, max_tokens, head)
 
     def _prompt(self, prompt: str | list[Any]) -> list[int]:
         """The ids of a completion prompt: text, ids, or a list of one of these."""
@@ -198,6 +203,17 @@ class Reader:
                 content = "".join(part.text for part in content)
             ids += [_IM_START, *encode(message.role), _IM_SEP, *encode(content or ""), _IM_END]
         return [*ids, _IM_START, *encode("assistant"), _IM_SEP]
+
+
+def _head(prompt: str | list[Any]) -> str:
+    """How a prompt begins: enough of it to know it again by its nonce."""
+    if isinstance(prompt, list) and prompt and isinstance(prompt[0], (str, list)):
+        prompt = prompt[0]
+    elif isinstance(prompt, list) and prompt and isinstance(prompt[0], _Part):
+        prompt = prompt[0].text
+    if isinstance(prompt, str):
+        return prompt[:_HEAD_CHARACTERS]
+    return ",".join(map(str, prompt[:_HEAD_IDS]))
 
 
 def _decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from inferometer.server.metronome import Beat
 from inferometer.server.model import Speeds
 
 
@@ -14,6 +15,7 @@ class Options:
     host, port         where to listen; port 0 takes a free one. A host off this machine needs `allow_remote`.
     model              the name served; requests that name another one get 404
     seed, speeds       the engine's (model.py)
+    beat               a fixed script in the engine's place (metronome.py)
     max_model_len      prompt and answer together, in tokens
     api_key_env        environment variable whose value clients must send as bearer token on /v1/
     tls_cert, tls_key  PEM files; both or neither
@@ -29,6 +31,7 @@ class Options:
     model: str = "reference"
     seed: int = 0
     speeds: Speeds = field(default_factory=Speeds)
+    beat: Beat | None = None
     max_model_len: int = 131_072
     api_key_env: str | None = None
     tls_cert: str | None = None

@@ -22,6 +22,9 @@ def context(cert: str, key: str) -> ssl.SSLContext:
 class TlsSocket:
     """The handshake happens inside the first reads and writes (`SSL_read` does it); a wait is a BlockingIOError."""
 
+    arrived_ns: int | None = None
+    """Never known: OpenSSL does the reading."""
+
     def __init__(self, sock: socket.socket, made: ssl.SSLContext) -> None:
         self._sock = made.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
 

@@ -9,6 +9,8 @@ One JSON object a line for every generation that has ended, oldest first (`GET /
 | `api`, `stream`  | `chat` or `completions`; whether it was streamed                                         |
 | `prompt_tokens`  | as counted here                                                                          |
 | `max_tokens`     | as asked for                                                                             |
+| `prompt_head`    | the first 32 characters of the (last) prompt; of ids, the first 8 with commas between    |
+| `arrived_ns`     | the kernel received the request's last byte; null where the kernel does not say          |
 | `received_ns`    | the request's last byte had been read                                                    |
 | `opened_ns`      | the first event (chat: the role) had been handed to the kernel; null if not streamed     |
 | `model_ns`       | for each token: when the model says it came to be                                        |
@@ -40,12 +42,14 @@ class Entry:
 
     __slots__ = (
         "api",
+        "arrived_ns",
         "ended",
         "id",
         "max_tokens",
         "model_ns",
         "opened",
         "outcome",
+        "prompt_head",
         "prompt_tokens",
         "received_ns",
         "request_id",
@@ -62,6 +66,8 @@ class Entry:
         prompt_tokens: int,
         max_tokens: int,
         received_ns: int,
+        prompt_head: str = "",
+        arrived_ns: int | None = None,
     ) -> None:
         self.id = ident
         self.request_id = request_id
@@ -69,6 +75,8 @@ class Entry:
         self.stream = stream
         self.prompt_tokens = prompt_tokens
         self.max_tokens = max_tokens
+        self.prompt_head = prompt_head
+        self.arrived_ns = arrived_ns
         self.received_ns = received_ns
         self.opened = array("q")
         self.model_ns = array("q")
@@ -85,6 +93,8 @@ class Entry:
             "stream": self.stream,
             "prompt_tokens": self.prompt_tokens,
             "max_tokens": self.max_tokens,
+            "prompt_head": self.prompt_head,
+            "arrived_ns": self.arrived_ns,
             "received_ns": self.received_ns,
             "opened_ns": self.opened[0] if self.opened else None,
             "model_ns": self.model_ns.tolist(),

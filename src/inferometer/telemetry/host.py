@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from inferometer import __version__
+
+HOT_PATH = ("httptools", "msgspec", "pyarrow")
 
 
 def environment() -> dict[str, Any]:
@@ -25,6 +28,11 @@ def environment() -> dict[str, Any]:
         "inferometer": __version__,
         "hostname": None,
     }
+
+
+def hot_path() -> dict[str, str]:
+    """Versions of the packages that a token passes through on its way to the record."""
+    return {name: metadata.version(name) for name in HOT_PATH}
 
 
 def _distribution() -> str:

@@ -1,0 +1,197 @@
+"""Certificates: what a calibration found, kept on disk for the runs that follow on the same machine.
+
+    <id>.json in $INFEROMETER_CALIBRATIONS, else in $XDG_STATE_HOME/inferometer/calibrations, where that is ~/.local/state
+    unless set
+
+A certificate speaks for one machine, kernel, Python, Inferometer and the packages its hot path is made of. If any of these has
+changed since, it is not used, and the run says which. It speaks for as many workers as it was made with, or fewer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from inferometer.calibration.join import Errors
+from inferometer.calibration.ladder import Kind
+
+SCHEMA: Literal["inferometer/certificate/1"] = "inferometer/certificate/1"
+FOLDER_VARIABLE = "INFEROMETER_CALIBRATIONS"
+
+MACHINE = ("cpu", "cores", "machine", "kernel", "os", "python", "inferometer")
+"""What of telemetry's environment has to be the same."""
+
+
+class Rung(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One load and how far off the instrument was under it; rates in all, per second. `load`: streams or requests/s.
+
+    `faults`: names of the limits broken. `verdict`, `reasons`: the run's own, and its failed checks. `tries`: 2 when
+    repeated.
+    """
+
+    kind: Kind
+    load: float
+    offered_tok_s: float
+    tok_s: float
+    request_s: float
+    cpu: float | None
+    ttft_ms: Errors | None
+    itl_ms: Errors | None
+    e2e_ms: Errors | None
+    missing: float
+    merged: float
+    server_late_ms: float
+    server_read_ms: float
+    server_behind: bool
+    verdict: str
+    reasons: list[str]
+    faults: list[str]
+    tries: int
+
+    @property
+    def good(self) -> bool:
+        """No limit was broken."""
+        return not self.faults
+
+
+class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Up to which load of one worker, per second, the instrument was right, and what ended the ladder there.
+
+    `ended_by`: `instrument` (the next load was too much), `server` (the reference server fell behind) or `ladder` (its top):
+    in the last two cases the instrument's own limit was not reached.
+    """
+
+    per_worker: float
+    ended_by: Literal["instrument", "server", "ladder"]
+
+
+class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A calibration's result. `machine` holds MACHINE's facts; `pinned` the cores of server and client, None if unpinned."""
+
+    schema: Literal["inferometer/certificate/1"]
+    id: str
+    date: str
+    machine: dict[str, str | int | None]
+    packages: dict[str, str]
+    workers: int
+    timestamp_source: Literal["kernel", "user"]
+    truth_from_kernel: bool
+    quick: bool
+    pinned: dict[str, list[int]] | None
+    interval_ms: float
+    limits: dict[str, Limit]
+    rungs: list[Rung]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The certificate that fits, or why there is none: `none`, `mismatch` (`why`: what differs) or `damaged`."""
+
+    status: Literal["found", "none", "mismatch", "damaged"]
+    certificate: Certificate | None = None
+    why: str | None = None
+
+
+def folder(environ: Mapping[str, str]) -> Path:
+    """Where certificates are kept."""
+    if given := environ.get(FOLDER_VARIABLE):
+        return Path(given)
+    state = environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / "inferometer" / "calibrations"
+
+
+def named(content: Mapping[str, Any]) -> str:
+    """A certificate's id: its date without punctuation, and eight digits of the digest of all it says."""
+    digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:8]
+    date = "".join(char for char in str(content["date"])[:19] if char.isalnum())
+    return f"{date}Z-{digest}"
+
+
+def machine_of(environment: Mapping[str, Any]) -> dict[str, str | int | None]:
+    """The part of telemetry's environment that a certificate is bound to."""
+    return {name: environment.get(name) for name in MACHINE}
+
+
+def store(certificate: Certificate, where: Path) -> Path:
+    """Write it, so that a reader sees all of it or nothing. Raises OSError."""
+    where.mkdir(parents=True, exist_ok=True)
+    path = where / f"{certificate.id}.json"
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with open(part, "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(certificate), indent=1) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+    return path
+
+
+def read(path: Path) -> Certificate:
+    """One file. Raises ValueError if it is none of this version, OSError."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Certificate)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
+        raise ValueError(f"{path.name} is damaged or of another version") from cause
+
+
+def find(where: Path, machine: Mapping[str, Any], packages: Mapping[str, str], workers: int) -> Found:
+    """The newest certificate that fits; else why the newest does not. Never raises: no certificate is only a pity."""
+    try:
+        paths = sorted(where.glob("*.json"), reverse=True)  # an id begins with its date
+    except OSError:
+        return Found("none")
+    reason: Found | None = None
+    for path in paths:
+        try:
+            certificate = read(path)
+        except (ValueError, OSError):
+            reason = reason or Found("damaged", why=path.name)
+            continue
+        differs = differences(certificate, machine, packages, workers)
+        if not differs:
+            return Found("found", certificate)
+        if reason is None or reason.status == "damaged":
+            reason = Found("mismatch", why="; ".join(differs))
+    return reason or Found("none")
+
+
+def differences(
+    certificate: Certificate, machine: Mapping[str, Any], packages: Mapping[str, str], workers: int
+) -> list[str]:
+    """In words, what this machine, these packages or this number of workers have that the certificate does not speak for."""
+    found = [
+        f"{name} was {certificate.machine.get(name)}, is {machine.get(name)}"
+        for name in MACHINE
+        if certificate.machine.get(name) != machine.get(name)
+    ]
+    found += [
+        f"{name} was {certificate.packages.get(name)}, is {packages.get(name)}"
+        for name in sorted(certificate.packages.keys() | packages.keys())
+        if certificate.packages.get(name) != packages.get(name)
+    ]
+    if workers > certificate.workers:
+        found.append(f"made with {certificate.workers} workers, the run has {workers}")
+    return found
+
+
+def cited(found: Found) -> dict[str, Any]:
+    """What a run notes down when it begins, in run.json: enough to judge it by later and elsewhere."""
+    certificate = found.certificate
+    if certificate is None:
+        return {"status": found.status, "why": found.why}
+    names = ("id", "date", "workers", "timestamp_source", "quick", "limits")
+    rungs = [
+        {
+            name: getattr(rung, name)
+            for name in ("kind", "load", "tok_s", "request_s", "ttft_ms", "itl_ms", "e2e_ms")
+        }
+        for rung in certificate.rungs
+        if rung.good
+    ]
+    plain = msgspec.to_builtins({name: getattr(certificate, name) for name in names} | {"rungs": rungs})
+    return {"status": "found", **plain}

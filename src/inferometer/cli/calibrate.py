@@ -1,0 +1,71 @@
+"""`inferometer calibrate`: up to which load the instrument's figures are right on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+import click
+
+EPILOG = "Exit code: 0 certified, 2 usage, 4 not even the lowest load (or the plan's) was measured right, 130 interrupted"
+
+
+@click.command("calibrate", epilog=EPILOG)
+@click.option("--like", type=click.Path(path_type=Path), metavar="PLAN", help="Also try this plan's load.")
+@click.option("--workers", metavar="N", help="Worker processes to certify. Default: the plan's, else 1.")
+@click.option(
+    "--quick", is_flag=True, help="Fewer and shorter rungs: well under a minute, and coarser limits."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the certificate on stdout instead of the table.")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Keep the run folders of the rungs here. Default: they are removed.",
+)
+def command(
+    like: Path | None, workers: str | None, quick: bool, as_json: bool, quiet: bool, out: Path | None
+) -> int:
+    """\b
+    Examples:
+      inferometer calibrate
+      inferometer calibrate --like plan.yaml --workers 2
+
+    Measure the reference server under rising loads, compare with what it truly did, and certify the load up to which the
+    instrument is right on this machine. Later runs cite the certificate. Takes up to three minutes.
+    """
+    from inferometer.plan.parse import build
+
+    plan = build(like, {"--workers": workers}, environ=os.environ)
+    from inferometer.calibrator import Ask, calibrate
+
+    def say(text: str) -> None:
+        if not quiet and sys.stderr is not None:
+            with contextlib.suppress(OSError):
+                sys.stderr.write(f"calibrating: {text}\n")
+                sys.stderr.flush()
+
+    try:
+        done = calibrate(Ask(plan, like is not None, quick), out, say)
+    except KeyboardInterrupt:
+        click.echo("interrupted: nothing is certified", err=True)
+        return 130
+    import msgspec
+
+    from inferometer.report.calibration import lines
+
+    if as_json:
+        said = msgspec.json.encode(done.certificate).decode()
+    else:
+        stored = None if done.stored is None else str(done.stored)
+        said = "\n".join(lines(msgspec.to_builtins(done.certificate), stored))
+    try:
+        sys.stdout.write(said + "\n")
+        sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
+    return done.exit_code

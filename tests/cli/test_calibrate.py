@@ -1,0 +1,200 @@
+"""`inferometer calibrate` at its smallest, and a certificate's way into a run's reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+
+from inferometer.calibration import certificate as certificates
+from inferometer.calibration.certificate import Certificate, Limit
+from inferometer.calibrator import Ask, Calibrated, calibrate
+from inferometer.plan.schema import Plan
+from inferometer.report.calibration import lines
+from inferometer.report.summary import summary_schema
+from inferometer.telemetry.host import environment, hot_path
+
+COMMAND = [sys.executable, "-c", "from inferometer.cli.main import main; main()"]
+SMALL = ["--requests", "20", "--concurrency", "4", "--input-tokens", "20", "--output-tokens", "5"]
+
+
+def command(*arguments: str, **env: str) -> tuple[int, str, str]:
+    """Run a command to its end: exit code, stdout, stderr."""
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, **env},
+    )
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Calibrated, Path, Path, list[str]]:
+    """A real calibration with one low rung a ladder and a plan's own: result, state folder, run folders, progress."""
+    state, out, said = tmp_path_factory.mktemp("state"), tmp_path_factory.mktemp("runs"), list[str]()
+    before = os.environ[certificates.FOLDER_VARIABLE]
+    os.environ[certificates.FOLDER_VARIABLE] = str(state)
+    try:
+        load = {"load": {"rate": 20}, "workload": {"output_tokens": 3}, "name": "mine"}
+        ask = Ask(Plan.model_validate(load), like=True, quick=True, streams=(4,), requests=(200,))
+        return calibrate(ask, out, said.append), state, out, said
+    finally:
+        os.environ[certificates.FOLDER_VARIABLE] = before
+
+
+def test_a_calibration_joins_every_rung_with_the_truth(
+    tiny: tuple[Calibrated, Path, Path, list[str]],
+) -> None:
+    """Not a token is missing, every request and gap is compared, and the parts agree with each other.
+
+    Whether the figures were right enough is for the machine to say and not asserted.
+    """
+    done, state, out, said = tiny
+    made = done.certificate
+    by_kind = {rung.kind: rung for rung in made.rungs}
+    assert set(by_kind) == {"streams", "requests", "plan"}
+    for kind, requests, tokens in (("streams", 16, 50), ("requests", 500, 1), ("plan", 200, 3)):
+        rung = by_kind[kind]  # type: ignore[index]  # the names of the kinds
+        assert rung.missing == 0
+        assert rung.ttft_ms is not None
+        assert rung.e2e_ms is not None
+        assert rung.ttft_ms.n == rung.e2e_ms.n == requests
+        assert (rung.itl_ms.n if rung.itl_ms else 0) == requests * (tokens - 1)
+        assert rung.tok_s > 0
+        assert rung.good == (not rung.faults)
+    assert (done.stored is not None) == all(limit.per_worker > 0 for limit in made.limits.values())
+    assert list(state.iterdir()) == ([done.stored] if done.stored else [])
+    assert done.exit_code == (0 if done.stored and by_kind["plan"].good else 4)
+    assert 3 <= len(said) <= 6
+    assert len([path for path in out.iterdir() if path.is_dir()]) == len(said)
+
+
+def test_the_runs_of_a_calibration_do_not_judge_themselves(
+    tiny: tuple[Calibrated, Path, Path, list[str]],
+) -> None:
+    """Their check does not apply, and they cite nothing."""
+    for path in tiny[2].glob("*/summary.json"):
+        summary = json.loads(path.read_text())
+        assert summary["instrument"]["calibration"] is None
+        (check,) = [one for one in summary["verdict"]["checks"] if one["code"] == "calibration"]
+        assert check["status"] == "na"
+
+
+def test_the_table_has_a_line_a_rung_and_fits_a_terminal(
+    tiny: tuple[Calibrated, Path, Path, list[str]],
+) -> None:
+    """80 columns, ASCII, and the certificate's name where there is one."""
+    made = tiny[0].certificate
+    said = lines(msgspec.to_builtins(made), "the/file.json")
+    assert all(len(line) <= 80 for line in said if made.id not in line)
+    assert "\n".join(said).isascii()
+    for word in ("streams", "req/s", "plan"):
+        assert [line for line in said if line.startswith(word)]
+    assert made.id in said[-1]
+    assert "Not certified" in lines(msgspec.to_builtins(made), None)[-1]
+
+
+def here(**changes: Any) -> Certificate:
+    """A certificate of the machine that the tests run on."""
+    content: dict[str, Any] = {
+        "schema": certificates.SCHEMA,
+        "date": "2026-01-02T03:04:05.678Z",
+        "machine": certificates.machine_of(environment()),
+        "packages": hot_path(),
+        "workers": 1,
+        "timestamp_source": "kernel",
+        "truth_from_kernel": True,
+        "quick": True,
+        "pinned": None,
+        "interval_ms": 20.0,
+        "limits": {"token_events_s": Limit(1e9, "ladder"), "requests_s": Limit(1e9, "ladder")},
+        "rungs": [],
+    } | changes
+    return Certificate(id=certificates.named(content), **content)
+
+
+def test_a_run_cites_the_certificate_it_began_with_also_when_that_is_gone(tmp_path: Path) -> None:
+    """In summary, reports and run.json; and nobody learns where it lay."""
+    state, out = tmp_path / "state", tmp_path / "runs"
+    path = certificates.store(here(), state)
+    _, stdout, _ = command("run", *SMALL, "--json", "--out", str(out), INFEROMETER_CALIBRATIONS=str(state))
+    summary = json.loads(stdout)
+    jsonschema.validate(summary, summary_schema())
+    if summary["instrument"]["timestamp_source"] != "kernel":
+        pytest.skip("no kernel time stamps here")
+    cited = summary["instrument"]["calibration"]
+    assert cited["id"] == here().id
+    assert 0 < cited["used"] < 1
+    (folder,) = out.iterdir()
+    path.unlink()
+    _, stdout, _ = command("report", str(folder), "--json", INFEROMETER_CALIBRATIONS=str(state))
+    assert json.loads(stdout)["instrument"]["calibration"] == cited
+    texts = [(folder / name).read_text() for name in ("report.md", "report.html")]
+    assert all(here().id in text and str(state) not in text for text in [*texts, stdout])
+
+
+def test_beyond_what_is_certified_a_run_is_inconclusive_and_says_so(tmp_path: Path) -> None:
+    """The check names the load and the limit, per worker."""
+    low = here(limits={"token_events_s": Limit(0.5, "instrument"), "requests_s": Limit(1e9, "ladder")})
+    certificates.store(low, tmp_path / "state")
+    out = str(tmp_path / "runs")
+    _, stdout, _ = command(
+        "run", *SMALL, "--json", "--out", out, INFEROMETER_CALIBRATIONS=str(tmp_path / "state")
+    )
+    summary = json.loads(stdout)
+    if summary["instrument"]["timestamp_source"] != "kernel":
+        pytest.skip("no kernel time stamps here")
+    (check,) = [one for one in summary["verdict"]["checks"] if one["code"] == "calibration"]
+    assert (check["status"], check["limit"]) == ("unsure", 0.5)
+    assert low.id in check["message"]
+    assert summary["verdict"]["status"] != "VALID"
+
+
+def test_a_damaged_certificate_does_not_stop_a_run(tmp_path: Path) -> None:
+    """It is as good as none."""
+    (tmp_path / "x.json").write_text("{")
+    out = str(tmp_path / "runs")
+    code, stdout, _ = command("run", *SMALL, "--json", "--out", out, INFEROMETER_CALIBRATIONS=str(tmp_path))
+    assert code in (3, 4)
+    assert json.loads(stdout)["instrument"]["calibration"] is None
+
+
+def test_interrupted_nothing_is_stored_and_nothing_is_left(tmp_path: Path) -> None:
+    """Ctrl-C in the middle of a rung: 130, a word, no certificate."""
+    state, out = tmp_path / "state", tmp_path / "out"
+    process = subprocess.Popen(
+        [*COMMAND, "calibrate", "--quick", "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, certificates.FOLDER_VARIABLE: str(state)},
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("calibrating: 64 streams")
+    os.kill(process.pid, signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stdout) == (130, "")
+    assert "nothing is certified" in stderr
+    assert "Traceback" not in stderr
+    assert not state.exists()
+
+
+def test_a_wrong_command_line_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    """A plan that is not there, a number of workers that is none."""
+    for wrong in (["--like", str(tmp_path / "none.yaml")], ["--workers", "0"], ["--nonsense"]):
+        code, stdout, stderr = command("calibrate", *wrong)
+        assert (code, stdout) == (2, "")
+        assert stderr

@@ -1,0 +1,123 @@
+"""The check `calibration`: what a run noted of its certificate, against the load it came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from inferometer.judge.calibration import beside, calibration, load_per_worker
+from inferometer.judge.judge import judge
+from inferometer.measure.measurement import Measurement
+from inferometer.measure.record import Record
+from inferometer.plan.schema import Plan
+
+Run = Callable[..., tuple[Plan, Measurement, Record]]
+ELSEWHERE = {"target": {"url": "http://localhost:1"}}
+
+
+def cited(tokens: float, requests: float, **changes: Any) -> dict[str, Any]:
+    """A certificate of two workers as a run notes it down, for so many of each a second and worker."""
+    rungs = [
+        {"kind": kind, "load": rate, "tok_s": rate, "request_s": rate, "ttft_ms": None, "itl_ms": None, "e2e_ms": None}
+        for kind in ("streams", "requests")
+        for rate in (2 * 100.0, 2 * 1000.0)
+    ]  # fmt: skip
+    limits = {"token_events_s": tokens, "requests_s": requests}
+    return {
+        "status": "found",
+        "id": "x",
+        "date": "2026-01-02T03:04:05.678Z",
+        "workers": 2,
+        "timestamp_source": "kernel",
+        "quick": False,
+        "limits": {name: {"per_worker": value, "ended_by": "server"} for name, value in limits.items()},
+        "rungs": rungs,
+    } | changes
+
+
+@pytest.mark.parametrize(
+    ("tokens", "requests", "by", "status"),
+    [
+        (1e6, 1e6, "token_events_s", "pass"),
+        (1.0, 1e6, "token_events_s", "unsure"),
+        (1e6, 1.0, "requests_s", "unsure"),
+        (1e6, 1e3, "requests_s", "pass"),
+    ],
+)
+def test_the_load_that_uses_most_decides(
+    run: Run, tokens: float, requests: float, by: str, status: str
+) -> None:
+    """Its value and its limit are told; beyond it the run cannot be called VALID."""
+    plan, measurement, record = run(plan=ELSEWHERE)
+    noted = cited(tokens, requests)
+    check = calibration(plan, measurement, noted)
+    load = load_per_worker(plan, measurement)
+    assert (check.status, check.facts["of"]) == (status, by)
+    assert (check.value, check.limit) == (load[by], noted["limits"][by]["per_worker"])
+    verdict = judge(plan, measurement, record, noted)
+    assert verdict.check("calibration") == check
+    assert (verdict.status == "VALID") == (status == "pass")
+
+
+def test_the_load_is_per_worker_and_in_events(run: Run) -> None:
+    """About 50 requests a second of 4 tokens each; nothing streamed makes no events."""
+    plan, measurement, _ = run(plan=ELSEWHERE)
+    load = load_per_worker(plan, measurement)
+    assert load["token_events_s"] == pytest.approx(4 * load["requests_s"], rel=0.1)
+    assert load["requests_s"] == pytest.approx(50, rel=0.2)
+    plan, measurement, _ = run(plan=ELSEWHERE, worker=np.arange(1300) % 2)
+    two = load_per_worker(plan, measurement)
+    assert two["requests_s"] == pytest.approx(load["requests_s"] / 2)
+    whole = plan.model_copy(update={"target": plan.target.model_copy(update={"stream": False})})
+    assert load_per_worker(whole, measurement)["token_events_s"] == 0
+
+
+def test_the_errors_cited_are_those_of_the_nearest_rung_not_below(run: Run) -> None:
+    """Per worker on both sides; above all rungs there is none."""
+    plan, measurement, _ = run(plan=ELSEWHERE)
+    found = beside(cited(1000.0, 1e6), plan, measurement)
+    assert found is not None
+    assert (found["rung"]["kind"], found["rung"]["load"]) == (
+        "streams",
+        2000.0,
+    )  # 200 events: above 100, below 1000
+    assert found["used"] == pytest.approx(found["load"]["token_events_s"] / 1000)
+    few = cited(1000.0, 1e6)
+    few["rungs"] = few["rungs"][:1]
+    above = beside(few, plan, measurement)
+    assert above is not None
+    assert above["rung"] is None
+
+
+@pytest.mark.parametrize(
+    ("noted", "why"),
+    [
+        (None, "none"),
+        ({"status": "none", "why": None}, "none"),
+        ({"status": "mismatch", "why": "kernel was a, is b"}, "mismatch"),
+        ({"status": "damaged", "why": "x.json"}, "damaged"),
+        (cited(1e6, 1e6, timestamp_source="user"), "timestamps"),
+    ],
+)
+def test_without_a_certificate_that_fits_there_is_a_note_and_the_run_stands(
+    run: Run, noted: dict[str, Any] | None, why: str
+) -> None:
+    """The other checks decide; the demonstration of the embedded server is not nagged."""
+    plan, measurement, record = run(plan=ELSEWHERE)
+    check = calibration(plan, measurement, noted)
+    assert (check.status, check.facts["why"]) == ("note", why)
+    assert bool(check.facts["differs"]) == (why != "none")
+    assert beside(noted, plan, measurement) is None
+    assert judge(plan, measurement, record, noted).status == "VALID"
+    embedded, measurement, _ = run()
+    assert calibration(embedded, measurement, noted).status == "na"
+
+
+def test_calibrations_own_runs_do_not_judge_themselves(run: Run) -> None:
+    """An old certificate must not decide about a new one."""
+    plan, measurement, _ = run(plan=ELSEWHERE)
+    assert calibration(plan, measurement, {"status": "own"}).status == "na"
+    assert beside({"status": "own"}, plan, measurement) is None
