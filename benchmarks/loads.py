@@ -60,15 +60,18 @@ GOALS = {
 
 
 def streams(bench: Bench, count: int) -> Iterator[Figure | Note]:
-    """`count` streams of 100 tokens, 20 ms apart, in closed loop: first the floor, then the instrument, on one server."""
+    """`count` streams of 100 tokens, 20 ms apart, in closed loop: both floors, then the instrument, on one server."""
     goals = GOALS[count]
     requests = count * bench.rounds
     with native.serving(bench.binaries, bench.cores, TTFT_US, INTERVAL_US) as server, bench.scratch() as out:
         floor = native.drained(bench.binaries, bench.cores, server, count, requests, TOKENS)
+        bare = native.bare(bench.cores, server, count, requests, TOKENS)
         server.reset()
         run = instrument.measure(server, bench.cores.client, out, *closed(count, requests))
         seen = joined(RunFolder.open(run.folder), server.truth())
     yield from _pace(run, count, goals, floor)
+    yield Figure("bare Python loop: CPU share", bare.cpu_share, digits=2)
+    yield Figure("bare Python loop: CPU a token", bare.us_per_token, "us", digits=2)
     yield from errors(seen, goals)
     yield Note("verdict", run.verdict)
     yield Note("command", " ".join(run.command))

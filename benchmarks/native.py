@@ -15,6 +15,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -226,8 +227,19 @@ def drained(
 ) -> Drained:
     """Run the floor against the server, on the client's core."""
     command = [str(binaries.drain), *map(str, (server.port, streams, requests, tokens, prompt_bytes))]
+    return _floor(command, cores)
+
+
+def bare(cores: Cores, server: Server, streams: int, requests: int, tokens: int) -> Drained:
+    """Run the floor of a Python client (bare.py) against the server, on the client's core."""
+    return _floor(
+        [sys.executable, "-m", "benchmarks.bare", *map(str, (server.port, streams, requests, tokens))], cores
+    )
+
+
+def _floor(command: list[str], cores: Cores) -> Drained:
     with on_core(cores.client):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parent.parent)
     out, _ = process.communicate(timeout=TIMEOUT_S)
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)}: exit code {process.returncode}")

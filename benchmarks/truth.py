@@ -2,8 +2,9 @@
 
 The key is the nonce at the head of every prompt: the schedule knows it, and the server keeps how each prompt began.
 
-    true TTFT    after[0] - read                 ours    t_event[first] - t_submit
+    true TTFT    after[0] - arrived              ours    t_event[first] - t_submit
     true gap     after[i] - after[i - 1]         ours    t_event[i] - t_event[i - 1]
+    arrived      the server's kernel had the request; how long the server then took to read it is shown as `read_delay`
     error        ours - true; "of the P99" is the difference of the two P99, over the same requests
     bracketed    a stamp that lies between `before` and `after` of its token's send(): over loopback the client's kernel
                  receives inside that call, so such a stamp is right to the length of one system call
@@ -84,7 +85,7 @@ def joined(folder: RunFolder, truth: Iterable[TruthRow]) -> Joined:
 
 
 def _theirs(row: TruthRow) -> join.Theirs:
-    """The C server's row; its time to the first token counts from its reading, as the docstring above has it."""
+    """The C server's row."""
     after = np.array(row.after_ns, np.int64)
     ended = int(after[-1]) if len(after) else row.read_ns
-    return join.Theirs(row.id, row.read_ns, row.read_ns, ended, after, np.zeros(0, np.int64))
+    return join.Theirs(row.id, row.arrived_ns, row.read_ns, ended, after, np.zeros(0, np.int64))

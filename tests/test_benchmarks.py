@@ -217,6 +217,15 @@ def test_the_floor_reads_every_request_to_its_end(binaries: native.Binaries, tok
     assert stats["requests"] == 20
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="epoll")
+def test_the_floor_in_python_reads_every_request_to_its_end(server: native.Server) -> None:
+    """It asks for what it says and leaves when all answers have ended; the server agrees on how many there were."""
+    found = native.bare(NOWHERE, server, 4, 20, 3)
+    assert found.tokens == 60
+    assert found.reads >= 20
+    assert server.stats()["requests"] == 20
+
+
 @needs_cc
 def test_a_run_joins_with_the_truth_request_by_request(binaries: native.Binaries, tmp_path: Path) -> None:
     """The whole chain at its smallest: the command, its record, the server's, and none left over."""
