@@ -1,7 +1,7 @@
 # `make run` and `make test` set up all they need from a fresh clone.
 #   make run ARGS="--url http://host:8000 --model M --rate 20 --requests 2000"
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format engines test-engines bench setup clean
+.PHONY: help run test lint format engines test-engines bench bench-peers setup clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -43,6 +43,9 @@ test-engines: engines ## Measure the real engines
 
 bench: $(STAMP) ## Measure the instrument itself on this machine
 	$(VENV)/bin/python -m benchmarks
+
+bench-peers: $(STAMP) ## Set up the tools that others measure with, in .peers; then: python -m benchmarks peers
+	$(VENV)/bin/python scripts/peers/setup.py
 
 clean: ## Remove the environment and caches, keep runs
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

@@ -11,21 +11,19 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-import psutil
-
 import inferometer
 from benchmarks import costs, loads, native
-from benchmarks.figure import Figure, Note, Row, at_most, notes, rows, table
+from benchmarks.busy import Others
+from benchmarks.figure import Figure, Note, Row, at_most, grids, notes, rows, table
 from benchmarks.loads import Bench
+from benchmarks.peers import comparison
 
 Benchmark = Callable[[Bench], Iterator[Figure | Note]]
 
@@ -39,10 +37,11 @@ ALL: dict[str, Benchmark] = {
     "start": costs.start,
     "report": costs.report,
     "memory": costs.memory,
+    "peers": comparison.peers,
 }
 QUIET = at_most(0.1)
 """More than this of a core spent on other things, and latencies say more about them than about the instrument."""
-ONCE = frozenset({"start", "memory"})
+ONCE = frozenset({"start", "memory", "peers"})
 """Repeats within itself, or takes too long to repeat."""
 
 
@@ -76,20 +75,6 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def _busy_s() -> float:
-    """Seconds of CPU the whole machine has spent."""
-    times = psutil.cpu_times()
-    return float(
-        sum(getattr(times, kind, 0.0) for kind in ("user", "nice", "system", "irq", "softirq", "steal"))
-    )
-
-
-def _ours_s() -> float:
-    """Seconds of CPU that we and the processes we started and waited for have spent."""
-    uses = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(use.ru_utime + use.ru_stime for use in uses)
-
-
 def _short(words: str) -> str:
     """The first and the last line: the command and the reason."""
     lines = words.strip().splitlines() or [""]
@@ -101,14 +86,12 @@ def run(name: str, bench: Bench, repeat: int) -> tuple[list[Row], list[Note]]:
     repetitions: list[list[Figure | Note]] = []
     for _ in range(1 if name in ONCE else repeat):
         found: list[Figure | Note] = []
-        began, busy, ours = time.monotonic(), _busy_s(), _ours_s()
+        others = Others()
         try:
             found.extend(ALL[name](bench))
         except (RuntimeError, OSError, subprocess.SubprocessError) as cause:
             found.append(Note("failed", _short(str(cause))))
-        # The two accounts, one by ticks and one by the scheduler, differ by some hundredths of a core.
-        others = max(0.0, _busy_s() - busy - (_ours_s() - ours)) / (time.monotonic() - began)
-        found.append(Figure("cores that others kept busy meanwhile", others, "", QUIET, 2))
+        found.append(Figure("cores that others kept busy meanwhile", others.cores(), "", QUIET, 2))
         repetitions.append(found)
     return rows(name, repetitions), notes(repetitions)
 
@@ -152,7 +135,8 @@ def main(argv: Sequence[str]) -> int:
         said[name] = [[note.label, note.text] for note in remarks]
         if not given.json:
             print(f"\n{name}")
-            print(table([row.cells() for row in found]))
+            print(grids(found), end="")
+            print(table([row.cells() for row in found if not row.figure.grid]))
             print("\n".join(f"  {note.label}: {note.text}" for note in remarks), flush=True)
     if given.json:
         print(json.dumps({"machine": facts, "figures": shown, "notes": said}, indent=1))

@@ -22,13 +22,18 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number of one repetition. `digits` after the point are shown."""
+    """One number of one repetition. `digits` after the point are shown.
+
+    One that is in a grid is shown there and nowhere else: on its `line`, in the column of its label.
+    """
 
     label: str
     value: float
     unit: str = ""
     goal: Goal | None = None
     digits: int = 3
+    grid: str = ""
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +87,10 @@ class Row:
     def data(self) -> dict[str, Any]:
         """For `--json`."""
         goal = self.figure.goal
+        place = {"grid": self.figure.grid, "line": self.figure.line} if self.figure.grid else {}
         return {
             "benchmark": self.benchmark,
+            **place,
             "figure": self.figure.label,
             "unit": self.figure.unit,
             "median": self.median,
@@ -94,11 +101,11 @@ class Row:
 
 def rows(benchmark: str, repetitions: Sequence[Sequence[Figure | Note]]) -> list[Row]:
     """Put the repetitions' figures of one label side by side, in the order of their first showing."""
-    by_label: dict[str, list[Figure]] = {}
+    by_label: dict[tuple[str, str, str], list[Figure]] = {}
     for figures in repetitions:
         for figure in figures:
             if isinstance(figure, Figure):
-                by_label.setdefault(figure.label, []).append(figure)
+                by_label.setdefault((figure.grid, figure.line, figure.label), []).append(figure)
     return [
         Row(benchmark, figures[0], tuple(figure.value for figure in figures)) for figures in by_label.values()
     ]
@@ -119,4 +126,25 @@ def table(lines: Sequence[Sequence[str]]) -> str:
             for i, (cell, w) in enumerate(zip(line, widths, strict=True))
         ]
         shown.append("  " + "  ".join(cells).rstrip())
+    return "\n".join(shown)
+
+
+def grids(found: Sequence[Row]) -> str:
+    """The medians of each grid's figures: a line for each line, a column for each label, in the order of first showing."""
+    shown = []
+    for name in dict.fromkeys(row.figure.grid for row in found if row.figure.grid):
+        inside = [row for row in found if row.figure.grid == name]
+        heads = list(dict.fromkeys((row.figure.label, row.figure.unit) for row in inside))
+        cells = {
+            (row.figure.line, (row.figure.label, row.figure.unit)): f"{row.median:,.{row.figure.digits}f}"
+            for row in inside
+        }
+        lines = list(dict.fromkeys(row.figure.line for row in inside))
+        block = [[name, *(f"{label}, {unit}" if unit else label for label, unit in heads)]]
+        block += [[line, *(cells.get((line, head), "-") for head in heads)] for line in lines]
+        widths = [max(len(line[i]) for line in block) for i in range(len(heads) + 1)]
+        for line in block:
+            rest = "  ".join(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
+            shown.append(f"  {line[0]:<{widths[0]}}  {rest}".rstrip())
+        shown.append("")
     return "\n".join(shown)

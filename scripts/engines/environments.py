@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import os
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,22 +28,33 @@ VLLM_VERSION = "0.32.0"
 
 @dataclass(frozen=True)
 class Environment:
-    """One environment: the packages asked for, and those of their requirements that are left out."""
+    """One environment: the packages asked for, and those of their requirements that are left out.
+
+    `python` is the oldest Python it can do with; `home` holds its directory and `pins` the file that pins it.
+    """
 
     name: str
     packages: tuple[str, ...]
     excludes: tuple[str, ...] = ()
     hint: str = ""
+    python: tuple[int, int] = (3, 11)
+    home: Path = ENGINES
+    pins: Path = CONSTRAINTS
 
     @property
     def path(self) -> Path:
         """Its directory."""
-        return ENGINES / self.name
+        return self.home / self.name
+
+    @property
+    def step(self) -> str:
+        """What its stamp is called: its name, behind that of its home where that is not `.engines`."""
+        return self.name if self.home == ENGINES else f"{self.home.name.lstrip('.')}-{self.name}"
 
     @property
     def constraints(self) -> Path:
         """The file that pins every version in it."""
-        return CONSTRAINTS / f"{self.name}.txt"
+        return self.pins / f"{self.name}.txt"
 
 
 TOOLS = Environment("tools", ("tokenizers", "safetensors", "gguf", "numpy", "cmake", "ninja"))
@@ -86,18 +98,38 @@ def package_sources(uv: Path) -> dict[str, str]:
     return {**found, **{name: value for name, value in os.environ.items() if name in {*names.values()}}}
 
 
+def python_of(oldest: tuple[int, int]) -> Path | str:
+    """This Python if it is new enough, or one of just that version on the PATH or of pyenv's; else its number, for uv to find.
+
+    A program on the PATH is tried, since pyenv's stand-ins are there for versions that are not switched on.
+    """
+    if sys.version_info >= oldest:
+        return Path(sys.executable)
+    number = ".".join(map(str, oldest))
+    kept = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    on_path = shutil.which(f"python{number}")
+    for found in [
+        *([Path(on_path)] if on_path else []),
+        *sorted(kept.glob(f"{number}.*/bin/python{number}")),
+    ]:
+        if subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0:
+            return found
+    return number
+
+
 def install(environment: Environment) -> None:
     """Make the environment from nothing, unless its stamp says it stands. Errors: SetupError."""
     key = key_of(environment.constraints, repr(environment), str(environment.path))
-    if is_stamped(environment.name, key):
+    if is_stamped(environment.step, key) and environment.path.is_dir():
         return
     uv = uv_program()
-    excludes = ENGINES / f"{environment.name}-excludes.txt"
+    environment.home.mkdir(exist_ok=True)
+    excludes = ENGINES / f"{environment.step}-excludes.txt"
     excludes.write_text("\n".join(environment.excludes))
     env = {**os.environ, "UV_CACHE_DIR": str(ENGINES / "uv-cache"), **package_sources(uv)}
     env.pop("VIRTUAL_ENV", None)
     try:
-        run([uv, "venv", "--clear", "--python", sys.executable, environment.path], env=env)
+        run([uv, "venv", "--clear", "--python", python_of(environment.python), environment.path], env=env)
         python = environment.path / "bin" / "python"
         pins: list[str | Path] = ["--constraints", environment.constraints, "--excludes", excludes]
         run([uv, "pip", "install", "--python", python, *pins, *environment.packages], env=env)
@@ -107,7 +139,7 @@ def install(environment: Environment) -> None:
         excludes.unlink()
     if environment is VLLM:
         name_itself_vllm(environment)
-    write_stamp(environment.name, key)
+    write_stamp(environment.step, key)
 
 
 def name_itself_vllm(environment: Environment) -> None:

@@ -1,0 +1,1 @@
+"""The instrument beside the tools that others measure with: one server, one core for each client, one truth."""
