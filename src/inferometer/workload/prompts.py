@@ -82,6 +82,11 @@ def generate(
     return [_ids_prompt(ids, output, mark, tokenizer.reserved, allowed) for (ids, output), mark in requests]
 
 
+def salt_of(seed: int) -> int:
+    """The salt of a run that is to be the same each time, in virtual time: there is no cache that an earlier run had filled."""
+    return int.from_bytes(hashlib.sha256(b"inferometer salt %d" % seed).digest()[:8], "big") % NONCES
+
+
 def nonces(
     tokenizer: Tokenizer, salt: int, prompt_format: Literal["ids", "text"], first: int, count: int
 ) -> list[str]:
