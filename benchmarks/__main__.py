@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 
 import inferometer
-from benchmarks import costs, loads, native
+from benchmarks import costs, loads, native, simulated
 from benchmarks.figure import Figure, Note, Row, at_most, notes, rows, table
 from benchmarks.loads import Bench
 
@@ -39,6 +39,8 @@ ALL: dict[str, Benchmark] = {
     "start": costs.start,
     "report": costs.report,
     "memory": costs.memory,
+    "simulate": simulated.cost,
+    "simulate-agreement": simulated.agreement,
 }
 QUIET = at_most(0.1)
 """More than this of a core spent on other things, and latencies say more about them than about the instrument."""

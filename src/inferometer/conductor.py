@@ -224,7 +224,7 @@ def _known(plan: Plan, engine: dict[str, Any] | None) -> Plan:
         "boundary": "engine",
         "software": f"inferometer {__version__}, {what}",
         "notes": ", ".join(f"{name} {value}" for name, value in settings.items()) or None,
-        "accelerator": "cpu",
+        "accelerator": "cpu" if engine is None else "simulated",
         "accelerator_count": 0,
         "prefix_caching": "disabled",
         "guardrails": Guardrails(input_filter=False, output_filter=False),

@@ -207,7 +207,7 @@ def test_what_a_plan_says_of_a_server_is_left_aside(tmp_path: Path) -> None:
     code, stdout, stderr = run("simulate", str(plan), "--json", out=tmp_path / "runs")
     summary = json.loads(stdout)
     assert (code, summary["sut"]["model"], summary["sut"]["url"]) == (4, "big", None)
-    assert summary["sut"]["accelerator"] == "cpu"
+    assert summary["sut"]["accelerator"] == "simulated"
     assert "virtual time" in stderr
 
 
