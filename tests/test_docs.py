@@ -13,9 +13,10 @@ import pytest
 from inferometer.cli.app import COMMANDS
 from inferometer.cli.calibrate import command as calibrate_command
 from inferometer.cli.run import command as run_command
+from inferometer.cli.simulate import command as simulate_command
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
-from inferometer.judge.judge import judge
+from inferometer.judge.judge import NOT_SIMULATED, judge
 from inferometer.measure.measurement import measure
 from inferometer.measure.record import Record
 from inferometer.plan.flags import FLAGS
@@ -23,6 +24,7 @@ from inferometer.plan.parse import build
 from inferometer.plan.schema import STANDARD, Plan
 from inferometer.report.metrics import RATES, STATISTICS
 from inferometer.report.summary import summary_schema
+from inferometer.simulation.engine import choose
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -79,7 +81,7 @@ def test_every_flag_in_the_docs_exists() -> None:
     """An example must not name a flag that is no more."""
     known = {
         option
-        for command in (run_command, calibrate_command)
+        for command in (run_command, calibrate_command, simulate_command)
         for parameter in command.params
         for option in parameter.opts
     }
@@ -104,6 +106,22 @@ def test_every_check_has_its_place_in_limits_and_in_the_readme() -> None:
     explained = set(re.findall(r"`(\w+)`", headings))
     assert explained == set(check_codes())
     assert set(check_codes()) <= rows("README.md")
+
+
+def test_the_checks_that_do_not_apply_to_a_simulation_are_those_told() -> None:
+    """On both pages that list them."""
+    told = re.findall(
+        r"(?:apply\s+then|do not apply)\**: (.*?)\.? ?(?:say so|The\s+others)",
+        text("docs/limits.md") + text("docs/simulation.md"),
+        re.DOTALL,
+    )
+    assert [set(re.findall(r"`(\w+)`", names)) for names in told] == [set(NOT_SIMULATED)] * 2
+
+
+def test_the_settings_of_a_simulated_engine_are_those_told() -> None:
+    """Each key with its value of the preset."""
+    told = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", text("docs/simulation.md"), re.MULTILINE))
+    assert told == {name: str(value) for name, value in choose().facts()["settings"].items()}
 
 
 def test_the_number_of_checks_told_is_right() -> None:

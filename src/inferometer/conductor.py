@@ -3,7 +3,7 @@
     plan -> workload -> drive -> journal -> measure -> judge -> report
 
 `conduct` carries a plan out; `evaluate` does everything from the sealed record on, so that `report` and `recover` need no
-server.
+server. (simulator.py carries a plan out in virtual time.)
 """
 
 from __future__ import annotations
@@ -94,17 +94,23 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class _Target:
-    """The server as the probe found it, and what is needed to talk to it."""
+class Served:
+    """What a server serves, and how it wants to be asked."""
 
-    endpoint: probing.Endpoint
-    family: int
-    address: tuple[str | int, ...]
     model: str
     models: list[str]
     server: str | None
     prompt_format: PromptFormat
     length_field: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Target(Served):
+    """The server as the probe found it, and what is needed to talk to it."""
+
+    endpoint: probing.Endpoint
+    family: int
+    address: tuple[str | int, ...]
 
 
 def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Finding:
@@ -129,8 +135,13 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
             ui.note(
                 f"{target.model} at {'the embedded reference server' if embedded else target.endpoint.url}"
             )
-            schedule = _Requests(plan, target, tokenizer, folder)
-            facts = _facts(plan, folder, target, tokenizer, schedule, started, calibrating=calibrating)
+            schedule = Requests(plan, target, tokenizer, folder, secrets.randbelow(NONCES))
+            facts = first_facts(plan, folder, target, tokenizer, schedule, started)
+            # Looked up once, here: later, or on another machine, another one would be found.
+            facts["calibration"] = (
+                {"status": "own"} if calibrating else _certificate(plan, facts["environment"])
+            )
+            folder.write_run(facts)
             crew.brief(_jobs(plan, folder, target, key))
             interrupted = _drive(plan, crew, schedule, ui)
             facts["fingerprint"] = schedule.fingerprint
@@ -144,10 +155,20 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
     except InstrumentError:
         raise  # its reason is in the folder's log
     except BaseException:
-        if not any(folder.journal.glob("*.arrows")):
-            shutil.rmtree(folder.path)  # nothing was measured: leave nothing behind
+        leave_no_empty(folder)
         raise
     ui.note("measuring is over; reading the record")
+    return conclude(folder, tokenizer)
+
+
+def leave_no_empty(folder: RunFolder) -> None:
+    """Remove the folder of a run that came to nothing."""
+    if not any(folder.journal.glob("*.arrows")):
+        shutil.rmtree(folder.path)  # nothing was measured: leave nothing behind
+
+
+def conclude(folder: RunFolder, tokenizer: tokenizers.Tokenizer) -> Finding:
+    """Seal what the journal holds, and evaluate it. Raises RecordError."""
     try:
         seal(folder, tokenizer.count_all)
         return evaluate(folder)
@@ -165,7 +186,7 @@ def _words(cause: OSError) -> str:
 def evaluate(folder: RunFolder) -> Finding:
     """Measure, judge and report a sealed run. Raises RecordError."""
     facts = folder.read_run()
-    plan = _known(saved.read(folder.plan))
+    plan = _known(saved.read(folder.plan), facts.get("engine"))
     record = Record.from_tables(
         read_table(folder.record, RECORD),
         read_table(folder.pulse, PULSE),
@@ -193,14 +214,17 @@ def recover(folder: RunFolder) -> Finding:
 # What `conduct` does, in its order.
 
 
-def _known(plan: Plan) -> Plan:
-    """The plan, and where the embedded server is measured also what we know of it because it is ours."""
+def _known(plan: Plan, engine: dict[str, Any] | None) -> Plan:
+    """The plan, and where the embedded server is measured, or an engine simulated, also what we know of it for it is ours."""
     if plan.target.url is not None:
         return plan
+    what = "embedded reference server" if engine is None else f"simulated engine, preset {engine['preset']}"
+    settings = {} if engine is None else engine["settings"]
     ours = {
         "boundary": "engine",
-        "software": f"inferometer {__version__}, embedded reference server",
-        "accelerator": "cpu",
+        "software": f"inferometer {__version__}, {what}",
+        "notes": ", ".join(f"{name} {value}" for name, value in settings.items()) or None,
+        "accelerator": "cpu" if engine is None else "simulated",
         "accelerator_count": 0,
         "prefix_caching": "disabled",
         "guardrails": Guardrails(input_filter=False, output_filter=False),
@@ -238,7 +262,7 @@ def _look_at(plan: Plan, url: str, key: str | None, tokenizer: tokenizers.Tokeni
                 raise PlanError(
                     [Problem("--prompt-format", f"{model} does not take token ids up to {highest}; use text")]
                 )
-    return _Target(endpoint, family, address, model, models, server, prompt_format, length_field)
+    return _Target(model, models, server, prompt_format, length_field, endpoint, family, address)
 
 
 def _trust(plan: Plan) -> ssl.SSLContext:
@@ -259,41 +283,36 @@ def _options(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _facts(
+def first_facts(
     plan: Plan,
     folder: RunFolder,
-    target: _Target,
+    served: Served,
     tokenizer: tokenizers.Tokenizer,
-    schedule: _Requests,
+    schedule: Requests,
     started: int,
-    *,
-    calibrating: bool,
 ) -> dict[str, Any]:
-    """Write the plan and what is known of the run so far."""
+    """Write the plan; what is known of the run so far."""
     folder.plan.write_bytes(saved.to_json(plan))
-    facts: dict[str, Any] = {
+    return {
         "id": folder.path.name,
         "plan_hash": saved.plan_hash(plan),
         "started_wall_ns": started,
         "ended_wall_ns": None,
         # Until the end is reached this is what became of it, should the process die.
         "interrupted": True,
+        "simulated": False,
         "timestamp_source": None,
         "dead_workers": [],
         "salt": schedule.salt,
         "fingerprint": None,
-        "prompt_format": target.prompt_format,
-        "length_field": target.length_field,
-        "model": target.model,
-        "models": target.models,
-        "server": target.server,
-        "environment": (here := environment()),
-        # Looked up once, here: later, or on another machine, another one would be found.
-        "calibration": {"status": "own"} if calibrating else _certificate(plan, here),
+        "prompt_format": served.prompt_format,
+        "length_field": served.length_field,
+        "model": served.model,
+        "models": served.models,
+        "server": served.server,
+        "environment": environment(),
         "tokenizer": {name: getattr(tokenizer, name) for name in ("name", "version", "vocab_size", "source")},
     }
-    folder.write_run(facts)
-    return facts
 
 
 def _certificate(plan: Plan, here: dict[str, Any]) -> dict[str, Any]:
@@ -301,13 +320,13 @@ def _certificate(plan: Plan, here: dict[str, Any]) -> dict[str, Any]:
     return certificates.cited(certificates.find(where, machine, hot_path(), plan.instrument.workers))
 
 
-class _Requests:
+class Requests:
     """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them."""
 
     def __init__(
-        self, plan: Plan, target: _Target, tokenizer: tokenizers.Tokenizer, folder: RunFolder
+        self, plan: Plan, target: Served, tokenizer: tokenizers.Tokenizer, folder: RunFolder, salt: int
     ) -> None:
-        self.salt = secrets.randbelow(NONCES)
+        self.salt = salt
         self.fingerprint: str | None = None
         self.rows = self.measured = 0
         self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
@@ -353,7 +372,7 @@ def _requests(
 
 def _scheduled(
     plan: Plan,
-    target: _Target,
+    target: Served,
     phase: Phase,
     first: int,
     prompts: Sequence[Prompt],
@@ -417,7 +436,7 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
     ]
 
 
-def _drive(plan: Plan, crew: Crew, schedule: _Requests, ui: Ui) -> bool:
+def _drive(plan: Plan, crew: Crew, schedule: Requests, ui: Ui) -> bool:
     """Warm-up, then the measurement. Ctrl-C ends the phase that runs, and no other begins; True if it was pressed."""
     load, told = plan.load, 0
 
@@ -429,7 +448,7 @@ def _drive(plan: Plan, crew: Crew, schedule: _Requests, ui: Ui) -> bool:
         total = load.warmup if phase == Phase.WARMUP else load.requests
         ui.watch(Phase(phase), progress, total)
 
-    with _interrupts(seconds_to_ns(load.drain_s)) as interrupt:
+    with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
         if load.warmup:
             schedule.warm_up()
             crew.begin(Phase.WARMUP, schedule.rows)
@@ -459,7 +478,7 @@ def _deaths(plan: Plan, crew: Crew, measured: int) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _interrupts(drain_ns: int) -> Iterator[Interrupt]:
+def interrupts(drain_ns: int) -> Iterator[Interrupt]:
     """Ctrl-C and SIGTERM mean: stop gracefully."""
     interrupt = Interrupt(drain_ns)
     before = {number: signal.signal(number, interrupt.press) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -15,6 +15,7 @@ from inferometer.errors import InferometerError, PlanError
 
 COMMANDS = {
     "run": "Measure a server and say whether to believe the numbers.",
+    "simulate": "Carry a plan out on a model of an engine, in virtual time.",
     "calibrate": "Certify up to which load the instrument is right on this machine.",
     "serve": "Run the reference server.",
     "report": "Write the reports of a run again.",

@@ -27,7 +27,8 @@ PLAN is a YAML file, or the plan.json of an earlier run; flags override it.
 """
 
 
-def _option(flag: Flag) -> click.Option:
+def option(flag: Flag) -> click.Option:
+    """A flag of the plan as an option of a command."""
     return click.Option(
         [flag.name],
         is_flag=flag.switch,
@@ -36,6 +37,23 @@ def _option(flag: Flag) -> click.Option:
         metavar=None if flag.switch else flag.metavar,
         help=flag.help,
     )
+
+
+def outputs() -> list[click.Parameter]:
+    """Where the run folder goes and what is shown, after all that is about the plan."""
+    return [
+        click.Option(
+            ["--out"],
+            type=click.Path(path_type=Path, file_okay=False),
+            default="runs",
+            metavar="DIR",
+            help="Where run folders are made. Default: runs.",
+        ),
+        click.Option(
+            ["--json", "as_json"], is_flag=True, help="Print summary.json on stdout instead of the table."
+        ),
+        click.Option(["--quiet"], is_flag=True, help="No progress on stderr."),
+    ]
 
 
 def _run(plan: Path | None, out: Path, as_json: bool, quiet: bool, **given: Any) -> int:
@@ -57,17 +75,7 @@ command = click.Command(
     context_settings={"max_content_width": 110},
     params=[
         click.Argument(["plan"], required=False, type=click.Path(path_type=Path)),
-        *(_option(flag) for flag in FLAGS),
-        click.Option(
-            ["--out"],
-            type=click.Path(path_type=Path, file_okay=False),
-            default="runs",
-            metavar="DIR",
-            help="Where run folders are made. Default: runs.",
-        ),
-        click.Option(
-            ["--json", "as_json"], is_flag=True, help="Print summary.json on stdout instead of the table."
-        ),
-        click.Option(["--quiet"], is_flag=True, help="No progress on stderr."),
+        *(option(flag) for flag in FLAGS),
+        *outputs(),
     ],
 )

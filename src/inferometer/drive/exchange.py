@@ -158,7 +158,7 @@ class Exchange:
         """The response is complete: name its outcome."""
         if self._mode == _ERROR:
             self.fail(
-                _outcome_of_status(self.status), error_text(b"".join(self._body)) or f"status {self.status}"
+                outcome_of_status(self.status), error_text(b"".join(self._body)) or f"status {self.status}"
             )
             return
         if self._mode == _SNIFF:
@@ -201,7 +201,8 @@ def error_text(body: bytes) -> str:
     return str(found)[:DETAIL_LIMIT]
 
 
-def _outcome_of_status(status: int) -> Outcome:
+def outcome_of_status(status: int) -> Outcome:
+    """The outcome of a response whose HTTP status is not 2xx."""
     if status == 429:
         return Outcome.HTTP_429
     if 400 <= status < 500:

@@ -12,7 +12,6 @@ import gc
 import os
 import resource
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,8 +20,9 @@ from inferometer.drive import clock, live
 from inferometer.drive.connection import Peer
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.job import Command, Go, Job, PhaseDone, Ready, Report, Stop
-from inferometer.drive.pacer import ClosedPacer, Hit, OpenPacer, Pacer, deal, slots_of
+from inferometer.drive.pacer import Hit, OpenPacer, Pacer
 from inferometer.drive.reactor import Reactor
+from inferometer.drive.share import Share
 from inferometer.drive.tls import context
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule
@@ -84,10 +84,9 @@ class Worker:
 
     def _map_schedule(self, phase: int) -> None:
         """The schedule as it is now: the measurement's rows are added while the warm-up runs."""
-        self._schedule = Schedule(self._folder / "requests.arrow")
-        phases = self._schedule.table.column("phase").to_pylist()
-        self._rows = [row for row, its_phase in enumerate(phases) if its_phase == phase]
-        self._nonces = self._schedule.table.select(["nonce_at", "nonce_len"]).to_pydict()
+        job = self._job
+        schedule = Schedule(self._folder / "requests.arrow")
+        self._share = Share(schedule, phase, None if job.open_loop else job.slots, job.worker, job.workers)
 
     def main(self) -> None:
         """From the first connection to the last line of the journal."""
@@ -124,7 +123,7 @@ class Worker:
         job = self._job
         self._phase = go.phase
         self._map_schedule(go.phase)
-        self._pacer = self._pacer_for(go)
+        self._pacer = self._share.pacer(go.start_ns, go.duration_ns, again=go.again)
         self._drain_by = None
         end = go.start_ns + go.duration_ns if go.duration_ns else None
         reactor, pacer = self._reactor, self._pacer
@@ -167,37 +166,11 @@ class Worker:
         self._pulse(clock.monotonic_ns())
         self._journal.flush(self._phase)
 
-    def _pacer_for(self, go: Go) -> Pacer:
-        job = self._job
-        rows = self._rows
-        if not job.open_loop:
-            mine: Sequence[int] = deal(len(rows), job.worker, job.workers, job.slots)
-            slots = slots_of(job.worker, job.workers, job.slots)
-            until = go.start_ns + go.duration_ns if go.duration_ns else None
-            return ClosedPacer([rows[i] for i in mine], slots, go.start_ns, until, again=go.again)
-        mine = deal(len(rows), job.worker, job.workers, None)
-        due = self._schedule.table.column("due_ns").to_numpy()
-        chosen = [rows[i] for i in mine]
-        return OpenPacer(chosen, [go.start_ns + int(due[row]) for row in chosen])
-
     def _send(self, hit: Hit, now: int) -> None:
-        body = self._schedule.body(hit.row)
-        if hit.cycle:
-            body = self._renew_nonce(body, hit)
+        body = self._share.body(hit)
         wire = b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
         exchange = Exchange(hit.row, hit.cycle, hit.due_ns, wire, now + self._job.timeout_ns)
         self._reactor.submit(exchange, now)
-
-    def _renew_nonce(self, body: bytes, hit: Hit) -> bytes:
-        """The schedule is gone through again: pair this body with another's nonce, so that no prefix recurs."""
-        at, length = self._nonces["nonce_at"][hit.row], self._nonces["nonce_len"][hit.row]
-        if at < 0:
-            return body
-        rows = self._rows
-        other = rows[(hit.row - rows[0] + hit.cycle) % len(rows)]  # a phase's rows stand together
-        other_at = self._nonces["nonce_at"][other]
-        nonce = self._schedule.body(other)[other_at : other_at + length]
-        return body[:at] + nonce + body[at + length :]
 
     def _ended(self, exchange: Exchange) -> None:
         free_at = exchange.t_end

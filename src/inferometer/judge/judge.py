@@ -20,43 +20,64 @@ from inferometer.units import NS_PER_S
 
 MS_PER_S = 1_000.0
 
+NOT_SIMULATED = frozenset(
+    {
+        "workers_alive",
+        "lateness",
+        "receive_lag",
+        "worker_cpu",
+        "clock_step",
+        "calibration",
+        "stale_connections",
+    }
+)
+"""Checks of the instrument and of connections: in virtual time there is neither."""
+
 
 def judge(
     plan: Plan, measurement: Measurement, record: Record, cited: Mapping[str, Any] | None = None
 ) -> Verdict:
     """The verdict on a run: every check of the method, `na` where it does not apply.
 
+    In a simulation the checks of NOT_SIMULATED do not apply either.
+
     `cited`: the calibration certificate as the run noted it down when it began; None: it noted nothing.
     """
     native = plan.tokenizer.method == "native"
     p99, p99_9, few = checks.sample_counts(measurement)
-    return verdict_of(
-        (
-            checks.workers_alive(measurement, record),
-            checks.interrupted(record),
-            checks.error_rate(measurement, interrupted=record.interrupted),
-            few,
-            checks.streamed(plan, measurement),
-            checks.lateness(plan, measurement, record),
-            *_arrival(plan, measurement, record),
-            checks.concurrency_held(measurement),
-            checks.stationary(plan, measurement),
-            checks.receive_lag(measurement),
-            checks.worker_cpu(measurement),
-            checks.clock_step(measurement),
-            calibration(plan, measurement, cited),
-            checks.prompt_length(measurement),
-            checks.output_length(measurement, native=native),
-            checks.token_counts(measurement, native=native),
-            checks.cache_hits(plan, measurement),
-            p99,
-            p99_9,
-            checks.tokens_per_event(plan, measurement),
-            checks.ttft_variants(plan, measurement),
-            checks.stale_connections(plan, record),
-            checks.warmup(measurement),
-        )
+    found = (
+        checks.workers_alive(measurement, record),
+        checks.interrupted(record),
+        checks.error_rate(measurement, interrupted=record.interrupted),
+        few,
+        checks.streamed(plan, measurement),
+        checks.lateness(plan, measurement, record),
+        *_arrival(plan, measurement, record),
+        checks.concurrency_held(measurement),
+        checks.stationary(plan, measurement),
+        checks.receive_lag(measurement),
+        checks.worker_cpu(measurement),
+        checks.clock_step(measurement),
+        calibration(plan, measurement, cited),
+        checks.prompt_length(measurement),
+        checks.output_length(measurement, native=native),
+        checks.token_counts(measurement, native=native),
+        checks.cache_hits(plan, measurement),
+        p99,
+        p99_9,
+        checks.tokens_per_event(plan, measurement),
+        checks.ttft_variants(plan, measurement),
+        checks.stale_connections(plan, record),
+        checks.warmup(measurement),
     )
+    return verdict_of(map(_simulated, found) if record.simulated else found)
+
+
+def _simulated(check: Check) -> Check:
+    """The check as a simulation has it: `na` where it has nothing to look at."""
+    if check.code not in NOT_SIMULATED:
+        return check
+    return Check(check.code, "na", None, check.limit, check.unit, {"simulated": True})
 
 
 def arrival_found(plan: Plan, measurement: Measurement, record: Record) -> ArrivalCheck | None:

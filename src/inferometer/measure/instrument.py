@@ -51,6 +51,8 @@ def instrument(record: Record, samples: Samples, run: Span | None) -> Instrument
     pulse = record.pulse
     dead = np.array([death.worker for death in record.deaths], np.int64)
     workers = np.unique(np.concatenate((pulse.worker, record.worker, dead)))
+    if record.simulated:
+        return _none(len(workers))
     cpu = Column(pulse.cpu_ns, np.ones(len(pulse.cpu_ns), np.bool_))
     heard = record.measured & (np.diff(record.event_offsets) > 0)
     return Instrument(
@@ -64,6 +66,11 @@ def instrument(record: Record, samples: Samples, run: Span | None) -> Instrument
         clock_step_ms=_clock_step_ms(pulse),
         dead_workers=losses(record),
     )
+
+
+def _none(workers: int) -> Instrument:
+    """Virtual time: there was no instrument, so nothing is known of one. 0 would read as perfect."""
+    return Instrument("virtual", workers, None, None, (None,) * workers, (None,) * workers, None, None, ())
 
 
 def _merged_share(record: Record, samples: Samples) -> float | None:

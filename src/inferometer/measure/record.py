@@ -32,7 +32,8 @@ from inferometer.units import NS_PER_MS
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-TimestampSource = Literal["kernel", "user"]
+TimestampSource = Literal["kernel", "user", "virtual"]
+"""Who timed the events: the kernel, the client after each poll, or nobody: the model's own instants (simulation/)."""
 
 TEXT_CLASSES = (EventClass.CONTENT, EventClass.REASONING, EventClass.TOOL_CALL)
 _IS_TEXT = np.isin(np.arange(256), TEXT_CLASSES)
@@ -160,6 +161,11 @@ class Record:
     def ok(self) -> Mask:
         """Rows that succeeded, warm-up included (draft 4.2.6)."""
         return self.outcome.are(Outcome.OK)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether time was virtual: no server, no sockets, no clock."""
+        return self.timestamp_source == "virtual"
 
     @property
     def samples(self) -> Mask:

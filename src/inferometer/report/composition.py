@@ -51,7 +51,7 @@ def summarise(
             "started": moment(run["started_wall_ns"]),
             "ended": moment(run["ended_wall_ns"]) if run.get("ended_wall_ns") else None,
             "interrupted": bool(run["interrupted"]),
-            "simulated": False,
+            "simulated": bool(run.get("simulated")),
             "plan_hash": run["plan_hash"],
         },
         sut=_sut(plan, run),
@@ -113,13 +113,14 @@ def moment(wall_ns: int) -> str:
 
 def _sut(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
     target = plan.target
+    protocol = "HTTP/1.1 with server-sent events" if target.stream else "HTTP/1.1"
     return {
         **plan.sut.model_dump(mode="json"),
         "model": run["model"],
         "url": target.url,
         "api": target.api,
         "stream": target.stream,
-        "protocol": "HTTP/1.1 with server-sent events" if target.stream else "HTTP/1.1",
+        "protocol": "none: simulated" if run.get("simulated") else protocol,
         "observed": {"server": run["server"], "models": run["models"]},
     }
 

@@ -120,6 +120,8 @@ def render_console(summary: Mapping[str, Any], console: Console, report: str | N
             first = " " * len(first)
 
     say("")
+    if summary["run"]["simulated"]:
+        _simulated(say)
     say(disclosure.measured(summary))
     say(disclosure.requests(summary) + ".")
     say("")
@@ -135,7 +137,7 @@ def render_console(summary: Mapping[str, Any], console: Console, report: str | N
         )
         say(f"Objective {disclosure.text(slo['expr'])}: {met} ({found})")
     say("")
-    _verdict(summary["verdict"], say)
+    _verdict(summary, say)
     if report is not None:
         say("")
         # A path must survive copying: it is never wrapped.
@@ -151,9 +153,19 @@ def _footnotes(summary: Mapping[str, Any], missing: Sequence[str], say: Say) -> 
         say(f"{', '.join(missing)}: in the report", "dim")
 
 
-def _verdict(verdict: Mapping[str, Any], say: Say) -> None:
+def _simulated(say: Say) -> None:
+    """The word alone on its line, in a frame: nobody is to take what follows for a measurement."""
+    frame = "*" * (len(wording.SIMULATED) + 8)
+    for line in (frame, f"*   {wording.SIMULATED}   *", frame, wording.SIMULATED_MEANS):
+        say(line, "bold magenta")
+    say("")
+
+
+def _verdict(summary: Mapping[str, Any], say: Say) -> None:
+    verdict = summary["verdict"]
     status = verdict["status"]
-    say(f"{status}  {wording.VERDICTS[status]}", _STYLE[status])
+    said = f"{wording.SIMULATED}, {status}" if summary["run"]["simulated"] else status
+    say(f"{said}  {wording.meaning(summary)}", _STYLE[status])
     for status_ in ("fail", "unsure", "note"):
         for check in verdict["checks"]:
             if check["status"] == status_:

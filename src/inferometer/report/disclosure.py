@@ -32,6 +32,7 @@ ITL_METHODS = {
 CLOCKS = {
     "kernel": "kernel receive time of the bytes that complete each event (SO_TIMESTAMPNS), put on the monotonic clock",
     "user": "monotonic clock of the client, read right after each poll and before any decoding",
+    "virtual": "simulated: the model's own instants in virtual time; no clock was read",
 }
 
 
@@ -75,7 +76,8 @@ def hardware(summary: Summary) -> str:
 
 def server(summary: Summary) -> str:
     """Where the requests went."""
-    return text(summary["sut"]["url"], "the embedded reference server")
+    ours = "a simulated engine" if summary["run"]["simulated"] else "the embedded reference server"
+    return text(summary["sut"]["url"], ours)
 
 
 def load(summary: Summary) -> str:
@@ -131,8 +133,10 @@ def guardrails(summary: Summary) -> str:
 
 
 def deviations(summary: Summary) -> list[str]:
-    """Where the run parts from the methodology: every check that did not pass, and every declaration that is missing."""
-    found = [
+    """Where the run parts from the methodology: in everything if it was simulated; every check that did not pass, and every
+    declaration that is missing."""
+    found = [f"{wording.SIMULATED}: {wording.SIMULATED_MEANS}"] if summary["run"]["simulated"] else []
+    found += [
         f"{wording.title(check)}: {wording.sentence(check)}"
         for check in wording.ordered(summary["verdict"]["checks"])
         if check["status"] in ("fail", "unsure", "note")
@@ -156,6 +160,11 @@ def system(summary: Summary) -> list[Row]:
     """The system under test, as declared (draft 4.1, 5.1.2.3), and what the server said of itself."""
     sut = summary["sut"]
     return [
+        *(
+            [("Kind", "simulated: a model of an engine in virtual time, no server")]
+            if summary["run"]["simulated"]
+            else []
+        ),
         ("Model", model(summary)),
         ("Server", server(summary)),
         ("Boundary", BOUNDARIES.get(sut["boundary"], UNDECLARED)),
@@ -229,11 +238,7 @@ def _timed(summary: Summary) -> list[Row]:
             f"{text(sut['protocol'])}, {text(sut['api'])}, {'streamed' if sut['stream'] else 'not streamed'}",
         ),
         ("Time stamps", CLOCKS.get(instrument["timestamp_source"], UNKNOWN)),
-        (
-            "Clocks",
-            "all latencies are differences on the client's one monotonic clock, so no clocks need to agree; no adjustment was "
-            f"applied; wall clock moved {figure(instrument['clock_step_ms'])} ms during the run",
-        ),
+        ("Clocks", _clocks(summary)),
         (
             "Warm-up",
             f"{figure(warmup['sent'])} requests sent, {figure(warmup['completed'])} completed, kept apart",
@@ -251,6 +256,15 @@ def _timed(summary: Summary) -> list[Row]:
     ]
 
 
+def _clocks(summary: Summary) -> str:
+    if summary["run"]["simulated"]:
+        return "none: all latencies are differences of virtual time"
+    return (
+        "all latencies are differences on the client's one monotonic clock, so no clocks need to agree; no adjustment was "
+        f"applied; wall clock moved {figure(summary['instrument']['clock_step_ms'])} ms during the run"
+    )
+
+
 def _steady(window: Mapping[str, Any]) -> str:
     start, end = window["steady_start_s"], window["steady_end_s"]
     return "none" if start is None or end is None else f"{seconds(start)} to {seconds(end)} of the window"
@@ -262,15 +276,22 @@ def _cached(summary: Summary) -> str:
 
 
 def client(summary: Summary) -> list[Row]:
-    """The machine that measured, and how well it kept up."""
-    env, instrument = summary["environment"], summary["instrument"]
-    lag, late = instrument["receive_lag_ms"], summary["load"]["lateness_ms"]
+    """The machine that measured, and how well it kept up; or simulated, where there is nothing to keep up with."""
+    env = summary["environment"]
     return [
         ("Inferometer", text(summary["version"])),
         ("Python", text(env["python"])),
         ("System", f"{text(env['os'])}, kernel {text(env['kernel'])}, {text(env['machine'])}"),
         ("Processor", f"{text(env['cpu'])}, {text(env['cores'])} cores"),
         ("Memory", size(env["memory_bytes"])),
+        *([("Instrument", "simulated")] if summary["run"]["simulated"] else _kept_up(summary)),
+    ]
+
+
+def _kept_up(summary: Summary) -> list[Row]:
+    instrument = summary["instrument"]
+    lag, late = instrument["receive_lag_ms"], summary["load"]["lateness_ms"]
+    return [
         ("Workers", text(instrument["workers"])),
         ("CPU of each worker", _shares(instrument["cpu_fraction"])),
         ("Waiting for a core", _shares(instrument["run_delay_fraction"])),

@@ -190,6 +190,8 @@ def _caption(summary: Mapping[str, Any], name: str) -> str:
 
 def _lateness_caption(summary: Mapping[str, Any]) -> str:
     stats = summary["load"]["lateness_ms"]
+    if summary["run"]["simulated"]:
+        return "In virtual time every request leaves when it is due."
     if stats is None:
         return "Lateness was not measured."
     return (
@@ -237,7 +239,10 @@ def _context(summary: Mapping[str, Any], series: Mapping[str, Any]) -> Context:
         "started": moment(summary["run"]["started"]),
         "version": clean(summary["version"]),
         "status": verdict["status"],
-        "meaning": wording.VERDICTS[verdict["status"]],
+        "meaning": wording.meaning(summary),
+        "simulated": {"word": wording.SIMULATED, "means": wording.SIMULATED_MEANS}
+        if summary["run"]["simulated"]
+        else None,
         "reasons": [check for check in checks if check["class"] in ("fail", "unsure")],
         "tally": {name: sum(check["class"] == name for check in checks) for name in wording.STATUS},
         "measured": disclosure.measured(summary),

@@ -40,6 +40,7 @@ def minimum_report(summary: Mapping[str, Any]) -> str:
     notes = [*disclosure.deviations(summary), "Guardrails: " + disclosure.guardrails(summary)]
     lines = [
         "=== LLM Benchmark Report (Minimum) ===",
+        *([f"{wording.SIMULATED}: {wording.SIMULATED_MEANS}"] if summary["run"]["simulated"] else []),
         "",
         "System Identification:",
         f"- Model: {disclosure.model(summary)}",
@@ -150,9 +151,11 @@ def _slos(summary: Mapping[str, Any]) -> str:
 def render_markdown(summary: Mapping[str, Any]) -> str:
     """The whole of report.md."""
     verdict = summary["verdict"]
+    simulated = summary["run"]["simulated"]
     parts = [
+        *([f"# {wording.SIMULATED}", wording.SIMULATED_MEANS] if simulated else []),
         f"# Inferometer report: {cell(summary['run']['name'])}",
-        f"**{verdict['status']}.** {wording.VERDICTS[verdict['status']]}",
+        f"**{verdict['status']}.** {wording.meaning(summary)}",
         "\n".join(f"- {cell(reason['message'])}" for reason in verdict["reasons"]),
         cell(disclosure.measured(summary)),
         "## Minimum report",

@@ -27,6 +27,21 @@ VERDICTS = {
     "INVALID": "At least one check failed: do not rely on these numbers.",
     "INCONCLUSIVE": "Nothing failed, but this run cannot show that its numbers hold.",
 }
+SIMULATED_VALID = "Every check that applies passed: these numbers are the model's, and say nothing of a server by themselves."
+
+SIMULATED = "SIMULATED"
+"""Over every report of a simulation."""
+SIMULATED_MEANS = (
+    "No server was measured: a model of an engine ran this plan in virtual time. No compliance is claimed."
+)
+_NA_SIMULATED = "Time was simulated, so there is nothing here to look at."
+
+
+def meaning(summary: Mapping[str, Any]) -> str:
+    """The verdict in a sentence."""
+    status = summary["verdict"]["status"]
+    simulated = summary["run"]["simulated"] and status == "VALID"
+    return SIMULATED_VALID if simulated else VERDICTS[status]
 
 
 def _entry(check: Mapping[str, Any]) -> Wording | None:
@@ -78,6 +93,8 @@ def sentence(check: Mapping[str, Any]) -> str:
     """What the check found: value, limit and facts, without advice. Never raises on a code or status it does not know."""
     entry = _entry(check)
     status = str(check["status"])
+    if status == "na" and (check.get("facts") or {}).get("simulated"):
+        return _NA_SIMULATED
     says = entry.says if entry else {}
     unknown = says.get(f"{status} unknown") if check.get("value") is None else None
     pattern = unknown or says.get(status) or _GENERAL.get(status, _GENERAL["note"])

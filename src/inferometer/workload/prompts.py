@@ -30,7 +30,7 @@ import hashlib
 import random
 import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -80,6 +80,11 @@ def generate(
         return [_text_prompt(ids, output, mark, write(ids, mark)) for (ids, output), mark in requests]
     allowed = _allowed(tokenizer, 0, tokenizer.vocab_size)
     return [_ids_prompt(ids, output, mark, tokenizer.reserved, allowed) for (ids, output), mark in requests]
+
+
+def salt_of(seed: int) -> int:
+    """The salt of a run that is to be the same each time, in virtual time: there is no cache that an earlier run had filled."""
+    return int.from_bytes(hashlib.sha256(b"inferometer salt %d" % seed).digest()[:8], "big") % NONCES
 
 
 def nonces(
@@ -178,18 +183,6 @@ def _writer(tokenizer: Tokenizer) -> _Writer:
     return _Writer(tokenizer)
 
 
-class _Pieces(dict[int, str]):
-    """Token id to its text, made on first use: a short run needs few of a hundred thousand."""
-
-    def __init__(self, make: Callable[[int], str]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, token: int) -> str:
-        piece = self[token] = self._make(token)
-        return piece
-
-
 class _Writer:
     """Turns drawn ids into text that the tokenizer counts as exactly as long as asked, if that can be had."""
 
@@ -199,7 +192,9 @@ class _Writer:
         self._anchor_text = tokenizer.decode(self._anchor)
         self._nonce_tokens = len(tokenizer.encode("123456789"))
         self._words = self._plain_words()
-        self._pieces = _Pieces(self._fit_piece)
+        # By token id, made on first use: a short run needs few. A list, for ids are drawn from all over, and a dict of as
+        # many strings costs three times the time.
+        self._pieces: list[str | None] = [None] * tokenizer.vocab_size
 
     def write(self, drawn: list[int], nonce: str) -> tuple[str, int]:
         """A text and its tokens as the tokenizer counts them: `len(drawn)`, unless the nonce alone is longer.
@@ -236,12 +231,21 @@ class _Writer:
 
     def _body(self, drawn: list[int], nonce: str) -> str:
         if not nonce:
-            return "".join([self._pieces[i] for i in drawn]).lstrip()
+            return "".join(self._texts(drawn)).lstrip()
         rest = drawn[self._nonce_tokens :]
-        pieces = [self._pieces[i] for i in rest]
+        pieces = self._texts(rest)
         if pieces and pieces[0][:1].isnumeric():  # a digit here would change how the nonce's own digits group
             pieces[0] = self._word(rest[0])
         return nonce + "".join(pieces)
+
+    def _texts(self, drawn: list[int]) -> list[str]:
+        """The text of each id."""
+        pieces = self._pieces
+        return [pieces[i] or self._remember(i) for i in drawn]
+
+    def _remember(self, token: int) -> str:
+        piece = self._pieces[token] = self._fit_piece(token)
+        return piece
 
     def _settle(self, text: str, ids: list[int], keep: int) -> tuple[str, int]:
         """The longest front of `text`, in less than `keep` tokens, that no later change can touch, and its tokens."""

@@ -1,0 +1,251 @@
+"""A worker and a server in virtual time. Pure: no socket, no clock; time goes from one event to the next.
+
+| event                        | what happens                                                          |
+| ---------------------------- | --------------------------------------------------------------------- |
+| an operation of the engine   | its tokens are noted; a request with its last token has ended         |
+| a deadline                   | the oldest request has lasted for the plan's timeout, and is given up |
+| a request is due             | it is sent, taken by the server and submitted, all at that instant    |
+| the duration is over         | a closed loop sends no more; the time to drain begins                 |
+| the time to drain is over    | what is in flight is cancelled                                        |
+| a pulse                      | every 250 ms, as a worker does                                        |
+
+At one instant they happen in this order. So a slot that becomes free is filled at the same instant, after the engine has begun
+its next operation: as over a wire, where the next request comes when that has begun.
+
+The loop is drive/worker.py's without what takes time there. Pacers, schedule, exchanges and journal are the same.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from inferometer.drive.exchange import Exchange, outcome_of_status
+from inferometer.drive.live import Progress
+from inferometer.drive.pacer import Hit, OpenPacer, Pacer
+from inferometer.drive.share import Share
+from inferometer.journal.schema import Outcome
+from inferometer.journal.writer import Journal
+from inferometer.server.model import Emission
+from inferometer.server.openai import ApiError, Ask, Script
+from inferometer.simulation.generation import Generation
+
+START_NS = 1_000_000_000
+"""When virtual time begins: not 0, which in a record means that something did not happen."""
+PAUSE_NS = 20_000_000
+"""Between warm-up and measurement."""
+PULSE_NS = 250_000_000
+FLUSH_ROWS = 2048
+REFUSAL_NS = 1_000_000
+"""A refused request holds its slot for this long: it takes no time, and a closed loop would never get past it."""
+LOOK_EVERY = 4096
+"""Turns of the loop between two looks at the one who watches."""
+SCATTER = 61
+"""How far apart two answers start in the passage, as in server/http.py."""
+
+
+class Engine(Protocol):
+    """What is needed of a model of an engine; see server/model.py."""
+
+    def submit(self, key: Generation, prompt_tokens: int, max_tokens: int, now: int) -> None:
+        """A request arrives."""
+
+    def cancel(self, key: Generation, now: int) -> bool:
+        """Its client is gone."""
+
+    def next_due(self) -> int | None:
+        """When the next tokens are due."""
+
+    def advance(self, now: int) -> Emission[Generation] | None:
+        """The tokens of the next operation, if it has ended."""
+
+
+class Server:
+    """The server's side: an engine behind a reader of bodies. `read` may raise ApiError."""
+
+    def __init__(self, engine: Engine, script: Script, read: Callable[[Hit, bytes], Ask]) -> None:
+        self.engine = engine
+        self.script = script
+        self.read = read
+        self.started = 0
+
+
+class Driver:
+    """Runs phases, one after the other. `offset_ns`: wall clock minus virtual time, for the pulses.
+
+    `heard` gives the time to drain (ns) when somebody has asked to stop, else None; `watch` is told the totals now and then.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        journal: Journal,
+        *,
+        timeout_ns: int,
+        drain_ns: int,
+        offset_ns: int = 0,
+        heard: Callable[[], int | None] = lambda: None,
+        watch: Callable[[int, Progress], None] = lambda *_: None,
+    ) -> None:
+        self._server, self._engine, self._journal = server, server.engine, journal
+        self._timeout_ns, self._drain_ns, self._offset_ns = timeout_ns, drain_ns, offset_ns
+        self._heard, self._watch = heard, watch
+        self.now = START_NS
+        self._phase = 0
+        self._pacer: Pacer = OpenPacer([], [])
+        self._flying: deque[Generation] = deque()  # by deadline, for all have the same time; some have ended
+        self._in_flight = self._sent = self._ok = self._failed = self._events = 0
+        self._next_pulse = self.now
+        self._end: int | None = None
+        self._drain_by: int | None = None
+
+    def run(
+        self, phase: int, share: Share, *, open_loop: bool, duration_ns: int = 0, again: bool = False
+    ) -> None:
+        """A phase from its start, which is now, to its end. See Share.pacer for the times."""
+        self._phase = phase
+        start = self._next_pulse = self.now
+        self._pacer = pacer = share.pacer(start, duration_ns, again=again)
+        self._end, self._drain_by = start + duration_ns if duration_ns else None, None
+        turns = 0
+        while True:
+            self._operate()
+            self._expire()
+            self._send_due(share)
+            self._mind_the_end(open_loop)
+            if self.now >= self._next_pulse:
+                self._pulse()
+            if pacer.exhausted and not self._in_flight:
+                break
+            turns += 1
+            if turns % LOOK_EVERY == 0:
+                self._look()
+            self.now = self._next_instant()
+        self._pulse()
+        self._journal.flush(phase)
+        self._watch(phase, self._progress())
+        self.now += PAUSE_NS
+
+    def _next_instant(self) -> int:
+        """The earliest of all that is known to come; never before now."""
+        flying = self._flying
+        while flying and flying[0].ended:
+            flying.popleft()
+        deadline = flying[0].exchange.deadline if flying else None
+        coming = (
+            self._engine.next_due(),
+            self._pacer.next_due(),
+            deadline,
+            self._end,
+            self._drain_by,
+            self._next_pulse,
+        )
+        return max(self.now, min(at for at in coming if at is not None))
+
+    # The events, in their order.
+
+    def _operate(self) -> None:
+        engine, now = self._engine, self.now
+        due = engine.next_due()
+        if due is None or due > now:
+            return
+        emission = engine.advance(now)
+        if emission is None:
+            return
+        at = emission.at
+        for generation, _, last in emission.tokens:
+            generation.times.append(at)
+            if last:
+                self._finish(generation, at)
+
+    def _expire(self) -> None:
+        for generation in self._flying:
+            if generation.ended:
+                continue
+            if generation.exchange.deadline > self.now:
+                break
+            self._give_up(generation, Outcome.TIMEOUT, "no complete response in time")
+
+    def _send_due(self, share: Share) -> None:
+        now, pacer = self.now, self._pacer
+        while (hit := pacer.take(now)) is not None:
+            self._send(hit, share.body(hit))
+
+    def _mind_the_end(self, open_loop: bool) -> None:
+        if self._end is not None and self.now >= self._end:
+            if not open_loop:  # an open schedule ends there by itself
+                self._pacer.stop()
+            by = self._end + self._drain_ns
+            self._drain_by = by if self._drain_by is None else min(self._drain_by, by)
+            self._end = None
+        if self._drain_by is not None and self.now >= self._drain_by:
+            self._pacer.stop()
+            for generation in list(self._flying):
+                if not generation.ended:
+                    self._give_up(generation, Outcome.CANCELLED, "cancelled: the time to drain was over")
+
+    # One request.
+
+    def _send(self, hit: Hit, body: bytes) -> None:
+        now, server = self.now, self._server
+        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, b"", now + self._timeout_ns)
+        exchange.t_taken = exchange.t_send = exchange.t_submit = now
+        self._sent += 1
+        try:
+            ask = server.read(hit, body)
+        except ApiError as refused:
+            exchange.status = refused.status
+            exchange.t_first_byte = exchange.t_end = now
+            exchange.fail(outcome_of_status(refused.status), str(refused))
+            self._record(exchange, 0, now + REFUSAL_NS)
+            return
+        generation = Generation(exchange, ask, server.started * SCATTER)
+        server.started += 1
+        self._in_flight += 1
+        self._flying.append(generation)
+        self._engine.submit(generation, ask.prompt_tokens, ask.max_tokens, now)
+
+    def _finish(self, generation: Generation, at: int) -> None:
+        self._in_flight -= 1
+        events = generation.finish(self._server.script, at)
+        generation.exchange.conclude()
+        self._record(generation.exchange, events, at)
+
+    def _give_up(self, generation: Generation, outcome: Outcome, detail: str) -> None:
+        self._engine.cancel(generation, self.now)
+        self._in_flight -= 1
+        events = generation.finish(self._server.script, self.now)
+        generation.exchange.fail(outcome, detail)
+        self._record(generation.exchange, events, self.now)
+
+    def _record(self, exchange: Exchange, events: int, free_at: int) -> None:
+        if exchange.outcome == Outcome.OK:
+            self._ok += 1
+        else:
+            self._failed += 1
+        self._events += events
+        self._journal.add(exchange)
+        if self._journal.pending >= FLUSH_ROWS:
+            self._journal.flush(self._phase)
+        self._pacer.ended(free_at)
+
+    # Who watches.
+
+    def _look(self) -> None:
+        self._watch(self._phase, self._progress())
+        drain = self._heard()
+        if drain is not None:
+            self._pacer.stop()
+            self._drain_by = self.now + drain
+
+    def _progress(self) -> Progress:
+        return Progress(self._sent, self._ok, self._failed, self._in_flight, self._events)
+
+    def _pulse(self) -> None:
+        """What costs a worker time costs nothing here: no CPU, no reads, no lag, no stall."""
+        self._next_pulse = self.now + PULSE_NS
+        ended = self._ok + self._failed
+        self._journal.add_pulse(
+            self.now, 0, None, 0, 0, 0, 0, self._offset_ns, self._in_flight, self._sent, ended, self._events
+        )

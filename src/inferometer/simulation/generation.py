@@ -1,0 +1,78 @@
+"""What a client would have read of one generation, had the server's bytes crossed a wire that takes no time.
+
+| the server sends                    | when                         | the record has                             |
+| ----------------------------------- | ---------------------------- | ------------------------------------------ |
+| the head of a stream                | the request arrives          | `t_first_byte`                             |
+| a chat's role                       | just before the first token  | an event `role`                            |
+| each token, the last with `length`  | the model puts it out        | an event `content`                         |
+| the counts, if they were asked for  | just after the last token    | an event `usage`                           |
+| `[DONE]`                            | just after that              | an event `done`                            |
+| a whole answer                      | after the last token         | one event `content`, head and end with it  |
+
+Counts and whole answers go through the server's writer and the client's reader, so both say what they say over a wire. A
+stream's tokens do not, for they are a million: a test holds them to the bytes.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+import msgspec
+
+from inferometer.drive.exchange import Exchange
+from inferometer.engines.openai import read_event, read_whole
+from inferometer.journal.schema import EventClass
+from inferometer.server.openai import Ask, Script, usage
+from inferometer.server.words import text
+
+_CONTENT = int(EventClass.CONTENT)
+_ROLE = int(EventClass.ROLE)
+_NUMBER = "0" * 32  # of a response's id, which no record keeps
+
+
+class Generation:
+    """One request inside the engine, which knows it by this object. `times`: each token's instant (ns), as they come.
+
+    `start`: where in the passage its text begins.
+    """
+
+    __slots__ = ("ask", "ended", "exchange", "start", "times")
+
+    def __init__(self, exchange: Exchange, ask: Ask, start: int) -> None:
+        self.exchange = exchange
+        self.ask = ask
+        self.start = start
+        self.times = array("q")
+        self.ended = False
+
+    def finish(self, script: Script, at: int) -> int:
+        """Write into the exchange what had been said by `at`, its end; gives the number of events with text."""
+        self.ended = True
+        exchange, ask, times = self.exchange, self.ask, self.times
+        exchange.t_end = at
+        whole = len(times) == ask.max_tokens
+        if not ask.stream:
+            if whole:
+                exchange.status, exchange.t_first_byte = 200, at
+                read_whole(exchange.answer, script.whole(_NUMBER, 0, ask, self.start), at)
+            return int(whole)
+        exchange.status, exchange.t_first_byte = 200, exchange.t_submit
+        if times:
+            self._tokens()
+        if whole:
+            answer = exchange.answer
+            answer.finish_reason = "length"
+            if ask.usage:
+                read_event(answer, msgspec.json.encode({"choices": [], "usage": usage(ask)}), at)
+            read_event(answer, b"[DONE]", at)
+        return len(times)
+
+    def _tokens(self) -> None:
+        answer, times = self.exchange.answer, self.times
+        if self.ask.chat:
+            answer.mark(_ROLE, times[0])
+        # Every piece of the passage can be seen, so the first token is the first of every kind.
+        answer.text(_CONTENT, text(self.start, 1), times[0])
+        answer.event_ns.extend(times[1:])
+        answer.event_class.extend(bytes((_CONTENT,)) * (len(times) - 1))
+        answer.texts.append(text(self.start + 1, len(times) - 1))

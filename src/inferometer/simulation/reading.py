@@ -1,0 +1,53 @@
+"""How the simulated server reads a request: with the reference server's own reader, body by body.
+
+Counting a prompt's tokens costs most of that, and the schedule has counted them once. Where it counted with the server's
+tokenizer (cl100k_base), the server is told the count instead of finding it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from inferometer.drive.pacer import Hit
+from inferometer.server.openai import Ask, Reader
+from inferometer.server.options import Options
+
+
+class Encoder(Protocol):
+    """What is needed of a tokenizer."""
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`."""
+
+
+class _Counted:
+    """Stands in for the tokenizer where a prompt's tokens have been counted: as many ids, none of them its own."""
+
+    def __init__(self, tokenizer: Encoder) -> None:
+        self._names = {name: tokenizer.encode(name) for name in ("user", "assistant")}  # a chat's roles
+        self.tokens = 0
+
+    def encode(self, text: str) -> list[int]:
+        """See Encoder."""
+        return self._names.get(text) or [0] * self.tokens
+
+
+def reader(
+    api: str, model: str, tokenizer: Encoder, counted: Sequence[int] | None
+) -> Callable[[Hit, bytes], Ask]:
+    """What the server makes of the body of a request that is due; may raise ApiError.
+
+    `tokenizer`: the server's. `counted`: by row of the schedule, the tokens of its prompt in that tokenizer; None: to be
+    counted.
+    """
+    known = None if counted is None else _Counted(tokenizer)
+    reads = Reader(model, Options().max_model_len, known or tokenizer)
+    read = reads.chat if api == "chat" else reads.completion
+
+    def ask(hit: Hit, body: bytes) -> Ask:
+        if known is not None and counted is not None:
+            known.tokens = counted[hit.row]
+        return read(body)
+
+    return ask

@@ -1,0 +1,138 @@
+"""A plan in virtual time, top to bottom: the conductor's requests, a simulation in the place of drive, the conductor's end.
+
+    plan -> workload -> simulation -> journal -> measure -> judge -> report
+
+No worker, no server, no socket; and no clock but for the date in the run's name.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from inferometer.conductor import (
+    Finding,
+    Requests,
+    Served,
+    Ui,
+    conclude,
+    first_facts,
+    interrupts,
+    leave_no_empty,
+)
+from inferometer.drive.live import Progress
+from inferometer.drive.share import Share
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.redact import Redactor
+from inferometer.journal.schedule import Schedule
+from inferometer.journal.schema import Phase
+from inferometer.journal.writer import Journal
+from inferometer.plan.schema import Instrument, Plan, Sut, Target
+from inferometer.server.model import Engine
+from inferometer.server.openai import Script
+from inferometer.server.options import Options
+from inferometer.simulation.driver import Driver, Server
+from inferometer.simulation.engine import Chosen
+from inferometer.simulation.reading import reader
+from inferometer.units import seconds_to_ns
+from inferometer.workload import tokenizers
+from inferometer.workload.prompts import salt_of
+
+
+def simulate(plan: Plan, engine: Chosen, out: Path, ui: Ui) -> Finding:
+    """Carry a plan out in virtual time: its load on a model of an engine, and no server. Raises PlanError, RecordError.
+
+    What the plan says of a server (its URL, its keys, its declaration) is left aside. Two simulations of one plan and engine
+    differ in ids and dates alone: whatever is drawn is drawn from the plan's seed.
+    """
+    started = time.time_ns()
+    plan = _without_server(plan)
+    folder = RunFolder.create(out, plan.name, started)
+    try:
+        tokenizer = tokenizers.load(plan.tokenizer)
+        served = _simulated_server(plan)
+        ui.note(f"simulating {engine.preset}: virtual time, no server")
+        schedule = Requests(plan, served, tokenizer, folder, salt_of(plan.workload.seed))
+        facts = first_facts(plan, folder, served, tokenizer, schedule, started)
+        facts |= {"simulated": True, "engine": engine.facts(), "timestamp_source": "virtual"}
+        facts["calibration"] = {"status": "simulated"}
+        folder.write_run(facts)
+        schedule.warm_up()
+        schedule.measurement()
+        facts["fingerprint"] = schedule.fingerprint
+        interrupted = _simulate(plan, engine, tokenizer, folder, started, ui)
+        folder.write_run(facts | {"ended_wall_ns": time.time_ns(), "interrupted": interrupted})
+    except BaseException:
+        leave_no_empty(folder)
+        raise
+    ui.note("the simulation is over; reading the record")
+    return conclude(folder, tokenizer)
+
+
+def _without_server(plan: Plan) -> Plan:
+    """The plan as far as it is about the load: no server to find, no key, nothing declared of a system that is not there."""
+    target = plan.target
+    kept = Target(
+        model=target.model,
+        api=target.api,
+        stream=target.stream,
+        extra_body=target.extra_body,
+        timeout_s=target.timeout_s,
+    )
+    return plan.model_copy(update={"target": kept, "sut": Sut(), "instrument": Instrument()})
+
+
+def _simulated_server(plan: Plan) -> Served:
+    """What the probe would have found of the reference server, with any model's name."""
+    model = plan.target.model or Options().model
+    ids = plan.target.api == "completions" and plan.workload.prompt_format != "text"
+    return Served(model, [model], None, "ids" if ids else "text", "max_tokens")
+
+
+def _simulate(
+    plan: Plan,
+    engine: Chosen,
+    tokenizer: tokenizers.Tokenizer,
+    folder: RunFolder,
+    started: int,
+    ui: Ui,
+) -> bool:
+    """Warm-up, then the measurement, in virtual time. True if Ctrl-C ended it."""
+    load, target = plan.load, plan.target
+    schedule = Schedule(folder.schedule)
+    theirs = tokenizer if tokenizer.name == tokenizers.CL100K else tokenizers.Cl100k()
+    counted = schedule.table.column("input_tokens_sent").to_pylist() if theirs is tokenizer else None
+    model = target.model or Options().model
+    server = Server(
+        Engine(engine.speeds, plan.workload.seed),
+        Script(model, target.api == "chat"),
+        reader(target.api, model, theirs, counted),
+    )
+    slots = None if load.model == "open" else load.concurrency or 1
+
+    def watch(phase: int, progress: Progress) -> None:
+        ui.watch(Phase(phase), progress, load.warmup if phase == Phase.WARMUP else load.requests)
+
+    with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
+        journal = Journal(folder.journal, 0, Redactor([]))
+        driver = Driver(
+            server,
+            journal,
+            timeout_ns=seconds_to_ns(target.timeout_s),
+            drain_ns=seconds_to_ns(load.drain_s),
+            offset_ns=started,
+            heard=interrupt.heard,
+            watch=watch,
+        )
+        if load.warmup:
+            driver.run(Phase.WARMUP, Share(schedule, Phase.WARMUP, slots), open_loop=slots is None)
+        if not interrupt.pressed:
+            driver.run(
+                Phase.MEASURE,
+                Share(schedule, Phase.MEASURE, slots),
+                open_loop=slots is None,
+                duration_ns=seconds_to_ns(load.duration_s) if load.duration_s is not None else 0,
+                again=slots is not None and load.requests is None,
+            )
+        journal.close()
+        return interrupt.pressed

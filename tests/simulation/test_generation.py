@@ -1,0 +1,123 @@
+"""What the simulation writes down of an answer is what a client reads of the server's bytes."""
+
+from __future__ import annotations
+
+from array import array
+
+import pytest
+
+from inferometer.drive.exchange import Exchange
+from inferometer.protocol.http_response import ResponseDecoder
+from inferometer.server.answers import Streamed, Whole
+from inferometer.server.connection import Connection
+from inferometer.server.openai import Ask, Script
+from inferometer.server.truth import Entry
+from inferometer.simulation.generation import Generation
+
+SENT = 1_000
+
+
+class Wire:
+    """A socket that keeps what is sent."""
+
+    arrived_ns: int | None = None
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def fileno(self) -> int:
+        """There is no descriptor."""
+        return -1
+
+    def recv(self, size: int, /) -> bytes:
+        """Nothing comes."""
+        raise BlockingIOError(size)
+
+    def send(self, data: bytes | memoryview, /) -> int:
+        """All is taken at once."""
+        self.data += data
+        return len(data)
+
+    def shutdown(self, how: int, /) -> None:
+        """Nothing to shut."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def over_the_wire(ask: Ask, instants: list[int], start: int) -> Exchange:
+    """The server's writer and the client's decoders, with each piece of bytes stamped by the token it came with."""
+    wire, script = Wire(), Script("m", ask.chat)
+    entry = Entry("id", None, "chat", ask.stream, ask.prompt_tokens, ask.max_tokens, 0)
+    make = Streamed if ask.stream else Whole
+    answer = make(
+        Connection(wire, 1),
+        script,
+        ask,
+        entry,
+        number="a" * 32,
+        created=1_700_000_000,
+        start=start,
+        keep_alive=True,
+    )
+    exchange, http = Exchange(0, 0, SENT, b"", 10**12), ResponseDecoder()
+    exchange.t_taken = exchange.t_send = exchange.t_submit = SENT
+
+    def read(at: int) -> None:
+        data = bytes(wire.data)
+        wire.data.clear()
+        if data and not exchange.t_first_byte:
+            exchange.t_first_byte = at
+        http.feed(data)
+        exchange.take(http, at)
+
+    answer.open()
+    read(SENT)
+    for place, at in enumerate(instants, 1):
+        answer.token(place == len(instants), at)
+        read(at)
+    exchange.conclude()
+    return exchange
+
+
+def in_virtual_time(ask: Ask, instants: list[int], start: int) -> Exchange:
+    """The same answer as the simulation writes it down."""
+    exchange = Exchange(0, 0, SENT, b"", 10**12)
+    exchange.t_taken = exchange.t_send = exchange.t_submit = SENT
+    generation = Generation(exchange, ask, start)
+    generation.times = array("q", instants)
+    generation.finish(Script("m", ask.chat), instants[-1])
+    exchange.conclude()
+    return exchange
+
+
+@pytest.mark.parametrize("chat", [True, False])
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("usage", [True, False])
+@pytest.mark.parametrize(("tokens", "start"), [(1, 0), (2, 23), (300, 61)])
+def test_the_record_is_what_the_bytes_would_have_left(
+    chat: bool, stream: bool, usage: bool, tokens: int, start: int
+) -> None:
+    """Every field that reaches the record is the same: events, classes, text, counts, reasons, instants, outcome."""
+    ask = Ask(chat, stream, usage, 17, tokens)
+    instants = [SENT + 10 * i for i in range(1, tokens + 1)]
+    seen, simulated = over_the_wire(ask, instants, start), in_virtual_time(ask, instants, start)
+    for name in ("status", "outcome", "detail", "t_first_byte", "t_end", "attempts"):
+        assert getattr(simulated, name) == getattr(seen, name), name
+    for name in type(seen.answer).__slots__:
+        if name != "texts":
+            assert getattr(simulated.answer, name) == getattr(seen.answer, name), name
+    assert "".join(simulated.answer.texts) == "".join(seen.answer.texts)
+
+
+def test_an_answer_cut_off_keeps_what_had_come() -> None:
+    """No counts, no reason, no end; a whole answer leaves nothing."""
+    for stream, events in ((True, 4), (False, 0)):
+        exchange = Exchange(0, 0, SENT, b"", 10**12)
+        exchange.t_submit = SENT
+        generation = Generation(exchange, Ask(True, stream, True, 17, 9), 0)
+        generation.times = array("q", [SENT + 1, SENT + 2, SENT + 3])
+        generation.finish(Script("m", True), SENT + 50)
+        assert len(exchange.answer.event_ns) == len(exchange.answer.event_class) == events
+        assert (exchange.answer.finish_reason, exchange.answer.done) == (None, False)
+        assert exchange.t_end == SENT + 50
