@@ -25,6 +25,8 @@ from inferometer.plan.schema import STANDARD, Plan
 from inferometer.report.metrics import RATES, STATISTICS
 from inferometer.report.summary import summary_schema
 from inferometer.simulation.engine import choose
+from inferometer.server import controls, dialects
+from inferometer.server.__main__ import parser as server_parser
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -85,7 +87,7 @@ def test_every_flag_in_the_docs_exists() -> None:
         for parameter in command.params
         for option in parameter.opts
     }
-    known |= {"--help", "--version"}
+    known |= {"--help", "--version"} | server_flags()
     known |= {
         "--enforce-eager",
         "--enable-prompt-tokens-details",
@@ -93,6 +95,18 @@ def test_every_flag_in_the_docs_exists() -> None:
     }  # of the engines, in docs/engines.md
     used = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", every_page()))
     assert used <= known
+
+
+def server_flags() -> set[str]:
+    """What `inferometer serve` takes."""
+    return set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", server_parser().format_help()))
+
+
+def test_every_flag_of_the_server_is_in_its_page() -> None:
+    """Each has a row; so has every setting that can be changed while it runs, and every interface in the log."""
+    told = rows("docs/server.md")
+    assert server_flags() - {"--help"} <= told
+    assert {*controls.SETTINGS, *dialects.APIS} <= told
 
 
 def test_every_command_is_named() -> None:

@@ -107,7 +107,7 @@ def test_usage_in_the_stream_is_given_only_if_asked_for() -> None:
     assert not chat(stream=True, stream_options=None).usage
     assert not chat(stream=True, stream_options={}).usage
     assert chat(stream=True, stream_options={"include_usage": True}) == Ask(
-        True, True, True, 10, 128, "hello hello hello"
+        "chat", True, True, 10, 128, "hello hello hello"
     )
 
 

@@ -13,6 +13,7 @@ import pytest
 from inferometer.errors import PlanError
 from inferometer.server.__main__ import parse
 from inferometer.server.options import Options
+from inferometer.server.parts import Parts
 from inferometer.server.serve import serve
 
 PATIENCE_S = 60
@@ -86,6 +87,26 @@ def test_flags_become_options() -> None:
     assert (speeds.step_base_ns, speeds.prefill_per_token_ns, speeds.max_batch) == (1_500, 2_000, 3)
     with pytest.raises(PlanError, match="step_base_ns"):
         parse(["--step-us", "0"])
+
+
+def test_what_answers_are_made_of_is_told_by_flags() -> None:
+    """Parts, stamps and the load; a negative length is refused."""
+    flags = [
+        "--reasoning-tokens",
+        "3",
+        "--tool-call-tokens",
+        "2",
+        "--token-timestamps",
+        "--load-ms",
+        "1.5",
+        "--cold",
+    ]
+    options = parse(flags)
+    assert options.parts == Parts(reasoning=3, tool=2)
+    assert (options.token_timestamps, options.load_ns, options.cold) == (True, 1_500_000, True)
+    for wrong in ("--reasoning-tokens", "--tool-call-tokens", "--load-ms"):
+        with pytest.raises(PlanError, match=wrong):
+            parse([wrong, "-1"])
 
 
 def test_the_environment_holds_the_key_and_the_command_line_its_name() -> None:

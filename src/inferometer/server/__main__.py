@@ -9,9 +9,10 @@ from inferometer.errors import PlanError, Problem
 from inferometer.server.metronome import Beat
 from inferometer.server.model import Speeds
 from inferometer.server.options import Options
+from inferometer.server.parts import Parts
 from inferometer.server.serve import serve
 
-_US = 1_000  # ns
+_US, _MS = 1_000, 1_000_000  # ns
 
 
 _SPEEDS = (
@@ -38,12 +39,17 @@ _BEAT = (
 
 def parse(argv: list[str], prog: str = "python -m inferometer.server") -> Options:
     """The options on a command line. Raises PlanError for speeds that make no engine; exits 2 on bad usage."""
-    given = vars(_parser(prog).parse_args(argv))
+    given = vars(parser(prog).parse_args(argv))
     try:
         engine: dict[str, int] = {
             field: round(given.pop(_dest(flag)) * unit) for flag, field, unit, _ in _SPEEDS
         }
         speeds = Speeds(**engine, jitter=given.pop("jitter"))
+        given["load_ns"] = _at_least(0, "--load-ms", given.pop("load_ms") * _MS)
+        given["parts"] = Parts(
+            reasoning=_at_least(0, "--reasoning-tokens", given.pop("reasoning_tokens")),
+            tool=_at_least(0, "--tool-call-tokens", given.pop("tool_call_tokens")),
+        )
         beat = _beat({field: given.pop(_dest(flag)) for flag, field, _ in _BEAT})
     except (ValueError, OverflowError) as error:
         raise PlanError([Problem("speeds", str(error))]) from error
@@ -60,18 +66,26 @@ def _beat(given: dict[str, float | None]) -> Beat | None:
     return Beat(**times)
 
 
+def _at_least(least: int, flag: str, value: float) -> int:
+    if not value >= least:
+        raise ValueError(f"{flag} must be at least {least}")
+    return round(value)
+
+
 def _dest(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
+def parser(prog: str = "python -m inferometer.server") -> argparse.ArgumentParser:
+    """The command line's grammar."""
     speeds, options = Speeds(), Options()
-    parser = argparse.ArgumentParser(
+    made = argparse.ArgumentParser(
         prog=prog,
-        description="A reference LLM server: OpenAI's API in front of a model of an engine that logs what it truly did.",
+        description="A reference LLM server: OpenAI's and Ollama's interfaces in front of a model of an engine that logs "
+        "what it truly did. docs/server.md says more.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    add = parser.add_argument
+    add = made.add_argument
     add("--host", default=options.host, help="address to listen on")
     add("--port", type=int, default=options.port, help="port; 0 takes a free one")
     add("--allow-remote", action="store_true", help="permit a --host that other machines can reach")
@@ -89,6 +103,12 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         add(flag, type=float, default=None, metavar="US", help=meaning)
     add("--jitter", type=float, default=speeds.jitter, help="durations vary by up to this share")
     add("--max-model-len", type=int, default=options.max_model_len, help="prompt and answer together, tokens")
+    reasoning_help = "a chat's first tokens are reasoning"
+    add("--reasoning-tokens", type=int, default=0, metavar="N", help=reasoning_help)
+    add("--tool-call-tokens", type=int, default=0, metavar="N", help="a chat's last tokens are a tool call")
+    add("--token-timestamps", action="store_true", help="each token's event says when the model put it out")
+    add("--load-ms", type=float, default=0, help="how long the model takes to load")
+    add("--cold", action="store_true", help="start without the model: the first request loads it")
     key_help = "environment variable that holds the key to ask for"
     add("--api-key-env", default=None, metavar="NAME", help=key_help)
     add("--tls-cert", default=None, metavar="PEM", help="certificate chain: serve https")
@@ -98,7 +118,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     truth_help = "token times the truth log keeps"
     add("--truth-tokens", type=int, default=options.truth_tokens, help=truth_help)
     add("--until-stdin-closes", action="store_true", help="end when standard input does")
-    return parser
+    return made
 
 
 def _announce(url: str) -> None:

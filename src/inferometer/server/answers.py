@@ -14,44 +14,17 @@ _SIZE = len(PIECES)
 
 
 class Answer:
-    """One generation on its connection; the engine knows it by this object.
+    """One generation on its connection; the engine knows it by this object."""
 
-    `number`: 32 hexadecimal digits of its id. `created`: its wall-clock second. `start`: where in the passage its text begins.
-    """
+    __slots__ = ("ask", "connection", "done", "emitted_ns", "entry", "keep_alive", "load_ns")
 
-    __slots__ = (
-        "ask",
-        "connection",
-        "created",
-        "done",
-        "emitted_ns",
-        "entry",
-        "keep_alive",
-        "number",
-        "script",
-        "start",
-    )
-
-    def __init__(
-        self,
-        connection: Connection,
-        script: Script,
-        ask: Ask,
-        entry: Entry,
-        *,
-        number: str,
-        created: int,
-        start: int,
-        keep_alive: bool,
-    ) -> None:
+    def __init__(self, connection: Connection, ask: Ask, entry: Entry, *, keep_alive: bool) -> None:
         self.connection = connection
-        self.script = script
         self.ask = ask
         self.entry = entry
-        self.number = number
-        self.created = created
-        self.start = start % _SIZE
         self.keep_alive = keep_alive
+        self.load_ns = 0
+        """How long it waited for the model to be loaded."""
         self.emitted_ns = entry.received_ns
         """When the engine put out its latest token, as the metrics see it."""
         self.done = False
@@ -68,7 +41,34 @@ class Answer:
         """All its bytes are with the kernel: complete the entry."""
 
 
-class Streamed(Answer):
+class Scripted(Answer):
+    """A chat or a completion of text alone, in bytes prepared in advance.
+
+    `number`: 32 hexadecimal digits of its id. `created`: its wall-clock second. `start`: where in the passage its text begins.
+    """
+
+    __slots__ = ("created", "number", "script", "start")
+
+    def __init__(
+        self,
+        connection: Connection,
+        script: Script,
+        ask: Ask,
+        entry: Entry,
+        *,
+        number: str,
+        created: int,
+        start: int,
+        keep_alive: bool,
+    ) -> None:
+        super().__init__(connection, ask, entry, keep_alive=keep_alive)
+        self.script = script
+        self.number = number
+        self.created = created
+        self.start = start % _SIZE
+
+
+class Streamed(Scripted):
     """One event a token, each sent by itself."""
 
     __slots__ = ("_place", "_stem")
@@ -95,7 +95,7 @@ class Streamed(Answer):
             self.done = True
 
 
-class Whole(Answer):
+class Whole(Scripted):
     """One JSON body after the last token."""
 
     __slots__ = ()

@@ -30,15 +30,20 @@ def wall_seconds() -> int:
     return int(time.time())
 
 
-def monotonic_of(wall_ns: int) -> int:
-    """An instant of a moment ago on the wall clock, as the kernel stamps with it, on the monotonic clock."""
+def wall_offset() -> int:
+    """What the wall clock is ahead of the monotonic clock at this moment, ns."""
     for _ in range(5):
         before = time.monotonic_ns()
         wall = time.time_ns()
         after = time.monotonic_ns()
         if after - before < _BRACKET_NS:  # else something else ran in between: the offset is off by as much
             break
-    return wall_ns - (wall - (before + after) // 2)
+    return wall - (before + after) // 2
+
+
+def monotonic_of(wall_ns: int) -> int:
+    """An instant of a moment ago on the wall clock, as the kernel stamps with it, on the monotonic clock."""
+    return wall_ns - wall_offset()
 
 
 def http_date() -> bytes:

@@ -3,14 +3,19 @@
 | path                                      | methods    | answers                                                       |
 | ----------------------------------------- | ---------- | ------------------------------------------------------------- |
 | `/v1/chat/completions`, `/v1/completions` | POST       | a generation, streamed or whole                               |
+| `/v1/responses`                           | POST       | the same in other words (responses.py)                        |
+| `/api/generate`, `/api/chat`              | POST       | the same in Ollama's (ollama.py)                              |
+| `/api/tags`, `/api/ps`, `/api/version`    | GET        | the model, the model while it is loaded, a version            |
 | `/v1/models`                              | GET        | the one model served                                          |
 | `/tokenize`                               | POST       | ids and count of `prompt` or `messages`, as vLLM has it       |
 | `/health`                                 | GET        | 200 and nothing                                               |
 | `/metrics`                                | GET        | gauges.py                                                     |
 | `/inferometer/truth`                      | GET/DELETE | truth.py, and forgetting it                                   |
 | `/inferometer/truth/reset`                | POST       | the same as DELETE                                            |
+| `/inferometer/state`                      | GET/PATCH  | controls.py; PUT is the same as PATCH                         |
 
-Where a key is set, `/v1/` asks for `Authorization: Bearer KEY`, like vLLM.
+Where a key is set, `/v1/` asks for `Authorization: Bearer KEY`, like vLLM, and so do `/api/` and `/inferometer/state`.
+Errors under `/api/` are worded as Ollama words them.
 """
 
 from __future__ import annotations
@@ -22,14 +27,27 @@ from typing import Any
 import msgspec
 
 from inferometer.protocol.http_request import Request
+from inferometer.server import ollama
+from inferometer.server.controls import State
 from inferometer.server.gauges import Gauges
 from inferometer.server.metronome import Metronome
 from inferometer.server.model import Engine
 from inferometer.server.openai import ApiError, Ask, Reader, error_body
+from inferometer.server.responses import ResponsesReader
 from inferometer.server.truth import TruthLog
 from inferometer.server.wire import Reply
 
 _Handler = Callable[[Request], Reply | Ask]
+_GUARDED = ("/v1/", "/api/", "/inferometer/state")
+
+
+class Readers:
+    """Who reads which body: each interface's reader of the one model."""
+
+    def __init__(self, *known: Any) -> None:
+        self.openai = Reader(*known)
+        self.responses = ResponsesReader(*known)
+        self.ollama = ollama.OllamaReader(*known)
 
 
 class Desk:
@@ -37,28 +55,38 @@ class Desk:
 
     def __init__(
         self,
-        reader: Reader,
+        readers: Readers,
+        lists: ollama.Lists,
         engine: Engine[Any] | Metronome[Any],
         gauges: Gauges,
         truth: TruthLog,
+        state: State,
         key: str | None,
         born: int,
     ) -> None:
-        self._reader = reader
+        reader = self._reader = readers.openai
         self._engine = engine
         self._gauges = gauges
         self._truth = truth
         self._key = None if key is None else f"Bearer {key}".encode()
         self._born = born
+        self._state = state
         self._routes: dict[str, dict[str, _Handler]] = {
             "/v1/chat/completions": {"POST": lambda request: reader.chat(request.body)},
             "/v1/completions": {"POST": lambda request: reader.completion(request.body)},
+            "/v1/responses": {"POST": lambda request: readers.responses.responses(request.body)},
             "/v1/models": {"GET": self._models},
+            "/api/generate": {"POST": lambda request: readers.ollama.generate(request.body)},
+            "/api/chat": {"POST": lambda request: readers.ollama.converse(request.body)},
+            "/api/tags": {"GET": lambda _: Reply(200, lists.tags())},
+            "/api/ps": {"GET": lambda _: Reply(200, lists.running())},
+            "/api/version": {"GET": lambda _: Reply(200, lists.version())},
             "/tokenize": {"POST": self._tokenize},
             "/health": {"GET": lambda _: Reply(200, b"")},
             "/metrics": {"GET": self._metrics},
             "/inferometer/truth": {"GET": self._tell_truth, "DELETE": self._forget},
             "/inferometer/truth/reset": {"POST": self._forget},
+            "/inferometer/state": {"GET": self._show, "PATCH": self._change, "PUT": self._change},
         }
 
     def answer(self, request: Request) -> Reply | Ask:
@@ -66,11 +94,13 @@ class Desk:
         try:
             return self._route(request)(request)
         except ApiError as error:
+            if request.target.startswith("/api/"):
+                return Reply(error.status, ollama.error_body(error), headers=error.headers)
             return refusal(error)
 
     def _route(self, request: Request) -> _Handler:
         path = request.target.partition("?")[0]
-        if path.startswith("/v1/") and self._key is not None:
+        if path.startswith(_GUARDED) and self._key is not None:
             given = request.header(b"authorization").encode("latin-1")
             if not hmac.compare_digest(given, self._key):
                 raise ApiError(
@@ -109,6 +139,13 @@ class Desk:
     def _metrics(self, _: Request) -> Reply:
         text = self._gauges.render(self._engine.running, self._engine.waiting)
         return Reply(200, text, b"text/plain; version=0.0.4; charset=utf-8")
+
+    def _show(self, _: Request) -> Reply:
+        return Reply(200, msgspec.json.encode(self._state.show(self._engine.running, self._engine.waiting)))
+
+    def _change(self, request: Request) -> Reply:
+        self._state.change(request.body)
+        return self._show(request)
 
     def _tell_truth(self, _: Request) -> Reply:
         forgotten = (b"X-Inferometer-Forgotten", b"%d" % self._truth.forgotten)

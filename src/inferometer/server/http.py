@@ -13,6 +13,7 @@ looked at between any two, and the truth log shows how late each token left.
 from __future__ import annotations
 
 import contextlib
+import heapq
 import os
 import random
 import selectors
@@ -22,15 +23,20 @@ import traceback
 from collections.abc import Callable
 
 from inferometer.protocol.http_request import BadRequest, Request
-from inferometer.server.answers import Answer, Streamed, Whole
-from inferometer.server.clock import Alarm, now, wall_seconds
+from inferometer.server.answers import Answer
+from inferometer.server.clock import Alarm, now, wall_offset, wall_seconds
 from inferometer.server.connection import Connection, Socket
-from inferometer.server.desk import Desk, refusal
+from inferometer.server.controls import State, controls_of
+from inferometer.server.desk import Desk, Readers, refusal
+from inferometer.server.dialects import Dialects
 from inferometer.server.gauges import Gauges
 from inferometer.server.metronome import Metronome
 from inferometer.server.model import Emission, Engine
-from inferometer.server.openai import ApiError, Ask, Reader, Script, Tokenizer
+from inferometer.server.ollama import Lists
+from inferometer.server.openai import ApiError, Ask, Tokenizer
 from inferometer.server.options import Options
+from inferometer.server.residence import Residence
+from inferometer.server.spoken import Loading
 from inferometer.server.stamped import StampedSocket
 from inferometer.server.truth import Entry, TruthLog
 from inferometer.server.wire import CONTINUE, Reply
@@ -67,7 +73,11 @@ class Server:
         )
         self._gauges = Gauges(options.model)
         self._truth = TruthLog(options.truth_tokens)
-        self._scripts = {chat: Script(options.model, chat) for chat in (True, False)}
+        self._dialects = Dialects(options.model, stamped=options.token_timestamps)
+        self._residence = Residence(options.load_ns, loaded=not options.cold)
+        self._later: list[
+            tuple[int, int, Answer]
+        ] = []  # a heap: when the model is there, for those that wait for it
         self._random = random.Random(options.seed)  # noqa: S311 - ids are to be repeatable, not secret
         self._started = 0
         self._connections: set[Connection] = set()
@@ -108,15 +118,26 @@ class Server:
 
     def run(self, tokenizer: Tokenizer) -> None:
         """Serve until `stop`. Call once; everything is closed afterwards."""
-        options = self._options
-        reader = Reader(options.model, options.max_model_len, tokenizer)
-        self._desk = Desk(reader, self._engine, self._gauges, self._truth, self._key, wall_seconds())
+        self._desk = self._furnish(tokenizer)
         try:
             while not self._stopping:
                 self._wait_and_read()
                 self._emit_when_due()
         finally:
             self._close()
+
+    def _furnish(self, tokenizer: Tokenizer) -> Desk:
+        options, born = self._options, wall_seconds()
+        return Desk(
+            Readers(options.model, options.max_model_len, tokenizer, options.parts),
+            Lists(options.model, options.max_model_len, born, self._residence, lambda at: at + wall_offset()),
+            self._engine,
+            self._gauges,
+            self._truth,
+            State(controls_of(self._engine), self._residence, self._truth),
+            self._key,
+            born,
+        )
 
     def _close(self) -> None:
         for connection in list(self._connections):
@@ -129,7 +150,9 @@ class Server:
     # Time.
 
     def _wait_and_read(self) -> None:
-        due = self._engine.next_due()
+        due: int | None = self._engine.next_due()
+        if self._later and (due is None or self._later[0][0] < due):
+            due = self._later[0][0]
         timeout: float | None = None
         if due is not None:
             wait = due - _SPIN_NS - now()
@@ -151,6 +174,8 @@ class Server:
                 target()
 
     def _emit_when_due(self) -> None:
+        if self._later:
+            self._begin_when_loaded()
         due = self._engine.next_due()
         if due is None or due - now() > _SPIN_NS:
             return
@@ -176,6 +201,15 @@ class Server:
             connection = answer.connection
             if last or connection.backlog or connection.lost:
                 self._proceed(connection)
+
+    def _begin_when_loaded(self) -> None:
+        """Those that waited for the model begin at the instant at which it is there."""
+        while self._later and self._later[0][0] <= now():
+            at, _, answer = heapq.heappop(self._later)
+            if answer.connection.answer is answer:  # else its client has left
+                self._begin(answer, at)
+                if answer.done:
+                    self._proceed(answer.connection)
 
     # Connections.
 
@@ -233,9 +267,12 @@ class Server:
         self._connections.remove(connection)
         answer, connection.answer = connection.answer, None
         if answer is not None:
-            self._engine.cancel(answer, now())
-            self._gauges.aborted += 1
-            self._log(answer, outcome)
+            self._residence.tell(now())
+            self._residence.end()
+            if answer.ask.max_tokens:
+                self._engine.cancel(answer, now())
+                self._gauges.aborted += 1
+                self._log(answer, outcome)
         if connection.interest:
             self._selector.unregister(connection.sock)
         connection.sock.close()
@@ -303,6 +340,7 @@ class Server:
         if isinstance(request, BadRequest):
             result: Reply | Ask = refusal(ApiError(request.status, request.reason))
         else:
+            self._residence.tell(read_at)
             try:
                 result = self._desk.answer(request)
                 if isinstance(result, Ask) and result.stream and request.version != "1.1":
@@ -329,11 +367,10 @@ class Server:
         keep_alive: bool,
     ) -> None:
         number = f"{self._random.getrandbits(128):032x}"
-        script = self._scripts[ask.chat]
         entry = Entry(
-            script.ident(number),
+            self._dialects.ident(ask.api, number),
             request_id[:_REQUEST_ID] or None,
-            "chat" if ask.chat else "completions",
+            ask.api,
             ask.stream,
             ask.prompt_tokens,
             ask.max_tokens,
@@ -341,27 +378,45 @@ class Server:
             ask.head,
             arrived,
         )
-        answer = (Streamed if ask.stream else Whole)(
+        answer = self._dialects.answer(
             connection,
-            script,
             ask,
             entry,
             number=number,
-            created=wall_seconds(),
+            wall_offset_ns=wall_offset(),
             start=self._started * _SCATTER,
             keep_alive=keep_alive,
         )
         self._started += 1
         connection.answer = answer
-        # A request that waited behind another on its connection begins when that one ends.
-        self._engine.submit(answer, ask.prompt_tokens, ask.max_tokens, max(read_at, self._engine.now))
         self._gauges.prompt_tokens += ask.prompt_tokens
+        # A request that waited behind another on its connection begins when that one ends.
+        at = max(read_at, self._engine.now)
+        self._residence.tell(at)
+        wait = self._residence.begin(ask.keep_ns, load=bool(ask.max_tokens or ask.keep_ns))
         answer.open()
+        if wait:
+            answer.load_ns = wait
+            heapq.heappush(self._later, (self._residence.now + wait, self._started, answer))
+        else:
+            self._begin(answer, at)
+
+    def _begin(self, answer: Answer, at: int) -> None:
+        """The model is there: have the engine generate, from `at` on."""
+        if isinstance(answer, Loading):
+            answer.loaded()
+            return
+        ask = answer.ask
+        self._engine.submit(answer, ask.prompt_tokens, ask.max_tokens, max(at, self._engine.now))
 
     def _finish(self, answer: Answer) -> None:
         connection = answer.connection
         connection.answer = None
         connection.closing = not answer.keep_alive
+        self._residence.tell(now())
+        self._residence.end()
+        if not answer.ask.max_tokens:
+            return
         answer.settle()
         self._gauges.finished += 1
         self._gauges.e2e.observe(answer.emitted_ns - answer.entry.received_ns)

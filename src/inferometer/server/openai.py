@@ -18,6 +18,7 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 
+from inferometer.server.parts import PLAIN, Parts, divide
 from inferometer.server.words import PIECES, text
 
 DEFAULT_CHAT_TOKENS = 128
@@ -61,14 +62,18 @@ def error_body(error: ApiError) -> bytes:
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
-class _Part(msgspec.Struct):
+class Part(msgspec.Struct):
+    """A part of a message's content."""
+
     type: str
     text: str = ""
 
 
-class _Message(msgspec.Struct):
+class Message(msgspec.Struct):
+    """One message of a chat."""
+
     role: str
-    content: str | list[_Part] | None = None
+    content: str | list[Part] | None = None
 
 
 class _StreamOptions(msgspec.Struct):
@@ -85,8 +90,11 @@ class _Body(msgspec.Struct, kw_only=True):
 
 
 class _Chat(_Body):
-    messages: Annotated[list[_Message], msgspec.Meta(min_length=1)]
+    messages: Annotated[list[Message], msgspec.Meta(min_length=1)]
     max_completion_tokens: _Count | None = None
+    reasoning_effort: str | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
 
 
 class _Completion(_Body):
@@ -96,28 +104,34 @@ class _Completion(_Body):
 class _Tokenize(msgspec.Struct, kw_only=True):
     model: str | None = None
     prompt: str | None = None
-    messages: list[_Message] | None = None
+    messages: list[Message] | None = None
 
 
 class Ask(msgspec.Struct, frozen=True):
     """A generation asked for, in the engine's terms. `usage`: an event with the counts is wanted in the stream.
 
-    `head`: how the prompt begins (truth.py).
+    `api` is one of dialects.APIS. `head`: how the prompt begins (truth.py). `keep_ns`: how long the model is to stay in memory
+    afterwards (residence.py). `max_tokens` is 0 where only the model is to be loaded or, if `keep_ns` is 0 too, unloaded.
+    `name`: what the request called the model.
     """
 
-    chat: bool
+    api: str
     stream: bool
     usage: bool
     prompt_tokens: int
     max_tokens: int
     head: str = ""
+    parts: Parts = PLAIN
+    keep_ns: int | None = None
+    name: str = ""
 
 
 class Reader:
-    """Reads request bodies for one served model. Raises ApiError."""
+    """Reads request bodies for one served model, whose chats are divided as `parts` says. Raises ApiError."""
 
-    def __init__(self, model: str, max_model_len: int, tokenizer: Tokenizer) -> None:
+    def __init__(self, model: str, max_model_len: int, tokenizer: Tokenizer, parts: Parts = PLAIN) -> None:
         self.model = model
+        self._parts = parts
         self.max_model_len = max_model_len
         self._tokenizer = tokenizer
         self._chat = msgspec.json.Decoder(_Chat)
@@ -126,25 +140,27 @@ class Reader:
 
     def chat(self, body: bytes) -> Ask:
         """A body of `/v1/chat/completions`."""
-        asked: _Chat = _decode(self._chat, body)
+        asked: _Chat = decode(self._chat, body)
         self._check(asked)
         tokens = len(self._render(asked.messages))
         limit = asked.max_completion_tokens or asked.max_tokens or DEFAULT_CHAT_TOKENS
-        return self._ask(asked, True, tokens, limit, _head(asked.messages[-1].content or ""))
+        thinks = asked.reasoning_effort != "none"
+        parts = self._divide(limit, thinks, asked.tools, asked.tool_choice)
+        return self._ask(asked, "chat", tokens, limit, head_of(asked.messages[-1].content or ""), parts)
 
     def completion(self, body: bytes) -> Ask:
         """A body of `/v1/completions`."""
-        asked: _Completion = _decode(self._completion, body)
+        asked: _Completion = decode(self._completion, body)
         self._check(asked)
         tokens = len(self._prompt(asked.prompt))
         if not tokens:
             raise ApiError(400, "the prompt has no token", "prompt")
         limit = asked.max_tokens or DEFAULT_COMPLETION_TOKENS
-        return self._ask(asked, False, tokens, limit, _head(asked.prompt))
+        return self._ask(asked, "completions", tokens, limit, head_of(asked.prompt))
 
     def tokenize(self, body: bytes) -> dict[str, object]:
         """A body of `/tokenize`, and the answer to it."""
-        asked: _Tokenize = _decode(self._tokenize, body)
+        asked: _Tokenize = decode(self._tokenize, body)
         self._check_model(asked.model)
         if (asked.prompt is None) == (asked.messages is None):
             raise ApiError(400, "give either prompt or messages", "prompt")
@@ -166,18 +182,29 @@ class Reader:
         if asked.n not in (None, 1):
             raise ApiError(400, "this server generates one choice a request: n must be 1", "n")
 
-    def _ask(self, asked: _Body, chat: bool, prompt_tokens: int, max_tokens: int, head: str) -> Ask:
+    def _ask(
+        self, asked: _Body, api: str, prompt_tokens: int, max_tokens: int, head: str, parts: Parts = PLAIN
+    ) -> Ask:
+        self._check_fit(prompt_tokens, max_tokens, "messages" if api == "chat" else "prompt")
+        options = asked.stream_options
+        usage = bool(options and options.include_usage)
+        return Ask(api, bool(asked.stream), usage, prompt_tokens, max_tokens, head, parts)
+
+    def _check_fit(self, prompt_tokens: int, max_tokens: int, param: str) -> None:
         if prompt_tokens + max_tokens > self.max_model_len:
             raise ApiError(
                 400,
                 f"{prompt_tokens} prompt tokens and {max_tokens} to generate exceed the model's context "
                 f"of {self.max_model_len}",
-                "messages" if chat else "prompt",
+                param,
                 "context_length_exceeded",
             )
-        options = asked.stream_options
-        usage = bool(options and options.include_usage)
-        return Ask(chat, bool(asked.stream), usage, prompt_tokens, max_tokens, head)
+
+    def _divide(self, count: int, thinks: bool, tools: Any, choice: Any) -> Parts:
+        try:
+            return divide(self._parts, count, thinks=thinks, tools=tools, choice=choice)
+        except ValueError as error:
+            raise ApiError(400, str(error), "tool_choice") from error
 
     def _prompt(self, prompt: str | list[Any]) -> list[int]:
         """The ids of a completion prompt: text, ids, or a list of one of these."""
@@ -191,7 +218,7 @@ class Reader:
             raise ApiError(400, "this server takes one prompt a request", "prompt")
         raise ApiError(400, "prompt must be text, a list of token ids, or a list of one of these", "prompt")
 
-    def _render(self, messages: list[_Message]) -> list[int]:
+    def _render(self, messages: list[Message]) -> list[int]:
         """A chat laid out as ids; see the head of this file."""
         encode = self._tokenizer.encode
         ids: list[int] = []
@@ -205,18 +232,19 @@ class Reader:
         return [*ids, _IM_START, *encode("assistant"), _IM_SEP]
 
 
-def _head(prompt: str | list[Any]) -> str:
+def head_of(prompt: str | list[Any]) -> str:
     """How a prompt begins: enough of it to know it again by its nonce."""
     if isinstance(prompt, list) and prompt and isinstance(prompt[0], (str, list)):
         prompt = prompt[0]
-    elif isinstance(prompt, list) and prompt and isinstance(prompt[0], _Part):
+    elif isinstance(prompt, list) and prompt and isinstance(prompt[0], Part):
         prompt = prompt[0].text
     if isinstance(prompt, str):
         return prompt[:_HEAD_CHARACTERS]
     return ",".join(map(str, prompt[:_HEAD_IDS]))
 
 
-def _decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    """A body as the decoder's type. Raises ApiError."""
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -301,10 +329,13 @@ class Script:
 
 
 def usage(ask: Ask) -> dict[str, object]:
-    """The `usage` object. Nothing is ever cached here."""
+    """The `usage` object. Nothing is ever cached here; reasoning tokens are told where there are any."""
+    thought = ask.parts.reasoning
+    details = {"completion_tokens_details": {"reasoning_tokens": thought}} if thought else {}
     return {
         "prompt_tokens": ask.prompt_tokens,
         "completion_tokens": ask.max_tokens,
         "total_tokens": ask.prompt_tokens + ask.max_tokens,
         "prompt_tokens_details": {"cached_tokens": 0},
+        **details,
     }

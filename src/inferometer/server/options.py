@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from inferometer.server.metronome import Beat
 from inferometer.server.model import Speeds
+from inferometer.server.parts import PLAIN, Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,10 @@ class Options:
     seed, speeds       the engine's (model.py)
     beat               a fixed script in the engine's place (metronome.py)
     max_model_len      prompt and answer together, in tokens
-    api_key_env        environment variable whose value clients must send as bearer token on /v1/
+    parts              what a chat's tokens are: reasoning, text, a tool call (parts.py)
+    token_timestamps   each streamed token's event says when the model put it out (voice.py)
+    load_ns, cold      how long the model takes to load, and whether it is not there at the start (residence.py)
+    api_key_env        environment variable whose value clients must send as bearer token (desk.py)
     tls_cert, tls_key  PEM files; both or neither
     body_limit         largest request body
     backlog_limit      what a client may leave unread, beyond the kernel's buffers, before its stream is cut
@@ -33,6 +37,10 @@ class Options:
     speeds: Speeds = field(default_factory=Speeds)
     beat: Beat | None = None
     max_model_len: int = 131_072
+    parts: Parts = PLAIN
+    token_timestamps: bool = False
+    load_ns: int = 0
+    cold: bool = False
     api_key_env: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None

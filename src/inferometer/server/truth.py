@@ -6,7 +6,7 @@ One JSON object a line for every generation that has ended, oldest first (`GET /
 | ---------------- | ---------------------------------------------------------------------------------------- |
 | `id`             | the response's `id`, as the client saw it                                                |
 | `request_id`     | the request's `X-Request-Id`, or null                                                    |
-| `api`, `stream`  | `chat` or `completions`; whether it was streamed                                         |
+| `api`, `stream`  | one of dialects.APIS, as `chat`; whether it was streamed                                 |
 | `prompt_tokens`  | as counted here                                                                          |
 | `max_tokens`     | as asked for                                                                             |
 | `prompt_head`    | the first 32 characters of the (last) prompt; of ids, the first 8 with commas between    |
@@ -126,6 +126,9 @@ class TruthLog:
         self._entries.clear()
         self._held = 0
         self.forgotten = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self._entries)

@@ -42,10 +42,13 @@ class Reply:
         return _head(self.status, fields, keep_alive) + self.body
 
 
-def stream_head(keep_alive: bool) -> bytes:
+EVENT_STREAM = b"text/event-stream; charset=utf-8"
+
+
+def stream_head(keep_alive: bool, content_type: bytes = EVENT_STREAM) -> bytes:
     """The head of a stream of events in a chunked body."""
     fields = [
-        (b"Content-Type", b"text/event-stream; charset=utf-8"),
+        (b"Content-Type", content_type),
         (b"Cache-Control", b"no-cache"),
         (b"Transfer-Encoding", b"chunked"),
     ]

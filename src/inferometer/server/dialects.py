@@ -1,0 +1,71 @@
+"""Every interface that generates, and who words its answers."""
+
+from __future__ import annotations
+
+from inferometer.server.answers import Answer, Streamed, Whole
+from inferometer.server.connection import Connection
+from inferometer.server.ollama import CHAT, GENERATE, Lines, loaded_body
+from inferometer.server.openai import Ask, Script
+from inferometer.server.openai_voice import Chat, Completion
+from inferometer.server.parts import Passage
+from inferometer.server.responses import Response
+from inferometer.server.spoken import Loading, Spoken, SpokenWhole
+from inferometer.server.truth import Entry
+from inferometer.server.voice import Telling, Voice
+
+_VOICES: dict[str, type[Voice]] = {
+    "chat": Chat,
+    "completions": Completion,
+    "responses": Response,
+    GENERATE: Lines,
+    CHAT: Lines,
+}
+_PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-", "responses": "resp_"}
+
+APIS = tuple(_VOICES)
+"""The interfaces, as an Ask and the truth log name them."""
+
+
+class Dialects:
+    """Makes the answers of one server. `stamped`: each token's event says when it was put out (voice.py)."""
+
+    def __init__(self, model: str, *, stamped: bool) -> None:
+        self._model = model
+        self._stamped = stamped
+        self._scripts = {api: Script(model, api == "chat") for api in ("chat", "completions")}
+
+    def ident(self, api: str, number: str) -> str:
+        """An answer's id from 32 hexadecimal digits. (Ollama's answers carry none: there it is the log's alone.)"""
+        return _PREFIXES.get(api, "") + number
+
+    def answer(
+        self,
+        connection: Connection,
+        ask: Ask,
+        entry: Entry,
+        *,
+        number: str,
+        wall_offset_ns: int,
+        start: int,
+        keep_alive: bool,
+    ) -> Answer:
+        """The answer to `ask`. `wall_offset_ns`: what the wall clock is ahead; `start`: where in the passage it begins."""
+        if not ask.max_tokens:
+            body = loaded_body(ask, entry.received_ns + wall_offset_ns)
+            return Loading(connection, body, ask, entry, keep_alive=keep_alive)
+        passage = Passage(ask.parts, start, ask.max_tokens)
+        telling = Telling(self._model, ask, passage, number, entry.received_ns, wall_offset_ns, self._stamped)
+        script = self._scripts.get(ask.api)
+        if script is None or ask.parts or (self._stamped and ask.stream):
+            made = Spoken if ask.stream else SpokenWhole
+            return made(connection, _VOICES[ask.api](telling), ask, entry, keep_alive=keep_alive)
+        return (Streamed if ask.stream else Whole)(
+            connection,
+            script,
+            ask,
+            entry,
+            number=number,
+            created=telling.created,
+            start=start,
+            keep_alive=keep_alive,
+        )
