@@ -24,9 +24,9 @@ from inferometer.plan.parse import build
 from inferometer.plan.schema import STANDARD, Plan
 from inferometer.report.metrics import RATES, STATISTICS
 from inferometer.report.summary import summary_schema
-from inferometer.simulation.engine import choose
 from inferometer.server import controls, dialects
 from inferometer.server.__main__ import parser as server_parser
+from inferometer.simulation.engine import choose
 
 ROOT = Path(__file__).parent.parent
 PAGES = [

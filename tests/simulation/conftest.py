@@ -56,7 +56,7 @@ def play(tmp_path: Path) -> Play:
         )
         journal = Journal(here, 0, Redactor())
         server = Server(
-            Engine(speeds, 7), Script("m", True), lambda hit, _: Ask(True, True, True, *lengths[hit.row])
+            Engine(speeds, 7), Script("m", True), lambda hit, _: Ask("chat", True, True, *lengths[hit.row])
         )
         driver = Driver(server, journal, timeout_ns=timeout_ns, drain_ns=drain_ns, heard=heard)
         driver.run(Phase.MEASURE, share, open_loop=due is not None, duration_ns=duration_ns, again=again)

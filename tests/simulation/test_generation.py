@@ -47,7 +47,7 @@ class Wire:
 
 def over_the_wire(ask: Ask, instants: list[int], start: int) -> Exchange:
     """The server's writer and the client's decoders, with each piece of bytes stamped by the token it came with."""
-    wire, script = Wire(), Script("m", ask.chat)
+    wire, script = Wire(), Script("m", ask.api == "chat")
     entry = Entry("id", None, "chat", ask.stream, ask.prompt_tokens, ask.max_tokens, 0)
     make = Streamed if ask.stream else Whole
     answer = make(
@@ -86,7 +86,7 @@ def in_virtual_time(ask: Ask, instants: list[int], start: int) -> Exchange:
     exchange.t_taken = exchange.t_send = exchange.t_submit = SENT
     generation = Generation(exchange, ask, start)
     generation.times = array("q", instants)
-    generation.finish(Script("m", ask.chat), instants[-1])
+    generation.finish(Script("m", ask.api == "chat"), instants[-1])
     exchange.conclude()
     return exchange
 
@@ -99,7 +99,7 @@ def test_the_record_is_what_the_bytes_would_have_left(
     chat: bool, stream: bool, usage: bool, tokens: int, start: int
 ) -> None:
     """Every field that reaches the record is the same: events, classes, text, counts, reasons, instants, outcome."""
-    ask = Ask(chat, stream, usage, 17, tokens)
+    ask = Ask("chat" if chat else "completions", stream, usage, 17, tokens)
     instants = [SENT + 10 * i for i in range(1, tokens + 1)]
     seen, simulated = over_the_wire(ask, instants, start), in_virtual_time(ask, instants, start)
     for name in ("status", "outcome", "detail", "t_first_byte", "t_end", "attempts"):
@@ -115,7 +115,7 @@ def test_an_answer_cut_off_keeps_what_had_come() -> None:
     for stream, events in ((True, 4), (False, 0)):
         exchange = Exchange(0, 0, SENT, b"", 10**12)
         exchange.t_submit = SENT
-        generation = Generation(exchange, Ask(True, stream, True, 17, 9), 0)
+        generation = Generation(exchange, Ask("chat", stream, True, 17, 9), 0)
         generation.times = array("q", [SENT + 1, SENT + 2, SENT + 3])
         generation.finish(Script("m", True), SENT + 50)
         assert len(exchange.answer.event_ns) == len(exchange.answer.event_class) == events

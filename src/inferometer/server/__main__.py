@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from inferometer.errors import PlanError, Problem
+from inferometer.server import faults
 from inferometer.server.metronome import Beat
 from inferometer.server.model import Speeds
 from inferometer.server.options import Options
@@ -38,8 +39,11 @@ _BEAT = (
 
 
 def parse(argv: list[str], prog: str = "python -m inferometer.server") -> Options:
-    """The options on a command line. Raises PlanError for speeds that make no engine; exits 2 on bad usage."""
+    """The options on a command line. Raises PlanError for speeds that make no engine and faults that do not exist; exits 2
+    on bad usage.
+    """
     given = vars(parser(prog).parse_args(argv))
+    asked = faults.parse(given.pop("fault") or ())
     try:
         engine: dict[str, int] = {
             field: round(given.pop(_dest(flag)) * unit) for flag, field, unit, _ in _SPEEDS
@@ -53,7 +57,7 @@ def parse(argv: list[str], prog: str = "python -m inferometer.server") -> Option
         beat = _beat({field: given.pop(_dest(flag)) for flag, field, _ in _BEAT})
     except (ValueError, OverflowError) as error:
         raise PlanError([Problem("speeds", str(error))]) from error
-    return Options(speeds=speeds, beat=beat, **given)
+    return Options(speeds=speeds, beat=beat, faults=asked, **given)
 
 
 def _beat(given: dict[str, float | None]) -> Beat | None:
@@ -76,14 +80,19 @@ def _dest(flag: str) -> str:
     return flag.removeprefix("--").replace("-", "_")
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
+    """Defaults are shown, and the list of faults keeps its lines."""
+
+
 def parser(prog: str = "python -m inferometer.server") -> argparse.ArgumentParser:
     """The command line's grammar."""
     speeds, options = Speeds(), Options()
     made = argparse.ArgumentParser(
         prog=prog,
-        description="A reference LLM server: OpenAI's and Ollama's interfaces in front of a model of an engine that logs "
+        description="A reference LLM server: OpenAI's and Ollama's interfaces in front of a model of an engine that logs\n"
         "what it truly did. docs/server.md says more.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=_Help,
+        epilog=f"faults (docs/faults.md):\n{faults.manual()}",
     )
     add = made.add_argument
     add("--host", default=options.host, help="address to listen on")
@@ -117,6 +126,8 @@ def parser(prog: str = "python -m inferometer.server") -> argparse.ArgumentParse
     add("--send-buffer", type=int, default=options.send_buffer, help=buffer_help)
     truth_help = "token times the truth log keeps"
     add("--truth-tokens", type=int, default=options.truth_tokens, help=truth_help)
+    fault_help = "something to do wrong, from the list below; may be repeated"
+    add("--fault", action="append", metavar="SPEC", help=fault_help)
     add("--until-stdin-closes", action="store_true", help="end when standard input does")
     return made
 

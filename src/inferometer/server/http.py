@@ -29,6 +29,7 @@ from inferometer.server.connection import Connection, Socket
 from inferometer.server.controls import State, controls_of
 from inferometer.server.desk import Desk, Readers, refusal
 from inferometer.server.dialects import Dialects
+from inferometer.server.faulty import Trouble
 from inferometer.server.gauges import Gauges
 from inferometer.server.metronome import Metronome
 from inferometer.server.model import Emission, Engine
@@ -80,10 +81,12 @@ class Server:
         ] = []  # a heap: when the model is there, for those that wait for it
         self._random = random.Random(options.seed)  # noqa: S311 - ids are to be repeatable, not secret
         self._started = 0
+        self._trouble = Trouble(options.faults, options.seed, options.body_limit) if options.faults else None
         self._connections: set[Connection] = set()
         self._stopping = False
         self._desk: Desk
         self._listener = _listen(options)
+        self._address: tuple[str, int] = self._listener.getsockname()[:2]
         self._accepting = False
         self._alarm = Alarm() if Alarm.available else None
         self._wake_in, self._wake_out = socket.socketpair()
@@ -97,8 +100,7 @@ class Server:
     @property
     def address(self) -> tuple[str, int]:
         """Host and port listened on."""
-        host, port = self._listener.getsockname()[:2]
-        return host, port
+        return self._address
 
     def stop(self) -> None:
         """End `run` soon; answers under way are cut off. For any thread and for signal handlers."""
@@ -119,9 +121,13 @@ class Server:
     def run(self, tokenizer: Tokenizer) -> None:
         """Serve until `stop`. Call once; everything is closed afterwards."""
         self._desk = self._furnish(tokenizer)
+        self._refuse_more()
         try:
             while not self._stopping:
                 self._wait_and_read()
+                if self._trouble is not None:
+                    for connection in self._trouble.wake(now()):
+                        self._proceed(connection)
                 self._emit_when_due()
         finally:
             self._close()
@@ -153,6 +159,8 @@ class Server:
         due: int | None = self._engine.next_due()
         if self._later and (due is None or self._later[0][0] < due):
             due = self._later[0][0]
+        if self._trouble is not None:
+            due = self._trouble.sooner(due)
         timeout: float | None = None
         if due is not None:
             wait = due - _SPIN_NS - now()
@@ -233,6 +241,8 @@ class Server:
                 self._selector.unregister(self._listener)
                 self._accepting = False
                 return
+            if self._trouble is not None and not self._trouble.admits(sock):
+                continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
@@ -240,9 +250,23 @@ class Server:
             except OSError:
                 sock.close()
                 continue
-            connection = Connection(wrapped, self._options.body_limit)
+            connection = (
+                Connection(wrapped, self._options.body_limit)
+                if self._trouble is None
+                else self._trouble.connection(wrapped)
+            )
             self._connections.add(connection)
             self._watch(connection)
+            if self._refuse_more():
+                return
+
+    def _refuse_more(self) -> bool:
+        """Stop listening, for good, where a fault says so."""
+        if self._trouble is None or not self._trouble.refuses:
+            return False
+        self._selector.unregister(self._listener)
+        self._listener.close()
+        return True
 
     def _watch(self, connection: Connection) -> None:
         """Have the selector look for what this connection can use now."""
@@ -316,7 +340,7 @@ class Server:
         if connection.lost:
             self._drop(connection, "cancelled")
             return False
-        if connection.backlog:
+        if connection.backlog or connection.held:
             if answer is not None and not answer.done and connection.backlog > self._options.backlog_limit:
                 self._drop(connection, "overflow")
             return False
@@ -388,6 +412,13 @@ class Server:
             keep_alive=keep_alive,
         )
         self._started += 1
+        if self._trouble is not None:
+            reply = self._trouble.meet(connection, entry, ask, self._started - 1)
+            if reply is not None:
+                connection.send(reply.encode(keep_alive))
+                connection.closing = not keep_alive
+                self._log(answer, "replaced")
+                return
         connection.answer = answer
         self._gauges.prompt_tokens += ask.prompt_tokens
         # A request that waited behind another on its connection begins when that one ends.

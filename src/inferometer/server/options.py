@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from inferometer.server.faults import Fault
 from inferometer.server.metronome import Beat
 from inferometer.server.model import Speeds
 from inferometer.server.parts import PLAIN, Parts
@@ -27,6 +28,7 @@ class Options:
     backlog_limit      what a client may leave unread, beyond the kernel's buffers, before its stream is cut
     send_buffer        SO_SNDBUF of each connection; 0 leaves it to the kernel
     truth_tokens       token times the truth log keeps
+    faults             what it is to do wrong (faults.py)
     """
 
     host: str = "127.0.0.1"
@@ -48,4 +50,5 @@ class Options:
     backlog_limit: int = 1 << 22
     send_buffer: int = 0
     truth_tokens: int = 4_000_000
+    faults: tuple[Fault, ...] = ()
     until_stdin_closes: bool = False

@@ -16,7 +16,9 @@ One JSON object a line for every generation that has ended, oldest first (`GET /
 | `model_ns`       | for each token: when the model says it came to be                                        |
 | `sent_ns`        | for each token: after the `send` that took its last byte returned                        |
 | `ended_ns`       | the response's last byte had been handed over, or the request given up                   |
-| `outcome`        | `finished`, `cancelled` (the client went away) or `overflow` (it did not read)           |
+| `outcome`        | `finished`, `cancelled` (the client went away, or a fault cut it off), `overflow` (it did |
+|                  | not read) or `replaced` (a fault answered in its place)                                  |
+| `fault`          | the fault that it met (faults.py), `status` with its code as `status:429`; null if none  |
 
 Times are ns on this machine's monotonic clock (CLOCK_MONOTONIC on Linux), so a client on the same machine can subtract. In a
 response that is not streamed all tokens leave with one `send` and share its time. After `cancelled` and `overflow`, `model_ns`
@@ -44,6 +46,7 @@ class Entry:
         "api",
         "arrived_ns",
         "ended",
+        "fault",
         "id",
         "max_tokens",
         "model_ns",
@@ -83,6 +86,7 @@ class Entry:
         self.sent_ns = array("q")
         self.ended = array("q")
         self.outcome = ""
+        self.fault: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """The row, in the order of the table above."""
@@ -101,6 +105,7 @@ class Entry:
             "sent_ns": self.sent_ns.tolist(),
             "ended_ns": self.ended[0],
             "outcome": self.outcome,
+            "fault": self.fault,
         }
 
 

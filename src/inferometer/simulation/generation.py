@@ -69,7 +69,7 @@ class Generation:
 
     def _tokens(self) -> None:
         answer, times = self.exchange.answer, self.times
-        if self.ask.chat:
+        if self.ask.api == "chat":
             answer.mark(_ROLE, times[0])
         # Every piece of the passage can be seen, so the first token is the first of every kind.
         answer.text(_CONTENT, text(self.start, 1), times[0])
