@@ -18,7 +18,7 @@ import trustme
 from prometheus_client.parser import text_string_to_metric_families
 
 from inferometer.server import tls
-from inferometer.server.model import Speeds
+from inferometer.server.engine.settings import Settings
 from inferometer.units import NS_PER_S
 from inferometer.workload.tokenizers import Cl100k
 
@@ -27,7 +27,7 @@ Serve = Callable[..., int]
 PATIENCE_S = 30
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
-SLOW = Speeds(
+SLOW = Settings(
     prefill_base_ns=1, prefill_per_token_ns=0, step_base_ns=50_000_000, step_per_request_ns=0, jitter=0
 )
 
@@ -190,7 +190,7 @@ def test_the_truth_log_knows_a_request_by_its_prompt_and_when_it_arrived(serve: 
 
 def test_the_truth_log_joins_with_what_clients_saw(serve: Serve) -> None:
     """By id and by X-Request-Id: as many tokens as events, and instants in the order of their causes."""
-    port = serve(speeds=Speeds(prefill_base_ns=1_000, step_base_ns=200_000))
+    port = serve(engine=Settings(prefill_base_ns=1_000, step_base_ns=200_000))
     lengths = [1, 2, 17, 60, 60, 3]
     seen: dict[str, tuple[str, int]] = {}
 
@@ -306,7 +306,7 @@ def test_a_whole_answer_may_be_larger_than_the_backlog_limit(serve: Serve) -> No
 
 def test_a_client_that_leaves_takes_its_request_with_it(serve: Serve) -> None:
     """Running or waiting: the engine is rid of it, and the log says so."""
-    port = serve(speeds=Speeds(prefill_base_ns=1_000, step_base_ns=1_000_000, max_batch=1))
+    port = serve(engine=Settings(prefill_base_ns=1_000, step_base_ns=1_000_000, max_batch=1))
     with dial(port) as running, dial(port) as waiting:
         for sock in (running, waiting):
             sock.sendall(wire("POST", CHAT, chat_body(stream=True, max_tokens=100_000)))
@@ -442,7 +442,7 @@ def test_tls_carries_streams_and_large_bodies(serve: Serve, tmp_path: Any) -> No
 
 def test_a_server_can_be_stopped_with_streams_under_way(serve: Serve) -> None:
     """The fixture joins the server's thread; this stream is still running then, and sees the end."""
-    port = serve(speeds=SLOW)
+    port = serve(engine=SLOW)
     sock = dial(port)
     sock.sendall(wire("POST", CHAT, chat_body(stream=True, max_tokens=100_000)))
     assert sock.recv(12) == b"HTTP/1.1 200"

@@ -6,23 +6,14 @@ import argparse
 import sys
 
 from inferometer.errors import PlanError, Problem
+from inferometer.server.engine.settings import changed
 from inferometer.server.metronome import Beat
-from inferometer.server.model import Speeds
 from inferometer.server.options import Options
+from inferometer.server.presets import PRESETS
 from inferometer.server.serve import serve
 
 _US = 1_000  # ns
 
-
-_SPEEDS = (
-    # flag, field of Speeds, what one unit of the flag is in the field's, what it sets
-    ("--prefill-base-us", "prefill_base_ns", _US, "prefill time of any prompt"),
-    ("--prefill-us-per-token", "prefill_per_token_ns", _US, "added for each token"),
-    ("--step-us", "step_base_ns", _US, "decode step of any batch"),
-    ("--step-us-per-request", "step_per_request_ns", _US, "added for each request"),
-    ("--max-batch", "max_batch", 1, "requests decoded together; others wait"),
-    ("--prefill-budget", "prefill_budget", 1, "prompt tokens prefilled between two steps"),
-)
 
 _BEAT = (
     # flag, field of Beat, what it sets; microseconds
@@ -37,17 +28,14 @@ _BEAT = (
 
 
 def parse(argv: list[str], prog: str = "python -m inferometer.server") -> Options:
-    """The options on a command line. Raises PlanError for speeds that make no engine; exits 2 on bad usage."""
+    """The options on a command line. Raises PlanError for settings that make no engine; exits 2 on bad usage."""
     given = vars(_parser(prog).parse_args(argv))
+    engine = changed(PRESETS[given.pop("preset")], given.pop("set"))
     try:
-        engine: dict[str, int] = {
-            field: round(given.pop(_dest(flag)) * unit) for flag, field, unit, _ in _SPEEDS
-        }
-        speeds = Speeds(**engine, jitter=given.pop("jitter"))
         beat = _beat({field: given.pop(_dest(flag)) for flag, field, _ in _BEAT})
     except (ValueError, OverflowError) as error:
-        raise PlanError([Problem("speeds", str(error))]) from error
-    return Options(speeds=speeds, beat=beat, **given)
+        raise PlanError([Problem("script", str(error))]) from error
+    return Options(engine=engine, beat=beat, **given)
 
 
 def _beat(given: dict[str, float | None]) -> Beat | None:
@@ -65,7 +53,7 @@ def _dest(flag: str) -> str:
 
 
 def _parser(prog: str) -> argparse.ArgumentParser:
-    speeds, options = Speeds(), Options()
+    options = Options()
     parser = argparse.ArgumentParser(
         prog=prog,
         description="A reference LLM server: OpenAI's API in front of a model of an engine that logs what it truly did.",
@@ -77,18 +65,19 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     add("--allow-remote", action="store_true", help="permit a --host that other machines can reach")
     add("--model", default=options.model, help="name of the model served")
     add("--seed", type=int, default=options.seed, help="decides jitter, ids and texts")
-    for flag, field, unit, meaning in _SPEEDS:
-        default = getattr(speeds, field)
-        add(
-            flag,
-            type=float if unit > 1 else int,
-            default=default / unit if unit > 1 else default,
-            help=meaning,
-        )
+    add("--preset", choices=PRESETS, default="tiny-cpu", help="the engine imitated")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the engine, such as step_base=2ms; may be repeated; docs/engine.md lists them",
+    )
     for flag, _, meaning in _BEAT:
         add(flag, type=float, default=None, metavar="US", help=meaning)
-    add("--jitter", type=float, default=speeds.jitter, help="durations vary by up to this share")
     add("--max-model-len", type=int, default=options.max_model_len, help="prompt and answer together, tokens")
+    reject_help = "status of the reply when the queue is full"
+    add("--reject-status", type=int, choices=(429, 503), default=options.reject_status, help=reject_help)
     key_help = "environment variable that holds the key to ask for"
     add("--api-key-env", default=None, metavar="NAME", help=key_help)
     add("--tls-cert", default=None, metavar="PEM", help="certificate chain: serve https")

@@ -6,7 +6,6 @@ not other clients' time. Whoever sends can hand over an array: the instant after
 
 from __future__ import annotations
 
-from array import array
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
@@ -41,6 +40,13 @@ class Socket(Protocol):
         """Give the descriptor back."""
 
 
+class Stamps(Protocol):
+    """Where instants go: an array, for one."""
+
+    def append(self, at: int, /) -> None:
+        """Bytes have gone at `at`."""
+
+
 class Connection:
     """A client. `answer` is the generation under way, `requests` what was read behind it, with the instants at
     which it had been read and had arrived.
@@ -71,9 +77,9 @@ class Connection:
         self.lost = False  # the socket is broken
         self.backlog = 0  # bytes the kernel has not taken
         self.interest = 0  # what the selector watches for
-        self._queue: deque[tuple[bytes | memoryview, array[int] | None]] = deque()
+        self._queue: deque[tuple[bytes | memoryview, Stamps | None]] = deque()
 
-    def send(self, data: bytes, stamps: array[int] | None = None) -> None:
+    def send(self, data: bytes, stamps: Stamps | None = None) -> None:
         """Send now what can be sent now, the rest in order later."""
         rest: bytes | memoryview = data
         if not self._queue:

@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 
 from inferometer.protocol.http_request import Request
+from inferometer.server.engine.engine import Engine
 from inferometer.server.gauges import Gauges
 from inferometer.server.metronome import Metronome
-from inferometer.server.model import Engine
 from inferometer.server.openai import ApiError, Ask, Reader, error_body
 from inferometer.server.truth import TruthLog
 from inferometer.server.wire import Reply
@@ -107,7 +107,7 @@ class Desk:
         return Reply(200, msgspec.json.encode(self._reader.tokenize(request.body)))
 
     def _metrics(self, _: Request) -> Reply:
-        text = self._gauges.render(self._engine.running, self._engine.waiting)
+        text = self._gauges.render(self._engine)
         return Reply(200, text, b"text/plain; version=0.0.4; charset=utf-8")
 
     def _tell_truth(self, _: Request) -> Reply:
@@ -117,6 +117,18 @@ class Desk:
     def _forget(self, _: Request) -> Reply:
         self._truth.reset()
         return Reply(200, b"{}")
+
+
+def overloaded(status: int) -> Reply:
+    """The reply to a request that finds the queue full."""
+    return refusal(
+        ApiError(
+            status,
+            "the queue is full: try again later",
+            code="rate_limit_exceeded" if status == 429 else "overloaded",
+            headers=((b"Retry-After", b"1"),),
+        )
+    )
 
 
 def refusal(error: ApiError) -> Reply:

@@ -25,10 +25,11 @@ from inferometer.protocol.http_request import BadRequest, Request
 from inferometer.server.answers import Answer, Streamed, Whole
 from inferometer.server.clock import Alarm, now, wall_seconds
 from inferometer.server.connection import Connection, Socket
-from inferometer.server.desk import Desk, refusal
+from inferometer.server.desk import Desk, overloaded, refusal
+from inferometer.server.engine.emission import Emission
+from inferometer.server.engine.engine import Engine
 from inferometer.server.gauges import Gauges
 from inferometer.server.metronome import Metronome
-from inferometer.server.model import Emission, Engine
 from inferometer.server.openai import ApiError, Ask, Reader, Script, Tokenizer
 from inferometer.server.options import Options
 from inferometer.server.stamped import StampedSocket
@@ -61,7 +62,7 @@ class Server:
         self._wrap = wrap
         self._key = key
         self._engine: Engine[Answer] | Metronome[Answer] = (
-            Engine(options.speeds, options.seed)
+            Engine(options.engine, options.seed)
             if options.beat is None
             else Metronome(options.beat, options.seed)
         )
@@ -109,7 +110,10 @@ class Server:
     def run(self, tokenizer: Tokenizer) -> None:
         """Serve until `stop`. Call once; everything is closed afterwards."""
         options = self._options
-        reader = Reader(options.model, options.max_model_len, tokenizer)
+        limit, block_tokens = options.max_model_len, 0
+        if options.beat is None:
+            limit, block_tokens = min(limit, options.engine.capacity_tokens), options.engine.block_tokens
+        reader = Reader(options.model, limit, tokenizer, block_tokens)
         self._desk = Desk(reader, self._engine, self._gauges, self._truth, self._key, wall_seconds())
         try:
             while not self._stopping:
@@ -165,17 +169,21 @@ class Server:
         seen = now()
         at = emission.at
         observe = self._gauges.itl.observe
-        self._gauges.generation_tokens += len(emission.tokens)
-        for answer, index, last in emission.tokens:
+        for answer, cached in emission.cached:
+            answer.entry.cached_tokens = cached
+        produced = 0
+        for answer, index, count, end in emission.tokens:
+            produced += count
             if index:
                 observe(seen - answer.emitted_ns)
             else:
                 self._gauges.ttft.observe(seen - answer.entry.received_ns)
             answer.emitted_ns = seen
-            answer.token(last, at)
+            answer.put(count, end, at)
             connection = answer.connection
-            if last or connection.backlog or connection.lost:
+            if end or connection.backlog or connection.lost:
                 self._proceed(connection)
+        self._gauges.generation_tokens += produced
 
     # Connections.
 
@@ -351,10 +359,16 @@ class Server:
             start=self._started * _SCATTER,
             keep_alive=keep_alive,
         )
+        # A request that waited behind another on its connection begins when that one ends.
+        at = max(read_at, self._engine.now)
+        if not self._engine.submit(
+            answer, ask.prompt_tokens, ask.max_tokens, at, hashes=ask.hashes, priority=ask.priority
+        ):
+            connection.send(overloaded(self._options.reject_status).encode(keep_alive))
+            connection.closing = not keep_alive
+            return
         self._started += 1
         connection.answer = answer
-        # A request that waited behind another on its connection begins when that one ends.
-        self._engine.submit(answer, ask.prompt_tokens, ask.max_tokens, max(read_at, self._engine.now))
         self._gauges.prompt_tokens += ask.prompt_tokens
         answer.open()
 

@@ -2,7 +2,8 @@
 
 Read strictly where a wrong value would change what is measured (lengths, streaming, model), and not at all otherwise: sampling
 parameters are accepted and have no effect, since nothing is sampled. In particular no stop token is ever drawn, so every answer
-has exactly `max_tokens` tokens and the finish reason `length`, with `ignore_eos` or without.
+has exactly `max_tokens` tokens and the finish reason `length`, with `ignore_eos` or without; or, where a guardrail refuses the
+request, a short one and `content_filter`.
 
 **Prompt tokens.** A list of ids counts itself. Text is counted with cl100k. A chat is laid out as OpenAI lays out chats for
 cl100k models, `<|im_start|>role<|im_sep|>content<|im_end|>` for each message and `<|im_start|>assistant<|im_sep|>` at the end,
@@ -18,7 +19,8 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 
-from inferometer.server.words import PIECES, text
+from inferometer.server.engine.blocks import chain
+from inferometer.server.words import PIECES
 
 DEFAULT_CHAT_TOKENS = 128
 DEFAULT_COMPLETION_TOKENS = 16
@@ -81,6 +83,7 @@ class _Body(msgspec.Struct, kw_only=True):
     stream_options: _StreamOptions | None = None
     max_tokens: _Count | None = None
     ignore_eos: bool | None = False
+    priority: int | None = 0
     n: int | None = 1
 
 
@@ -102,7 +105,8 @@ class _Tokenize(msgspec.Struct, kw_only=True):
 class Ask(msgspec.Struct, frozen=True):
     """A generation asked for, in the engine's terms. `usage`: an event with the counts is wanted in the stream.
 
-    `head`: how the prompt begins (truth.py).
+    `head`: how the prompt begins (truth.py). `hashes`: of the prompt's full blocks (engine/blocks.py). `priority`: lower is
+    sooner.
     """
 
     chat: bool
@@ -111,15 +115,21 @@ class Ask(msgspec.Struct, frozen=True):
     prompt_tokens: int
     max_tokens: int
     head: str = ""
+    hashes: tuple[int, ...] = ()
+    priority: int = 0
 
 
 class Reader:
-    """Reads request bodies for one served model. Raises ApiError."""
+    """Reads request bodies for one served model. Raises ApiError.
 
-    def __init__(self, model: str, max_model_len: int, tokenizer: Tokenizer) -> None:
+    `block_tokens`: prompts are hashed in blocks of so many tokens; 0 hashes none.
+    """
+
+    def __init__(self, model: str, max_model_len: int, tokenizer: Tokenizer, block_tokens: int = 0) -> None:
         self.model = model
         self.max_model_len = max_model_len
         self._tokenizer = tokenizer
+        self._block_tokens = block_tokens
         self._chat = msgspec.json.Decoder(_Chat)
         self._completion = msgspec.json.Decoder(_Completion)
         self._tokenize = msgspec.json.Decoder(_Tokenize)
@@ -128,19 +138,19 @@ class Reader:
         """A body of `/v1/chat/completions`."""
         asked: _Chat = _decode(self._chat, body)
         self._check(asked)
-        tokens = len(self._render(asked.messages))
+        ids = self._render(asked.messages)
         limit = asked.max_completion_tokens or asked.max_tokens or DEFAULT_CHAT_TOKENS
-        return self._ask(asked, True, tokens, limit, _head(asked.messages[-1].content or ""))
+        return self._ask(asked, True, ids, limit, _head(asked.messages[-1].content or ""))
 
     def completion(self, body: bytes) -> Ask:
         """A body of `/v1/completions`."""
         asked: _Completion = _decode(self._completion, body)
         self._check(asked)
-        tokens = len(self._prompt(asked.prompt))
-        if not tokens:
+        ids = self._prompt(asked.prompt)
+        if not ids:
             raise ApiError(400, "the prompt has no token", "prompt")
         limit = asked.max_tokens or DEFAULT_COMPLETION_TOKENS
-        return self._ask(asked, False, tokens, limit, _head(asked.prompt))
+        return self._ask(asked, False, ids, limit, _head(asked.prompt))
 
     def tokenize(self, body: bytes) -> dict[str, object]:
         """A body of `/tokenize`, and the answer to it."""
@@ -166,7 +176,8 @@ class Reader:
         if asked.n not in (None, 1):
             raise ApiError(400, "this server generates one choice a request: n must be 1", "n")
 
-    def _ask(self, asked: _Body, chat: bool, prompt_tokens: int, max_tokens: int, head: str) -> Ask:
+    def _ask(self, asked: _Body, chat: bool, ids: list[int], max_tokens: int, head: str) -> Ask:
+        prompt_tokens = len(ids)
         if prompt_tokens + max_tokens > self.max_model_len:
             raise ApiError(
                 400,
@@ -177,7 +188,9 @@ class Reader:
             )
         options = asked.stream_options
         usage = bool(options and options.include_usage)
-        return Ask(chat, bool(asked.stream), usage, prompt_tokens, max_tokens, head)
+        hashes = chain(ids, self._block_tokens) if self._block_tokens else ()
+        priority = asked.priority or 0
+        return Ask(chat, bool(asked.stream), usage, prompt_tokens, max_tokens, head, hashes, priority)
 
     def _prompt(self, prompt: str | list[Any]) -> list[int]:
         """The ids of a completion prompt: text, ids, or a list of one of these."""
@@ -268,6 +281,11 @@ class Script:
         )
         return b"%x\r\n%b" % (len(before) + stem + len(after), before), after + b"\r\n"
 
+    def event(self, stem: bytes, words: str, finish: str | None) -> bytes:
+        """One event with any text."""
+        before, after = self._around(words, msgspec.json.encode(finish), len(stem))
+        return before + stem + after
+
     def role(self, stem: bytes) -> bytes:
         """A chat's first event: the role and empty content."""
         return chunk(
@@ -275,16 +293,15 @@ class Script:
             b'"finish_reason":null}]}\n\n' % stem
         )
 
-    def closing(self, stem: bytes, ask: Ask) -> bytes:
-        """Everything after the last token: the usage event if asked for, the terminator, the end of the body."""
-        counts = b""
-        if ask.usage:
-            counts = chunk(b'data: {"id":"%b],"usage":%b}\n\n' % (stem, msgspec.json.encode(usage(ask))))
-        return counts + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
+    def closing(self, stem: bytes, counts: dict[str, object] | None) -> bytes:
+        """Everything after the last token: the usage event if there are `counts`, the terminator, the end of the body."""
+        told = b""
+        if counts is not None:
+            told = chunk(b'data: {"id":"%b],"usage":%b}\n\n' % (stem, msgspec.json.encode(counts)))
+        return told + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
 
-    def whole(self, number: str, created: int, ask: Ask, start: int) -> bytes:
-        """The body of an answer that is not streamed, whose text starts at piece `start`."""
-        words = text(start, ask.max_tokens)
+    def whole(self, number: str, created: int, words: str, finish: str, counts: dict[str, object]) -> bytes:
+        """The body of an answer that is not streamed."""
         said: dict[str, object] = (
             {"message": {"role": "assistant", "content": words}} if self.chat else {"text": words}
         )
@@ -294,17 +311,17 @@ class Script:
                 "object": "chat.completion" if self.chat else "text_completion",
                 "created": created,
                 "model": self._model,
-                "choices": [{"index": 0, **said, "logprobs": None, "finish_reason": "length"}],
-                "usage": usage(ask),
+                "choices": [{"index": 0, **said, "logprobs": None, "finish_reason": finish}],
+                "usage": counts,
             }
         )
 
 
-def usage(ask: Ask) -> dict[str, object]:
-    """The `usage` object. Nothing is ever cached here."""
+def usage(ask: Ask, tokens: int, cached: int) -> dict[str, object]:
+    """The `usage` object of an answer of so many tokens."""
     return {
         "prompt_tokens": ask.prompt_tokens,
-        "completion_tokens": ask.max_tokens,
-        "total_tokens": ask.prompt_tokens + ask.max_tokens,
-        "prompt_tokens_details": {"cached_tokens": 0},
+        "completion_tokens": tokens,
+        "total_tokens": ask.prompt_tokens + tokens,
+        "prompt_tokens_details": {"cached_tokens": cached},
     }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from inferometer.server.engine.settings import Settings
 from inferometer.server.metronome import Beat
-from inferometer.server.model import Speeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +14,10 @@ class Options:
 
     host, port         where to listen; port 0 takes a free one. A host off this machine needs `allow_remote`.
     model              the name served; requests that name another one get 404
-    seed, speeds       the engine's (model.py)
+    seed, engine       the engine's (engine/settings.py)
     beat               a fixed script in the engine's place (metronome.py)
-    max_model_len      prompt and answer together, in tokens
+    max_model_len      prompt and answer together, in tokens; no more than the engine's cache holds
+    reject_status      what a request is answered that finds the queue full: 429 or 503
     api_key_env        environment variable whose value clients must send as bearer token on /v1/
     tls_cert, tls_key  PEM files; both or neither
     body_limit         largest request body
@@ -30,9 +31,10 @@ class Options:
     allow_remote: bool = False
     model: str = "reference"
     seed: int = 0
-    speeds: Speeds = field(default_factory=Speeds)
+    engine: Settings = field(default_factory=Settings)
     beat: Beat | None = None
     max_model_len: int = 131_072
+    reject_status: int = 503
     api_key_env: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None

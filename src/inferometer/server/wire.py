@@ -15,9 +15,11 @@ _REASONS = {
     404: b"Not Found",
     405: b"Method Not Allowed",
     413: b"Content Too Large",
+    429: b"Too Many Requests",
     431: b"Request Header Fields Too Large",
     500: b"Internal Server Error",
     501: b"Not Implemented",
+    503: b"Service Unavailable",
     505: b"HTTP Version Not Supported",
 }
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
