@@ -10,7 +10,8 @@
 
 A decoded request uses one token of the budget, and one for each draft. Without chunked prefill a prompt is computed whole,
 beside others only within the budget. Blocks for a whole prompt are taken when it is admitted. Its full blocks are known to
-others when all of it is computed; its last token is always computed, for it yields the first of the answer. Answers are not cached.
+others when all of it is computed; its last token is always computed, for it yields the first of the answer. Answers are not
+cached.
 """
 
 from __future__ import annotations
