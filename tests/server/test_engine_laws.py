@@ -120,7 +120,9 @@ def test_throughput_never_falls_when_capacity_grows(
     no cache, no jitter: then more places or more blocks let every request start in the same iteration or an earlier one, and
     the last token comes no later.
 
-    (By induction: who ran before ran no later, so that no more is in use; and time is linear in what is done, so that fewer iterations take less. Beyond this, a greedy scheduler has the anomalies that Graham described.)"""
+    (By induction: who ran before ran no later, so that no more is in use; and time is linear in what is done, so that fewer
+    iterations take less. Beyond this, a greedy scheduler has the anomalies that Graham described.)
+    """
     size = 32
     jobs = [Job(size * held - size + 1, output, 0) for held, output in ((min(h, 4), o) for h, o in work)]
     small = replace(

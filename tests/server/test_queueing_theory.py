@@ -21,7 +21,7 @@ ONE_PLACE = Settings(
     kv_blocks=10**9,
 )
 MEAN = 1_000  # tokens of a prompt, so that a mean service takes 1 ms
-REQUESTS = 100_000
+REQUESTS = 150_000
 
 
 def mean_waiting(load: float, exponential: bool, engine: Settings = ONE_PLACE) -> float:
