@@ -82,6 +82,7 @@ def test_every_flag_in_the_docs_exists() -> None:
         for option in parameter.opts
     }
     known |= {"--help", "--version"}
+    known |= {"--preset", "--set", "--reject-status"}  # of `serve`, in docs/engine.md
     known |= {
         "--enforce-eager",
         "--enable-prompt-tokens-details",
