@@ -35,16 +35,16 @@ _CORES = (
     sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 )  # before anything is pinned
 _END = b"0\r\n\r\n"
-_CAPACITY = (
-    "--prefill-base-us",
-    "1",
-    "--prefill-us-per-token",
-    "0",
-    "--step-us-per-request",
-    "0",
-    "--step-us",
+_PROMPTS_FOR_NOTHING = (
+    "--set",
+    "prefill_base=1us",
+    "--set",
+    "prefill_per_token=0us",
+    "--set",
+    "token_budget=100000",
 )
-_CLOSENESS = ("--prefill-base-us", "1", "--prefill-us-per-token", "0", "--jitter", "0")
+_CAPACITY = (*_PROMPTS_FOR_NOTHING, "--set", "step_per_request=0us")
+_CLOSENESS = (*_PROMPTS_FOR_NOTHING, "--set", "jitter=0")
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,7 @@ def server(*flags: str) -> Iterator[tuple[int, psutil.Process]]:
         "--model",
         "truth",
         "--until-stdin-closes",
-        "--max-batch",
-        "4096",
+        *("--set", "max_batch=4096"),
     ]
     with subprocess.Popen(
         [*command, *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -166,7 +165,13 @@ def main() -> None:
     )
     step_us = max(1, given.streams * 1_000_000 // 200_000)  # 200,000 tokens a second are due
     runs = [
-        measure((*_CAPACITY, str(step_us)), given.streams, 2 * given.streams, given.tokens, given.drain)
+        measure(
+            (*_CAPACITY, "--set", f"step_base={step_us}us"),
+            given.streams,
+            2 * given.streams,
+            given.tokens,
+            given.drain,
+        )
         for _ in range(given.repeat)
     ]
     rates = [run.rate for run in runs]

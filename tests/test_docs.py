@@ -26,7 +26,8 @@ from inferometer.report.metrics import RATES, STATISTICS
 from inferometer.report.summary import summary_schema
 from inferometer.server import controls, dialects
 from inferometer.server.__main__ import parser as server_parser
-from inferometer.simulation.engine import choose
+from inferometer.server.engine.settings import FIELDS
+from inferometer.server.presets import PRESETS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -132,10 +133,10 @@ def test_the_checks_that_do_not_apply_to_a_simulation_are_those_told() -> None:
     assert [set(re.findall(r"`(\w+)`", names)) for names in told] == [set(NOT_SIMULATED)] * 2
 
 
-def test_the_settings_of_a_simulated_engine_are_those_told() -> None:
-    """Each key with its value of the preset."""
-    told = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", text("docs/simulation.md"), re.MULTILINE))
-    assert told == {name: str(value) for name, value in choose().facts()["settings"].items()}
+def test_the_settings_and_presets_of_the_engine_are_those_told() -> None:
+    """Each has a row on the engine's page, to which the simulation's leads."""
+    assert {*FIELDS, *PRESETS} <= rows("docs/engine.md")
+    assert "engine.md" in text("docs/simulation.md")
 
 
 def test_the_number_of_checks_told_is_right() -> None:

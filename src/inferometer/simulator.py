@@ -28,7 +28,7 @@ from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.journal.writer import Journal
 from inferometer.plan.schema import Instrument, Plan, Sut, Target
-from inferometer.server.model import Engine
+from inferometer.server.engine.engine import Engine
 from inferometer.server.openai import Script
 from inferometer.server.options import Options
 from inferometer.simulation.driver import Driver, Server
@@ -104,9 +104,9 @@ def _simulate(
     counted = schedule.table.column("input_tokens_sent").to_pylist() if theirs is tokenizer else None
     model = target.model or Options().model
     server = Server(
-        Engine(engine.speeds, plan.workload.seed),
+        Engine(engine.settings, plan.workload.seed),
         Script(model, target.api == "chat"),
-        reader(target.api, model, theirs, counted),
+        reader(target.api, model, engine.settings, theirs, counted),
     )
     slots = None if load.model == "open" else load.concurrency or 1
 

@@ -39,14 +39,10 @@ Instants = NDArray[np.int64]
 def server() -> Iterator[str]:
     """The reference server as a process of its own: 5 tokens take 50 ms."""
     flags = [
-        "--prefill-base-us",
-        "1000",
-        "--prefill-us-per-token",
-        "0",
-        "--step-us",
-        "10000",
-        "--jitter",
-        "0",
+        *("--set", "prefill_base=1ms"),
+        *("--set", "prefill_per_token=0us"),
+        *("--set", "step_base=10ms"),
+        *("--set", "jitter=0"),
     ]
     command = [sys.executable, "-m", "inferometer.server", "--until-stdin-closes", *flags]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:

@@ -86,10 +86,10 @@ def test_another_seed_is_another_run(finding: Finding, tmp_path: Path) -> None:
 
 def test_the_settings_of_the_engine_are_carried_out_and_told(finding: Finding, tmp_path: Path) -> None:
     """A slower prefill shows in TTFT; run.json and the declaration hold what was set."""
-    slower = simulated(tmp_path, OPEN, "prefill_base_ns=9000000")
+    slower = simulated(tmp_path, OPEN, "prefill_base=9ms")
     assert slower.summary["metrics"]["ttft_ms"]["p50"] > finding.summary["metrics"]["ttft_ms"]["p50"] + 4
     engine = json.loads((slower.folder / "run.json").read_text())["engine"]
-    assert (engine["preset"], engine["settings"]["prefill_base_ns"]) == ("reference", 9_000_000)
+    assert (engine["preset"], engine["settings"]["prefill_base_ns"]) == ("tiny-cpu", 9_000_000)
     assert "prefill_base_ns 9000000" in slower.summary["sut"]["notes"]
 
 

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 from inferometer.server.connection import Socket
+from inferometer.server.engine.settings import Settings
 from inferometer.server.http import Server
-from inferometer.server.model import Speeds
 from inferometer.server.options import Options
 from inferometer.workload.tokenizers import Cl100k
 
 Serve = Callable[..., int]
 
-QUICK = Speeds(
+QUICK = Settings(
     prefill_base_ns=1_000,
     prefill_per_token_ns=0,
     step_base_ns=10_000,
     step_per_request_ns=0,
-    prefill_budget=1_000_000,
+    token_budget=1_000_000,
     jitter=0,
 )
 
@@ -37,10 +37,10 @@ def serve() -> Iterator[Serve]:
             *,
             wrap: Callable[[socket.socket], Socket] | None = None,
             key: str | None = None,
-            speeds: Speeds = QUICK,
+            engine: Settings = QUICK,
             **options: Any,
         ) -> int:
-            server = Server(Options(speeds=speeds, **options), wrap, key)
+            server = Server(Options(engine=engine, **options), wrap, key)
             thread = threading.Thread(target=server.run, args=(Cl100k(),), daemon=True)
             thread.start()
             stack.callback(thread.join, 30)

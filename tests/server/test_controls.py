@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 from inferometer.server.controls import Controls, State, controls_of
+from inferometer.server.engine.engine import Engine
+from inferometer.server.engine.settings import Settings
 from inferometer.server.metronome import Beat, Metronome
-from inferometer.server.model import Engine, Speeds
 from inferometer.server.openai import ApiError
 from inferometer.server.residence import Residence
 from inferometer.server.truth import Entry, TruthLog
@@ -19,11 +20,10 @@ from inferometer.server.truth import Entry, TruthLog
 Serve = Callable[..., int]
 
 
-class Richer(Engine[Any]):
+class Richer:
     """An engine with a prefix cache and guardrails, and with blocks that cannot be changed to an odd number."""
 
     def __init__(self) -> None:
-        super().__init__(Speeds(), 0)
         self.has: dict[str, int | bool] = {"kv_blocks": 8, "prefix_cache": True, "guardrails": False}
         self.flushed = 0
 
@@ -60,26 +60,26 @@ def refused(state: State, **fields: Any) -> int:
     return caught.value.status
 
 
-def test_todays_engine_lets_its_capacity_be_changed() -> None:
-    """Two settings; it takes them for the next operation, and shows null for what it does not have."""
-    engine: Engine[Any] = Engine(Speeds(), 0)
+def test_the_engine_lets_its_capacity_and_its_cache_be_changed() -> None:
+    """Three settings; it takes them for the next operation, and shows null for what it does not have."""
+    engine: Engine[Any] = Engine(Settings(), 0)
     state, _, _ = state_of(engine)
-    change(state, max_batch=3, prefill_budget=77)
-    assert (engine.speeds.max_batch, engine.speeds.prefill_budget) == (3, 77)
+    change(state, max_batch=3, prefill_budget=77, prefix_cache=True, flush_cache=True)
+    assert engine.settings == Settings(max_batch=3, token_budget=77, prefix_caching=True)
     shown = state.show(1, 2)
-    assert (shown["max_batch"], shown["kv_blocks"], shown["prefix_cache"]) == (3, None, None)
+    assert (shown["max_batch"], shown["kv_blocks"], shown["prefix_cache"]) == (3, None, True)
     assert (shown["running"], shown["waiting"]) == (1, 2)
 
 
 @pytest.mark.parametrize(
-    "fields", [{"kv_blocks": 5}, {"prefix_cache": False}, {"guardrails": True}, {"flush_cache": True}]
+    "fields", [{"kv_blocks": 5}, {"guardrails": True}, {"kv_blocks": 5, "guardrails": False}]
 )
 def test_what_an_engine_does_not_have_is_501_and_nothing_changes(fields: dict[str, Any]) -> None:
     """Not even what stands beside it."""
-    engine: Engine[Any] = Engine(Speeds(), 0)
+    engine: Engine[Any] = Engine(Settings(), 0)
     state, truth, residence = state_of(engine)
     assert refused(state, max_batch=1, reset_truth=True, loaded=False, **fields) == 501
-    assert (engine.speeds, len(truth), residence.loaded) == (Speeds(), 1, True)
+    assert (engine.settings, len(truth), residence.loaded) == (Settings(), 1, True)
 
 
 def test_a_fixed_script_has_nothing_to_change() -> None:
@@ -111,7 +111,7 @@ def test_a_richer_engine_speaks_for_itself() -> None:
 )  # fmt: skip
 def test_a_wrong_body_is_refused(body: bytes) -> None:
     """400, a name that is not known included."""
-    state, _, _ = state_of(Engine(Speeds(), 0))
+    state, _, _ = state_of(Engine(Settings(), 0))
     with pytest.raises(ApiError) as caught:
         state.change(body)
     assert caught.value.status == 400

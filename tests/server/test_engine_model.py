@@ -1,241 +1,247 @@
-"""The engine's model in virtual time, against its own definition."""
+"""The engine in virtual time, against its own definition: instants worked out by hand."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from engine_play import Job, drain, history, play
 
-from inferometer.server.model import Engine, Speeds
+from inferometer.server.engine.emission import REFUSED
+from inferometer.server.engine.engine import Engine
+from inferometer.server.engine.settings import Settings
 
-EXACT = Speeds(
+EXACT = Settings(
     prefill_base_ns=1_000,
     prefill_per_token_ns=10,
     step_base_ns=100,
     step_per_request_ns=7,
-    max_batch=256,
-    prefill_budget=10**6,
+    token_budget=10**6,
     jitter=0,
 )
 
 
-@dataclass(eq=False)
-class Job:
-    """A request and what became of it; `cancelled_at` counts from its arrival."""
-
-    prompt: int
-    output: int
-    arrives: int
-    cancelled_at: int | None = None
-    tokens: list[tuple[int, int]] = field(default_factory=list)  # (index, instant)
-    ended_at: int | None = None
-
-
-JOBS = st.lists(
-    st.builds(
-        Job,
-        st.integers(1, 400),
-        st.integers(1, 12),
-        st.integers(0, 5_000),
-        st.none() | st.integers(0, 5_000),
-    ),
-    max_size=14,
-)
-SPEEDS = st.builds(
-    Speeds,
-    st.integers(0, 2_000),
-    st.integers(0, 20),
-    st.integers(1, 500),
-    st.integers(0, 50),
-    st.integers(1, 5),
-    st.integers(1, 900),
-    st.sampled_from([0.0, 0.1, 0.9]),
-)
-
-
-def drain(engine: Engine[Job], until: int | None) -> None:
-    """Let time pass operation by operation, up to `until` or to the end."""
-    while (due := engine.next_due()) is not None and (until is None or due <= until):
-        emission = engine.advance(max(due, engine.now))
-        assert emission is not None
-        assert emission.at == due
-        for job, index, last in emission.tokens:
-            job.tokens.append((index, due))
-            if last:
-                job.ended_at = due
-
-
-def play(speeds: Speeds, jobs: list[Job], seed: int = 0, lazily: bool = False) -> list[Job]:
-    """Copies of the jobs after the engine has served them, cancellations included.
-
-    `lazily`: fetch no token before the last arrival.
-    """
-    jobs = [Job(job.prompt, job.output, job.arrives, job.cancelled_at) for job in jobs]
-    engine: Engine[Job] = Engine(speeds, seed)
-    events = [(job.arrives, 0, n, job) for n, job in enumerate(jobs)]
-    events += [
-        (job.arrives + job.cancelled_at, 1, n, job)
-        for n, job in enumerate(jobs)
-        if job.cancelled_at is not None
-    ]
-    for at, kind, _, job in sorted(events, key=lambda event: event[:3]):
-        if not lazily:
-            drain(engine, at)
-        if kind == 0:
-            engine.submit(job, job.prompt, job.output, at)
-        else:
-            assert engine.cancel(job, at) == (job.ended_at is None)
-    drain(engine, None)
-    assert (engine.running, engine.waiting) == (0, 0)
-    return jobs
-
-
-def history(jobs: list[Job]) -> list[list[tuple[int, int]]]:
-    return [job.tokens for job in jobs]
+def instants(job: Job) -> list[int]:
+    return [at for _, at in job.tokens]
 
 
 def test_one_request_alone_takes_its_prefill_and_its_steps() -> None:
-    """Token 0 at base + per token * prompt; each further one a step of a batch of one later."""
+    """Token 0 at a step + base + per token * prompt; each further one a step of a batch of one later."""
     (job,) = play(EXACT, [Job(50, 3, 40)])
-    assert job.tokens == [(0, 40 + 1_500), (1, 40 + 1_500 + 107), (2, 40 + 1_500 + 214)]
+    assert job.tokens == [(0, 40 + 1_600), (1, 40 + 1_600 + 107), (2, 40 + 1_600 + 214)]
 
 
-def test_a_newcomer_stalls_the_batch_for_its_prefill_and_then_joins_it() -> None:
-    """Continuous batching: the prefill comes between two steps, and the step after it serves both."""
-    first, second = play(EXACT, [Job(10, 4, 0), Job(20, 2, 1_150)])
-    joined = 1_100 + 107 + 1_200  # the step under way at 1150 ends at 1207, then the newcomer's prefill
-    assert second.tokens == [(0, joined), (1, joined + 114)]
-    assert first.tokens == [(0, 1_100), (1, 1_207), (2, joined + 114), (3, joined + 114 + 107)]
+def test_a_newcomer_is_prefilled_beside_the_batch_and_then_joins_it() -> None:
+    """Continuous batching by iteration: one iteration decodes the one and prefills the other, the next decodes both."""
+    first, second = play(EXACT, [Job(10, 4, 0), Job(20, 2, 1_250)])
+    mixed = 1_200 + 107 + (100 + 7 + 1_000 + 200)  # the step under way at 1250 ends at 1307
+    assert second.tokens == [(0, mixed), (1, mixed + 114)]
+    assert first.tokens == [(0, 1_200), (1, 1_307), (2, mixed), (3, mixed + 114)]
 
 
-def test_prompts_beyond_the_budget_wait_for_the_next_step() -> None:
-    """With room for two prompts between steps, the third is prefilled after one step of the first two."""
-    speeds = Speeds(0, 10, 100, 0, 256, 20, 0)
-    a, b, c = play(speeds, [Job(10, 9, 0), Job(10, 9, 0), Job(10, 9, 0)])
-    assert [job.tokens[0][1] for job in (a, b, c)] == [100, 200, 400]
-    assert [at for _, at in a.tokens[1:3]] == [300, 500]
+def test_a_prompt_beyond_the_budget_is_computed_in_chunks() -> None:
+    """A budget of 30: 29 beside one decoded request, who gets a token with each chunk; the base is paid once."""
+    engine = replace(EXACT, token_budget=30, prefill_base_ns=0, step_per_request_ns=0)
+    first, second = play(engine, [Job(10, 9, 0), Job(60, 1, 100)])
+    assert instants(first)[:4] == [200, 200 + 390, 200 + 390 * 2, 200 + 390 * 2 + 120]
+    assert second.tokens == [(0, 200 + 390 * 2 + 120)]
+
+
+def test_without_chunks_prompts_beyond_the_budget_wait_for_the_next_iteration() -> None:
+    """Room for 20 tokens beside one decoded request: two prompts of 10 go, the third waits. One that is larger than the budget
+    goes alone."""
+    engine = replace(EXACT, token_budget=21, prefill_base_ns=0, step_per_request_ns=0, chunked_prefill=False)
+    a, b, c, d = play(engine, [Job(10, 9, 0), Job(10, 9, 1), Job(10, 9, 1), Job(50, 9, 1)])
+    assert [job.tokens[0][1] for job in (a, b, c, d)] == [200, 500, 500, 1_100]
+
+
+def test_attention_costs_by_the_tokens_before() -> None:
+    """A prompt of n tokens has n (n + 1) / 2 pairs, in chunks or whole; a decoded token reads the context of its request."""
+    engine = replace(EXACT, prefill_attention_ns=2, kv_read_per_token_ns=3, prefill_base_ns=0)
+    (job,) = play(engine, [Job(40, 3, 0)])
+    first = 100 + 400 + 2 * 820
+    assert instants(job) == [first, first + 107 + 3 * 41, first + 2 * 107 + 3 * (41 + 42)]
+    (cut,) = play(replace(engine, token_budget=16), [Job(40, 1, 0)])
+    assert instants(cut) == [first + 2 * 100]
+
+
+def test_a_cached_prefix_is_not_computed_again() -> None:
+    """Blocks of 16: a prompt of 100 that shares its first 48 tokens pays for 52."""
+    engine = replace(EXACT, prefix_caching=True)
+    first, second = play(engine, [Job(100, 1, 0, prefix=1), Job(100, 1, 5_000, prefix=1)])
+    assert instants(first) == [100 + 1_000 + 1_000]
+    assert instants(second) == [5_000 + 100 + 1_000 + 520]
+    assert (first.cached, second.cached) == (0, 48)
+    (alone,) = play(replace(engine, prefix_caching=False), [Job(100, 1, 0, prefix=1)])
+    assert alone.cached == 0
+
+
+def test_what_was_used_longest_ago_leaves_the_cache_first() -> None:
+    """Six blocks, prompts of two and a piece: with a third prompt one block must go. It is the second's, not the first's, which
+    was used again; and the end of the second's, not its beginning."""
+    engine: Engine[Job] = Engine(replace(EXACT, prefix_caching=True, kv_blocks=6), 0)
+    asked = {
+        "a": (1, 2),
+        "b": (3, 4),
+        "a again": (1, 2),
+        "c": (5, 6),
+        "a at last": (1, 2),
+        "b at last": (3, 4),
+    }
+    cached = {}
+    for number, (name, hashes) in enumerate(asked.items()):
+        job = Job(33, 1, number * 10_000)
+        engine.submit(job, 33, 1, job.arrives, hashes=hashes)
+        drain(engine)
+        cached[name] = job.cached
+    assert cached == {"a": 0, "b": 0, "a again": 32, "c": 0, "a at last": 32, "b at last": 16}
+    assert (engine.prefix_queries, engine.prefix_hits) == (6 * 33, 32 + 32 + 16)
+    engine.flush()
+    assert engine.blocks == {"free": 6, "own": 0, "shared": 0, "idle": 0}
+
+
+@pytest.mark.parametrize("how", ["recompute", "swap"])
+def test_the_latest_is_preempted_where_blocks_run_out(how: str) -> None:
+    """Four blocks of 8, two requests of 8 + 16 tokens. The later one is preempted when the earlier needs its third, and goes on
+    when that has ended: after its tokens so far are computed again, or its two blocks are moved back in."""
+    engine = replace(EXACT, kv_blocks=4, block_tokens=8, preemption=how, swap_per_block_ns=5)
+    model: Engine[Job] = Engine(engine, 0)
+    first, second = Job(8, 16, 0), Job(8, 16, 0)
+    for job in (first, second):
+        model.submit(job, 8, 16, 0)
+    drain(model)
+    assert model.preemptions == 1
+    ended = instants(first)[-1]
+    before = instants(second)[0] - instants(first)[0]
+    assert before == 100 + 7 + 1_080
+    resumed = next(at for at in instants(second) if at > ended)
+    lost = len([at for at in instants(second) if at <= ended])
+    cost = 100 + (1_000 + 10 * (8 + lost) if how == "recompute" else 7 + 5 * 2)
+    assert resumed == ended + cost
 
 
 def test_a_request_cancelled_in_the_queue_costs_the_others_nothing() -> None:
     """Those behind it are served as if it had never come."""
+    engine = replace(EXACT, max_batch=1)
     behind = [Job(10, 3, 0), Job(30, 2, 20)]
-    with_it = play(EXACT, [behind[0], Job(999, 5, 10, 100), behind[1]])
-    assert history([with_it[0], with_it[2]]) == history(play(EXACT, behind))
+    with_it = play(engine, [behind[0], Job(999, 5, 10, 100), behind[1]])
+    assert history([with_it[0], with_it[2]]) == history(play(engine, behind))
     assert with_it[1].tokens == []
 
 
 def test_a_request_cancelled_in_its_prefill_costs_the_prefill() -> None:
-    """The engine notices at the end of the operation: the next one starts no earlier, and no token comes of it."""
+    """The engine notices at the end of the iteration: the next one starts no earlier, and no token comes of it."""
     gone, other = play(EXACT, [Job(10, 5, 0, 500), Job(10, 1, 20)])
-    assert (gone.tokens, other.tokens) == ([], [(0, 2 * 1_100)])
+    assert (gone.tokens, other.tokens) == ([], [(0, 2 * 1_200)])
 
 
-@given(SPEEDS, JOBS)
-def test_every_request_gets_its_tokens_in_order_and_no_others(speeds: Speeds, jobs: list[Job]) -> None:
-    """Tokens are conserved: indices 0 to output - 1 for a served request, a prefix of them for a cancelled one."""
-    for job in play(speeds, jobs):
-        indices = [index for index, _ in job.tokens]
-        assert indices == list(range(len(indices)))
-        if job.cancelled_at is None:
-            assert len(indices) == job.output
-        if job.ended_at is None:
-            assert len(indices) < job.output
-            assert all(at <= job.arrives + (job.cancelled_at or 0) for _, at in job.tokens)
+def test_a_full_queue_takes_nobody() -> None:
+    """A limit of one: one is served, one waits, the third is refused; later there is room again."""
+    engine = replace(EXACT, max_batch=1, queue_limit=1)
+    jobs = play(engine, [Job(10, 1, 0), Job(10, 1, 1), Job(10, 1, 2), Job(10, 1, 1_300)])
+    assert [job.accepted for job in jobs] == [True, True, False, True]
 
 
-@given(SPEEDS, JOBS)
-def test_time_never_runs_backwards(speeds: Speeds, jobs: list[Job]) -> None:
-    """A request's tokens come after its arrival and each after the one before."""
-    for job in play(speeds, jobs):
-        assert all(a < b for a, b in pairwise([job.arrives, *(at for _, at in job.tokens)]))
+def test_accepted_drafts_come_out_together() -> None:
+    """Three drafts, all accepted: four tokens a step, whose time counts all four; none accepted: one a step, at the same price.
+    Between, a share of a: (1 - a^4) / (1 - a) tokens a step on average."""
+    engine = replace(EXACT, draft_tokens=3, draft_per_token_ns=11, acceptance=1)
+    step = 100 + 4 * 7 + 3 * 11
+    (job,) = play(engine, [Job(10, 8, 0)])
+    assert instants(job) == [1_200] + [1_200 + step] * 4 + [1_200 + 2 * step] * 3
+    (job,) = play(replace(engine, acceptance=0), [Job(10, 3, 0)])
+    assert instants(job) == [1_200, 1_200 + step, 1_200 + 2 * step]
+    (job,) = play(replace(engine, acceptance=0.6), [Job(10, 20_001, 0)])
+    assert 20_000 / (len(set(instants(job))) - 1) == pytest.approx((1 - 0.6**4) / 0.4, rel=0.02)
 
 
-@given(SPEEDS, JOBS)
-def test_nobody_is_overtaken(speeds: Speeds, jobs: list[Job]) -> None:
-    """First come, first served: first tokens come in order of arrival."""
-    served = [job for job in play(speeds, jobs) if job.tokens]
-    served.sort(key=lambda job: job.arrives)  # stable: equal arrivals keep the order they were submitted in
-    firsts = [job.tokens[0][1] for job in served]
-    assert firsts == sorted(firsts)
+def test_an_answer_is_held_back_until_it_is_checked() -> None:
+    """Chunks of two tokens, 1,000 + 10 a token later; each check of a request begins after the one before it. The engine goes
+    on meanwhile."""
+    engine = replace(EXACT, output_check_tokens=2, output_check_ns=1_000, output_check_per_token_ns=10)
+    (job,) = play(engine, [Job(10, 5, 0)])
+    first = 1_200 + 107 + 1_020
+    assert instants(job) == [first] * 2 + [first + 1_020] * 2 + [first + 1_020 + 1_010]
 
 
-@given(SPEEDS, JOBS)
-def test_the_batch_never_exceeds_its_limit(speeds: Speeds, jobs: list[Job]) -> None:
-    """No instant has more tokens than the batch may have requests."""
-    instants: dict[int, int] = {}
-    for job in play(speeds, jobs):
-        for _, at in job.tokens:
-            instants[at] = instants.get(at, 0) + 1
-    assert max(instants.values(), default=0) <= speeds.max_batch
+def test_a_prompt_is_checked_before_it_stands_in_line() -> None:
+    """400 + 1 a token; a shorter prompt that comes later does not pass. A refused one gets the fixed answer then, at once."""
+    engine = replace(EXACT, input_check_ns=400, input_check_per_token_ns=1)
+    (job,) = play(engine, [Job(10, 1, 0)])
+    assert instants(job) == [410 + 1_200]
+    refused = replace(engine, refusal_share=1, refusal_tokens=3)
+    long, short = play(refused, [Job(10, 9, 0), Job(10, 2, 50)])
+    assert (instants(long), instants(short)) == ([410] * 3, [460] * 2)
+    assert long.end == short.end == REFUSED
 
 
-@given(SPEEDS, JOBS, st.integers(0, 3))
-def test_the_same_seed_gives_the_same_schedule(speeds: Speeds, jobs: list[Job], seed: int) -> None:
-    """The schedule is a function of seed and submissions."""
-    assert history(play(speeds, jobs, seed)) == history(play(speeds, jobs, seed))
-
-
-@given(SPEEDS, JOBS)
-def test_the_schedule_does_not_depend_on_how_late_tokens_are_fetched(speeds: Speeds, jobs: list[Job]) -> None:
-    """A server that comes late finds every token at the instant it would have had."""
-    jobs = [Job(job.prompt, job.output, job.arrives) for job in jobs]
-    assert history(play(speeds, jobs, lazily=True)) == history(play(speeds, jobs))
-
-
-@given(JOBS)
-def test_the_engine_works_without_a_pause_while_there_is_work(jobs: list[Job]) -> None:
-    """Without jitter, the time of all operations fills the span from the first arrival to the end when all arrive at once."""
-    jobs = [Job(job.prompt, job.output, 0) for job in jobs]
-    end = max((job.tokens[-1][1] for job in play(EXACT, jobs)), default=0)
-    steps = {at for job in play(EXACT, jobs) for index, at in job.tokens if index > 0}
-    batched = sum(1 for job in jobs for _ in range(job.output - 1))
-    prefills = sum(EXACT.prefill_base_ns + EXACT.prefill_per_token_ns * job.prompt for job in jobs)
-    assert end == prefills + len(steps) * EXACT.step_base_ns + batched * EXACT.step_per_request_ns
+def test_a_model_that_is_not_loaded_is_loaded_on_use_and_cold_at_first() -> None:
+    """Loading takes 5,000; the first two iterations then take three times as long. An idle engine can be unloaded."""
+    engine = replace(EXACT, preloaded=False, load_ns=5_000, cold_steps=2, cold_factor=3)
+    model: Engine[Job] = Engine(engine, 0)
+    job = Job(10, 3, 100)
+    assert not model.loaded(100)
+    model.submit(job, 10, 3, 100)
+    assert not model.unload(100)
+    drain(model)
+    assert instants(job) == [5_100 + 3_600, 5_100 + 3_600 + 321, 5_100 + 3_600 + 321 + 107]
+    assert model.loaded(20_000)
+    assert model.unload(20_000)
+    assert model.load(20_000) == 25_000
+    assert not model.loaded(20_000)
 
 
 def test_jitter_moves_durations_by_its_share_at_most_and_differs_by_seed() -> None:
     """A step of 100 ns with a jitter of 0.1 takes 90 to 110, not always the same, and other values for another seed."""
-    speeds = Speeds(0, 0, 100, 0, 1, 1, 0.1)
+    engine = Settings(
+        step_base_ns=100, step_per_request_ns=0, prefill_base_ns=0, prefill_per_token_ns=0, jitter=0.1
+    )
     gaps = []
     for seed in (1, 2):
-        (job,) = play(speeds, [Job(1, 200, 0)], seed)
-        gaps.append([b - a for (_, a), (_, b) in pairwise(job.tokens)])
+        (job,) = play(engine, [Job(1, 200, 0)], seed)
+        gaps.append([b - a for a, b in pairwise(instants(job))])
     assert gaps[0] != gaps[1]
     assert 90 <= min(map(min, gaps)) < 95
     assert 105 < max(map(max, gaps)) <= 110
 
 
+def test_jitter_grows_with_the_batch() -> None:
+    """A jitter of load: next to nothing for one request in a batch of 100, its whole share for a full one."""
+    engine = Settings(
+        step_base_ns=10_000,
+        step_per_request_ns=0,
+        prefill_base_ns=0,
+        prefill_per_token_ns=0,
+        jitter=0,
+        jitter_load=0.5,
+        max_batch=100,
+    )
+    spreads = []
+    for size in (1, 100):
+        job, *_ = play(engine, [Job(1, 100, 0) for _ in range(size)])
+        gaps = [b - a for a, b in pairwise(instants(job))]
+        spreads.append(max(abs(gap - 10_000) for gap in gaps[2:]))
+    assert spreads[0] <= 50
+    assert 4_000 < spreads[1] <= 5_000
+
+
 def test_what_makes_no_sense_is_refused() -> None:
-    """Lengths below one, a key in use, an instant before an earlier one: ValueError, and the engine is unharmed."""
+    """Lengths below one or beyond the cache, a key in use, an instant before an earlier one: ValueError, and the engine is
+    unharmed."""
     engine: Engine[Job] = Engine(EXACT, 0)
     job = Job(1, 1, 100)
     engine.submit(job, 1, 1, 100)
     new = Job(1, 1, 0)
-    for key, prompt, output, at in ((new, 0, 1, 100), (new, 1, 0, 100), (job, 1, 1, 100), (new, 1, 1, 99)):
+    for key, prompt, output, at in (
+        (new, 0, 1, 100),
+        (new, 1, 0, 100),
+        (new, 1, EXACT.capacity_tokens, 100),
+        (job, 1, 1, 100),
+        (new, 1, 1, 99),
+    ):
         with pytest.raises(ValueError, match=r"."):
             engine.submit(key, prompt, output, at)
-    drain(engine, None)
-    assert job.tokens == [(0, 100 + 1_010)]
+    drain(engine)
+    assert instants(job) == [100 + 1_110]
     assert not engine.cancel(job, 5_000)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"step_base_ns": 0},
-        {"prefill_base_ns": -1},
-        {"prefill_per_token_ns": -1},
-        {"step_per_request_ns": -1},
-        {"max_batch": 0},
-        {"prefill_budget": 0},
-        {"jitter": 1.0},
-        {"jitter": -0.1},
-    ],
-)
-def test_speeds_that_make_no_engine_are_refused(wrong: dict[str, float]) -> None:
-    """Time must pass at every step, and no duration may be negative."""
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        Speeds(**wrong)  # type: ignore[arg-type]  # wrong on purpose

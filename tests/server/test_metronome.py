@@ -24,8 +24,9 @@ def played(metronome: Metronome[Key]) -> dict[int, list[tuple[int, int, bool]]]:
         emission = metronome.advance(max(due, metronome.now))
         assert emission is not None
         assert emission.at == due
-        for key, index, last in emission.tokens:
-            found.setdefault(id(key), []).append((emission.at, index, last))
+        for key, index, count, end in emission.tokens:
+            assert count == 1
+            found.setdefault(id(key), []).append((emission.at, index, bool(end)))
     return found
 
 

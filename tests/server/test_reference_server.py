@@ -10,6 +10,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import h11
@@ -18,16 +19,19 @@ import trustme
 from prometheus_client.parser import text_string_to_metric_families
 
 from inferometer.server import tls
-from inferometer.server.model import Speeds
+from inferometer.server.engine.settings import Settings
 from inferometer.units import NS_PER_S
 from inferometer.workload.tokenizers import Cl100k
 
 Serve = Callable[..., int]
 
 PATIENCE_S = 30
+QUICK = Settings(
+    prefill_base_ns=1_000, prefill_per_token_ns=0, step_base_ns=10_000, step_per_request_ns=0, jitter=0
+)
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
-SLOW = Speeds(
+SLOW = Settings(
     prefill_base_ns=1, prefill_per_token_ns=0, step_base_ns=50_000_000, step_per_request_ns=0, jitter=0
 )
 
@@ -190,7 +194,7 @@ def test_the_truth_log_knows_a_request_by_its_prompt_and_when_it_arrived(serve: 
 
 def test_the_truth_log_joins_with_what_clients_saw(serve: Serve) -> None:
     """By id and by X-Request-Id: as many tokens as events, and instants in the order of their causes."""
-    port = serve(speeds=Speeds(prefill_base_ns=1_000, step_base_ns=200_000))
+    port = serve(engine=Settings(prefill_base_ns=1_000, step_base_ns=200_000))
     lengths = [1, 2, 17, 60, 60, 3]
     seen: dict[str, tuple[str, int]] = {}
 
@@ -306,7 +310,7 @@ def test_a_whole_answer_may_be_larger_than_the_backlog_limit(serve: Serve) -> No
 
 def test_a_client_that_leaves_takes_its_request_with_it(serve: Serve) -> None:
     """Running or waiting: the engine is rid of it, and the log says so."""
-    port = serve(speeds=Speeds(prefill_base_ns=1_000, step_base_ns=1_000_000, max_batch=1))
+    port = serve(engine=Settings(prefill_base_ns=1_000, step_base_ns=1_000_000, max_batch=1))
     with dial(port) as running, dial(port) as waiting:
         for sock in (running, waiting):
             sock.sendall(wire("POST", CHAT, chat_body(stream=True, max_tokens=100_000)))
@@ -442,7 +446,49 @@ def test_tls_carries_streams_and_large_bodies(serve: Serve, tmp_path: Any) -> No
 
 def test_a_server_can_be_stopped_with_streams_under_way(serve: Serve) -> None:
     """The fixture joins the server's thread; this stream is still running then, and sees the end."""
-    port = serve(speeds=SLOW)
+    port = serve(engine=SLOW)
     sock = dial(port)
     sock.sendall(wire("POST", CHAT, chat_body(stream=True, max_tokens=100_000)))
     assert sock.recv(12) == b"HTTP/1.1 200"
+
+
+def test_tokens_that_come_together_share_an_event_and_their_stamps(serve: Serve) -> None:
+    """Three drafts, all accepted: the first token, then four an event; the truth log has an instant for each token."""
+    port = serve(engine=replace(QUICK, draft_tokens=3, acceptance=1))
+    _, *tokens = stream(port, CHAT, chat_body(stream=True, max_tokens=9))
+    texts = [event["choices"][0]["delta"]["content"] for event in tokens]
+    assert [len(Cl100k().encode(text)) for text in texts] == [1, 4, 4]
+    (row,) = truth(port)
+    assert len(row["model_ns"]) == len(row["sent_ns"]) == 9
+    assert len(set(row["sent_ns"])) == 3
+
+
+def test_a_shared_prefix_shows_in_usage_metrics_and_truth(serve: Serve) -> None:
+    """The second of two equal prompts of 40 tokens: 32 from the cache, where caching is on."""
+    port = serve(engine=replace(QUICK, prefix_caching=True))
+    for cached in (0, 32):
+        body = json.dumps({"prompt": list(range(40)), "max_tokens": 2}).encode()
+        _, answer = call(port, "POST", COMPLETIONS, body)
+        assert answer["usage"]["prompt_tokens_details"] == {"cached_tokens": cached}
+    assert [row["cached_tokens"] for row in truth(port)] == [0, 32]
+    assert gauge(port, "prefix_cache_queries_total") == 80
+    assert gauge(port, "prefix_cache_hits_total") == 32
+
+
+def test_a_refused_request_gets_the_fixed_answer(serve: Serve) -> None:
+    """`content_filter`, and the tokens that were truly sent."""
+    port = serve(engine=replace(QUICK, refusal_share=1, refusal_tokens=5))
+    status, answer = call(port, "POST", CHAT, chat_body(max_tokens=50))
+    assert (status, answer["usage"]["completion_tokens"]) == (200, 5)
+    assert answer["choices"][0]["finish_reason"] == "content_filter"
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_full_queue_is_told(serve: Serve, status: int) -> None:
+    """One is served, one waits, the third is sent away with the status asked for."""
+    port = serve(engine=replace(SLOW, max_batch=1, queue_limit=1), reject_status=status)
+    with dial(port) as running, dial(port) as waiting:
+        for sock in (running, waiting):
+            sock.sendall(wire("POST", CHAT, chat_body(stream=True, max_tokens=1_000)))
+            sock.recv(1)
+        assert call(port, "POST", CHAT, chat_body())[0] == status

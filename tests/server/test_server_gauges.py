@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
+from inferometer.server.engine.engine import Engine
+from inferometer.server.engine.settings import Settings
 from inferometer.server.gauges import Gauges, Histogram
 
 
@@ -28,11 +30,24 @@ def test_buckets_are_cumulative_and_include_their_bound(durations: list[int]) ->
 def test_the_exposition_parses_and_carries_the_model_name_whatever_it_is() -> None:
     """Label values are escaped (text format 0.0.4), and the families have vLLM's names and kinds."""
     name = 'a"b\\c\nd'
-    families = {f.name: f for f in text_string_to_metric_families(Gauges(name).render(3, 4).decode())}
+    engine: Engine[str] = Engine(
+        Settings(kv_blocks=10, max_batch=3, preemption="swap", prefix_caching=True), 0
+    )
+    for key in "abcdefg":
+        assert engine.submit(key, 20, 20, 0)
+    while engine.running < 3:
+        due = engine.next_due()
+        assert due is not None
+        engine.advance(due)
+    families = {f.name: f for f in text_string_to_metric_families(Gauges(name).render(engine).decode())}
     kinds = {key.removeprefix("vllm:"): family.type for key, family in families.items()}
     assert kinds == {
         "num_requests_running": "gauge",
         "num_requests_waiting": "gauge",
+        "kv_cache_usage_perc": "gauge",
+        "prefix_cache_queries": "counter",
+        "prefix_cache_hits": "counter",
+        "num_preemptions": "counter",
         "prompt_tokens": "counter",
         "generation_tokens": "counter",
         "request_success": "counter",
@@ -42,4 +57,6 @@ def test_the_exposition_parses_and_carries_the_model_name_whatever_it_is() -> No
     }
     assert [s.value for s in families["vllm:num_requests_running"].samples] == [3]
     assert [s.value for s in families["vllm:num_requests_waiting"].samples] == [4]
+    assert [s.value for s in families["vllm:kv_cache_usage_perc"].samples] == [0.6]
+    assert [s.value for s in families["vllm:prefix_cache_queries"].samples] == [60]
     assert all(s.labels["model_name"] == name for family in families.values() for s in family.samples)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from dataclasses import replace
 
 import pytest
 
@@ -14,6 +15,7 @@ from inferometer.errors import PlanError
 from inferometer.server.__main__ import parse
 from inferometer.server.options import Options
 from inferometer.server.parts import Parts
+from inferometer.server.presets import PRESETS
 from inferometer.server.serve import serve
 
 PATIENCE_S = 60
@@ -77,16 +79,28 @@ def test_a_port_in_use_is_refused_in_words() -> None:
 
 
 def test_flags_become_options() -> None:
-    """Microseconds on the command line are nanoseconds in the engine; no flag at all gives the defaults."""
+    """A preset, and settings over it; no flag at all gives the defaults."""
     assert parse([]) == Options()
     options = parse(
-        ["--model", "m", "--step-us", "1.5", "--prefill-us-per-token", "2", "--max-batch", "3", "--seed", "4"]
+        [
+            "--model",
+            "m",
+            "--set",
+            "step_base=1.5us",
+            "--set",
+            "policy=priority",
+            "--set",
+            "max_batch=3",
+            "--seed",
+            "4",
+        ]
     )
-    speeds = options.speeds
+    engine = options.engine
     assert (options.model, options.seed) == ("m", 4)
-    assert (speeds.step_base_ns, speeds.prefill_per_token_ns, speeds.max_batch) == (1_500, 2_000, 3)
+    assert (engine.step_base_ns, engine.policy, engine.max_batch) == (1_500, "priority", 3)
+    assert parse(["--preset", "a100-8b", "--set", "jitter=0"]).engine == replace(PRESETS["a100-8b"], jitter=0)
     with pytest.raises(PlanError, match="step_base_ns"):
-        parse(["--step-us", "0"])
+        parse(["--set", "step_base=0us"])
 
 
 def test_what_answers_are_made_of_is_told_by_flags() -> None:

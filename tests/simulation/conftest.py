@@ -15,13 +15,16 @@ from inferometer.journal.redact import Redactor
 from inferometer.journal.schema import OUTCOME, Phase
 from inferometer.journal.seal import read_stream
 from inferometer.journal.writer import Journal
-from inferometer.server.model import Engine, Speeds
+from inferometer.server.engine.engine import Engine
+from inferometer.server.engine.settings import Settings
 from inferometer.server.openai import Ask, Script
 from inferometer.simulation.driver import Driver, Server
 
 Rows = list[dict[str, Any]]
 Play = Callable[..., Rows]
-SPEEDS = Speeds(1_000_000, 10_000, 2_000_000, 25_000, 8, 2048, 0.1)
+SETTINGS = Settings(
+    prefill_base_ns=1_000_000, prefill_per_token_ns=10_000, max_batch=8, token_budget=2048, jitter=0.1
+)
 FAR_NS = 10**15
 
 
@@ -37,7 +40,7 @@ def play(tmp_path: Path) -> Play:
         slots: int = 1,
         duration_ns: int = 0,
         again: bool = False,
-        speeds: Speeds = SPEEDS,
+        settings: Settings = SETTINGS,
         timeout_ns: int = FAR_NS,
         drain_ns: int = FAR_NS,
         heard: Callable[[], int | None] = lambda: None,
@@ -56,7 +59,7 @@ def play(tmp_path: Path) -> Play:
         )
         journal = Journal(here, 0, Redactor())
         server = Server(
-            Engine(speeds, 7), Script("m", True), lambda hit, _: Ask("chat", True, True, *lengths[hit.row])
+            Engine(settings, 7), Script("m", True), lambda hit, _: Ask("chat", True, True, *lengths[hit.row])
         )
         driver = Driver(server, journal, timeout_ns=timeout_ns, drain_ns=drain_ns, heard=heard)
         driver.run(Phase.MEASURE, share, open_loop=due is not None, duration_ns=duration_ns, again=again)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from array import array
-
 import pytest
 
 from inferometer.drive.exchange import Exchange
 from inferometer.protocol.http_response import ResponseDecoder
 from inferometer.server.answers import Streamed, Whole
 from inferometer.server.connection import Connection
+from inferometer.server.engine.emission import GOES_ON, LENGTH, REFUSED
 from inferometer.server.openai import Ask, Script
 from inferometer.server.truth import Entry
 from inferometer.simulation.generation import Generation
@@ -45,7 +44,11 @@ class Wire:
         """Nothing to close."""
 
 
-def over_the_wire(ask: Ask, instants: list[int], start: int) -> Exchange:
+Puts = list[tuple[int, int, int]]
+"""Tokens, how the request stands then, instant."""
+
+
+def over_the_wire(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
     """The server's writer and the client's decoders, with each piece of bytes stamped by the token it came with."""
     wire, script = Wire(), Script("m", ask.api == "chat")
     entry = Entry("id", None, "chat", ask.stream, ask.prompt_tokens, ask.max_tokens, 0)
@@ -73,20 +76,23 @@ def over_the_wire(ask: Ask, instants: list[int], start: int) -> Exchange:
 
     answer.open()
     read(SENT)
-    for place, at in enumerate(instants, 1):
-        answer.token(place == len(instants), at)
+    entry.cached_tokens = cached
+    for count, end, at in puts:
+        answer.put(count, end, at)
         read(at)
     exchange.conclude()
     return exchange
 
 
-def in_virtual_time(ask: Ask, instants: list[int], start: int) -> Exchange:
+def in_virtual_time(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
     """The same answer as the simulation writes it down."""
     exchange = Exchange(0, 0, SENT, b"", 10**12)
     exchange.t_taken = exchange.t_send = exchange.t_submit = SENT
     generation = Generation(exchange, ask, start)
-    generation.times = array("q", instants)
-    generation.finish(Script("m", ask.api == "chat"), instants[-1])
+    generation.cached = cached
+    for put in puts:
+        generation.put(*put)
+    generation.finish(Script("m", ask.api == "chat"), puts[-1][2])
     exchange.conclude()
     return exchange
 
@@ -100,8 +106,26 @@ def test_the_record_is_what_the_bytes_would_have_left(
 ) -> None:
     """Every field that reaches the record is the same: events, classes, text, counts, reasons, instants, outcome."""
     ask = Ask("chat" if chat else "completions", stream, usage, 17, tokens)
-    instants = [SENT + 10 * i for i in range(1, tokens + 1)]
-    seen, simulated = over_the_wire(ask, instants, start), in_virtual_time(ask, instants, start)
+    puts = [(1, LENGTH if i == tokens else GOES_ON, SENT + 10 * i) for i in range(1, tokens + 1)]
+    same_record(ask, puts, start, 0)
+
+
+@pytest.mark.parametrize("chat", [True, False])
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    "counts",
+    [[(3, LENGTH)], [(1, GOES_ON), (4, LENGTH)], [(2, GOES_ON), (1, GOES_ON), (3, LENGTH)], [(5, REFUSED)]],
+)
+def test_tokens_of_one_instant_cached_prompts_and_refusals_are_recorded_alike(
+    chat: bool, stream: bool, counts: list[tuple[int, int]]
+) -> None:
+    """Several tokens in an event, cached tokens in the counts, and the reason of a guardrail."""
+    ask = Ask("chat" if chat else "completions", stream, True, 40, 9)
+    same_record(ask, [(count, end, SENT + 10 * i) for i, (count, end) in enumerate(counts, 1)], 23, 16)
+
+
+def same_record(ask: Ask, puts: Puts, start: int, cached: int) -> None:
+    seen, simulated = over_the_wire(ask, puts, start, cached), in_virtual_time(ask, puts, start, cached)
     for name in ("status", "outcome", "detail", "t_first_byte", "t_end", "attempts"):
         assert getattr(simulated, name) == getattr(seen, name), name
     for name in type(seen.answer).__slots__:
@@ -116,7 +140,8 @@ def test_an_answer_cut_off_keeps_what_had_come() -> None:
         exchange = Exchange(0, 0, SENT, b"", 10**12)
         exchange.t_submit = SENT
         generation = Generation(exchange, Ask("chat", stream, True, 17, 9), 0)
-        generation.times = array("q", [SENT + 1, SENT + 2, SENT + 3])
+        for at in (1, 2, 3):
+            generation.put(1, GOES_ON, SENT + at)
         generation.finish(Script("m", True), SENT + 50)
         assert len(exchange.answer.event_ns) == len(exchange.answer.event_class) == events
         assert (exchange.answer.finish_reason, exchange.answer.done) == (None, False)

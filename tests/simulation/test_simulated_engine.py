@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from inferometer.errors import PlanError
-from inferometer.server.model import Speeds
+from inferometer.server.engine.settings import Settings
+from inferometer.server.presets import PRESETS
 from inferometer.simulation.engine import choose
 
 
 def test_without_a_word_it_is_the_reference_servers_engine() -> None:
     """So that a simulation and a run of one plan can be compared."""
-    assert choose().speeds == Speeds()
-    assert choose("reference", ["max_batch=4", "jitter=0"]).speeds == Speeds(max_batch=4, jitter=0.0)
+    assert choose().settings == Settings()
+    assert choose("tiny-cpu", ["max_batch=4", "jitter=0"]).settings == Settings(max_batch=4, jitter=0.0)
+    assert choose("a100-8b").settings == PRESETS["a100-8b"]
     assert choose(None, ["max_batch=4"]).facts()["settings"]["max_batch"] == 4
 
 
@@ -32,4 +34,4 @@ def test_what_makes_no_engine_is_refused_with_its_flag(
     with pytest.raises(PlanError) as refused:
         choose(preset, settings)
     assert len(refused.value.problems) == problems
-    assert all(problem.where in ("--preset", "--set") for problem in refused.value.problems)
+    assert all(problem.where.startswith(("--preset", "--set")) for problem in refused.value.problems)

@@ -56,7 +56,7 @@ command = click.Command(
         click.Argument(["plan"], required=False, type=click.Path(path_type=Path)),
         *(option(flag) for flag in FLAGS),
         click.Option(
-            ["--preset"], metavar="NAME", help="The engine. Default: reference, as in inferometer run."
+            ["--preset"], metavar="NAME", help="The engine. Default: tiny-cpu, as in inferometer run."
         ),
         click.Option(
             ["--set", "settings"],

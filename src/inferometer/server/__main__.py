@@ -7,24 +7,15 @@ import sys
 
 from inferometer.errors import PlanError, Problem
 from inferometer.server import faults
+from inferometer.server.engine.settings import changed
 from inferometer.server.metronome import Beat
-from inferometer.server.model import Speeds
 from inferometer.server.options import Options
 from inferometer.server.parts import Parts
+from inferometer.server.presets import PRESETS
 from inferometer.server.serve import serve
 
 _US, _MS = 1_000, 1_000_000  # ns
 
-
-_SPEEDS = (
-    # flag, field of Speeds, what one unit of the flag is in the field's, what it sets
-    ("--prefill-base-us", "prefill_base_ns", _US, "prefill time of any prompt"),
-    ("--prefill-us-per-token", "prefill_per_token_ns", _US, "added for each token"),
-    ("--step-us", "step_base_ns", _US, "decode step of any batch"),
-    ("--step-us-per-request", "step_per_request_ns", _US, "added for each request"),
-    ("--max-batch", "max_batch", 1, "requests decoded together; others wait"),
-    ("--prefill-budget", "prefill_budget", 1, "prompt tokens prefilled between two steps"),
-)
 
 _BEAT = (
     # flag, field of Beat, what it sets; microseconds
@@ -39,16 +30,13 @@ _BEAT = (
 
 
 def parse(argv: list[str], prog: str = "python -m inferometer.server") -> Options:
-    """The options on a command line. Raises PlanError for speeds that make no engine and faults that do not exist; exits 2
+    """The options on a command line. Raises PlanError for settings that make no engine and faults that do not exist; exits 2
     on bad usage.
     """
     given = vars(parser(prog).parse_args(argv))
     asked = faults.parse(given.pop("fault") or ())
+    engine = changed(PRESETS[given.pop("preset")], given.pop("set"))
     try:
-        engine: dict[str, int] = {
-            field: round(given.pop(_dest(flag)) * unit) for flag, field, unit, _ in _SPEEDS
-        }
-        speeds = Speeds(**engine, jitter=given.pop("jitter"))
         given["load_ns"] = _at_least(0, "--load-ms", given.pop("load_ms") * _MS)
         given["parts"] = Parts(
             reasoning=_at_least(0, "--reasoning-tokens", given.pop("reasoning_tokens")),
@@ -56,8 +44,8 @@ def parse(argv: list[str], prog: str = "python -m inferometer.server") -> Option
         )
         beat = _beat({field: given.pop(_dest(flag)) for flag, field, _ in _BEAT})
     except (ValueError, OverflowError) as error:
-        raise PlanError([Problem("speeds", str(error))]) from error
-    return Options(speeds=speeds, beat=beat, faults=asked, **given)
+        raise PlanError([Problem("script", str(error))]) from error
+    return Options(engine=engine, beat=beat, faults=asked, **given)
 
 
 def _beat(given: dict[str, float | None]) -> Beat | None:
@@ -86,7 +74,7 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpF
 
 def parser(prog: str = "python -m inferometer.server") -> argparse.ArgumentParser:
     """The command line's grammar."""
-    speeds, options = Speeds(), Options()
+    options = Options()
     made = argparse.ArgumentParser(
         prog=prog,
         description="A reference LLM server: OpenAI's and Ollama's interfaces in front of a model of an engine that logs\n"
@@ -100,23 +88,24 @@ def parser(prog: str = "python -m inferometer.server") -> argparse.ArgumentParse
     add("--allow-remote", action="store_true", help="permit a --host that other machines can reach")
     add("--model", default=options.model, help="name of the model served")
     add("--seed", type=int, default=options.seed, help="decides jitter, ids and texts")
-    for flag, field, unit, meaning in _SPEEDS:
-        default = getattr(speeds, field)
-        add(
-            flag,
-            type=float if unit > 1 else int,
-            default=default / unit if unit > 1 else default,
-            help=meaning,
-        )
+    add("--preset", choices=PRESETS, default="tiny-cpu", help="the engine imitated")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the engine, such as step_base=2ms; may be repeated; docs/engine.md lists them",
+    )
     for flag, _, meaning in _BEAT:
         add(flag, type=float, default=None, metavar="US", help=meaning)
-    add("--jitter", type=float, default=speeds.jitter, help="durations vary by up to this share")
     add("--max-model-len", type=int, default=options.max_model_len, help="prompt and answer together, tokens")
+    reject_help = "status of the reply when the queue is full"
+    add("--reject-status", type=int, choices=(429, 503), default=options.reject_status, help=reject_help)
     reasoning_help = "a chat's first tokens are reasoning"
     add("--reasoning-tokens", type=int, default=0, metavar="N", help=reasoning_help)
     add("--tool-call-tokens", type=int, default=0, metavar="N", help="a chat's last tokens are a tool call")
     add("--token-timestamps", action="store_true", help="each token's event says when the model put it out")
-    add("--load-ms", type=float, default=0, help="how long the model takes to load")
+    add("--load-ms", type=float, default=0, help="how long the model takes to load; 0: as the engine is set")
     add("--cold", action="store_true", help="start without the model: the first request loads it")
     key_help = "environment variable that holds the key to ask for"
     add("--api-key-env", default=None, metavar="NAME", help=key_help)

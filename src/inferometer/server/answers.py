@@ -5,12 +5,28 @@ from __future__ import annotations
 from array import array
 
 from inferometer.server.connection import Connection
-from inferometer.server.openai import Ask, Script
+from inferometer.server.engine.emission import LENGTH
+from inferometer.server.openai import Ask, Script, usage
 from inferometer.server.truth import Entry
 from inferometer.server.wire import Reply, stream_head
-from inferometer.server.words import PIECES
+from inferometer.server.words import PIECES, text
 
 _SIZE = len(PIECES)
+REASONS = (None, "length", "content_filter")  # by how a request stands (engine/emission.py)
+
+
+class Each:
+    """Stamps for several tokens that leave together."""
+
+    __slots__ = ("_count", "_stamps")
+
+    def __init__(self, stamps: array[int], count: int) -> None:
+        self._stamps = stamps
+        self._count = count
+
+    def append(self, at: int, /) -> None:
+        """They have gone at `at`."""
+        self._stamps.extend([at] * self._count)
 
 
 class Answer:
@@ -33,9 +49,13 @@ class Answer:
     def open(self) -> None:
         """The request is accepted."""
 
-    def token(self, last: bool, at: int) -> None:
-        """The model put out one more token at `at` (ns)."""
+    def put(self, count: int, end: int, at: int) -> None:
+        """The model put out `count` more tokens at `at` (ns); how it stands then (engine/emission.py)."""
         raise NotImplementedError
+
+    def counts(self) -> dict[str, object]:
+        """Its `usage`."""
+        return usage(self.ask, len(self.entry.model_ns), self.entry.cached_tokens)
 
     def settle(self) -> None:
         """All its bytes are with the kernel: complete the entry."""
@@ -69,7 +89,7 @@ class Scripted(Answer):
 
 
 class Streamed(Scripted):
-    """One event a token, each sent by itself."""
+    """One event for what comes out together, each sent by itself."""
 
     __slots__ = ("_place", "_stem")
 
@@ -79,19 +99,26 @@ class Streamed(Scripted):
         self._place = self.start
         self.connection.send(stream_head(self.keep_alive))
 
-    def token(self, last: bool, at: int) -> None:
+    def put(self, count: int, end: int, at: int) -> None:
         """One event; before the first of a chat, the role; after the last, the end."""
         entry = self.entry
         stem = self._stem
         place = self._place
         if not entry.model_ns and self.script.chat:
             self.connection.send(self.script.role(stem), entry.opened)
-        entry.model_ns.append(at)
-        before, after = (self.script.last if last else self.script.fresh)[place]
-        self.connection.send(before + stem + after, entry.sent_ns)
-        self._place = place + 1 if place + 1 < _SIZE else 0
-        if last:
-            self.connection.send(self.script.closing(stem, self.ask), entry.ended)
+        if count == 1 and end <= LENGTH:
+            entry.model_ns.append(at)
+            before, after = (self.script.last if end else self.script.fresh)[place]
+            self.connection.send(before + stem + after, entry.sent_ns)
+            self._place = place + 1 if place + 1 < _SIZE else 0
+        else:
+            entry.model_ns.extend([at] * count)
+            event = self.script.event(stem, text(place, count), REASONS[end])
+            self.connection.send(event, Each(entry.sent_ns, count))
+            self._place = (place + count) % _SIZE
+        if end:
+            counts = self.counts() if self.ask.usage else None
+            self.connection.send(self.script.closing(stem, counts), entry.ended)
             self.done = True
 
 
@@ -100,11 +127,12 @@ class Whole(Scripted):
 
     __slots__ = ()
 
-    def token(self, last: bool, at: int) -> None:
+    def put(self, count: int, end: int, at: int) -> None:
         """Nothing leaves before the last."""
-        self.entry.model_ns.append(at)
-        if last:
-            body = self.script.whole(self.number, self.created, self.ask, self.start)
+        self.entry.model_ns.extend([at] * count)
+        if end:
+            words = text(self.start, len(self.entry.model_ns))
+            body = self.script.whole(self.number, self.created, words, REASONS[end] or "", self.counts())
             self.connection.send(Reply(200, body).encode(self.keep_alive), self.entry.ended)
             self.done = True
 

@@ -41,10 +41,10 @@ class Socket(Protocol):
 
 
 class Stamps(Protocol):
-    """Where an instant is noted: an array of ns."""
+    """Where instants go: an array, for one."""
 
     def append(self, at: int, /) -> None:
-        """Note it."""
+        """Bytes have gone at `at`."""
 
 
 class Connection:

@@ -5,7 +5,7 @@ An engine says what it has through `Controls`; the rest answers 501. A change is
 | field            | is                                                                                     |
 | ---------------- | -------------------------------------------------------------------------------------- |
 | `max_batch`      | requests decoded together, at least 1                                                  |
-| `prefill_budget` | prompt tokens prefilled between two steps, at least 1                                  |
+| `prefill_budget` | tokens of one iteration, at least 1 (`token_budget`)                                   |
 | `kv_blocks`      | blocks of the KV cache, at least 1                                                     |
 | `prefix_cache`   | whether prompts are looked up in the cache                                             |
 | `guardrails`     | whether input and output pass them                                                     |
@@ -23,8 +23,8 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 
 import msgspec
 
+from inferometer.server.engine.engine import Engine
 from inferometer.server.metronome import Metronome
-from inferometer.server.model import Engine
 from inferometer.server.openai import ApiError
 from inferometer.server.residence import Residence
 from inferometer.server.truth import TruthLog
@@ -49,22 +49,25 @@ class Controls(Protocol):
         """Forget all cached prefixes. Called only where it has the setting `prefix_cache`."""
 
 
-class _OfSpeeds:
-    """The controls of model.Engine: two of its speeds, read anew for every operation."""
+_FIELDS = {"max_batch": "max_batch", "prefill_budget": "token_budget", "prefix_cache": "prefix_caching"}
+"""What can be changed of engine.Engine, and what its settings call it. Each is looked at anew for every iteration."""
+
+
+class _OfEngine:
+    """The controls of engine.Engine. The size of its cache and its guardrails stay as they were set: requests count on them."""
 
     def __init__(self, engine: Engine[Any]) -> None:
         self._engine = engine
 
     def settings(self) -> dict[str, int | bool]:
-        speeds = self._engine.speeds
-        return {"max_batch": speeds.max_batch, "prefill_budget": speeds.prefill_budget}
+        return {name: getattr(self._engine.settings, field) for name, field in _FIELDS.items()}
 
     def change(self, changes: dict[str, int | bool]) -> None:
-        values: dict[str, Any] = dict(changes)
-        self._engine.speeds = dataclasses.replace(self._engine.speeds, **values)
+        values: dict[str, Any] = {_FIELDS[name]: value for name, value in changes.items()}
+        self._engine.change(dataclasses.replace(self._engine.settings, **values))
 
     def flush_cache(self) -> None:
-        """There is none."""
+        self._engine.flush()
 
 
 class _Fixed:
@@ -82,9 +85,9 @@ class _Fixed:
 
 def controls_of(engine: Engine[Any] | Metronome[Any] | Controls) -> Controls:
     """The controls of an engine: its own if it has them."""
-    if isinstance(engine, Controls):
-        return engine
-    return _OfSpeeds(engine) if isinstance(engine, Engine) else _Fixed()
+    if isinstance(engine, Engine):
+        return _OfEngine(engine)
+    return engine if isinstance(engine, Controls) else _Fixed()
 
 
 class _Change(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -29,10 +29,11 @@ import msgspec
 from inferometer.protocol.http_request import Request
 from inferometer.server import ollama
 from inferometer.server.controls import State
+from inferometer.server.engine.engine import Engine
 from inferometer.server.gauges import Gauges
 from inferometer.server.metronome import Metronome
-from inferometer.server.model import Engine
-from inferometer.server.openai import ApiError, Ask, Reader, error_body
+from inferometer.server.openai import ApiError, Ask, Reader, Tokenizer, error_body, queue_full
+from inferometer.server.parts import Parts
 from inferometer.server.responses import ResponsesReader
 from inferometer.server.truth import TruthLog
 from inferometer.server.wire import Reply
@@ -44,7 +45,10 @@ _GUARDED = ("/v1/", "/api/", "/inferometer/state")
 class Readers:
     """Who reads which body: each interface's reader of the one model."""
 
-    def __init__(self, *known: Any) -> None:
+    def __init__(
+        self, model: str, max_model_len: int, tokenizer: Tokenizer, parts: Parts, block_tokens: int
+    ) -> None:
+        known = model, max_model_len, tokenizer, parts, block_tokens
         self.openai = Reader(*known)
         self.responses = ResponsesReader(*known)
         self.ollama = ollama.OllamaReader(*known)
@@ -137,7 +141,7 @@ class Desk:
         return Reply(200, msgspec.json.encode(self._reader.tokenize(request.body)))
 
     def _metrics(self, _: Request) -> Reply:
-        text = self._gauges.render(self._engine.running, self._engine.waiting)
+        text = self._gauges.render(self._engine)
         return Reply(200, text, b"text/plain; version=0.0.4; charset=utf-8")
 
     def _show(self, _: Request) -> Reply:
@@ -154,6 +158,14 @@ class Desk:
     def _forget(self, _: Request) -> Reply:
         self._truth.reset()
         return Reply(200, b"{}")
+
+
+def overloaded(ask: Ask, status: int) -> Reply:
+    """The reply to a request that finds the queue full."""
+    error = queue_full(status)
+    if ask.api in (ollama.GENERATE, ollama.CHAT):
+        return Reply(error.status, ollama.error_body(error), headers=error.headers)
+    return refusal(error)
 
 
 def refusal(error: ApiError) -> Reply:

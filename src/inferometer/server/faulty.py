@@ -12,6 +12,7 @@ import struct
 from collections import deque
 from collections.abc import Iterable
 
+from inferometer.server.answers import Each
 from inferometer.server.clock import now
 from inferometer.server.connection import Connection, Socket, Stamps
 from inferometer.server.faults import Fault, Faults
@@ -102,7 +103,7 @@ class FaultyConnection(Connection):
         begun, self._begun = self._begun, True
         if stamps is self._entry.ended:
             return Place.END if self._stream else Place.WHOLE
-        if stamps is self._entry.sent_ns:
+        if stamps is self._entry.sent_ns or isinstance(stamps, Each):
             return Place.TOKEN
         return Place.EVENT if begun else Place.HEAD
 
@@ -173,17 +174,20 @@ class Trouble:
         """A connection that can be made to suffer."""
         return FaultyConnection(sock, self._body_limit, self._alarms)
 
-    def meet(self, connection: Connection, entry: Entry, ask: Ask, number: int) -> Reply | None:
-        """Generation `number` begins: note its fault, if it meets one, and make ready for it. A reply takes its place."""
+    def instead(self, entry: Entry, ask: Ask, number: int) -> Reply | None:
+        """Note the fault that generation `number` meets, if it meets one; the reply that takes its place, if one does."""
         met = self._faults.met_by(number, ask.stream)
         if met is None:
             return None
         entry.fault = met.label
-        instead = reply(met)
-        if instead is None:
+        return reply(met)
+
+    def meet(self, connection: Connection, entry: Entry, ask: Ask, number: int) -> None:
+        """Generation `number` begins, and nothing takes its place: make ready for its fault."""
+        met = self._faults.met_by(number, ask.stream)
+        if met is not None:
             assert isinstance(connection, FaultyConnection)
             connection.suffer(filter_of(met, ask.max_tokens), entry, ask.stream)
-        return instead
 
     def sooner(self, due: int | None) -> int | None:
         """The earlier of `due` and the next step that waits; None where there is neither."""

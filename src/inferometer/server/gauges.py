@@ -8,6 +8,7 @@ tokens out, not when the socket takes them.
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Protocol
 
 from inferometer.units import NS_PER_S
 
@@ -23,6 +24,34 @@ _E2E_BOUNDS = (
     *(0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0),
     *(120.0, 240.0, 480.0, 960.0, 1920.0, 7680.0),
 )
+
+
+class Load(Protocol):
+    """What an engine says of itself (engine/engine.py)."""
+
+    @property
+    def running(self) -> int:
+        """Requests in the batch."""
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queue."""
+
+    @property
+    def kv_usage(self) -> float:
+        """The share of the KV cache in use."""
+
+    @property
+    def prefix_queries(self) -> int:
+        """Prompt tokens looked for in the prefix cache."""
+
+    @property
+    def prefix_hits(self) -> int:
+        """Of these, found."""
+
+    @property
+    def preemptions(self) -> int:
+        """Requests that lost their blocks."""
 
 
 class Histogram:
@@ -68,12 +97,31 @@ class Gauges:
         self.itl = Histogram(_ITL_BOUNDS)
         self.e2e = Histogram(_E2E_BOUNDS)
 
-    def render(self, running: int, waiting: int) -> bytes:
-        """The exposition; `running` and `waiting` are the engine's of this moment."""
+    def render(self, load: Load) -> bytes:
+        """The exposition, with the engine's load of this moment."""
         rows: list[str] = []
-        plain: list[tuple[str, str, str, list[tuple[str, int]]]] = [
-            ("num_requests_running", "gauge", "Requests in the batch or in prefill.", [("", running)]),
-            ("num_requests_waiting", "gauge", "Requests in the queue.", [("", waiting)]),
+        plain: list[tuple[str, str, str, list[tuple[str, float]]]] = [
+            ("num_requests_running", "gauge", "Requests in the batch or in prefill.", [("", load.running)]),
+            ("num_requests_waiting", "gauge", "Requests in the queue.", [("", load.waiting)]),
+            (
+                "kv_cache_usage_perc",
+                "gauge",
+                "Share of the KV cache's blocks in use, 0 to 1.",
+                [("", load.kv_usage)],
+            ),
+            (
+                "prefix_cache_queries_total",
+                "counter",
+                "Prompt tokens looked for in the prefix cache.",
+                [("", load.prefix_queries)],
+            ),
+            ("prefix_cache_hits_total", "counter", "Of these, found there.", [("", load.prefix_hits)]),
+            (
+                "num_preemptions_total",
+                "counter",
+                "Times a request lost its blocks to another.",
+                [("", load.preemptions)],
+            ),
             ("prompt_tokens_total", "counter", "Prompt tokens taken in.", [("", self.prompt_tokens)]),
             ("generation_tokens_total", "counter", "Tokens put out.", [("", self.generation_tokens)]),
             (

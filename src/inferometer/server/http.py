@@ -13,6 +13,7 @@ looked at between any two, and the truth log shows how late each token left.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import heapq
 import os
 import random
@@ -27,12 +28,13 @@ from inferometer.server.answers import Answer
 from inferometer.server.clock import Alarm, now, wall_offset, wall_seconds
 from inferometer.server.connection import Connection, Socket
 from inferometer.server.controls import State, controls_of
-from inferometer.server.desk import Desk, Readers, refusal
+from inferometer.server.desk import Desk, Readers, overloaded, refusal
 from inferometer.server.dialects import Dialects
+from inferometer.server.engine.emission import Emission
+from inferometer.server.engine.engine import Engine
 from inferometer.server.faulty import Trouble
 from inferometer.server.gauges import Gauges
 from inferometer.server.metronome import Metronome
-from inferometer.server.model import Emission, Engine
 from inferometer.server.ollama import Lists
 from inferometer.server.openai import ApiError, Ask, Tokenizer
 from inferometer.server.options import Options
@@ -67,15 +69,10 @@ class Server:
         self._options = options
         self._wrap = wrap
         self._key = key
-        self._engine: Engine[Answer] | Metronome[Answer] = (
-            Engine(options.speeds, options.seed)
-            if options.beat is None
-            else Metronome(options.beat, options.seed)
-        )
+        self._engine, self._residence = _engine(options)
         self._gauges = Gauges(options.model)
         self._truth = TruthLog(options.truth_tokens)
         self._dialects = Dialects(options.model, stamped=options.token_timestamps)
-        self._residence = Residence(options.load_ns, loaded=not options.cold)
         self._later: list[
             tuple[int, int, Answer]
         ] = []  # a heap: when the model is there, for those that wait for it
@@ -134,9 +131,12 @@ class Server:
 
     def _furnish(self, tokenizer: Tokenizer) -> Desk:
         options, born = self._options, wall_seconds()
+        limit, block_tokens = options.max_model_len, 0
+        if options.beat is None:
+            limit, block_tokens = min(limit, options.engine.capacity_tokens), options.engine.block_tokens
         return Desk(
-            Readers(options.model, options.max_model_len, tokenizer, options.parts),
-            Lists(options.model, options.max_model_len, born, self._residence, lambda at: at + wall_offset()),
+            Readers(options.model, limit, tokenizer, options.parts, block_tokens),
+            Lists(options.model, limit, born, self._residence, lambda at: at + wall_offset()),
             self._engine,
             self._gauges,
             self._truth,
@@ -198,26 +198,32 @@ class Server:
         seen = now()
         at = emission.at
         observe = self._gauges.itl.observe
-        self._gauges.generation_tokens += len(emission.tokens)
-        for answer, index, last in emission.tokens:
+        for answer, cached in emission.cached:
+            answer.entry.cached_tokens = cached
+        produced = 0
+        for answer, index, count, end in emission.tokens:
+            produced += count
             if index:
                 observe(seen - answer.emitted_ns)
             else:
                 self._gauges.ttft.observe(seen - answer.entry.received_ns)
             answer.emitted_ns = seen
-            answer.token(last, at)
+            answer.put(count, end, at)
             connection = answer.connection
-            if last or connection.backlog or connection.lost:
+            if end or connection.backlog or connection.lost:
                 self._proceed(connection)
+        self._gauges.generation_tokens += produced
 
     def _begin_when_loaded(self) -> None:
         """Those that waited for the model begin at the instant at which it is there."""
         while self._later and self._later[0][0] <= now():
             at, _, answer = heapq.heappop(self._later)
             if answer.connection.answer is answer:  # else its client has left
-                self._begin(answer, at)
-                if answer.done:
+                if isinstance(answer, Loading):
+                    answer.loaded()
                     self._proceed(answer.connection)
+                elif not self._submit(answer, at):  # its head has been sent: it can only be cut off
+                    self._drop(answer.connection, "cancelled")
 
     # Connections.
 
@@ -402,43 +408,59 @@ class Server:
             ask.head,
             arrived,
         )
+        place = self._started
+        self._started += 1
         answer = self._dialects.answer(
             connection,
             ask,
             entry,
             number=number,
             wall_offset_ns=wall_offset(),
-            start=self._started * _SCATTER,
+            start=place * _SCATTER,
             keep_alive=keep_alive,
         )
-        self._started += 1
-        if self._trouble is not None:
-            reply = self._trouble.meet(connection, entry, ask, self._started - 1)
-            if reply is not None:
-                connection.send(reply.encode(keep_alive))
-                connection.closing = not keep_alive
-                self._log(answer, "replaced")
-                return
-        connection.answer = answer
-        self._gauges.prompt_tokens += ask.prompt_tokens
+        reply = None if self._trouble is None else self._trouble.instead(entry, ask, place)
+        if reply is not None:
+            connection.send(reply.encode(keep_alive))
+            connection.closing = not keep_alive
+            self._log(answer, "replaced")
+            return
         # A request that waited behind another on its connection begins when that one ends.
         at = max(read_at, self._engine.now)
         self._residence.tell(at)
         wait = self._residence.begin(ask.keep_ns, load=bool(ask.max_tokens or ask.keep_ns))
+        if not self._admit(answer, at, wait):
+            self._residence.end()
+            connection.send(overloaded(ask, self._options.reject_status).encode(keep_alive))
+            connection.closing = not keep_alive
+            return
+        if self._trouble is not None:
+            self._trouble.meet(connection, entry, ask, place)
+        connection.answer = answer
+        self._gauges.prompt_tokens += ask.prompt_tokens
         answer.open()
         if wait:
             answer.load_ns = wait
-            heapq.heappush(self._later, (self._residence.now + wait, self._started, answer))
-        else:
-            self._begin(answer, at)
-
-    def _begin(self, answer: Answer, at: int) -> None:
-        """The model is there: have the engine generate, from `at` on."""
-        if isinstance(answer, Loading):
+            heapq.heappush(self._later, (self._residence.now + wait, place, answer))
+        elif isinstance(answer, Loading):
             answer.loaded()
-            return
+
+    def _admit(self, answer: Answer, at: int, wait: int) -> bool:
+        """Whether there is room for a request; one that need not wait for the model is with the engine then."""
+        if not answer.ask.max_tokens:
+            return True
+        if wait:
+            limit = 0 if self._options.beat is not None else self._options.engine.queue_limit
+            return not limit or len(self._later) < limit
+        return self._submit(answer, at)
+
+    def _submit(self, answer: Answer, at: int) -> bool:
+        """Have the engine generate, from `at` on. False where its queue is full."""
         ask = answer.ask
-        self._engine.submit(answer, ask.prompt_tokens, ask.max_tokens, max(at, self._engine.now))
+        at = max(at, self._engine.now)
+        return self._engine.submit(
+            answer, ask.prompt_tokens, ask.max_tokens, at, hashes=ask.hashes, priority=ask.priority
+        )
 
     def _finish(self, answer: Answer) -> None:
         connection = answer.connection
@@ -459,6 +481,17 @@ class Server:
         if not entry.ended:
             entry.ended.append(now())
         self._truth.add(entry)
+
+
+def _engine(options: Options) -> tuple[Engine[Answer] | Metronome[Answer], Residence]:
+    """The engine, and whether its model is there. Loading is the residence's: the engine never waits for it itself."""
+    if options.beat is not None:
+        return Metronome(options.beat, options.seed), Residence(options.load_ns, loaded=not options.cold)
+    settings = options.engine
+    residence = Residence(
+        options.load_ns or round(settings.load_ns), loaded=settings.preloaded and not options.cold
+    )
+    return Engine(dataclasses.replace(settings, preloaded=True), options.seed), residence
 
 
 def _listen(options: Options) -> socket.socket:

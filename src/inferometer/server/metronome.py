@@ -13,14 +13,12 @@ from __future__ import annotations
 import heapq
 import random
 from collections import defaultdict
+from collections.abc import Sequence as Row
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic
 
-from inferometer.server.model import Emission
+from inferometer.server.engine.emission import GOES_ON, LENGTH, Emission, K, Tokens
 from inferometer.units import Ns
-
-K = TypeVar("K")
-"""Whatever the caller uses to know a request again. Compared by identity."""
 
 GRID_NS = 250_000
 
@@ -54,10 +52,13 @@ class _Stream(Generic[K]):
 
 
 class Metronome(Generic[K]):
-    """Stands in for model.Engine: the same calls. Times are ns on any clock that does not run backwards."""
+    """Stands in for engine.Engine: the same calls. Times are ns on any clock that does not run backwards."""
 
     waiting = 0
     """Requests in a queue: there is none."""
+    kv_usage = 0.0
+    prefix_queries = prefix_hits = preemptions = 0
+    """There is no cache either."""
 
     def __init__(self, beat: Beat, seed: int) -> None:
         self._beat = beat
@@ -77,8 +78,17 @@ class Metronome(Generic[K]):
         """Requests under way."""
         return len(self._streams)
 
-    def submit(self, key: K, prompt_tokens: int, max_tokens: int, now: int) -> None:  # noqa: ARG002 - prompts are free here
-        """A request arrives at `now`. Raises ValueError for no tokens, a key in use, and time that runs backwards."""
+    def submit(
+        self,
+        key: K,
+        prompt_tokens: int,  # noqa: ARG002 - prompts are free here
+        max_tokens: int,
+        now: int,
+        *,
+        hashes: Row[int] = (),  # noqa: ARG002 - and nothing is cached
+        priority: int = 0,  # noqa: ARG002 - nobody waits
+    ) -> bool:
+        """A request arrives at `now`; always True. Raises ValueError for no tokens, a key in use, time that runs backwards."""
         if max_tokens < 1:
             raise ValueError("a request asks for at least one token")
         if id(key) in self._streams:
@@ -89,6 +99,7 @@ class Metronome(Generic[K]):
         stream = _Stream(key, at, max_tokens)
         self._streams[id(key)] = stream
         self._put(stream)
+        return True
 
     def cancel(self, key: K, now: int) -> bool:
         """The client is gone: no more tokens for it. False if it had ended already."""
@@ -109,12 +120,12 @@ class Metronome(Generic[K]):
         if not self._places or self._places[0] * GRID_NS > now:
             return None
         place = heapq.heappop(self._places)
-        tokens = []
+        tokens: list[Tokens[K]] = []
         for stream in self._slots.pop(place):
             if stream.gone:
                 continue
             last = stream.left == 1
-            tokens.append((stream.key, stream.emitted, last))
+            tokens.append((stream.key, stream.emitted, 1, LENGTH if last else GOES_ON))
             if last:
                 del self._streams[id(stream.key)]
                 continue

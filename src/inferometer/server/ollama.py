@@ -8,7 +8,7 @@
 | text         | `response`, or `message` with role and `content`                                                       |
 | reasoning    | the same, empty, beside `thinking`                                                                     |
 | a tool call  | `message.tool_calls`, once it is complete, as Ollama sends it: arguments are an object there            |
-| the last one | empty text, `done_reason` (`length`, after a tool call `stop`), the counts and the durations            |
+| the last one | empty text, `done_reason` (`length`; `stop` after a call or a refusal), the counts and the durations    |
 
 **Durations** are ns, from the model's own instants:
 
@@ -96,8 +96,15 @@ class _Chat(_Body):
 class OllamaReader(Reader):
     """Reads bodies of `/api/generate` and `/api/chat`."""
 
-    def __init__(self, model: str, max_model_len: int, tokenizer: Tokenizer, parts: Parts = PLAIN) -> None:
-        super().__init__(model, max_model_len, tokenizer, parts)
+    def __init__(
+        self,
+        model: str,
+        max_model_len: int,
+        tokenizer: Tokenizer,
+        parts: Parts = PLAIN,
+        block_tokens: int = 0,
+    ) -> None:
+        super().__init__(model, max_model_len, tokenizer, parts, block_tokens)
         self._generations = msgspec.json.Decoder(_Generate)
         self._chats = msgspec.json.Decoder(_Chat)
 
@@ -108,24 +115,24 @@ class OllamaReader(Reader):
             raise ApiError(400, "this model does not support insert: suffix must be empty", "suffix")
         prompt, system = asked.prompt or "", asked.system or ""
         if asked.raw:
-            tokens = len(self._tokenizer.encode(prompt))
+            ids = self._tokenizer.encode(prompt)
         else:
             messages = [Message("system", system)] if system else []
-            tokens = len(self._render([*messages, Message("user", prompt)]))
-        tokens += len(asked.context or [])
-        return self._generation(asked, GENERATE, prompt or None, tokens, bool(asked.images), None)
+            ids = self._render([*messages, Message("user", prompt)])
+        ids = [*(asked.context or []), *ids]
+        return self._generation(asked, GENERATE, prompt or None, ids, bool(asked.images), None)
 
     def converse(self, body: bytes) -> Ask:
         """What a body of `/api/chat` asks for. Raises ApiError."""
         asked: _Chat = decode(self._chats, body)
         given = asked.messages or []
-        tokens = len(self._render([Message(one.role, one.content) for one in given]))
+        ids = self._render([Message(one.role, one.content) for one in given])
         prompt = given[-1].content or "" if given else None
         images = any(one.images for one in given)
-        return self._generation(asked, CHAT, prompt, tokens, images, asked.tools)
+        return self._generation(asked, CHAT, prompt, ids, images, asked.tools)
 
     def _generation(
-        self, asked: _Body, api: str, prompt: str | None, tokens: int, images: bool, tools: Any
+        self, asked: _Body, api: str, prompt: str | None, ids: list[int], images: bool, tools: Any
     ) -> Ask:
         """`prompt` is None where there is nothing to answer."""
         if not asked.model:
@@ -141,10 +148,11 @@ class OllamaReader(Reader):
         limit = DEFAULT_CHAT_TOKENS if limit is None or limit < 0 else limit
         if not limit:
             raise ApiError(400, "num_predict must not be 0: this server answers with at least one token")
-        self._check_fit(tokens, limit, "prompt")
+        self._check_fit(len(ids), limit, "prompt")
         parts = self._divide(limit, asked.think is not False, tools, None if api == CHAT else "none")
         stream = asked.stream is not False
-        return Ask(api, stream, False, tokens, limit, head_of(prompt), parts, keep, asked.model)
+        head, hashes = head_of(prompt), self._hashes(ids)
+        return Ask(api, stream, False, len(ids), limit, head, parts, keep, asked.model, hashes)
 
 
 def keep_ns(given: float | str | None) -> int:
@@ -230,12 +238,12 @@ class Lines(Voice):
             "created_at": rfc3339(last + telling.wall_offset_ns),
             **words,
             "done": True,
-            "done_reason": "stop" if telling.passage.parts.tool else "length",
+            "done_reason": "stop" if telling.passage.parts.tool or self._refused else "length",
             "total_duration": last - telling.received_ns,
             "load_duration": load_ns,
             "prompt_eval_count": telling.ask.prompt_tokens,
             "prompt_eval_duration": first - telling.received_ns - load_ns,
-            "eval_count": telling.ask.max_tokens,
+            "eval_count": len(instants),
             "eval_duration": last - first,
         }
 

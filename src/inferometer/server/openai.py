@@ -2,7 +2,8 @@
 
 Read strictly where a wrong value would change what is measured (lengths, streaming, model), and not at all otherwise: sampling
 parameters are accepted and have no effect, since nothing is sampled. In particular no stop token is ever drawn, so every answer
-has exactly `max_tokens` tokens and the finish reason `length`, with `ignore_eos` or without.
+has exactly `max_tokens` tokens and the finish reason `length`, with `ignore_eos` or without; or, where a guardrail refuses the
+request, a short one and `content_filter`.
 
 **Prompt tokens.** A list of ids counts itself. Text is counted with cl100k. A chat is laid out as OpenAI lays out chats for
 cl100k models, `<|im_start|>role<|im_sep|>content<|im_end|>` for each message and `<|im_start|>assistant<|im_sep|>` at the end,
@@ -18,8 +19,9 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 
+from inferometer.server.engine.blocks import chain
 from inferometer.server.parts import PLAIN, Parts, divide
-from inferometer.server.words import PIECES, text
+from inferometer.server.words import PIECES
 
 DEFAULT_CHAT_TOKENS = 128
 DEFAULT_COMPLETION_TOKENS = 16
@@ -50,6 +52,16 @@ class ApiError(Exception):
         self.param = param
         self.code = code
         self.headers = headers
+
+
+def queue_full(status: int) -> ApiError:
+    """What a request meets that finds the engine's queue full."""
+    return ApiError(
+        status,
+        "the queue is full: try again later",
+        code="rate_limit_exceeded" if status == 429 else "overloaded",
+        headers=((b"Retry-After", b"1"),),
+    )
 
 
 def error_body(error: ApiError) -> bytes:
@@ -86,6 +98,7 @@ class _Body(msgspec.Struct, kw_only=True):
     stream_options: _StreamOptions | None = None
     max_tokens: _Count | None = None
     ignore_eos: bool | None = False
+    priority: int | None = 0
     n: int | None = 1
 
 
@@ -112,7 +125,8 @@ class Ask(msgspec.Struct, frozen=True):
 
     `api` is one of dialects.APIS. `head`: how the prompt begins (truth.py). `keep_ns`: how long the model is to stay in memory
     afterwards (residence.py). `max_tokens` is 0 where only the model is to be loaded or, if `keep_ns` is 0 too, unloaded.
-    `name`: what the request called the model.
+    `name`: what the request called the model. `hashes`: of the prompt's full blocks (engine/blocks.py). `priority`: lower is
+    sooner.
     """
 
     api: str
@@ -124,16 +138,29 @@ class Ask(msgspec.Struct, frozen=True):
     parts: Parts = PLAIN
     keep_ns: int | None = None
     name: str = ""
+    hashes: tuple[int, ...] = ()
+    priority: int = 0
 
 
 class Reader:
-    """Reads request bodies for one served model, whose chats are divided as `parts` says. Raises ApiError."""
+    """Reads request bodies for one served model, whose chats are divided as `parts` says. Raises ApiError.
 
-    def __init__(self, model: str, max_model_len: int, tokenizer: Tokenizer, parts: Parts = PLAIN) -> None:
+    `block_tokens`: prompts are hashed in blocks of so many tokens; 0 hashes none.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        max_model_len: int,
+        tokenizer: Tokenizer,
+        parts: Parts = PLAIN,
+        block_tokens: int = 0,
+    ) -> None:
         self.model = model
         self._parts = parts
         self.max_model_len = max_model_len
         self._tokenizer = tokenizer
+        self._block_tokens = block_tokens
         self._chat = msgspec.json.Decoder(_Chat)
         self._completion = msgspec.json.Decoder(_Completion)
         self._tokenize = msgspec.json.Decoder(_Tokenize)
@@ -142,21 +169,21 @@ class Reader:
         """A body of `/v1/chat/completions`."""
         asked: _Chat = decode(self._chat, body)
         self._check(asked)
-        tokens = len(self._render(asked.messages))
+        ids = self._render(asked.messages)
         limit = asked.max_completion_tokens or asked.max_tokens or DEFAULT_CHAT_TOKENS
         thinks = asked.reasoning_effort != "none"
         parts = self._divide(limit, thinks, asked.tools, asked.tool_choice)
-        return self._ask(asked, "chat", tokens, limit, head_of(asked.messages[-1].content or ""), parts)
+        return self._ask(asked, "chat", ids, limit, head_of(asked.messages[-1].content or ""), parts)
 
     def completion(self, body: bytes) -> Ask:
         """A body of `/v1/completions`."""
         asked: _Completion = decode(self._completion, body)
         self._check(asked)
-        tokens = len(self._prompt(asked.prompt))
-        if not tokens:
+        ids = self._prompt(asked.prompt)
+        if not ids:
             raise ApiError(400, "the prompt has no token", "prompt")
         limit = asked.max_tokens or DEFAULT_COMPLETION_TOKENS
-        return self._ask(asked, "completions", tokens, limit, head_of(asked.prompt))
+        return self._ask(asked, "completions", ids, limit, head_of(asked.prompt))
 
     def tokenize(self, body: bytes) -> dict[str, object]:
         """A body of `/tokenize`, and the answer to it."""
@@ -183,12 +210,25 @@ class Reader:
             raise ApiError(400, "this server generates one choice a request: n must be 1", "n")
 
     def _ask(
-        self, asked: _Body, api: str, prompt_tokens: int, max_tokens: int, head: str, parts: Parts = PLAIN
+        self, asked: _Body, api: str, ids: list[int], max_tokens: int, head: str, parts: Parts = PLAIN
     ) -> Ask:
-        self._check_fit(prompt_tokens, max_tokens, "messages" if api == "chat" else "prompt")
+        self._check_fit(len(ids), max_tokens, "messages" if api == "chat" else "prompt")
         options = asked.stream_options
-        usage = bool(options and options.include_usage)
-        return Ask(api, bool(asked.stream), usage, prompt_tokens, max_tokens, head, parts)
+        return Ask(
+            api,
+            bool(asked.stream),
+            bool(options and options.include_usage),
+            len(ids),
+            max_tokens,
+            head,
+            parts,
+            hashes=self._hashes(ids),
+            priority=asked.priority or 0,
+        )
+
+    def _hashes(self, ids: list[int]) -> tuple[int, ...]:
+        """Of a prompt's full blocks."""
+        return chain(ids, self._block_tokens) if self._block_tokens else ()
 
     def _check_fit(self, prompt_tokens: int, max_tokens: int, param: str) -> None:
         if prompt_tokens + max_tokens > self.max_model_len:
@@ -296,6 +336,11 @@ class Script:
         )
         return b"%x\r\n%b" % (len(before) + stem + len(after), before), after + b"\r\n"
 
+    def event(self, stem: bytes, words: str, finish: str | None) -> bytes:
+        """One event with any text."""
+        before, after = self._around(words, msgspec.json.encode(finish), len(stem))
+        return before + stem + after
+
     def role(self, stem: bytes) -> bytes:
         """A chat's first event: the role and empty content."""
         return chunk(
@@ -303,16 +348,15 @@ class Script:
             b'"finish_reason":null}]}\n\n' % stem
         )
 
-    def closing(self, stem: bytes, ask: Ask) -> bytes:
-        """Everything after the last token: the usage event if asked for, the terminator, the end of the body."""
-        counts = b""
-        if ask.usage:
-            counts = chunk(b'data: {"id":"%b],"usage":%b}\n\n' % (stem, msgspec.json.encode(usage(ask))))
-        return counts + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
+    def closing(self, stem: bytes, counts: dict[str, object] | None) -> bytes:
+        """Everything after the last token: the usage event if there are `counts`, the terminator, the end of the body."""
+        told = b""
+        if counts is not None:
+            told = chunk(b'data: {"id":"%b],"usage":%b}\n\n' % (stem, msgspec.json.encode(counts)))
+        return told + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
 
-    def whole(self, number: str, created: int, ask: Ask, start: int) -> bytes:
-        """The body of an answer that is not streamed, whose text starts at piece `start`."""
-        words = text(start, ask.max_tokens)
+    def whole(self, number: str, created: int, words: str, finish: str, counts: dict[str, object]) -> bytes:
+        """The body of an answer that is not streamed."""
         said: dict[str, object] = (
             {"message": {"role": "assistant", "content": words}} if self.chat else {"text": words}
         )
@@ -322,20 +366,20 @@ class Script:
                 "object": "chat.completion" if self.chat else "text_completion",
                 "created": created,
                 "model": self._model,
-                "choices": [{"index": 0, **said, "logprobs": None, "finish_reason": "length"}],
-                "usage": usage(ask),
+                "choices": [{"index": 0, **said, "logprobs": None, "finish_reason": finish}],
+                "usage": counts,
             }
         )
 
 
-def usage(ask: Ask) -> dict[str, object]:
-    """The `usage` object. Nothing is ever cached here; reasoning tokens are told where there are any."""
-    thought = ask.parts.reasoning
+def usage(ask: Ask, tokens: int, cached: int) -> dict[str, object]:
+    """The `usage` object of an answer of so many tokens. Reasoning tokens are told where there are any."""
+    thought = min(ask.parts.reasoning, tokens)
     details = {"completion_tokens_details": {"reasoning_tokens": thought}} if thought else {}
     return {
         "prompt_tokens": ask.prompt_tokens,
-        "completion_tokens": ask.max_tokens,
-        "total_tokens": ask.prompt_tokens + ask.max_tokens,
-        "prompt_tokens_details": {"cached_tokens": 0},
+        "completion_tokens": tokens,
+        "total_tokens": ask.prompt_tokens + tokens,
+        "prompt_tokens_details": {"cached_tokens": cached},
         **details,
     }

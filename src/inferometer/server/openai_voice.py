@@ -6,8 +6,8 @@
 | text      | `delta.content`                                                        | `message.content`, or null  |
 | tool call | `delta.tool_calls`: index and arguments; id, type and name in the first | `message.tool_calls`        |
 
-The finish reason is `tool_calls` where there is a call, else `length`, and rides on the last token's event. Reasoning tokens
-are counted in `usage.completion_tokens_details.reasoning_tokens`.
+The finish reason is `content_filter` where a guardrail refused, `tool_calls` where there is a call, else `length`, and rides on
+the last token's event. Reasoning tokens are counted in `usage.completion_tokens_details.reasoning_tokens`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,15 @@ class _Stream(Voice):
             "created": telling.created,
             "model": telling.model,
         }
-        self._reason = "tool_calls" if telling.passage.parts.tool else "length"
+
+    @property
+    def _reason(self) -> str:
+        if self._refused:
+            return "content_filter"
+        return "tool_calls" if self._telling.passage.parts.tool else "length"
+
+    def _usage(self, tokens: int) -> dict[str, object]:
+        return usage(self._telling.ask, tokens, self.cached)
 
     def _event(self, said: dict[str, object], finish: str | None, at: int) -> bytes:
         choice = {"index": 0, **said, "logprobs": None, "finish_reason": finish}
@@ -53,13 +61,13 @@ class _Stream(Voice):
     def closing(self, instants: Sequence[int], load_ns: int) -> bytes:  # noqa: ARG002 - OpenAI tells no durations
         """The usage event if it was asked for, and the terminator."""
         ask = self._telling.ask
-        counts = sse({**self._head, "choices": [], "usage": usage(ask)}) if ask.usage else b""
+        counts = sse({**self._head, "choices": [], "usage": self._usage(len(instants))}) if ask.usage else b""
         return counts + b"data: [DONE]\n\n"
 
     def _whole(self, said: dict[str, object]) -> bytes:
         choice = {"index": 0, **said, "logprobs": None, "finish_reason": self._reason}
         head = {**self._head, "object": self.whole_kind}
-        return _encode({**head, "choices": [choice], "usage": usage(self._telling.ask)})
+        return _encode({**head, "choices": [choice], "usage": self._usage(self._telling.passage.count)})
 
 
 class Completion(_Stream):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from inferometer.server.engine.settings import Settings
 from inferometer.server.faults import Fault
 from inferometer.server.metronome import Beat
-from inferometer.server.model import Speeds
 from inferometer.server.parts import PLAIN, Parts
 
 
@@ -16,12 +16,14 @@ class Options:
 
     host, port         where to listen; port 0 takes a free one. A host off this machine needs `allow_remote`.
     model              the name served; requests that name another one get 404
-    seed, speeds       the engine's (model.py)
+    seed, engine       the engine's (engine/settings.py)
     beat               a fixed script in the engine's place (metronome.py)
-    max_model_len      prompt and answer together, in tokens
+    max_model_len      prompt and answer together, in tokens; no more than the engine's cache holds
+    reject_status      what a request is answered that finds the queue full: 429 or 503
     parts              what a chat's tokens are: reasoning, text, a tool call (parts.py)
     token_timestamps   each streamed token's event says when the model put it out (voice.py)
-    load_ns, cold      how long the model takes to load, and whether it is not there at the start (residence.py)
+    load_ns, cold      how long the model takes to load, where the engine's settings do not say it, and whether it is not
+                       there at the start (residence.py)
     api_key_env        environment variable whose value clients must send as bearer token (desk.py)
     tls_cert, tls_key  PEM files; both or neither
     body_limit         largest request body
@@ -36,9 +38,10 @@ class Options:
     allow_remote: bool = False
     model: str = "reference"
     seed: int = 0
-    speeds: Speeds = field(default_factory=Speeds)
+    engine: Settings = field(default_factory=Settings)
     beat: Beat | None = None
     max_model_len: int = 131_072
+    reject_status: int = 503
     parts: Parts = PLAIN
     token_timestamps: bool = False
     load_ns: int = 0

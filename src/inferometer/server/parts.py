@@ -99,6 +99,10 @@ class Passage:
         self.count = count
         self._start = start
 
+    def plain(self, count: int) -> Passage:
+        """`count` tokens of text from the same piece on."""
+        return Passage(PLAIN, self._start, count)
+
     def piece(self, index: int) -> tuple[Kind, str]:
         """What token `index` is and says."""
         parts, count = self.parts, self.count

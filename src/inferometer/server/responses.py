@@ -13,8 +13,9 @@
 | the end                   | `completed`, with the whole response and its usage; there is no `[DONE]`                 |
 
 A part is one item of `output`: `reasoning`, `message` or `function_call`. Its closing events come with the next part's first
-token, or after the last token. The status is always `completed`, though `max_output_tokens` is what ends every answer: OpenAI
-says `incomplete` there, which clients take for a failure.
+token, or after the last token. The status is `completed`, though `max_output_tokens` is what ends every answer: OpenAI says
+`incomplete` there, which clients take for a failure. Where a guardrail refused the request it is `incomplete`, for the reason
+`content_filter`.
 
 **A request.** `input` is text or a list of messages (parts `input_text`, `output_text`, `text`), calls and their outputs;
 `instructions` is a system message before it. Tokens are counted as for a chat. Nothing is stored: `previous_response_id` and
@@ -85,8 +86,15 @@ class _Responses(msgspec.Struct, kw_only=True):
 class ResponsesReader(Reader):
     """Reads bodies of `/v1/responses`."""
 
-    def __init__(self, model: str, max_model_len: int, tokenizer: Tokenizer, parts: Parts = PLAIN) -> None:
-        super().__init__(model, max_model_len, tokenizer, parts)
+    def __init__(
+        self,
+        model: str,
+        max_model_len: int,
+        tokenizer: Tokenizer,
+        parts: Parts = PLAIN,
+        block_tokens: int = 0,
+    ) -> None:
+        super().__init__(model, max_model_len, tokenizer, parts, block_tokens)
         self._responses = msgspec.json.Decoder(_Responses)
 
     def responses(self, body: bytes) -> Ask:
@@ -101,13 +109,15 @@ class ResponsesReader(Reader):
             messages.append(Message("user", asked.input))
         else:
             messages += [_message(item) for item in asked.input]
-        tokens = len(self._render(messages))
+        ids = self._render(messages)
         limit = asked.max_output_tokens or DEFAULT_CHAT_TOKENS
-        self._check_fit(tokens, limit, "input")
+        self._check_fit(len(ids), limit, "input")
         thinks = asked.reasoning is None or asked.reasoning.effort != "none"
         parts = self._divide(limit, thinks, asked.tools, asked.tool_choice)
         head = head_of(messages[-1].content or "")
-        return Ask("responses", bool(asked.stream), True, tokens, limit, head, parts)
+        return Ask(
+            "responses", bool(asked.stream), True, len(ids), limit, head, parts, hashes=self._hashes(ids)
+        )
 
 
 def _message(item: _Item) -> Message:
@@ -138,6 +148,11 @@ class Response(Voice):
         self._sequence = 0
         self._kinds = telling.passage.kinds()
 
+    def refuse(self, count: int) -> None:
+        """Text alone then."""
+        super().refuse(count)
+        self._kinds = self._telling.passage.kinds()
+
     def opening(self) -> bytes:
         """It exists, and is being worked on."""
         begun = self._response("in_progress", [], None)
@@ -160,7 +175,9 @@ class Response(Voice):
 
     def closing(self, instants: Sequence[int], load_ns: int) -> bytes:  # noqa: ARG002 - OpenAI tells no durations
         """The last part's end, and the response's."""
-        return self._close(self._kinds[-1]) + self._event("response.completed", response=self._complete())
+        return self._close(self._kinds[-1]) + self._event(
+            f"response.{self._status}", response=self._complete()
+        )
 
     def whole(self, instants: Sequence[int], load_ns: int) -> bytes:  # noqa: ARG002 - as above
         """The body."""
@@ -214,10 +231,14 @@ class Response(Voice):
             return {**item, "summary": [], "content": content}
         return {**item, "role": "assistant", "content": content}
 
+    @property
+    def _status(self) -> str:
+        return "incomplete" if self._refused else "completed"
+
     def _complete(self) -> dict[str, object]:
         passage = self._telling.passage
         output = [self._item(kind, "completed", passage.whole(kind)) for kind in self._kinds]
-        return self._response("completed", output, _usage(self._telling.ask))
+        return self._response(self._status, output, _usage(self._telling.ask, passage.count, self.cached))
 
     def _response(self, status: str, output: list[dict[str, object]], counts: object) -> dict[str, object]:
         telling = self._telling
@@ -227,7 +248,7 @@ class Response(Voice):
             "created_at": telling.created,
             "status": status,
             "error": None,
-            "incomplete_details": None,
+            "incomplete_details": {"reason": "content_filter"} if status == "incomplete" else None,
             "instructions": None,
             "max_output_tokens": telling.ask.max_tokens,
             "metadata": {},
@@ -250,9 +271,9 @@ def _part(kind: Kind, said: str) -> dict[str, object]:
     return {"type": "output_text", "text": said, "annotations": [], "logprobs": []}
 
 
-def _usage(ask: Ask) -> dict[str, object]:
+def _usage(ask: Ask, tokens: int, cached: int) -> dict[str, object]:
     """The same counts as elsewhere, under this interface's names."""
-    counts = usage(ask)
+    counts = usage(ask, tokens, cached)
     return {
         "input_tokens": counts["prompt_tokens"],
         "input_tokens_details": counts["prompt_tokens_details"],

@@ -6,6 +6,7 @@ from array import array
 
 from inferometer.server.answers import Answer
 from inferometer.server.connection import Connection
+from inferometer.server.engine.emission import REFUSED
 from inferometer.server.openai import Ask, chunk
 from inferometer.server.truth import Entry
 from inferometer.server.voice import Voice
@@ -29,16 +30,20 @@ class Spoken(Answer):
         if opening := self._voice.opening():
             self.connection.send(chunk(opening), self.entry.opened)
 
-    def token(self, last: bool, at: int) -> None:
-        """What the voice makes of it; after the last, the end."""
+    def put(self, count: int, end: int, at: int) -> None:
+        """What the voice makes of each; after the last, the end."""
         entry, voice = self.entry, self._voice
-        index = len(entry.model_ns)
-        if not index and (lead := voice.lead()):
+        if end == REFUSED:
+            voice.refuse(count)
+        if not entry.model_ns and (lead := voice.lead()):
             self.connection.send(chunk(lead), entry.opened)
-        entry.model_ns.append(at)
-        if event := voice.token(index, at):
-            self.connection.send(chunk(event), entry.sent_ns)
-        if last:
+        for _ in range(count):
+            index = len(entry.model_ns)
+            entry.model_ns.append(at)
+            if event := voice.token(index, at):
+                self.connection.send(chunk(event), entry.sent_ns)
+        if end:
+            voice.cached = entry.cached_tokens
             closing = voice.closing(entry.model_ns, self.load_ns)
             self.connection.send(chunk(closing) + b"0\r\n\r\n", entry.ended)
             self.done = True
@@ -62,10 +67,13 @@ class SpokenWhole(Answer):
         super().__init__(connection, ask, entry, keep_alive=keep_alive)
         self._voice = voice
 
-    def token(self, last: bool, at: int) -> None:
+    def put(self, count: int, end: int, at: int) -> None:
         """Nothing leaves before the last."""
-        self.entry.model_ns.append(at)
-        if last:
+        self.entry.model_ns.extend([at] * count)
+        if end:
+            if end == REFUSED:
+                self._voice.refuse(count)
+            self._voice.cached = self.entry.cached_tokens
             body = self._voice.whole(self.entry.model_ns, self.load_ns)
             self.connection.send(Reply(200, body).encode(self.keep_alive), self.entry.ended)
             self.done = True

@@ -9,6 +9,7 @@ One JSON object a line for every generation that has ended, oldest first (`GET /
 | `api`, `stream`  | one of dialects.APIS, as `chat`; whether it was streamed                                 |
 | `prompt_tokens`  | as counted here                                                                          |
 | `max_tokens`     | as asked for                                                                             |
+| `cached_tokens`  | prompt tokens that came from the prefix cache                                            |
 | `prompt_head`    | the first 32 characters of the (last) prompt; of ids, the first 8 with commas between    |
 | `arrived_ns`     | the kernel received the request's last byte; null where the kernel does not say          |
 | `received_ns`    | the request's last byte had been read                                                    |
@@ -20,9 +21,9 @@ One JSON object a line for every generation that has ended, oldest first (`GET /
 |                  | not read) or `replaced` (a fault answered in its place)                                  |
 | `fault`          | the fault that it met (faults.py), `status` with its code as `status:429`; null if none  |
 
-Times are ns on this machine's monotonic clock (CLOCK_MONOTONIC on Linux), so a client on the same machine can subtract. In a
-response that is not streamed all tokens leave with one `send` and share its time. After `cancelled` and `overflow`, `model_ns`
-may be longer than `sent_ns`: those tokens never left.
+Times are ns on this machine's monotonic clock (CLOCK_MONOTONIC on Linux), so a client on the same machine can subtract. Tokens
+that leave with one `send` share its time: those of one event, and all of a response that is not streamed. After `cancelled` and
+`overflow`, `model_ns` may be longer than `sent_ns`: those tokens never left.
 
 Memory is bounded by the tokens held: beyond the limit the oldest requests are forgotten, and their number is told in the
 `X-Inferometer-Forgotten` header.
@@ -45,6 +46,7 @@ class Entry:
     __slots__ = (
         "api",
         "arrived_ns",
+        "cached_tokens",
         "ended",
         "fault",
         "id",
@@ -78,6 +80,7 @@ class Entry:
         self.stream = stream
         self.prompt_tokens = prompt_tokens
         self.max_tokens = max_tokens
+        self.cached_tokens = 0
         self.prompt_head = prompt_head
         self.arrived_ns = arrived_ns
         self.received_ns = received_ns
@@ -97,6 +100,7 @@ class Entry:
             "stream": self.stream,
             "prompt_tokens": self.prompt_tokens,
             "max_tokens": self.max_tokens,
+            "cached_tokens": self.cached_tokens,
             "prompt_head": self.prompt_head,
             "arrived_ns": self.arrived_ns,
             "received_ns": self.received_ns,

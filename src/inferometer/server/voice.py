@@ -11,11 +11,14 @@ With time stamps, each token's event carries when the model put it out, on both 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from inferometer.server.openai import Ask
-from inferometer.server.parts import Passage
+from inferometer.server.parts import PLAIN, Passage
 from inferometer.server.wire import EVENT_STREAM
 
 
@@ -54,6 +57,19 @@ class Voice:
 
     def __init__(self, telling: Telling) -> None:
         self._telling = telling
+        self._refused = False
+        self.cached = 0
+        """Prompt tokens that came from the prefix cache; known when the answer ends."""
+
+    def refuse(self, count: int) -> None:
+        """A guardrail refused the request: `count` tokens of plain text are all that will come. Before the first of them."""
+        telling = self._telling
+        self._refused = True
+        self._telling = dataclasses.replace(
+            telling,
+            ask=msgspec.structs.replace(telling.ask, parts=PLAIN),
+            passage=telling.passage.plain(count),
+        )
 
     def opening(self) -> bytes:
         """What is sent as soon as the request is accepted."""

@@ -2,7 +2,7 @@
 
 | event                        | what happens                                                          |
 | ---------------------------- | --------------------------------------------------------------------- |
-| an operation of the engine   | its tokens are noted; a request with its last token has ended         |
+| something of the engine      | its tokens are noted; a request with its last token has ended         |
 | a deadline                   | the oldest request has lasted for the plan's timeout, and is given up |
 | a request is due             | it is sent, taken by the server and submitted, all at that instant    |
 | the duration is over         | a closed loop sends no more; the time to drain begins                 |
@@ -10,7 +10,7 @@
 | a pulse                      | every 250 ms, as a worker does                                        |
 
 At one instant they happen in this order. So a slot that becomes free is filled at the same instant, after the engine has begun
-its next operation: as over a wire, where the next request comes when that has begun.
+its next iteration: as over a wire, where the next request comes when that has begun.
 
 The loop is drive/worker.py's without what takes time there. Pacers, schedule, exchanges and journal are the same.
 """
@@ -18,7 +18,7 @@ The loop is drive/worker.py's without what takes time there. Pacers, schedule, e
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from inferometer.drive.exchange import Exchange, outcome_of_status
@@ -27,8 +27,9 @@ from inferometer.drive.pacer import Hit, OpenPacer, Pacer
 from inferometer.drive.share import Share
 from inferometer.journal.schema import Outcome
 from inferometer.journal.writer import Journal
-from inferometer.server.model import Emission
-from inferometer.server.openai import ApiError, Ask, Script
+from inferometer.server.engine.emission import Emission
+from inferometer.server.openai import ApiError, Ask, Script, queue_full
+from inferometer.server.options import Options
 from inferometer.simulation.generation import Generation
 
 START_NS = 1_000_000_000
@@ -46,10 +47,19 @@ SCATTER = 61
 
 
 class Engine(Protocol):
-    """What is needed of a model of an engine; see server/model.py."""
+    """What is needed of a model of an engine; see server/engine/engine.py."""
 
-    def submit(self, key: Generation, prompt_tokens: int, max_tokens: int, now: int) -> None:
-        """A request arrives."""
+    def submit(
+        self,
+        key: Generation,
+        prompt_tokens: int,
+        max_tokens: int,
+        now: int,
+        *,
+        hashes: Sequence[int] = (),
+        priority: int = 0,
+    ) -> bool:
+        """A request arrives. False where the queue is full."""
 
     def cancel(self, key: Generation, now: int) -> bool:
         """Its client is gone."""
@@ -58,7 +68,7 @@ class Engine(Protocol):
         """When the next tokens are due."""
 
     def advance(self, now: int) -> Emission[Generation] | None:
-        """The tokens of the next operation, if it has ended."""
+        """The tokens of the next event, if it is due."""
 
 
 class Server:
@@ -154,9 +164,11 @@ class Driver:
         if emission is None:
             return
         at = emission.at
-        for generation, _, last in emission.tokens:
-            generation.times.append(at)
-            if last:
+        for generation, cached in emission.cached:
+            generation.cached = cached
+        for generation, _, count, end in emission.tokens:
+            generation.put(count, end, at)
+            if end:
                 self._finish(generation, at)
 
     def _expire(self) -> None:
@@ -194,17 +206,20 @@ class Driver:
         self._sent += 1
         try:
             ask = server.read(hit, body)
+            generation = Generation(exchange, ask, server.started * SCATTER)
+            server.started += 1
+            if not self._engine.submit(
+                generation, ask.prompt_tokens, ask.max_tokens, now, hashes=ask.hashes, priority=ask.priority
+            ):
+                raise queue_full(Options().reject_status)
         except ApiError as refused:
             exchange.status = refused.status
             exchange.t_first_byte = exchange.t_end = now
             exchange.fail(outcome_of_status(refused.status), str(refused))
             self._record(exchange, 0, now + REFUSAL_NS)
             return
-        generation = Generation(exchange, ask, server.started * SCATTER)
-        server.started += 1
         self._in_flight += 1
         self._flying.append(generation)
-        self._engine.submit(generation, ask.prompt_tokens, ask.max_tokens, now)
 
     def _finish(self, generation: Generation, at: int) -> None:
         self._in_flight -= 1

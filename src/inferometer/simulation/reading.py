@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from inferometer.drive.pacer import Hit
+from inferometer.server.engine.settings import Settings
 from inferometer.server.openai import Ask, Reader
 from inferometer.server.options import Options
 
@@ -34,15 +35,20 @@ class _Counted:
 
 
 def reader(
-    api: str, model: str, tokenizer: Encoder, counted: Sequence[int] | None
+    api: str, model: str, engine: Settings, tokenizer: Encoder, counted: Sequence[int] | None
 ) -> Callable[[Hit, bytes], Ask]:
     """What the server makes of the body of a request that is due; may raise ApiError.
 
     `tokenizer`: the server's. `counted`: by row of the schedule, the tokens of its prompt in that tokenizer; None: to be
-    counted.
+    counted. An engine with a prefix cache has to know the tokens themselves.
     """
-    known = None if counted is None else _Counted(tokenizer)
-    reads = Reader(model, Options().max_model_len, known or tokenizer)
+    known = None if counted is None or engine.prefix_caching else _Counted(tokenizer)
+    reads = Reader(
+        model,
+        min(Options().max_model_len, engine.capacity_tokens),
+        known or tokenizer,
+        block_tokens=engine.block_tokens if engine.prefix_caching else 0,
+    )
     read = reads.chat if api == "chat" else reads.completion
 
     def ask(hit: Hit, body: bytes) -> Ask:

@@ -1,0 +1,156 @@
+"""Requests played to an engine in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from hypothesis import strategies as st
+
+from inferometer.server.engine.engine import Engine
+from inferometer.server.engine.settings import Settings
+
+
+@dataclass(eq=False)
+class Job:
+    """A request and what became of it; `cancelled_at` counts from its arrival. `prefix`: prompts with the same one share
+    their first blocks."""
+
+    prompt: int
+    output: int
+    arrives: int
+    cancelled_at: int | None = None
+    prefix: int = 0
+    priority: int = 0
+    tokens: list[tuple[int, int]] = field(default_factory=list)  # (index, instant)
+    accepted: bool = True
+    cached: int = 0
+    end: int = 0
+
+    def hashes(self, block_tokens: int) -> tuple[int, ...]:
+        """As of a prompt whose first half is the prefix, and whose second half is its own."""
+        blocks = self.prompt // block_tokens
+        return tuple(hash((self.prefix if n < blocks / 2 else id(self), n)) for n in range(blocks))
+
+
+def jobs_of(most: int = 14, latest: int = 5_000, output: int = 12) -> st.SearchStrategy[list[Job]]:
+    """Any requests."""
+    return st.lists(
+        st.builds(
+            Job,
+            st.integers(1, 200),
+            st.integers(1, output),
+            st.integers(0, latest),
+            st.none() | st.integers(0, 5_000),
+            st.integers(0, 2),
+            st.integers(-1, 1),
+        ),
+        max_size=most,
+    )
+
+
+JOBS = jobs_of()
+
+SETTINGS = st.builds(
+    Settings,
+    step_base_ns=st.integers(1, 500),
+    step_per_request_ns=st.integers(0, 50),
+    kv_read_per_token_ns=st.floats(0, 2),
+    prefill_base_ns=st.integers(0, 2_000),
+    prefill_per_token_ns=st.integers(0, 20),
+    prefill_attention_ns=st.floats(0, 1),
+    jitter=st.sampled_from([0.0, 0.1, 0.8]),
+    jitter_load=st.sampled_from([0.0, 0.1]),
+    max_batch=st.integers(1, 5),
+    token_budget=st.integers(1, 300),
+    chunked_prefill=st.booleans(),
+    kv_blocks=st.integers(30, 60),
+    block_tokens=st.sampled_from([8, 16]),
+    prefix_caching=st.booleans(),
+    preemption=st.sampled_from(["recompute", "swap"]),
+    swap_per_block_ns=st.integers(0, 20),
+)
+"""Engines without guards, drafts or priorities. They hold a request of 200 + 12 tokens, and few of them at a time."""
+
+ANY = st.builds(
+    replace,
+    SETTINGS,
+    policy=st.sampled_from(["fcfs", "priority"]),
+    queue_limit=st.integers(0, 4),
+    draft_tokens=st.integers(0, 3),
+    acceptance=st.sampled_from([0.0, 0.5, 1.0]),
+    input_check_ns=st.sampled_from([0, 300]),
+    input_check_per_token_ns=st.integers(0, 3),
+    output_check_tokens=st.integers(0, 4),
+    output_check_ns=st.integers(0, 900),
+    refusal_share=st.sampled_from([0.0, 0.3]),
+    refusal_tokens=st.integers(1, 4),
+    preloaded=st.booleans(),
+    load_ns=st.integers(0, 2_000),
+    cold_steps=st.integers(0, 3),
+    cold_factor=st.sampled_from([1.0, 3.0]),
+)
+"""Engines with everything."""
+
+
+def audit(engine: Engine[Job]) -> None:
+    """The blocks add up, and none is negative."""
+    blocks = engine.blocks
+    assert sum(blocks.values()) == engine.settings.kv_blocks
+    assert min(blocks.values()) >= 0
+    assert engine.kv_usage == (blocks["own"] + blocks["shared"]) / engine.settings.kv_blocks
+
+
+def drain(engine: Engine[Job], until: int | None = None) -> None:
+    """Let time pass event by event, up to `until` or to the end."""
+    while (due := engine.next_due()) is not None and (until is None or due <= until):
+        emission = engine.advance(max(due, engine.now))
+        assert emission is not None
+        assert emission.at == due
+        audit(engine)
+        for job, cached in emission.cached:
+            assert not job.tokens
+            job.cached = cached
+        for job, index, count, end in emission.tokens:
+            assert not job.end
+            job.tokens += [(index + n, due) for n in range(count)]
+            job.end = end
+
+
+def play(settings: Settings, jobs: Sequence[Job], seed: int = 0, lazily: bool = False) -> list[Job]:
+    """Copies of the jobs after the engine has served them, cancellations included.
+
+    `lazily`: fetch no token before the last arrival.
+    """
+    found = [
+        Job(job.prompt, job.output, job.arrives, job.cancelled_at, job.prefix, job.priority) for job in jobs
+    ]
+    engine: Engine[Job] = Engine(settings, seed)
+    events = [(job.arrives, 0, n, job) for n, job in enumerate(found)]
+    events += [
+        (job.arrives + job.cancelled_at, 1, n, job)
+        for n, job in enumerate(found)
+        if job.cancelled_at is not None
+    ]
+    for at, kind, _, job in sorted(events, key=lambda event: event[:3]):
+        if not lazily:
+            drain(engine, at)
+        if kind == 0:
+            hashes = job.hashes(settings.block_tokens)
+            job.accepted = engine.submit(
+                job, job.prompt, job.output, at, hashes=hashes, priority=job.priority
+            )
+        elif lazily:
+            engine.cancel(job, at)
+        else:
+            assert engine.cancel(job, at) == (job.accepted and not job.end)
+        audit(engine)
+    drain(engine)
+    assert (engine.running, engine.waiting) == (0, 0)
+    assert engine.kv_usage == 0
+    return found
+
+
+def history(jobs: list[Job]) -> list[list[tuple[int, int]]]:
+    """Every token's index and instant."""
+    return [job.tokens for job in jobs]
