@@ -126,7 +126,7 @@ CASES = [
     ("whole", "clock-skew", "ok"),
     ("before the head", "reset", "reset"),
     ("before the head", "hang", "timeout"),
-    ("before the head", UNKNOWN, "reset"),
+    ("before the head", UNKNOWN, "reset connect_error"),
     ("refused", UNKNOWN, "connect_refused"),
     ("counting too few", "wrong-usage", "ok"),
     ("several a time", "tokens-per-event", "ok"),
@@ -223,7 +223,9 @@ def test_a_request_that_met_a_fault_ends_as_the_fault_says(
     if name == "refused":  # the server cannot be asked: those that got in are those that ended well
         hit = [one for one in hit if one["outcome"] != "ok"]
     assert hit
-    assert {one["outcome"] for one in hit} == set(outcome.split())
+    seen, possible = {one["outcome"] for one in hit}, set(outcome.split())
+    # Whether a connection dropped at once is found out before or after the request was handed over is a matter of luck.
+    assert seen <= possible if name == "before the head" and label == UNKNOWN else seen == possible
     assert all(one["detail"] for one in hit if one["outcome"] != "ok")
 
 

@@ -41,7 +41,7 @@ def parse(argv: list[str], prog: str = "python -m inferometer.server") -> Option
     """The options on a command line. Raises PlanError for speeds that make no engine and faults that do not exist; exits 2
     on bad usage.
     """
-    given = vars(_parser(prog).parse_args(argv))
+    given = vars(parser(prog).parse_args(argv))
     asked = faults.parse(given.pop("fault") or ())
     try:
         engine: dict[str, int] = {
@@ -72,15 +72,16 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpF
     """Defaults are shown, and the list of faults keeps its lines."""
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
+def parser(prog: str) -> argparse.ArgumentParser:
+    """Every flag of the server."""
     speeds, options = Speeds(), Options()
-    parser = argparse.ArgumentParser(
+    made = argparse.ArgumentParser(
         prog=prog,
         description="A reference LLM server: OpenAI's API in front of a model of an engine that logs what it truly did.",
         formatter_class=_Help,
         epilog=f"faults (docs/faults.md):\n{faults.manual()}",
     )
-    add = parser.add_argument
+    add = made.add_argument
     add("--host", default=options.host, help="address to listen on")
     add("--port", type=int, default=options.port, help="port; 0 takes a free one")
     add("--allow-remote", action="store_true", help="permit a --host that other machines can reach")
@@ -109,7 +110,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     fault_help = "something to do wrong, from the list below; may be repeated"
     add("--fault", action="append", metavar="SPEC", help=fault_help)
     add("--until-stdin-closes", action="store_true", help="end when standard input does")
-    return parser
+    return made
 
 
 def _announce(url: str) -> None:
