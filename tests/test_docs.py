@@ -27,7 +27,9 @@ from inferometer.report.summary import summary_schema
 from inferometer.server import controls, dialects
 from inferometer.server.__main__ import parser as server_parser
 from inferometer.server.engine.settings import FIELDS
+from inferometer.server.faults import KINDS
 from inferometer.server.presets import PRESETS
+from inferometer.server.truth import Entry
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -142,6 +144,27 @@ def test_the_settings_and_presets_of_the_engine_are_those_told() -> None:
 def test_the_number_of_checks_told_is_right() -> None:
     """The changelog counts them."""
     assert f"each of {len(check_codes())} checks" in text("CHANGELOG.md")
+
+
+def test_every_fault_is_described_with_its_parameters_and_defaults() -> None:
+    """A row a fault: what it takes, whether whole answers meet it, what the server does and the instrument says."""
+    page = text("docs/faults.md")
+    assert rows("docs/faults.md") == set(KINDS)
+    assert f"any of {len(KINDS)} ways" in text("CHANGELOG.md")
+    for name, kind in KINDS.items():
+        found = re.search(rf"^\| `{name}` \| ([^|]*) \| (yes|no) \|", page, re.MULTILINE)
+        assert found, name
+        assert found[2] == ("yes" if kind.whole or name in ("refuse", "drop") else "no"), name
+        for key, parameter in kind.parameters.items():
+            assert key in found[1] if key.isdigit() else f"{key} ({parameter.default:.0f})" in found[1], name
+
+
+def test_the_field_that_names_the_fault_is_in_the_truth() -> None:
+    """As the page on faults says."""
+    entry = Entry("x", None, "chat", True, 1, 1, 0)
+    entry.ended.append(0)
+    assert entry.as_dict()["fault"] is None
+    assert "`fault`" in text("docs/faults.md")
 
 
 def test_every_metric_is_defined() -> None:

@@ -181,6 +181,8 @@ def test_interrupted_nothing_is_stored_and_nothing_is_left(tmp_path: Path) -> No
         text=True,
         env={**os.environ, certificates.FOLDER_VARIABLE: str(state)},
         start_new_session=True,
+        # A shell's background job ignores Ctrl-C, and what it starts would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stderr is not None
     assert process.stderr.readline().startswith("calibrating: 64 streams")

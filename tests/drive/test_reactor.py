@@ -106,6 +106,14 @@ def test_a_server_that_hangs_ends_in_a_timeout() -> None:
     assert one.answer.texts == [" one"]
 
 
+def test_what_one_read_holds_before_broken_http_is_kept() -> None:
+    """Good events and a bad chunk size that arrive together: the request is bad_http and has the tokens it got."""
+    with scripted(lambda seen: Script([b"".join([*GOOD[:4], b"zz\r\n"])])) as peer:
+        (one,) = exchange_all(peer.port, 1)
+    assert one.outcome == "bad_http"
+    assert one.answer.texts == [" one", " two"]
+
+
 def test_a_closed_port_is_refused_at_once() -> None:
     """No listener: connect_refused for each request."""
     with scripted(lambda seen: Script()) as peer:

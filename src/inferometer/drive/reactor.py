@@ -13,6 +13,7 @@ service, so the request goes out once more on a fresh connection and the record 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import ssl
 import time
@@ -283,7 +284,9 @@ class Reactor:
             http.feed(data)
             exchange.take(http, at)
         except BadResponse as cause:
-            # What was decoded before the fault has been seen and counts.
+            # What the same read held before the fault has been seen and counts.
+            with contextlib.suppress(EventTooLarge, TooLarge):
+                exchange.take(http, at)
             self._fault(connection, Outcome.BAD_HTTP, str(cause), at)
         except (HeadTooLarge, EventTooLarge, TooLarge) as cause:
             self._fault(connection, Outcome.TOO_LARGE, str(cause), at)
