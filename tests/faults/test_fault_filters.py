@@ -162,12 +162,12 @@ def test_the_terminator_is_left_out_or_doubled() -> None:
 def test_usage_is_off_by_so_many(by: int) -> None:
     """Output and total, streamed or whole, never below nothing; the body still has the length it says."""
     sent = Sent()
-    for usage in (
+    for counts in (
         events(joined(sent.under(f"wrong-usage={by}")))[-2]["usage"],
         json.loads(body(joined(sent.whole_under(f"wrong-usage={by}"))))["usage"],
     ):
-        assert usage["completion_tokens"] == max(0, TOKENS + by)
-        assert usage["prompt_tokens"] == 9
+        assert counts["completion_tokens"] == max(0, TOKENS + by)
+        assert counts["prompt_tokens"] == 9
 
 
 @pytest.mark.parametrize("chat", [True, False])

@@ -27,7 +27,11 @@ from inferometer.journal.seal import read_table
 from inferometer.server.faults import KINDS
 
 MODEL = "modèle-模型"  # so that there is UTF-8 to cut through
-ENGINE = ["--prefill-base-us", "1000", "--prefill-us-per-token", "0", "--step-us", "4000", "--jitter", "0"]
+ENGINE = [
+    word
+    for setting in ("prefill_base=1ms", "prefill_per_token=0us", "step_base=4ms", "jitter=0")
+    for word in ("--set", setting)
+]
 TOKENS = 6
 UNKNOWN = "unknown to the server"
 
