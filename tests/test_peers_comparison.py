@@ -166,7 +166,7 @@ def test_a_peer_that_fails_is_told_by_its_first_and_last_line(tmp_path: Path) ->
     assert first_and_last("") == "it said nothing"
 
 
-def test_what_a_standstill_spoilt_is_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_standstill_spoilt_is_measured_again(tmp_path: Path) -> None:
     """A pause of the machine, which any pause is if nothing is long enough, is tried anew and in the end told."""
     tried: list[str] = []
 
@@ -175,26 +175,23 @@ def test_what_a_standstill_spoilt_is_measured_again(tmp_path: Path, monkeypatch:
         return len(tried)
 
     assert undisturbed(measure, tmp_path / "quiet") == 1
-    monkeypatch.setattr(comparison, "STANDSTILL_S", -1.0)
     with pytest.raises(RuntimeError, match="stood still"):
-        undisturbed(measure, tmp_path / "never")
+        undisturbed(measure, tmp_path / "never", standstill_s=-1.0)
     assert tried == ["0", "0", "1", "2"]
 
 
-def test_a_peer_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_that_does_not_end_is_ended(tmp_path: Path) -> None:
     """The others must get their turn."""
-    monkeypatch.setattr(comparison, "LIMIT_S", 0.2)
     with pytest.raises(RuntimeError, match="not done after"):
-        call([sys.executable, "-c", "import time; time.sleep(60)"], None, {}, tmp_path)
+        call([sys.executable, "-c", "while True: pass"], None, {}, tmp_path, limit_s=0.2)
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-def test_without_peers_there_are_the_floor_and_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_peers_there_are_the_floor_and_ours(tmp_path: Path) -> None:
     """The benchmark says that none is installed and shows what it has."""
-    monkeypatch.setattr(comparison, "TOKENIZER", tmp_path)
     nowhere = native.Cores(None, None)
     bench = Bench(native.build(tmp_path), nowhere, quick=True)
-    first = next(iter(comparison.peers(bench)))
+    first = next(iter(comparison.peers(bench, tokenizer=tmp_path)))
     assert isinstance(first, Note)
     assert "make bench-peers" in first.text
     load = Load(2, 6, 16, 5, warmup=2)

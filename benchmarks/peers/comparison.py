@@ -117,7 +117,9 @@ def first_and_last(words: str) -> str:
     return last if last == lines[0] else f"{lines[0]} ... {last}"
 
 
-def call(command: list[str], core: int | None, env: dict[str, str], where: Path) -> None:
+def call(
+    command: list[str], core: int | None, env: dict[str, str], where: Path, limit_s: float = LIMIT_S
+) -> None:
     """Run a peer in a group of its own, to its end or its limit. Raises RuntimeError with the first and last line it said."""
     said = where / "said.txt"
     with said.open("wb") as file, native.on_core(core):
@@ -131,10 +133,10 @@ def call(command: list[str], core: int | None, env: dict[str, str], where: Path)
             start_new_session=True,
         )
     try:
-        code = process.wait(LIMIT_S)
+        code = process.wait(limit_s)
     except subprocess.TimeoutExpired:
         raise RuntimeError(
-            f"not done after {LIMIT_S} s: {first_and_last(said.read_text(errors='replace'))}"
+            f"not done after {limit_s} s: {first_and_last(said.read_text(errors='replace'))}"
         ) from None
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -199,7 +201,7 @@ def measure_floor(bench: Bench, server: native.Server, load: Load) -> Truth:
     return truth_of(server.truth(), load.requests, 0)
 
 
-def undisturbed(measure: Callable[[Path], Found], out: Path) -> Found:
+def undisturbed(measure: Callable[[Path], Found], out: Path, standstill_s: float = STANDSTILL_S) -> Found:
     """What is measured, in a folder of its own; again if the machine stood still meanwhile. RuntimeError if it always does."""
     out.mkdir()
     for attempt in range(TRIES):
@@ -207,10 +209,10 @@ def undisturbed(measure: Callable[[Path], Found], out: Path) -> Found:
             try:
                 found = measure(out / str(attempt))
             except RuntimeError:
-                if still.longest_s < STANDSTILL_S:
+                if still.longest_s < standstill_s:
                     raise
                 continue
-        if still.longest_s < STANDSTILL_S:
+        if still.longest_s < standstill_s:
             return found
     raise RuntimeError(
         f"the machine stood still for {still.longest_s:.0f} s, and in {TRIES - 1} tries before"
@@ -269,9 +271,9 @@ def _line(grid: str, line: str, columns: Sequence[tuple[str, float | None, str, 
             yield Figure(label, value, unit, None, digits, grid, line)
 
 
-def peers(bench: Bench) -> Iterator[Figure | Note]:
+def peers(bench: Bench, tokenizer: Path = TOKENIZER) -> Iterator[Figure | Note]:
     """Two numbers of streams, then requests of one token."""
-    there = [name for name in ADAPTERS if PEERS[name].version and (TOKENIZER / "tokenizer.json").is_file()]
+    there = [name for name in ADAPTERS if PEERS[name].version and (tokenizer / "tokenizer.json").is_file()]
     yield from _absent(there)
     for count, share in ((10, 1), (50, 1)) if bench.quick else ((100, 2), (1000, 1)):
         load = Load(count, count * share * bench.rounds, 64, TOKENS, warmup=count)

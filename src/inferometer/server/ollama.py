@@ -40,11 +40,10 @@ from inferometer.server.openai import (
     Ask,
     Message,
     Reader,
-    Tokenizer,
     decode,
     head_of,
 )
-from inferometer.server.parts import PLAIN, Kind, Parts
+from inferometer.server.parts import Kind
 from inferometer.server.residence import FOREVER, Residence
 from inferometer.server.voice import Voice
 from inferometer.units import NS_PER_S
@@ -93,24 +92,16 @@ class _Chat(_Body):
     tools: list[dict[str, Any]] | None = None
 
 
+_GENERATIONS = msgspec.json.Decoder(_Generate)
+_CHATS = msgspec.json.Decoder(_Chat)
+
+
 class OllamaReader(Reader):
     """Reads bodies of `/api/generate` and `/api/chat`."""
 
-    def __init__(
-        self,
-        model: str,
-        max_model_len: int,
-        tokenizer: Tokenizer,
-        parts: Parts = PLAIN,
-        block_tokens: int = 0,
-    ) -> None:
-        super().__init__(model, max_model_len, tokenizer, parts, block_tokens)
-        self._generations = msgspec.json.Decoder(_Generate)
-        self._chats = msgspec.json.Decoder(_Chat)
-
     def generate(self, body: bytes) -> Ask:
         """What a body of `/api/generate` asks for. Raises ApiError."""
-        asked: _Generate = decode(self._generations, body)
+        asked: _Generate = decode(_GENERATIONS, body)
         if asked.suffix:
             raise ApiError(400, "this model does not support insert: suffix must be empty", "suffix")
         prompt, system = asked.prompt or "", asked.system or ""
@@ -124,7 +115,7 @@ class OllamaReader(Reader):
 
     def converse(self, body: bytes) -> Ask:
         """What a body of `/api/chat` asks for. Raises ApiError."""
-        asked: _Chat = decode(self._chats, body)
+        asked: _Chat = decode(_CHATS, body)
         given = asked.messages or []
         ids = self._render([Message(one.role, one.content) for one in given])
         prompt = given[-1].content or "" if given else None

@@ -36,12 +36,11 @@ from inferometer.server.openai import (
     Message,
     Part,
     Reader,
-    Tokenizer,
     decode,
     head_of,
     usage,
 )
-from inferometer.server.parts import PLAIN, Kind, Parts
+from inferometer.server.parts import Kind
 from inferometer.server.voice import Telling, Voice
 
 _encode = msgspec.json.encode
@@ -83,23 +82,15 @@ class _Responses(msgspec.Struct, kw_only=True):
     previous_response_id: str | None = None
 
 
+_BODIES = msgspec.json.Decoder(_Responses)
+
+
 class ResponsesReader(Reader):
     """Reads bodies of `/v1/responses`."""
 
-    def __init__(
-        self,
-        model: str,
-        max_model_len: int,
-        tokenizer: Tokenizer,
-        parts: Parts = PLAIN,
-        block_tokens: int = 0,
-    ) -> None:
-        super().__init__(model, max_model_len, tokenizer, parts, block_tokens)
-        self._responses = msgspec.json.Decoder(_Responses)
-
     def responses(self, body: bytes) -> Ask:
         """The generation asked for. Raises ApiError."""
-        asked: _Responses = decode(self._responses, body)
+        asked: _Responses = decode(_BODIES, body)
         self._check_model(asked.model)
         for name in ("background", "previous_response_id"):
             if getattr(asked, name):

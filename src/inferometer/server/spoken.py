@@ -13,8 +13,8 @@ from inferometer.server.voice import Voice
 from inferometer.server.wire import Reply, stream_head
 
 
-class Spoken(Answer):
-    """One event a token, put together as it comes. A token that the dialect holds back leaves with a later one."""
+class Voiced(Answer):
+    """An answer that has a voice."""
 
     __slots__ = ("_voice",)
 
@@ -23,6 +23,12 @@ class Spoken(Answer):
     ) -> None:
         super().__init__(connection, ask, entry, keep_alive=keep_alive)
         self._voice = voice
+
+
+class Spoken(Voiced):
+    """One event a token, put together as it comes. A token that the dialect holds back leaves with a later one."""
+
+    __slots__ = ()
 
     def open(self) -> None:
         """The head, and what the dialect says before anything is generated."""
@@ -56,16 +62,10 @@ class Spoken(Answer):
             entry.sent_ns.extend([entry.sent_ns[-1] if entry.sent_ns else entry.ended[0]] * held)
 
 
-class SpokenWhole(Answer):
+class SpokenWhole(Voiced):
     """One JSON body after the last token."""
 
-    __slots__ = ("_voice",)
-
-    def __init__(
-        self, connection: Connection, voice: Voice, ask: Ask, entry: Entry, *, keep_alive: bool
-    ) -> None:
-        super().__init__(connection, ask, entry, keep_alive=keep_alive)
-        self._voice = voice
+    __slots__ = ()
 
     def put(self, count: int, end: int, at: int) -> None:
         """Nothing leaves before the last."""
