@@ -101,9 +101,11 @@ def audit(engine: Engine[Job]) -> None:
     assert engine.kv_usage == (blocks["own"] + blocks["shared"]) / engine.settings.kv_blocks
 
 
-def drain(engine: Engine[Job], until: int | None = None) -> None:
-    """Let time pass event by event, up to `until` or to the end."""
-    while (due := engine.next_due()) is not None and (until is None or due <= until):
+def drain(engine: Engine[Job], until: int | None = None, most: int | None = None) -> None:
+    """Let time pass event by event, up to `until` or to the end, and at most so many."""
+    done = 0
+    while (due := engine.next_due()) is not None and (until is None or due <= until) and done != most:
+        done += 1
         emission = engine.advance(max(due, engine.now))
         assert emission is not None
         assert emission.at == due
@@ -117,15 +119,19 @@ def drain(engine: Engine[Job], until: int | None = None) -> None:
             job.end = end
 
 
-def play(settings: Settings, jobs: Sequence[Job], seed: int = 0, lazily: bool = False) -> list[Job]:
+def play(
+    settings: Settings, jobs: Sequence[Job], seed: int = 0, lazily: bool = False, eagerly: bool = False
+) -> list[Job]:
     """Copies of the jobs after the engine has served them, cancellations included.
 
-    `lazily`: fetch no token before the last arrival.
+    `lazily`: fetch no token before the last arrival. `eagerly`: fetch what an iteration yields before telling of those that
+    arrive while it lasts.
     """
     found = [
         Job(job.prompt, job.output, job.arrives, job.cancelled_at, job.prefix, job.priority) for job in jobs
     ]
     engine: Engine[Job] = Engine(settings, seed)
+    fetched: int | None = None
     events = [(job.arrives, 0, n, job) for n, job in enumerate(found)]
     events += [
         (job.arrives + job.cancelled_at, 1, n, job)
@@ -135,6 +141,9 @@ def play(settings: Settings, jobs: Sequence[Job], seed: int = 0, lazily: bool = 
     for at, kind, _, job in sorted(events, key=lambda event: event[:3]):
         if not lazily:
             drain(engine, at)
+        if eagerly and (due := engine.next_due()) is not None and due != fetched:
+            drain(engine, due, most=1)
+            fetched = due  # the next event at this instant is the next iteration's beginning
         if kind == 0:
             hashes = job.hashes(settings.block_tokens)
             job.accepted = engine.submit(

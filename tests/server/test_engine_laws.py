@@ -82,6 +82,16 @@ def test_the_schedule_does_not_depend_on_how_late_tokens_are_fetched(
             assert set(one.tokens) <= set(other.tokens)
 
 
+@given(SETTINGS, JOBS)
+def test_the_schedule_does_not_depend_on_how_late_arrivals_are_told(
+    engine: Settings, jobs: list[Job]
+) -> None:
+    """A server that has sent what an iteration yields before it read a request that arrived meanwhile serves it as if it had
+    read it at once."""
+    jobs = [replace(job, cancelled_at=None, tokens=[]) for job in jobs]
+    assert history(play(engine, jobs, eagerly=True)) == history(play(engine, jobs))
+
+
 @given(SETTINGS, st.integers(17, 200), st.integers(1, 12), st.integers(0, 25))
 def test_a_cached_prefix_never_costs_more_than_an_uncached_one(
     engine: Settings, prompt: int, output: int, blocks: int
