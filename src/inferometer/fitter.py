@@ -2,8 +2,8 @@
 
     journal, measure -> simulation (iterations, fit) -> simulator -> comparison -> fit.json
 
-What is estimated, and how, is in simulation/iterations.py and simulation/fit.py; here is what belongs around it: whether the run
-can tell anything, with which reservations, and how far the simulated run is from the measured one.
+What is estimated, and how, is in simulation/iterations.py and simulation/fit.py; here is what belongs around it: whether the
+run can tell anything, with which reservations, and how far the simulated run is from the measured one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from inferometer.measure.record import Record
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.server.engine.settings import FIELDS, Settings, words
-from inferometer.simulation.engine import Chosen, choose
+from inferometer.simulation.engine import choose
 from inferometer.simulation.fit import COSTS, Fit, TooFewError, fit
 from inferometer.simulation.iterations import Iterations, Limits, Streams, batch_limit, reconstruct
 from inferometer.simulator import simulate
@@ -40,6 +40,7 @@ REGULAR_LEAST = 0.5
 """With fewer of its tokens an iteration apart, a server is not one that batches by iteration."""
 REGULAR_GOOD = 0.9
 TOKENS_PER_EVENT_MOST = 1.1
+STALLED_MOST = 0.05
 FAILED_MOST = OVER_MOST = CACHED_MOST = 0.01
 
 METRICS = ("ttft_ms", "tpot_ms", "itl_ms", "e2e_ms")
@@ -97,7 +98,7 @@ def fit_run(run: Path, preset: str | None, given: Sequence[str], out: Path, ui: 
         "engine": {"preset": chosen.preset, "set": list(all_words)},
         **_document(found, iterations, settings),
         "comparison": _comparison(_measured(plan, record), finding.summary),
-        "reservations": _reservations(folder, facts, record, iterations, settings),
+        "reservations": _reservations(folder, facts, record, iterations, found, settings),
     }
     write_atomically(finding.folder / FILE, (json.dumps(document, indent=1) + "\n").encode())
     return Fitted(finding, document)
@@ -109,8 +110,8 @@ def _unfit(why: str) -> PlanError:
 
 def _without_costs(settings: Settings, given: set[str]) -> Settings:
     """The toy that is the default says nothing of the engine that was measured."""
-    nothing = {name: 0.0 for name in COSTS if name not in given}
-    return dataclasses.replace(settings, **(nothing | {"step_base_ns": 1.0} if "step_base_ns" in nothing else nothing))  # type: ignore[arg-type]  # all are costs
+    nothing = {name: 1.0 if name == "step_base_ns" else 0.0 for name in COSTS if name not in given}
+    return dataclasses.replace(settings, **nothing)  # type: ignore[arg-type]  # all are costs
 
 
 def _iterations(record: Record, settings: Settings, batch_given: bool) -> Iterations:
@@ -153,14 +154,20 @@ def streams_of(record: Record) -> Streams:
 def _lengths(record: Record) -> dict[int, tuple[int, int]]:
     """By row of the schedule, the tokens of prompt and answer where the server counted them and the request succeeded."""
     told = (record.usage_input.values > 0) & (record.usage_output.values > 0) & record.ok
-    counts = zip(record.usage_input.values[told].tolist(), record.usage_output.values[told].tolist(), strict=True)
+    counts = zip(
+        record.usage_input.values[told].tolist(), record.usage_output.values[told].tolist(), strict=True
+    )
     return dict(zip(record.index[told].tolist(), counts, strict=True))
 
 
 def _tokens_per_event(record: Record) -> float:
     """Of the answers whose tokens the server counted; 1 where it counted none."""
     streams = streams_of(record)
-    return float(record.usage_output.values.sum() / len(streams.token_ns)) if record.usage_output.valid.all() else 1.0
+    return (
+        float(record.usage_output.values.sum() / len(streams.token_ns))
+        if record.usage_output.valid.all()
+        else 1.0
+    )
 
 
 def _refuse(record: Record, iterations: Iterations, settings: Settings) -> None:
@@ -197,6 +204,7 @@ def _document(found: Fit, iterations: Iterations, settings: Settings) -> dict[st
         "iterations": {
             "seen": len(iterations),
             "used": found.used,
+            "stalled": found.stalled,
             "within_ms": iterations.within_ns / 1e6,
             "regular": iterations.regular,
         },
@@ -231,14 +239,22 @@ def _comparison(measured: Mapping[str, Any], simulated: Mapping[str, Any]) -> li
 
 
 def _reservations(
-    folder: RunFolder, facts: Mapping[str, Any], record: Record, iterations: Iterations, settings: Settings
+    folder: RunFolder,
+    facts: Mapping[str, Any],
+    record: Record,
+    iterations: Iterations,
+    fitted: Fit,
+    settings: Settings,
 ) -> list[dict[str, Any]]:
     """What makes the fit, or the comparison, worth less than it looks. Values; report/fit.py words them."""
     sent, ok = record.measured, record.samples
     prompts = np.maximum(record.usage_input.values, record.input_tokens_sent)[ok].sum()
-    cached = record.usage_cached.values[ok].sum() / max(int(prompts), 1) if not settings.prefix_caching else 0.0
+    cached = (
+        record.usage_cached.values[ok].sum() / max(int(prompts), 1) if not settings.prefix_caching else 0.0
+    )
     measures = (
         ("irregular", 1 - iterations.regular, 1 - REGULAR_GOOD),
+        ("stalled", fitted.stalled, STALLED_MOST),
         ("over_budget", float(iterations.over.mean()), OVER_MOST),
         ("failed", 1 - float(ok.sum()) / max(int(sent.sum()), 1), FAILED_MOST),
         ("cached", float(cached), CACHED_MOST),
@@ -250,7 +266,9 @@ def _reservations(
         found.append({"code": "incomplete", "value": None, "limit": None})
     if _verdict(folder) == "INVALID":
         found.append({"code": "invalid", "value": None, "limit": None})
-    found += [{"code": code, "value": value, "limit": limit} for code, value, limit in measures if value > limit]
+    found += [
+        {"code": code, "value": value, "limit": limit} for code, value, limit in measures if value > limit
+    ]
     return found
 
 

@@ -60,7 +60,9 @@ def _alone(plan: Path | None, given: dict[str, Any]) -> None:
     named = [flag.name for flag in FLAGS if given[flag.parameter]]
     named += [] if plan is None else [str(plan)]
     if named:
-        raise PlanError([Problem(name, "cannot stand beside --fit: the plan is the run's own") for name in named])
+        raise PlanError(
+            [Problem(name, "cannot stand beside --fit: the plan is the run's own") for name in named]
+        )
 
 
 def _fit(

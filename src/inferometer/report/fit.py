@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.resources
+import json
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +20,8 @@ RESERVATIONS = {
     "invalid": "That run is INVALID: its own report says why its times are not to be relied on.",
     "irregular": "{value:.1%} of the tokens did not come one iteration after the one before (the client was late, the server"
     " held text back or preempted requests); iterations where most streams disagree are not used.",
+    "stalled": "{value:.1%} of the time went into iterations that took more than twice as long as fitted, by so much:"
+    " something held the engine or the client up. The simulated engine has no such stalls.",
     "over_budget": "In {value:.1%} of the iterations more prompt tokens were computed than token_budget allows: give the"
     " engine's own with --set token_budget=N.",
     "failed": "{value:.1%} of the requests did not succeed. Those that got no token are not seen in the iterations.",
@@ -31,6 +36,14 @@ _NOT_ESTIMATED = {
     "given": "given",
 }
 _UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+
+
+@functools.cache
+def fit_schema() -> dict[str, Any]:
+    """The JSON Schema of fit.json, which ships with the package."""
+    text = importlib.resources.files(__package__).joinpath("fit.schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
 
 
 def lines(fit: Mapping[str, Any], report: str) -> list[str]:
@@ -59,13 +72,17 @@ def lines(fit: Mapping[str, Any], report: str) -> list[str]:
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
+    return textwrap.wrap(
+        text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
 
 
 def _table(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
     widths = [max(len(row[at]) for row in rows) for at in range(len(sides))]
     return [
-        "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
+        "  ".join(
+            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
+        ).rstrip()
         for row in rows
     ]
 

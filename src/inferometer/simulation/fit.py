@@ -7,8 +7,9 @@ The model's time of an iteration is linear in what it did (server/engine/costs.p
     step_base * steps + step_per_request * decodes * (1 + drafts) + kv_read_per_token * context
     + prefill_base * begun + prefill_per_token * tokens + prefill_attention * pairs + input_check * woken
 
-`input_check` is what lies between sending a request and its prompt's standing in line. It shows where an idle engine is woken
-and takes in whatever is not the engine: the network, the server's door, tokenizing.
+`input_check` is what lies between sending a request and its prompt's standing in line, and takes in whatever is not the engine:
+the network, the server's door, tokenizing. It shows where an idle engine is woken. Where that happened seldom, it is the time
+that explains for the most requests why they joined others when they did and not an iteration earlier (`joins`).
 
 Weights      rows are divided by X b, for the spread is in proportion, and by Huber's weights: a row off by more than HUBER
              robust standard deviations counts as if it were just that far off. X b being unknown, this is repeated.
@@ -18,6 +19,8 @@ Told apart   columns are taken up one after the other in the order of COSTS. One
              parameter keeps the value it had.
 Intervals    95 %, by a bootstrap over BLOCKS blocks of neighbouring iterations: what drifts, drifts within a block.
 None seen    a parameter whose interval reaches 0 is 0, and what is said of it is the upper end.
+Stalled      the share of the time, since the first usable iteration, by which those that took more than STALL times their
+             prediction were longer than it: what no model of costs has.
 Held out     the last part of the iterations, predicted from a fit to the others.
 """
 
@@ -31,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inferometer.server.engine.settings import Settings
-from inferometer.simulation.iterations import Iterations, Mask, batch_limit
+from inferometer.simulation.iterations import Ints, Iterations, Mask, batch_limit
 
 Floats = NDArray[np.float64]
 Status = Literal["fitted", "none_seen", "not_told_apart", "seldom_seen", "given"]
@@ -47,9 +50,11 @@ COSTS = (
 )
 LEAST_ITERATIONS = 100
 SELDOM = 10
+LEAST_JOINS = 50
 HUBER = 2.5
 TOLD_APART = 0.05
 HELD_OUT = 0.3
+STALL = 2
 BLOCKS = 50
 RESAMPLES = 300
 _ROUNDS = 12
@@ -89,12 +94,16 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What a run says of the settings. `max_batch` None: no queue was seen, so it is at least `largest_batch`."""
+    """What a run says of the settings. `max_batch` None: no queue was seen, so it is at least `largest_batch`.
+
+    `used`: iterations. `stalled`: share of the time, see above.
+    """
 
     parameters: tuple[Parameter, ...]
     max_batch: int | None
     largest_batch: int
     used: int
+    stalled: float
     held_out: Errors
 
     def values(self) -> dict[str, float]:
@@ -121,18 +130,30 @@ def fit(iterations: Iterations, settings: Settings, given: Collection[str], seed
     seen = iterations.ns[rows].astype(np.float64)
     start = {name: float(getattr(settings, name)) for name in COSTS}
     draw = np.random.default_rng(seed)
+    door = None
+    if "input_check_ns" not in given and np.count_nonzero(columns["input_check_ns"]) <= SELDOM:
+        door = _door(iterations.joins, draw)
+    if door is not None:
+        start["input_check_ns"] = door.value
     parameters = _estimate(columns, seen, start, given, draw)
     cut = round(count * (1 - HELD_OUT))
     early = {name: column[:cut] for name, column in columns.items()}
     learnt = _estimate(early, seen[:cut], start, given, draw)
     predicted = _predict({name: column[cut:] for name, column in columns.items()}, learnt)
     awake = columns["input_check_ns"] == 0
+    if door is not None:
+        parameters = tuple(door if one.field == door.field else one for one in parameters)
     jitter = _jitter(seen[awake] / _predict(columns, parameters)[awake] - 1, settings, given, draw)
     return Fit(
         (*parameters, jitter),
         None if "max_batch" in given else batch_limit(iterations),
         int(iterations.running.max()),
         count,
+        _stalled(
+            iterations,
+            _columns(iterations, settings, np.arange(len(iterations)) >= np.argmax(rows)),
+            parameters,
+        ),
         _errors(seen[cut:], predicted),
     )
 
@@ -228,9 +249,7 @@ def _told_apart(names: list[str], weighted: Floats, sigma: float) -> tuple[list[
     return [names[at] for at in kept], confused
 
 
-def _bootstrapped(
-    weighted: Floats, seen: Floats, draw: np.random.Generator
-) -> tuple[Floats, Floats, Floats]:
+def _bootstrapped(weighted: Floats, seen: Floats, draw: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """(costs, low, high): least squares without negative costs, and 95 % intervals over blocks of rows."""
     scale = np.linalg.norm(weighted, axis=0)
     rows = np.array_split(np.arange(len(seen)), min(BLOCKS, len(seen)))
@@ -255,6 +274,27 @@ def _solve(squares: Floats, products: Floats) -> Floats:
     return solved
 
 
+def _door(joins: Ints, draw: np.random.Generator) -> Parameter | None:
+    """The time h with begin(k - 1) - a <= h < begin(k) - a for the most requests; None for fewer than LEAST_JOINS of them."""
+    if len(joins) < LEAST_JOINS:
+        return None
+    again = [_agreed(joins[draw.integers(0, len(joins), len(joins))]) for _ in range(RESAMPLES)]
+    low = float(np.percentile([one[0] for one in again], 2.5))
+    high = float(np.percentile([one[1] for one in again], 97.5))
+    if low <= 0:
+        return Parameter("input_check_ns", 0.0, "none_seen", 0.0, high)
+    return Parameter("input_check_ns", sum(_agreed(joins)) / 2, "fitted", low, high)
+
+
+def _agreed(joins: Ints) -> tuple[float, float]:
+    """From where to where the times lie that most requests allow."""
+    lows, highs = np.sort(joins[:, 0]), np.sort(joins[:, 1])
+    times = np.concatenate(([0], lows[lows > 0]))
+    counts = np.searchsorted(lows, times, side="right") - np.searchsorted(highs, times, side="right")
+    best = int(np.argmax(counts))
+    return float(times[best]), float(highs[np.searchsorted(highs, times[best], side="right")])
+
+
 def _predict(columns: Mapping[str, Floats], parameters: tuple[Parameter, ...]) -> Floats:
     predicted: Floats = np.sum([one.value * columns[one.field] for one in parameters], axis=0)
     return predicted
@@ -274,8 +314,18 @@ def _jitter(off: Floats, settings: Settings, given: Collection[str], draw: np.ra
         for _ in range(RESAMPLES // 3)
     ]
     most = 0.99 - settings.jitter_load
-    low, value, high = (min(most, one) for one in (*np.percentile(again, [2.5]), width(off), *np.percentile(again, [97.5])))
+    low, value, high = (
+        min(most, one) for one in (*np.percentile(again, [2.5]), width(off), *np.percentile(again, [97.5]))
+    )
     return Parameter("jitter", value, "fitted", float(low), float(high))
+
+
+def _stalled(
+    iterations: Iterations, columns: Mapping[str, Floats], parameters: tuple[Parameter, ...]
+) -> float:
+    predicted = _predict(columns, parameters)
+    seen = iterations.ns[-len(predicted) :].astype(np.float64)
+    return float((seen - predicted)[seen > STALL * predicted].sum() / seen.sum())
 
 
 def _errors(seen: Floats, predicted: Floats) -> Errors:

@@ -2,9 +2,9 @@
 
 All tokens of one iteration leave at almost one instant, and a request that is decoded gets one in each. So
 
-- **where an iteration ends** is seen in the arrivals: those that follow each other within `within_ns` belong together. The width
-  is the one under which the most tokens come exactly one iteration after the one before them in their stream (`regular`), of a
-  grid of widths; where several do, the middle one. An iteration ended when its first token came.
+- **where an iteration ends** is seen in the arrivals: those that follow each other within `within_ns` belong together. The
+  width is the one under which the most tokens come exactly one iteration after the one before them in their stream
+  (`regular`), of a grid of widths; where several do, the middle one. An iteration ended when its first token came.
 - **what was decoded** in iteration k: the requests with their first token before k and their last in k or later, each with its
   prompt and the tokens it has got as context.
 - **when it began**: when the one before ended; or, if nobody was being decoded then and nobody waited, when the first request
@@ -13,6 +13,10 @@ All tokens of one iteration leave at almost one instant, and a request that is d
   comes. Of the rest the scheduler's rules tell (server/engine/scheduler.py): all in that iteration, unless the token budget
   makes it begin earlier; then it took what was left of the budget in each iteration since it came. If nobody is decoded,
   iterations that finish no prompt cannot be seen, so that one interval holds several `steps`: as many as the budget makes.
+
+- **what lies before the engine** shows where requests join others: one that was sent `a` and whose prompt was computed in
+  iteration k needed less than begin(k) - a to get there, and if there was room for it in k - 1, more than begin(k - 1) - a
+  (`joins`). Times are those at which tokens arrive, so the way back to the client is in this too.
 
 Not every interval can be used: not where more than half of the streams contradict it (none or several tokens), not where more
 was computed than the budget allows, and not the first behind an idle engine if the request came while it was still at work:
@@ -75,7 +79,7 @@ class Iterations:
     over      whether more tokens were computed than the budget allows
     usable    whether it is understood and of the measured phase
 
-    Of all: `within_ns` and `regular`, see above.
+    Of all: `within_ns`, `regular`, and a row a request in `joins` (R x 2, ns), see above.
     """
 
     steps: Ints
@@ -93,6 +97,7 @@ class Iterations:
     usable: Mask
     within_ns: float
     regular: float
+    joins: Ints
 
     def __len__(self) -> int:
         return len(self.ns)
@@ -112,6 +117,8 @@ def reconstruct(streams: Streams, limits: Limits) -> Iterations:
     sound = _sound(at, owner, decodes + finished)
     sound[1:] &= sound[:-1]  # its beginning is the end of the one before
     since = streams.submit[streams.measured].min() if streams.measured.any() else 0
+    running = decodes + finished
+    room = np.where(running < limits.max_batch, limits.token_budget - decodes - prompts[3], 0)
     over = (prompts[3] > limits.token_budget - decodes) & (decodes > 0) & limits.chunked
     return Iterations(
         steps=prompts[0],
@@ -123,12 +130,13 @@ def reconstruct(streams: Streams, limits: Limits) -> Iterations:
         woken=woken,
         ns=ends - begins,
         end_ns=ends,
-        running=decodes + finished,
+        running=running,
         queued=_queued(streams, first, begins),
         over=over,
         usable=sound & known & ~over & (begins >= since) & (ends > begins),
         within_ns=within_ns,
         regular=regular,
+        joins=_joins(streams, first, begins, sound & known & ~woken, room),
     )
 
 
@@ -137,7 +145,9 @@ def _clusters(streams: Streams) -> tuple[float, float, Ints]:
     times = streams.token_ns
     order = np.argsort(times, kind="stable")
     gaps = np.diff(times[order])
-    same = np.ones(len(times) - 1, np.bool_)  # whether a token's successor in the flat array is of the same stream
+    same = np.ones(
+        len(times) - 1, np.bool_
+    )  # whether a token's successor in the flat array is of the same stream
     same[streams.offsets[1:-1] - 1] = False
     if not same.any():
         raise ValueError("no request got a second token")
@@ -209,7 +219,7 @@ def _prompts(
             steps[k] = hidden = -(-int(tokens[k]) // limits.token_budget)
             left += (hidden - 1) * limits.token_budget
             began += (int(ends[k]) - began) * (hidden - 1) // hidden  # the last of them, about
-        if head < len(order) and limits.chunked and 0 < left and running < limits.max_batch:
+        if head < len(order) and limits.chunked and left > 0 and running < limits.max_batch:
             after = order[head]
             # Had it fitted, it would have been finished here: it was not there yet.
             if streams.submit[after] < began and streams.prompt[after] - computed[after] > left:
@@ -223,6 +233,18 @@ def _sound(at: Ints, owner: Ints, running: Ints) -> Mask:
     single = np.bincount(at[index[counts == 1]], minlength=len(running))
     mask: Mask = single > MAJORITY * running
     return mask
+
+
+def _joins(streams: Streams, first: Ints, begins: Ints, clear: Mask, room: Ints) -> Ints:
+    """(more than, at most) ns from sending a request to the beginning of its iteration, of those that joined others.
+
+    `room`: tokens of the budget left in each iteration, 0 where the batch was full. Who had no room before says nothing.
+    """
+    at = np.maximum(first, 1)
+    fits = streams.prompt - streams.cached <= room[at - 1]
+    rows = (first > 0) & fits & clear[at] & clear[at - 1] & streams.measured
+    sent = streams.submit[rows]
+    return np.column_stack([begins[at[rows] - 1] - sent, begins[at[rows]] - sent])
 
 
 def _queued(streams: Streams, first: Ints, begins: Ints) -> Ints:
