@@ -120,6 +120,18 @@ def test_stalls_do_not_move_the_fit() -> None:
     assert fitted.stalled == pytest.approx(lost, rel=0.05)
 
 
+def test_ends_seen_late_do_not_move_the_fit() -> None:
+    """One end in thirty is seen 1.5 ms late, and those before long prompts 5 ms: the next interval is shorter by as much."""
+    found = served(Settings(), VARIED)
+    late = np.where(np.random.default_rng(2).random(len(found)) < 1 / 30, 1.5 * MS, 0)
+    late[:-1] += np.where(found.tokens[1:] > 700, 5 * MS, 0)
+    late[:-1] *= ~found.woken[1:]  # a woken one begins where it was sent
+    ns = found.ns + late - np.concatenate(([0], late[:-1]))
+    fitted = fit(dataclasses.replace(found, ns=ns.astype(np.int64)), NOTHING, (), 1)
+    for field in ("step_base_ns", "prefill_per_token_ns", "prefill_base_ns"):
+        assert of(fitted, field).value == pytest.approx(getattr(Settings(), field), rel=0.03)
+
+
 def test_drafts_are_paid_for_as_the_model_has_it() -> None:
     """With two drafts a step, a decoded request is three tokens; iterations are told by events that hold several."""
     truth = Settings(step_per_request_ns=100_000, draft_tokens=2, acceptance=0.5)

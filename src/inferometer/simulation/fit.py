@@ -13,6 +13,9 @@ that explains for the most requests why they joined others when they did and not
 
 Weights      rows are divided by X b, for the spread is in proportion, and by Huber's weights: a row off by more than HUBER
              robust standard deviations counts as if it were just that far off. X b being unknown, this is repeated.
+Late ends    an end that was seen late, as by a server that reads a long prompt before it writes its tokens, makes one row
+             longer and the next one shorter. No iteration is much shorter than its costs: a row that is, by more than SHORT
+             robust standard deviations, is added to the one before, and the sum is right.
 Told apart   columns are taken up one after the other in the order of COSTS. One is left out where it is 0 in all but
              SELDOM rows, or where its cost, given those before it, would be uncertain by more than TOLD_APART of an
              iteration's time: standard error sigma / |part of the column that the ones before do not explain|. Such a
@@ -52,6 +55,7 @@ LEAST_ITERATIONS = 100
 SELDOM = 10
 LEAST_JOINS = 50
 HUBER = 2.5
+SHORT = 3.0
 TOLD_APART = 0.05
 HELD_OUT = 0.3
 STALL = 2
@@ -126,9 +130,14 @@ def fit(iterations: Iterations, settings: Settings, given: Collection[str], seed
     count = int(rows.sum())
     if count < LEAST_ITERATIONS:
         raise TooFewError(f"{count} iterations can be used; {LEAST_ITERATIONS} are needed")
-    columns = _columns(iterations, settings, rows)
-    seen = iterations.ns[rows].astype(np.float64)
     start = {name: float(getattr(settings, name)) for name in COSTS}
+    follows = np.diff(np.flatnonzero(rows), prepend=-1) == 1
+    columns, seen = _mended(
+        _columns(iterations, settings, rows),
+        iterations.ns[rows].astype(np.float64),
+        follows & ~iterations.woken[rows],
+        {name: start[name] for name in given if name in start},
+    )
     draw = np.random.default_rng(seed)
     door = None
     if "input_check_ns" not in given and np.count_nonzero(columns["input_check_ns"]) <= SELDOM:
@@ -136,7 +145,7 @@ def fit(iterations: Iterations, settings: Settings, given: Collection[str], seed
     if door is not None:
         start["input_check_ns"] = door.value
     parameters = _estimate(columns, seen, start, given, draw)
-    cut = round(count * (1 - HELD_OUT))
+    cut = round(len(seen) * (1 - HELD_OUT))
     early = {name: column[:cut] for name, column in columns.items()}
     learnt = _estimate(early, seen[:cut], start, given, draw)
     predicted = _predict({name: column[cut:] for name, column in columns.items()}, learnt)
@@ -182,13 +191,13 @@ def _estimate(
     free = [name for name in COSTS if name not in given and np.count_nonzero(columns[name]) > SELDOM]
     rest = seen - sum(start[name] * columns[name] for name in COSTS if name not in free)
     matrix = np.column_stack([columns[name] for name in free])
-    weights, sigma = _weights(matrix, rest)
+    weights, sigma, _ = _weights(matrix, rest)
     kept, confused = _told_apart(free, matrix * weights[:, None], sigma)
     rest = rest - sum(start[name] * columns[name] for name in confused)
     bounds: dict[str, float] = {}
     while True:
         matrix = np.column_stack([columns[name] for name in kept])
-        weights, _ = _weights(matrix, rest)
+        weights, _, _ = _weights(matrix, rest)
         costs, low, high = _bootstrapped(matrix * weights[:, None], rest * weights, draw)
         nothing = [at for at, name in enumerate(kept) if low[at] <= 0 and name != COSTS[0]]
         if not nothing:
@@ -212,8 +221,28 @@ def _estimate(
     return tuple(found[name] for name in COSTS)
 
 
-def _weights(matrix: Floats, seen: Floats) -> tuple[Floats, float]:
-    """What each row is to be multiplied with, and the robust standard deviation of the relative residuals."""
+def _mended(
+    columns: dict[str, Floats], seen: Floats, follows: Mask, given: Mapping[str, float]
+) -> tuple[dict[str, Floats], Floats]:
+    """Rows with those added to them that began late. `follows`: a row begins where the one before ended."""
+    follows[0] = False
+    for _ in range(_ROUNDS):
+        known = sum((cost * columns[name] for name, cost in given.items()), np.zeros(len(seen)))
+        matrix = np.column_stack(
+            [columns[name] for name in COSTS if name not in given and columns[name].any()]
+        )
+        _, sigma, predicted = _weights(matrix, seen - known)
+        short = follows & (seen - known < (1 - SHORT * sigma) * predicted)
+        if not short.any():
+            break
+        row = np.cumsum(~short) - 1
+        columns = {name: np.bincount(row, column) for name, column in columns.items()}
+        seen, follows = np.bincount(row, seen), follows[~short]
+    return columns, seen
+
+
+def _weights(matrix: Floats, seen: Floats) -> tuple[Floats, float, Floats]:
+    """What each row is to be multiplied with; the robust standard deviation of the relative residuals; X b."""
     typical = np.abs(matrix).max(axis=0)
     floor = _LEAST_SHARE * float(np.median(np.abs(seen)))
     predicted = np.full(len(seen), float(np.median(seen)))
@@ -226,7 +255,7 @@ def _weights(matrix: Floats, seen: Floats) -> tuple[Floats, float]:
         off = (seen - predicted) / np.maximum(predicted, floor)
         sigma = max(float(np.subtract(*np.percentile(off, (75, 25)))) / _NORMAL_IQR, 1e-9)
         huber = np.minimum(1.0, HUBER * sigma / np.maximum(np.abs(off), 1e-300))
-    return np.sqrt(huber) / np.maximum(predicted, floor), sigma
+    return np.sqrt(huber) / np.maximum(predicted, floor), sigma, predicted
 
 
 def _told_apart(names: list[str], weighted: Floats, sigma: float) -> tuple[list[str], dict[str, str]]:
