@@ -197,7 +197,7 @@ def test_a_server_that_does_not_batch_by_iteration_is_refused(measured: Finding,
     folder = like(measured, tmp_path / "run")
     table = read_table(folder.record, RECORD)
     times = [
-        [start + (at - start) * (50 + row * 37 % 100) // 100 for at in one]
+        [start + (n + 1) * (9_000_000 + row * 370_001 % 7_000_000) for n in range(len(one))]
         for row, (start, one) in enumerate(
             zip(table.column("t_submit").to_pylist(), table.column("event_ns").to_pylist(), strict=True)
         )

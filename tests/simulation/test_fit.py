@@ -108,6 +108,14 @@ def test_what_the_user_gives_is_kept() -> None:
     assert of(found, "step_base_ns").value == pytest.approx(2 * MS, rel=0.01)
 
 
+def test_all_costs_may_be_given() -> None:
+    """Then the fit says how well they predict: a true engine's to within its jitter."""
+    found = fit(served(Settings(), VARIED), Settings(), COSTS, 1)
+    assert {one.status for one in found.parameters if one.field in COSTS} == {"given"}
+    assert set(found.values()) == {"jitter"}
+    assert found.held_out.p90 <= 0.02
+
+
 def test_stalls_do_not_move_the_fit() -> None:
     """One iteration in fifty takes ten times as long: step and prompt token are still within 3 %, and not held to be jitter."""
     found = served(Settings(), VARIED)

@@ -180,6 +180,11 @@ def _columns(iterations: Iterations, settings: Settings, rows: Mask) -> dict[str
     return {name: by_field[name][rows].astype(np.float64) for name in COSTS}
 
 
+def _matrix(columns: Mapping[str, Floats], names: list[str]) -> Floats:
+    """The columns of these names beside each other; they may be none."""
+    return np.reshape([columns[name] for name in names], (len(names), len(columns[COSTS[0]]))).T
+
+
 def _estimate(
     columns: Mapping[str, Floats],
     seen: Floats,
@@ -190,13 +195,14 @@ def _estimate(
     """Each of COSTS, in that order."""
     free = [name for name in COSTS if name not in given and np.count_nonzero(columns[name]) > SELDOM]
     rest = seen - sum(start[name] * columns[name] for name in COSTS if name not in free)
-    matrix = np.column_stack([columns[name] for name in free])
+    matrix = _matrix(columns, free)
     weights, sigma, _ = _weights(matrix, rest)
     kept, confused = _told_apart(free, matrix * weights[:, None], sigma)
     rest = rest - sum(start[name] * columns[name] for name in confused)
     bounds: dict[str, float] = {}
-    while True:
-        matrix = np.column_stack([columns[name] for name in kept])
+    costs = low = high = np.zeros(0)
+    while kept:
+        matrix = _matrix(columns, kept)
         weights, _, _ = _weights(matrix, rest)
         costs, low, high = _bootstrapped(matrix * weights[:, None], rest * weights, draw)
         nothing = [at for at, name in enumerate(kept) if low[at] <= 0 and name != COSTS[0]]
@@ -228,16 +234,14 @@ def _mended(
     follows[0] = False
     for _ in range(_ROUNDS):
         known = sum((cost * columns[name] for name, cost in given.items()), np.zeros(len(seen)))
-        matrix = np.column_stack(
-            [columns[name] for name in COSTS if name not in given and columns[name].any()]
-        )
+        matrix = _matrix(columns, [name for name in COSTS if name not in given and columns[name].any()])
         _, sigma, predicted = _weights(matrix, seen - known)
         short = follows & (seen - known < (1 - SHORT * sigma) * predicted)
         if not short.any():
             break
-        row = np.cumsum(~short) - 1
-        columns = {name: np.bincount(row, column) for name, column in columns.items()}
-        seen, follows = np.bincount(row, seen), follows[~short]
+        starts = np.flatnonzero(~short)
+        columns = {name: np.add.reduceat(column, starts) for name, column in columns.items()}
+        seen, follows = np.add.reduceat(seen, starts), follows[starts]
     return columns, seen
 
 

@@ -143,6 +143,8 @@ def reconstruct(streams: Streams, limits: Limits) -> Iterations:
 def _clusters(streams: Streams) -> tuple[float, float, Ints]:
     """(within_ns, regular, iteration of each token)."""
     times = streams.token_ns
+    if len(times) < 2:
+        raise ValueError("no request got a second token")
     order = np.argsort(times, kind="stable")
     gaps = np.diff(times[order])
     same = np.ones(
