@@ -30,8 +30,11 @@ ALLOWED: dict[str, set[str]] = {
         "calibration", "plan", "workload", "drive", "engines", "journal", "measure", "judge", "report", "server", "telemetry",
     },
     "calibrator": {"calibration", "conductor", "drive", "journal", "plan", "server", "telemetry"},
+    "fitter": {"conductor", "journal", "measure", "plan", "server", "simulation", "simulator"},
     "simulator": {"conductor", "drive", "journal", "plan", "server", "simulation", "workload"},
-    "cli": {"calibrator", "conductor", "plan", "journal", "report", "server", "drive", "simulation", "simulator"},
+    "cli": {
+        "calibrator", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "simulation", "simulator",
+    },
     "errors": set(),
     "units": set(),
 }  # fmt: skip

@@ -8,7 +8,9 @@ No worker, no server, no socket; and no clock but for the date in the run's name
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from inferometer.conductor import (
     Finding,
@@ -38,12 +40,17 @@ from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
 from inferometer.workload.prompts import salt_of
 
+NO_LENGTHS: Mapping[int, tuple[int, int]] = MappingProxyType({})
 
-def simulate(plan: Plan, engine: Chosen, out: Path, ui: Ui) -> Finding:
+
+def simulate(
+    plan: Plan, engine: Chosen, out: Path, ui: Ui, lengths: Mapping[int, tuple[int, int]] = NO_LENGTHS
+) -> Finding:
     """Carry a plan out in virtual time: its load on a model of an engine, and no server. Raises PlanError, RecordError.
 
     What the plan says of a server (its URL, its keys, its declaration) is left aside. Two simulations of one plan and engine
-    differ in ids and dates alone: whatever is drawn is drawn from the plan's seed.
+    differ in ids and dates alone: whatever is drawn is drawn from the plan's seed. `lengths`: by row of the schedule, tokens of
+    the prompt and of the answer as they were in a run of this plan.
     """
     started = time.time_ns()
     plan = _without_server(plan)
@@ -60,7 +67,7 @@ def simulate(plan: Plan, engine: Chosen, out: Path, ui: Ui) -> Finding:
         schedule.warm_up()
         schedule.measurement()
         facts["fingerprint"] = schedule.fingerprint
-        interrupted = _simulate(plan, engine, tokenizer, folder, started, ui)
+        interrupted = _simulate(plan, engine, tokenizer, folder, started, lengths, ui)
         folder.write_run(facts | {"ended_wall_ns": time.time_ns(), "interrupted": interrupted})
     except BaseException:
         leave_no_empty(folder)
@@ -95,6 +102,7 @@ def _simulate(
     tokenizer: tokenizers.Tokenizer,
     folder: RunFolder,
     started: int,
+    lengths: Mapping[int, tuple[int, int]],
     ui: Ui,
 ) -> bool:
     """Warm-up, then the measurement, in virtual time. True if Ctrl-C ended it."""
@@ -106,7 +114,7 @@ def _simulate(
     server = Server(
         Engine(engine.settings, plan.workload.seed),
         Script(model, target.api == "chat"),
-        reader(target.api, model, engine.settings, theirs, counted),
+        reader(target.api, model, engine.settings, theirs, counted, lengths),
     )
     slots = None if load.model == "open" else load.concurrency or 1
 

@@ -30,6 +30,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from inferometer.journal.schema import EventClass, Phase
+from inferometer.report.fit import fit_schema
 from scripts.engines.launch import RunningEngine
 
 PROGRAM = str(Path(sys.executable).with_name("inferometer"))
@@ -383,3 +384,34 @@ def test_prompts_repeated_by_wish_hit_the_prefix_cache_and_others_do_not(
     assert second.check("cache_hits")["value"] > 0.5
     assert second.check("cache_hits")["status"] != "fail"
     explained(second)
+
+
+def test_an_engine_like_vllm_is_found_from_a_run_of_it(vllm: RunningEngine, tmp_path: Path) -> None:
+    """`simulate --fit` reads vLLM's iterations off its tokens. Where it cannot, the run itself says its client was late."""
+    varied = (
+        "--input-tokens",
+        "uniform(20,600)",
+        "--output-tokens",
+        "uniform(20,60)",
+        "--api",
+        "completions",
+    )
+    found = run(vllm, tmp_path, "--requests", "60", "--warmup", "4", "--concurrency", "4", *varied)
+    fit = subprocess.run(
+        [PROGRAM, "simulate", "--fit", str(found.folder), "--json", "--out", str(tmp_path / "fit")],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    if fit.returncode == 2:
+        assert "client could not follow" in " ".join(fit.stderr.split())
+        assert found.check("receive_lag")["status"] == "fail"
+        return
+    assert fit.returncode == 4, fit.stderr  # the simulation has 60 requests too: too few for a P99
+    document = json.loads(fit.stdout)
+    jsonschema.Draft202012Validator(fit_schema()).validate(document)
+    costs = {one["key"]: one["value"] for one in document["parameters"]}
+    assert costs["step_base"] > 100_000
+    assert max(costs["prefill_base"], costs["prefill_per_token"]) > 0
+    assert all(row["simulated"] for row in document["comparison"])

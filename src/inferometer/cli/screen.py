@@ -77,6 +77,20 @@ def _columns() -> int:
         return 80
 
 
+def say(text: str) -> None:
+    """A result on stdout, also when nobody reads on."""
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except OSError:
+        _deaf()
+
+
+def _deaf() -> None:
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
+
+
 def show(finding: Finding, *, as_json: bool) -> int:
     """Print the result, as a table or as summary.json; gives the exit code, also when nobody reads on."""
     if sys.stderr is not None and sys.stderr.isatty():
@@ -92,6 +106,5 @@ def show(finding: Finding, *, as_json: bool) -> int:
             render_console(finding.summary, Console(), report=str(finding.folder / "report.html"))
         sys.stdout.flush()
     except OSError:
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
+        _deaf()
     return finding.exit_code

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from inferometer.cli.run import option, outputs
+from inferometer.errors import PlanError, Problem
 from inferometer.plan.flags import FLAGS
 
 EPILOG = """\b
@@ -19,9 +21,12 @@ Examples:
   inferometer simulate
   inferometer simulate plan.yaml --rate 30
   inferometer simulate --concurrency 64 --requests 10000 --set max_batch=32
+  inferometer simulate --fit runs/20260102T030405Z-run
 
 Carry a plan out on a model of an engine, in virtual time: no server, no network, the same result each time. What the plan
 says of a server is left aside. The report says SIMULATED: nothing in it was measured.
+
+With --fit, make the model like the engine that a run measured, and carry that run's plan out on it.
 """
 
 
@@ -32,8 +37,12 @@ def _simulate(
     out: Path,
     as_json: bool,
     quiet: bool,
+    fit: Path | None,
     **given: Any,
 ) -> int:
+    if fit is not None:
+        _alone(plan, given)
+        return _fit(fit, preset, settings, out, as_json, quiet)
     from inferometer.plan.parse import build
 
     # Without the environment: the keys and files of a server that is not asked need not be there.
@@ -44,6 +53,30 @@ def _simulate(
 
     finding = simulate(resolved, choose(preset, settings), out, Screen(quiet=quiet))
     return show(finding, as_json=as_json)
+
+
+def _alone(plan: Path | None, given: dict[str, Any]) -> None:
+    """Beside --fit, nothing may say what the run's own plan says. Raises PlanError."""
+    named = [flag.name for flag in FLAGS if given[flag.parameter]]
+    named += [] if plan is None else [str(plan)]
+    if named:
+        raise PlanError(
+            [Problem(name, "cannot stand beside --fit: the plan is the run's own") for name in named]
+        )
+
+
+def _fit(
+    run: Path, preset: str | None, settings: tuple[str, ...], out: Path, as_json: bool, quiet: bool
+) -> int:
+    from inferometer.cli.screen import Screen, say
+    from inferometer.fitter import fit_run
+    from inferometer.report.fit import lines
+
+    fitted = fit_run(run, preset, settings, out, Screen(quiet=quiet))
+    document = fitted.document
+    report = str(fitted.finding.folder / "report.html")
+    say(json.dumps(document) if as_json else "\n".join(lines(document, report)))
+    return fitted.finding.exit_code
 
 
 command = click.Command(
@@ -63,6 +96,12 @@ command = click.Command(
             multiple=True,
             metavar="KEY=VALUE",
             help="Change one setting of the engine. May be repeated.",
+        ),
+        click.Option(
+            ["--fit"],
+            type=click.Path(path_type=Path, file_okay=False),
+            metavar="RUN",
+            help="Estimate the engine's costs from this run's folder, and simulate its plan with them.",
         ),
         *outputs(),
     ],

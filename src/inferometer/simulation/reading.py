@@ -1,13 +1,16 @@
 """How the simulated server reads a request: with the reference server's own reader, body by body.
 
 Counting a prompt's tokens costs most of that, and the schedule has counted them once. Where it counted with the server's
-tokenizer (cl100k_base), the server is told the count instead of finding it again.
+tokenizer (cl100k_base), the server is told the count instead of finding it again. Where a run is carried out once more
+(fitter.py), it is told what the server of that run counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
+
+import msgspec
 
 from inferometer.drive.pacer import Hit
 from inferometer.server.engine.settings import Settings
@@ -35,12 +38,18 @@ class _Counted:
 
 
 def reader(
-    api: str, model: str, engine: Settings, tokenizer: Encoder, counted: Sequence[int] | None
+    api: str,
+    model: str,
+    engine: Settings,
+    tokenizer: Encoder,
+    counted: Sequence[int] | None,
+    lengths: Mapping[int, tuple[int, int]],
 ) -> Callable[[Hit, bytes], Ask]:
     """What the server makes of the body of a request that is due; may raise ApiError.
 
     `tokenizer`: the server's. `counted`: by row of the schedule, the tokens of its prompt in that tokenizer; None: to be
-    counted. An engine with a prefix cache has to know the tokens themselves.
+    counted. An engine with a prefix cache has to know the tokens themselves. `lengths`: by row, tokens of prompt and answer,
+    whatever the body says.
     """
     known = None if counted is None or engine.prefix_caching else _Counted(tokenizer)
     reads = Reader(
@@ -54,6 +63,9 @@ def reader(
     def ask(hit: Hit, body: bytes) -> Ask:
         if known is not None and counted is not None:
             known.tokens = counted[hit.row]
-        return read(body)
+        asked = read(body)
+        if (both := lengths.get(hit.row)) is None:
+            return asked
+        return msgspec.structs.replace(asked, prompt_tokens=both[0], max_tokens=both[1])
 
     return ask

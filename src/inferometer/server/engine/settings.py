@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from inferometer.errors import PlanError, Problem
@@ -125,6 +125,19 @@ def changed(settings: Settings, words: Iterable[str]) -> Settings:
         return dataclasses.replace(settings, **values)  # type: ignore[arg-type]  # each was read by its field's type
     except ValueError as error:
         raise PlanError([Problem("--set", str(error))]) from error
+
+
+def words(values: Mapping[str, float]) -> list[str]:
+    """Values by field as `key=value`, to be given to `changed`: times in the unit that fits, all to five digits."""
+    keys = {field: key for key, field in FIELDS.items()}
+    return [f"{keys[field]}={_spelled(field, value)}" for field, value in values.items()]
+
+
+def _spelled(field: str, value: float) -> str:
+    if not field.endswith("_ns"):
+        return str(int(value)) if field in _WHOLE else f"{value:.5g}"
+    unit = next((unit for unit in ("s", "ms", "us") if value >= _UNITS[unit]), "ns")
+    return f"{value / _UNITS[unit]:.5g}{unit}"
 
 
 def _value(field: str, text: str) -> object:

@@ -1,0 +1,119 @@
+"""A fit in a terminal or a pipe, at most 80 columns: the settings, how well they predict, and what to type to use them."""
+
+from __future__ import annotations
+
+import functools
+import importlib.resources
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inferometer.report.figures import ascii_only, figure
+from inferometer.report.metrics import METRICS, RATES
+
+WIDTH = 79
+
+RESERVATIONS = {
+    "simulated": "That run was itself simulated.",
+    "incomplete": "That run was interrupted or lost a worker; the simulation goes to the plan's end.",
+    "invalid": "That run is INVALID: its own report says why its times are not to be relied on.",
+    "irregular": "{value:.1%} of the tokens did not come one iteration after the one before (the client was late, the server"
+    " held text back or preempted requests); iterations where most streams disagree are not used.",
+    "stalled": "{value:.1%} of the time went into iterations that took more than twice as long as fitted, by so much:"
+    " something held the engine or the client up. The simulated engine has no such stalls.",
+    "over_budget": "In {value:.1%} of the iterations more prompt tokens were computed than token_budget allows: give the"
+    " engine's own with --set token_budget=N.",
+    "failed": "{value:.1%} of the requests did not succeed. Those that got no token are not seen in the iterations.",
+    "cached": "{value:.1%} of the prompt tokens came from a prefix cache, which the simulated engine lacks: give --set"
+    " prefix_caching=on.",
+}
+"""What makes a fit worth less, by its code in fit.json."""
+
+_NOT_ESTIMATED = {
+    "not_told_apart": "not told apart from {moves_with}",
+    "seldom_seen": "what it is about hardly happened",
+    "given": "given",
+}
+_UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
+
+
+@functools.cache
+def fit_schema() -> dict[str, Any]:
+    """The JSON Schema of fit.json, which ships with the package."""
+    text = importlib.resources.files(__package__).joinpath("fit.schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def lines(fit: Mapping[str, Any], report: str) -> list[str]:
+    """What a fit came to, from the data of fit.json. `report`: where the simulated run's report lies."""
+    seen = fit["iterations"]
+    said = _wrapped(
+        f"Fitted to {fit['run']['id']}: {seen['used']} of {seen['seen']} iterations (the others are the"
+        f" warm-up's, or not understood), their tokens within {seen['within_ms']:.3g} ms."
+    )
+    for one in fit["reservations"]:
+        said += _wrapped("! " + RESERVATIONS[one["code"]].format(**one), "  ")
+    parameters = [("setting", "value", "95 % interval"), *(_parameter(one) for one in fit["parameters"])]
+    said += ["", *_table([*parameters, _batch(fit["batch"])], "<><")]
+    held = fit["held_out"]
+    said += ["", *_wrapped(
+        f"Iteration times of the last {held['iterations']}, predicted from the others: off by {held['median']:.1%}"
+        f" (median) and {held['p90']:.1%} (P90); R2 {held['r2']:.3f}."
+    )]  # fmt: skip
+    said += ["", "The run's own plan, simulated with these settings:", ""]
+    figures = [("", "measured", "simulated", "difference"), *(_figure(one) for one in fit["comparison"])]
+    said += [*_table(figures, "<>>>"), "", "To use them, with simulate or serve:", ""]
+    engine = fit["engine"]
+    words = [f"--preset {engine['preset']}", *(f"--set {word}" for word in engine["set"])]
+    said += [f"  {word} \\" for word in words[:-1]] + [f"  {words[-1]}"]
+    return [*said, "", f"Report of the simulation: {report}"]
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+
+
+def _table(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    widths = [max(len(row[at]) for row in rows) for at in range(len(sides))]
+    return [
+        "  ".join(
+            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _parameter(one: Mapping[str, Any]) -> tuple[str, str, str]:
+    status = one["status"]
+    if status == "fitted":
+        said = f"{_value(one, 'low')} to {_value(one, 'high')}"
+    elif status == "none_seen":
+        said = f"none seen: at most {_value(one, 'high')}"
+    else:
+        said = _NOT_ESTIMATED[status].format(**one)
+    return one["key"], _value(one, "value"), said
+
+
+def _value(one: Mapping[str, Any], which: str) -> str:
+    value = one[which]
+    if one["unit"] != "ns":
+        return f"{value:.3g}"
+    unit, size = next((pair for pair in _UNITS if abs(value) >= pair[1]), _UNITS[-1])
+    return f"{value / size:.4g} {unit}"
+
+
+def _batch(batch: Mapping[str, Any]) -> tuple[str, str, str]:
+    said = "requests queued for it" if batch["seen"] else f"no queue seen: at least {batch['largest']}"
+    return "max_batch", str(batch["max_batch"]), said
+
+
+def _figure(one: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    name, statistic = one["metric"], one["statistic"]
+    title = RATES[name].short if statistic is None else f"{METRICS[name].short} {statistic.upper()} ms"
+    numbers = (ascii_only(figure(one[key])) for key in ("measured", "simulated"))
+    difference = "-" if one["difference"] is None else f"{one['difference']:+.1%}"
+    return (title, *numbers, difference)  # type: ignore[return-value]  # two numbers
