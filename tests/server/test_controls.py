@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from serving import QUICK
 
 from inferometer.server.controls import SETTINGS, Controls, State, controls_of
 from inferometer.server.engine.engine import Engine
@@ -21,9 +22,6 @@ from inferometer.server.truth import Entry, TruthLog
 
 Serve = Callable[..., int]
 CHAT = {"model": "reference", "messages": [{"role": "user", "content": "x"}]}
-QUICK = Settings(
-    prefill_base_ns=1_000, prefill_per_token_ns=0, step_base_ns=10_000, step_per_request_ns=0, jitter=0
-)
 
 
 class Richer:
