@@ -140,10 +140,13 @@ def apply(engine: Engine[Job], settings: Settings, now: int, jobs: Sequence[Job]
     before, blocks = engine.settings, sum(engine.blocks.values())
     try:
         engine.change(settings, now)
-    except ValueError:
-        assert any(job.prompt + job.output > settings.capacity_tokens for job in jobs)
-        assert engine.settings == before
-        assert sum(engine.blocks.values()) <= blocks
+        return
+    except ValueError as error:
+        reason = str(error)
+    assert "kv_blocks" in reason
+    assert any(job.prompt + job.output > settings.capacity_tokens for job in jobs)
+    assert engine.settings == before
+    assert sum(engine.blocks.values()) <= blocks
 
 
 def open_at(jobs: Sequence[Job], now: int) -> list[Job]:
@@ -179,9 +182,11 @@ def audit(engine: Engine[Job]) -> None:
     assert engine.kv_usage == used / sum(blocks.values())
 
 
-def drain(engine: Engine[Job], until: int | None = None) -> None:
-    """Let time pass event by event, up to `until` or to the end."""
-    while (due := engine.next_due()) is not None and (until is None or due <= until):
+def drain(engine: Engine[Job], until: int | None = None, most: int | None = None) -> None:
+    """Let time pass event by event, up to `until` or to the end, and at most so many."""
+    done = 0
+    while (due := engine.next_due()) is not None and (until is None or due <= until) and done != most:
+        done += 1
         emission = engine.advance(max(due, engine.now))
         assert emission is not None
         assert emission.at == due
@@ -200,16 +205,19 @@ def play(
     jobs: Sequence[Job],
     seed: int = 0,
     lazily: bool = False,
+    eagerly: bool = False,
     changes: Sequence[Change] = (),
 ) -> list[Job]:
     """Copies of the jobs after the engine has served them, cancellations and changes included.
 
-    `lazily`: fetch no token before the last arrival.
+    `lazily`: fetch no token before the last arrival. `eagerly`: fetch what an iteration yields before telling of those that
+    arrive while it lasts.
     """
     found = [
         Job(job.prompt, job.output, job.arrives, job.cancelled_at, job.prefix, job.priority) for job in jobs
     ]
     engine: Engine[Job] = Engine(settings, seed)
+    fetched: int | None = None
     events = [(job.arrives, 0, n, job) for n, job in enumerate(found)]
     events += [
         (job.arrives + job.cancelled_at, 1, n, job)
@@ -221,7 +229,15 @@ def play(
     for at, kind, _, job in sorted(merged, key=lambda event: event[:3]):
         if not lazily:
             drain(engine, at)
+        if eagerly and (due := engine.next_due()) is not None and due != fetched:
+            drain(engine, due, most=1)
+            fetched = due  # the next event at this instant is the next iteration's beginning
+        if eagerly:
+            at = max(at, engine.now)  # an idle engine may have been woken up too early for it
         if isinstance(job, Change):
+            at = max(
+                [at, *(one.tokens[-1][1] for one in found if one.tokens)]
+            )  # read when these had been sent
             apply(engine, job.of(engine.settings, settings), at, found if lazily else open_at(found, at))
         elif kind == 0:
             submit(engine, job, at)

@@ -125,12 +125,11 @@ def _simulate(
             watch=watch,
         )
         if load.warmup:
-            driver.run(Phase.WARMUP, Share(schedule, Phase.WARMUP, slots), open_loop=slots is None)
+            driver.run(Phase.WARMUP, Share(schedule, Phase.WARMUP, slots))
         if not interrupt.pressed:
             driver.run(
                 Phase.MEASURE,
                 Share(schedule, Phase.MEASURE, slots),
-                open_loop=slots is None,
                 duration_ns=seconds_to_ns(load.duration_s) if load.duration_s is not None else 0,
                 again=slots is not None and load.requests is None,
             )

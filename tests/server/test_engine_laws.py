@@ -45,10 +45,13 @@ def test_a_change_in_mid_run_loses_and_reorders_no_token(
     engine: Settings, jobs: list[Job], changes: list[Change]
 ) -> None:
     """Whatever is switched, grown or shrunk under requests in their check, in the queue, in prefill, decoded, swapped out, or
-    held back: the same laws, and no token before its predecessor."""
-    played = play(engine, jobs, changes=changes)
-    check_tokens(engine, played)
-    for job in played:
+    held back, in iterations whose end was told of before or after: the same laws, and no token before its predecessor."""
+    at_once = play(engine, jobs, changes=changes)
+    jobs = [replace(job, cancelled_at=None) for job in jobs]
+    after_sending = play(engine, jobs, changes=changes, eagerly=True)
+    check_tokens(engine, at_once)
+    check_tokens(engine, after_sending)
+    for job in (*at_once, *after_sending):
         assert all(a <= b for a, b in pairwise([job.arrives, *(at for _, at in job.tokens)]))
 
 
@@ -184,6 +187,16 @@ def test_the_schedule_does_not_depend_on_how_late_tokens_are_fetched(
             assert one.tokens == other.tokens
         else:
             assert set(one.tokens) <= set(other.tokens)
+
+
+@given(SETTINGS, JOBS)
+def test_the_schedule_does_not_depend_on_how_late_arrivals_are_told(
+    engine: Settings, jobs: list[Job]
+) -> None:
+    """A server that has sent what an iteration yields before it read a request that arrived meanwhile serves it as if it had
+    read it at once."""
+    jobs = [replace(job, cancelled_at=None, tokens=[]) for job in jobs]
+    assert history(play(engine, jobs, eagerly=True)) == history(play(engine, jobs))
 
 
 @given(SETTINGS, st.integers(17, 200), st.integers(1, 12), st.integers(0, 25))

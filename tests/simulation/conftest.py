@@ -62,7 +62,7 @@ def play(tmp_path: Path) -> Play:
             Engine(settings, 7), Script("m", True), lambda hit, _: Ask("chat", True, True, *lengths[hit.row])
         )
         driver = Driver(server, journal, timeout_ns=timeout_ns, drain_ns=drain_ns, heard=heard)
-        driver.run(Phase.MEASURE, share, open_loop=due is not None, duration_ns=duration_ns, again=again)
+        driver.run(Phase.MEASURE, share, duration_ns=duration_ns, again=again)
         journal.close()
         table: pa.Table = read_stream(here / "worker-0.arrows", OUTCOME)
         rows_found: Rows = table.sort_by([("t_intended", "ascending"), ("index", "ascending")]).to_pylist()

@@ -7,7 +7,7 @@ import pytest
 from inferometer.drive.exchange import Exchange
 from inferometer.protocol.http_response import ResponseDecoder
 from inferometer.server.answers import Streamed, Whole
-from inferometer.server.connection import Connection
+from inferometer.server.connection import Connection, Outbox
 from inferometer.server.engine.emission import GOES_ON, LENGTH, REFUSED
 from inferometer.server.openai import Ask, Script
 from inferometer.server.truth import Entry
@@ -50,11 +50,11 @@ Puts = list[tuple[int, int, int]]
 
 def over_the_wire(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
     """The server's writer and the client's decoders, with each piece of bytes stamped by the token it came with."""
-    wire, script = Wire(), Script("m", ask.api == "chat")
+    outbox, wire, script = Outbox(), Wire(), Script("m", ask.api == "chat")
     entry = Entry("id", None, "chat", ask.stream, ask.prompt_tokens, ask.max_tokens, 0)
     make = Streamed if ask.stream else Whole
     answer = make(
-        Connection(wire, 1),
+        Connection(wire, 1, outbox),
         script,
         ask,
         entry,
@@ -79,6 +79,7 @@ def over_the_wire(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
     entry.cached_tokens = cached
     for count, end, at in puts:
         answer.put(count, end, at)
+        outbox.send()
         read(at)
     exchange.conclude()
     return exchange

@@ -13,7 +13,7 @@ from hypothesis import settings as examined
 from hypothesis import strategies as st
 
 from inferometer.server.engine.settings import Settings
-from inferometer.simulation.driver import PULSE_NS, START_NS
+from inferometer.simulation.driver import PULSE_NS, START_NS, reaction
 
 Rows = list[dict[str, Any]]
 Play = Callable[..., Rows]
@@ -22,11 +22,11 @@ MS = 1_000_000
 lawful = examined(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 
 
-def levels(rows: Rows) -> list[tuple[int, int]]:
+def levels(rows: Rows, begin: str = "t_send") -> list[tuple[int, int]]:
     """(instant, requests in flight from then on), one entry an instant."""
     changes: Counter[int] = Counter()
     for row in rows:
-        changes[row["t_send"]] += 1
+        changes[row[begin]] += 1
         changes[row["t_end"]] -= 1
     instants = sorted(changes)
     return list(zip(instants, accumulate(changes[at] for at in instants), strict=True))
@@ -50,12 +50,15 @@ def test_open_loop_sends_exactly_at_the_instants_drawn(
 def test_closed_loop_keeps_every_slot_taken_until_the_last_request(
     play: Play, lengths: list[tuple[int, int]], slots: int
 ) -> None:
-    """From the first send until the last the number in flight is the number of slots, at every instant, and never above."""
+    """Until the last is due, the number due or in flight is the number of slots, at every instant, and never above. Each is
+    sent when the worker has had its time to react, and not a moment later."""
     rows = play(lengths, slots=slots)
-    last = max(row["t_send"] for row in rows)
+    last = max(row["t_intended"] for row in rows)
     held = min(slots, len(lengths))
-    assert {level for at, level in levels(rows) if at < last} <= {held}
-    assert max(level for _, level in levels(rows)) == held
+    taken = levels(rows, "t_intended")
+    assert {level for at, level in taken if at < last} <= {held}
+    assert max(level for _, level in taken) == held
+    assert {row["t_send"] - row["t_intended"] for row in rows} == {reaction(slots)}
     assert len(rows) == len(lengths)
 
 
@@ -161,5 +164,5 @@ def test_who_asks_to_stop_is_heard(play: Play) -> None:
 def test_the_clock_starts_where_null_cannot_be_meant(play: Play, slots: int) -> None:
     """0 means "did not happen" in a record, so virtual time begins later, and a pulse is not waited for."""
     rows = play([(1, 1)] * slots, slots=slots)
-    assert all(row["t_send"] == START_NS for row in rows)
+    assert all(row["t_intended"] == START_NS for row in rows)
     assert rows[0]["t_end"] < START_NS + PULSE_NS

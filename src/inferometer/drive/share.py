@@ -15,7 +15,7 @@ class Share:
         self, schedule: Schedule, phase: int, slots: int | None, worker: int = 0, workers: int = 1
     ) -> None:
         self._schedule = schedule
-        self._slots, self._worker, self._workers = slots, worker, workers
+        self.slots, self._worker, self._workers = slots, worker, workers
         phases = schedule.table.column("phase").to_pylist()
         self._rows = [row for row, its_phase in enumerate(phases) if its_phase == phase]
         self._nonces = schedule.table.select(["nonce_at", "nonce_len"]).to_pydict()
@@ -23,12 +23,12 @@ class Share:
     def pacer(self, start_ns: int, duration_ns: int = 0, *, again: bool = False) -> Pacer:
         """When they are due, from `start_ns` on. `duration_ns` 0: until all is sent. `again`: over and over."""
         rows = self._rows
-        mine: Sequence[int] = deal(len(rows), self._worker, self._workers, self._slots)
+        mine: Sequence[int] = deal(len(rows), self._worker, self._workers, self.slots)
         chosen = [rows[i] for i in mine]
-        if self._slots is None:
+        if self.slots is None:
             due = self._schedule.table.column("due_ns").to_numpy()
             return OpenPacer(chosen, [start_ns + int(due[row]) for row in chosen])
-        slots = slots_of(self._worker, self._workers, self._slots)
+        slots = slots_of(self._worker, self._workers, self.slots)
         until = start_ns + duration_ns if duration_ns else None
         return ClosedPacer(chosen, slots, start_ns, until, again=again)
 

@@ -105,20 +105,20 @@ class Streamed(Scripted):
         stem = self._stem
         place = self._place
         if not entry.model_ns and self.script.chat:
-            self.connection.send(self.script.role(stem), entry.opened)
+            self.connection.post(self.script.role(stem), entry.opened)
         if count == 1 and end <= LENGTH:
             entry.model_ns.append(at)
             before, after = (self.script.last if end else self.script.fresh)[place]
-            self.connection.send(before + stem + after, entry.sent_ns)
+            self.connection.post(before + stem + after, entry.sent_ns)
             self._place = place + 1 if place + 1 < _SIZE else 0
         else:
             entry.model_ns.extend([at] * count)
             event = self.script.event(stem, text(place, count), REASONS[end])
-            self.connection.send(event, Each(entry.sent_ns, count))
+            self.connection.post(event, Each(entry.sent_ns, count))
             self._place = (place + count) % _SIZE
         if end:
             counts = self.counts() if self.ask.usage else None
-            self.connection.send(self.script.closing(stem, counts), entry.ended)
+            self.connection.post(self.script.closing(stem, counts), entry.ended)
             self.done = True
 
 
@@ -133,7 +133,7 @@ class Whole(Scripted):
         if end:
             words = text(self.start, len(self.entry.model_ns))
             body = self.script.whole(self.number, self.created, words, REASONS[end] or "", self.counts())
-            self.connection.send(Reply(200, body).encode(self.keep_alive), self.entry.ended)
+            self.connection.post(Reply(200, body).encode(self.keep_alive), self.entry.ended)
             self.done = True
 
     def settle(self) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 from inferometer.server.answers import Each
 from inferometer.server.clock import now
-from inferometer.server.connection import Connection, Socket, Stamps
+from inferometer.server.connection import All, Connection, Outbox, Socket, Stamps
 from inferometer.server.faults import Fault, Faults
 from inferometer.server.filters import Filter, Piece, Place, Step, Then, filter_of, reply
 from inferometer.server.openai import Ask
@@ -45,24 +45,13 @@ class _Alarms:
         return found
 
 
-class _All:
-    """Notes one instant in several places."""
-
-    def __init__(self, stamps: tuple[Stamps, ...]) -> None:
-        self._stamps = stamps
-
-    def append(self, at: int, /) -> None:
-        for one in self._stamps:
-            one.append(at)
-
-
 class FaultyConnection(Connection):
     """A connection whose answer may be under a filter."""
 
     __slots__ = ("_alarms", "_begun", "_entry", "_filter", "_hung", "_line", "_stream", "_tick_at")
 
-    def __init__(self, sock: Socket, body_limit: int, alarms: _Alarms) -> None:
-        super().__init__(sock, body_limit)
+    def __init__(self, sock: Socket, body_limit: int, outbox: Outbox, alarms: _Alarms) -> None:
+        super().__init__(sock, body_limit, outbox)
         self._alarms = alarms
         self._filter: Filter | None = None
         self._entry: Entry | None = None
@@ -71,6 +60,8 @@ class FaultyConnection(Connection):
         self._hung = False
         self._tick_at = 0
         self._line: deque[tuple[int, Step]] = deque()
+
+    glues = False  # a filter is told of each event
 
     @property
     def held(self) -> bool:
@@ -123,7 +114,7 @@ class FaultyConnection(Connection):
 
     def _carry_out(self, step: Step) -> None:
         if step.data:
-            super().send(step.data, _All(step.stamps) if step.stamps else None)
+            super().send(step.data, All(*step.stamps) if step.stamps else None)
         if step.then is Then.HANG:
             self._hung = True
         elif step.then is Then.RESET:
@@ -171,9 +162,9 @@ class Trouble:
         sock.close()
         return False
 
-    def connection(self, sock: Socket) -> Connection:
+    def connection(self, sock: Socket, outbox: Outbox) -> Connection:
         """A connection that can be made to suffer."""
-        return FaultyConnection(sock, self._body_limit, self._alarms)
+        return FaultyConnection(sock, self._body_limit, outbox, self._alarms)
 
     def instead(self, entry: Entry, ask: Ask, number: int) -> Reply | None:
         """Note the fault that generation `number` meets, if it meets one; the reply that takes its place, if one does."""

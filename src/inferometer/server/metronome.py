@@ -78,6 +78,11 @@ class Metronome(Generic[K]):
         """Requests under way."""
         return len(self._streams)
 
+    @property
+    def crowd(self) -> int:
+        """How many requests have a token in what comes out next."""
+        return len(self._slots[self._places[0]]) if self._places else 0
+
     def submit(
         self,
         key: K,

@@ -42,16 +42,16 @@ class Spoken(Voiced):
         if end == REFUSED:
             voice.refuse(count)
         if not entry.model_ns and (lead := voice.lead()):
-            self.connection.send(chunk(lead), entry.opened)
+            self.connection.post(chunk(lead), entry.opened)
         for _ in range(count):
             index = len(entry.model_ns)
             entry.model_ns.append(at)
             if event := voice.token(index, at):
-                self.connection.send(chunk(event), entry.sent_ns)
+                self.connection.post(chunk(event), entry.sent_ns)
         if end:
             voice.cached = entry.cached_tokens
             closing = voice.closing(entry.model_ns, self.load_ns)
-            self.connection.send(chunk(closing) + b"0\r\n\r\n", entry.ended)
+            self.connection.post(chunk(closing) + b"0\r\n\r\n", entry.ended)
             self.done = True
 
     def settle(self) -> None:
@@ -75,7 +75,7 @@ class SpokenWhole(Voiced):
                 self._voice.refuse(count)
             self._voice.cached = self.entry.cached_tokens
             body = self._voice.whole(self.entry.model_ns, self.load_ns)
-            self.connection.send(Reply(200, body).encode(self.keep_alive), self.entry.ended)
+            self.connection.post(Reply(200, body).encode(self.keep_alive), self.entry.ended)
             self.done = True
 
     def settle(self) -> None:

@@ -4,13 +4,14 @@
 | ---------------------------- | --------------------------------------------------------------------- |
 | something of the engine      | its tokens are noted; a request with its last token has ended         |
 | a deadline                   | the oldest request has lasted for the plan's timeout, and is given up |
-| a request is due             | it is sent, taken by the server and submitted, all at that instant    |
+| a request is due, and in a   | it is sent, taken by the server and submitted, all at that instant    |
+| closed loop `reaction` later |                                                                       |
 | the duration is over         | a closed loop sends no more; the time to drain begins                 |
 | the time to drain is over    | what is in flight is cancelled                                        |
 | a pulse                      | every 250 ms, as a worker does                                        |
 
-At one instant they happen in this order. So a slot that becomes free is filled at the same instant, after the engine has begun
-its next iteration: as over a wire, where the next request comes when that has begun.
+At one instant they happen in this order. So a slot that becomes free is filled after the engine has begun its next iteration,
+as over a wire.
 
 The loop is drive/worker.py's without what takes time there. Pacers, schedule, exchanges and journal are the same.
 """
@@ -40,10 +41,18 @@ PULSE_NS = 250_000_000
 FLUSH_ROWS = 2048
 REFUSAL_NS = 1_000_000
 """A refused request holds its slot for this long: it takes no time, and a closed loop would never get past it."""
+REACTION_NS, REACTION_PER_SLOT_NS = 220_000, 10_000
+"""Closed loop: how long a worker takes from the end of an answer to sending the next request. It reads and decodes the tokens
+that came with that end before it sends. As measured on the machine named in docs/simulation.md."""
 LOOK_EVERY = 4096
 """Turns of the loop between two looks at the one who watches."""
 SCATTER = 61
 """How far apart two answers start in the passage, as in server/http.py."""
+
+
+def reaction(slots: int | None) -> int:
+    """The reaction of a closed loop with so many slots, ns; 0 in open loop (None)."""
+    return 0 if slots is None else REACTION_NS + slots * REACTION_PER_SLOT_NS
 
 
 class Engine(Protocol):
@@ -104,17 +113,16 @@ class Driver:
         self.now = START_NS
         self._phase = 0
         self._pacer: Pacer = OpenPacer([], [])
+        self._reaction = 0
         self._flying: deque[Generation] = deque()  # by deadline, for all have the same time; some have ended
         self._in_flight = self._sent = self._ok = self._failed = self._events = 0
         self._next_pulse = self.now
         self._end: int | None = None
         self._drain_by: int | None = None
 
-    def run(
-        self, phase: int, share: Share, *, open_loop: bool, duration_ns: int = 0, again: bool = False
-    ) -> None:
+    def run(self, phase: int, share: Share, *, duration_ns: int = 0, again: bool = False) -> None:
         """A phase from its start, which is now, to its end. See Share.pacer for the times."""
-        self._phase = phase
+        self._phase, self._reaction = phase, reaction(share.slots)
         start = self._next_pulse = self.now
         self._pacer = pacer = share.pacer(start, duration_ns, again=again)
         self._end, self._drain_by = start + duration_ns if duration_ns else None, None
@@ -123,7 +131,7 @@ class Driver:
             self._operate()
             self._expire()
             self._send_due(share)
-            self._mind_the_end(open_loop)
+            self._mind_the_end(share.slots is None)
             if self.now >= self._next_pulse:
                 self._pulse()
             if pacer.exhausted and not self._in_flight:
@@ -143,9 +151,10 @@ class Driver:
         while flying and flying[0].ended:
             flying.popleft()
         deadline = flying[0].exchange.deadline if flying else None
+        due = self._pacer.next_due()
         coming = (
             self._engine.next_due(),
-            self._pacer.next_due(),
+            None if due is None else due + self._reaction,
             deadline,
             self._end,
             self._drain_by,
@@ -157,19 +166,17 @@ class Driver:
 
     def _operate(self) -> None:
         engine, now = self._engine, self.now
-        due = engine.next_due()
-        if due is None or due > now:
-            return
-        emission = engine.advance(now)
-        if emission is None:
-            return
-        at = emission.at
-        for generation, cached in emission.cached:
-            generation.cached = cached
-        for generation, _, count, end in emission.tokens:
-            generation.put(count, end, at)
-            if end:
-                self._finish(generation, at)
+        while (due := engine.next_due()) is not None and due <= now:
+            emission = engine.advance(now)
+            if emission is None:
+                return
+            at = emission.at
+            for generation, cached in emission.cached:
+                generation.cached = cached
+            for generation, _, count, end in emission.tokens:
+                generation.put(count, end, at)
+                if end:
+                    self._finish(generation, at)
 
     def _expire(self) -> None:
         for generation in self._flying:
@@ -180,8 +187,8 @@ class Driver:
             self._give_up(generation, Outcome.TIMEOUT, "no complete response in time")
 
     def _send_due(self, share: Share) -> None:
-        now, pacer = self.now, self._pacer
-        while (hit := pacer.take(now)) is not None:
+        pacer, by = self._pacer, self.now - self._reaction
+        while (hit := pacer.take(by)) is not None:
             self._send(hit, share.body(hit))
 
     def _mind_the_end(self, open_loop: bool) -> None:

@@ -12,6 +12,9 @@ prompt has been checked or the model is loaded; tokens come from their check. Th
 the seed, and the submissions, cancellations and changes with their instants. It does not depend on how often `advance` is
 called: before anything else, `submit`, `cancel`, `change` and `flush` let happen what is due, and keep what came out. Who
 arrives at the very instant at which an iteration begins is too late for it.
+
+An iteration begins where the one before ends, but who takes part is settled in a call of its own. So a caller that had to send
+what came out first can still tell of a request that arrived before that instant.
 """
 
 from __future__ import annotations
@@ -42,9 +45,10 @@ class Engine(Generic[K]):
         self._guard: Guard[K] = Guard(settings)
         self._sequences: dict[int, Sequence[K]] = {}
         self._number = 0
-        self._now = 0  # the latest instant the caller named
+        self._now = 0  # nothing can be told of what happened before
         self._work: Work[K] | None = None
         self._due: int | None = None  # when the iteration under way ends
+        self._next_begin: int | None = None  # when the next one begins, whose work is not settled yet
         self._wake: int | None = None  # when an idle engine looks again
         self._checking: deque[tuple[int, Sequence[K]]] = deque()  # prompts in their check, and when it ends
         self._held: list[
@@ -56,8 +60,13 @@ class Engine(Generic[K]):
 
     @property
     def now(self) -> int:
-        """The latest instant it was told."""
+        """The earliest instant at which something may be told to have happened."""
         return self._now
+
+    @property
+    def crowd(self) -> int:
+        """About how many requests have tokens in what comes out next."""
+        return len(self._scheduler.decoding)
 
     @property
     def running(self) -> int:
@@ -135,7 +144,7 @@ class Engine(Generic[K]):
         self._checking.append((checked, sequence))
         if self._ready is None:
             self.load(now)
-        if self._due is None:
+        if self._due is None and self._next_begin is None:
             self._begin(now)
         return True
 
@@ -168,7 +177,6 @@ class Engine(Generic[K]):
 
         One event a call: call again for the next.
         """
-        self._pass_time(now)
         if not self._out:
             at = self._next()
             if at is None or at > now:
@@ -201,7 +209,7 @@ class Engine(Generic[K]):
 
     def change(self, settings: Settings, now: int, longest: int = 0) -> None:
         """Go on with other settings, from the next iteration on. Where a check is switched off, whatever is in one, or held
-        back for one, comes out at once.
+        back for one, comes out at once. `now` is no earlier than any token that `advance` has given.
 
         Raises ValueError, and nothing has changed, where they differ in the size of a block or the number of drafts, or leave a
         cache too small for a request under way or for one of `longest` tokens (prompt and answer) that is to be submitted.
@@ -238,6 +246,8 @@ class Engine(Generic[K]):
         self._now = now
 
     def _next(self) -> int | None:
+        if self._next_begin is not None:
+            return self._next_begin
         at = self._wake if self._due is None else self._due
         if self._held and (at is None or self._held[0][0] < at):
             return self._held[0][0]
@@ -248,9 +258,11 @@ class Engine(Generic[K]):
             self._happen(at)
 
     def _happen(self, at: int) -> None:
-        if at == self._due:
-            self._end(at)
+        if at == self._next_begin:
             self._begin(at)
+        elif at == self._due:
+            self._end(at)
+            self._due, self._next_begin = None, at
         elif self._due is None and at == self._wake:
             self._begin(at)
         else:
@@ -258,7 +270,8 @@ class Engine(Generic[K]):
 
     def _begin(self, at: int) -> None:
         """Start what there is to do at `at`."""
-        self._due = self._wake = None
+        self._now = max(self._now, at)
+        self._due = self._wake = self._next_begin = None
         checking = self._checking
         while checking and checking[0][0] <= at:
             sequence = checking.popleft()[1]
@@ -284,7 +297,7 @@ class Engine(Generic[K]):
         tokens = self._drafted() if self.settings.draft_tokens else self._decoded()
         cached: list[tuple[K, int]] = []
         if work.chunks:
-            self._prefilled(work, tokens, cached)
+            tokens = self._prefilled(work, cached) + tokens
         for sequence in self._scheduler.sweep():
             del self._sequences[id(sequence.key)]
         if not self.settings.output_check_tokens:
@@ -326,9 +339,10 @@ class Engine(Generic[K]):
             tokens.append((sequence.key, index, count, end))
         return tokens
 
-    def _prefilled(self, work: Work[K], tokens: list[Tokens[K]], cached: list[tuple[K, int]]) -> None:
+    def _prefilled(self, work: Work[K], cached: list[tuple[K, int]]) -> list[Tokens[K]]:
         """First tokens of the prompts that are finished."""
         scheduler = self._scheduler
+        tokens = []
         for sequence, computed in work.chunks:
             if sequence.gone or not scheduler.computed(sequence, computed):
                 continue
@@ -339,18 +353,22 @@ class Engine(Generic[K]):
             scheduler.context += 1
             end = LENGTH if sequence.emitted >= sequence.stop and scheduler.turn(sequence) else GOES_ON
             tokens.append((sequence.key, index, 1, end))
+        return tokens
 
     def _uncheck(self, now: int) -> None:
         """Prompts in their check stand in line from now on, and tokens in theirs come out, each answer's in their order."""
+        at = Ns(
+            now if self._next_begin is None else max(now, self._next_begin)
+        )  # no token before it came to be
         for _, _, tokens in sorted(self._held):
-            self._out.append(Emission(Ns(now), tokens))
+            self._out.append(Emission(at, tokens))
         self._held.clear()
         if rest := self._guard.release(now):
-            self._out.append(Emission(Ns(now), rest))
+            self._out.append(Emission(at, rest))
         for _, sequence in self._checking:
             priority, checked, number = sequence.rank
             sequence.rank = priority, min(checked, now), number
-        self._checking = deque((min(at, now), sequence) for at, sequence in self._checking)
+        self._checking = deque((min(end, now), sequence) for end, sequence in self._checking)
         if self._checking and self._due is None:
             self._wake = now
 
