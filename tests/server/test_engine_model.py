@@ -179,6 +179,13 @@ def test_guardrails_switched_off_let_go_what_they_hold_at_once() -> None:
     assert job.tokens == [*((n, 1_700) for n in range(5)), (5, 1_735), (6, 1_842)]
     (job,) = play(engine, [Job(10, 7, 0)], changes=switched(engine, off=1_700, on=1_710))
     assert job.tokens == [*((n, 1_700) for n in range(5)), (5, 2_842), (6, 2_842)]
+    model: Engine[Job] = Engine(engine, 0)
+    early = Job(10, 2, 0)
+    model.submit(early, 10, 2, 0)
+    drain(model, 1_200, most=1)  # the iteration that yields token 0 has been worked out, and it is held back
+    model.change(replace(engine, output_check_tokens=0), 1_100)
+    drain(model)
+    assert early.tokens == [(0, 1_200), (1, 1_307)]  # none before it came to be
 
 
 def test_prompts_whose_check_is_switched_off_stand_in_line_at_once() -> None:
