@@ -14,7 +14,7 @@ import shutil
 import signal
 import ssl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -51,7 +51,7 @@ from inferometer.server.embedded import Embedded
 from inferometer.telemetry.host import environment, hot_path
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
-from inferometer.workload.prompts import NONCES, Prompt, fingerprint, generate
+from inferometer.workload.prompts import NONCES, Fingerprint, Prompt, generate
 
 PromptFormat = Literal["ids", "text"]
 
@@ -311,7 +311,7 @@ def first_facts(
         "models": served.models,
         "server": served.server,
         "environment": environment(),
-        "tokenizer": {name: getattr(tokenizer, name) for name in ("name", "version", "vocab_size", "source")},
+        "tokenizer": tokenizers.facts(tokenizer),
     }
 
 
@@ -346,17 +346,19 @@ class Requests:
         prompts, due = _requests(
             self._plan, self._tokenizer, self._target.prompt_format, Phase.MEASURE, self.salt
         )
-        self.fingerprint = fingerprint(prompts)
-        first, self.measured = len(self._warm), len(prompts)
+        first, self.measured = len(self._warm), len(due)
         self.rows = first + self.measured
-        measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, prompts, due)
+        fingerprint = Fingerprint()
+        passing = fingerprint.of(prompts)
+        measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, passing, due)
         schedules.write(self._folder.schedule, chain(self._warm, measured))
+        self.fingerprint = str(fingerprint)
 
 
 def _requests(
     plan: Plan, tokenizer: tokenizers.Tokenizer, prompt_format: PromptFormat, phase: Phase, salt: int
-) -> tuple[list[Prompt], Sequence[int | None]]:
-    """The prompts of one phase and their due offsets (ns; None in closed loop)."""
+) -> tuple[Iterator[Prompt], Sequence[int | None]]:
+    """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop)."""
     load, workload = plan.load, plan.workload
     warm = phase is Phase.WARMUP
     due: Sequence[int | None]
@@ -375,7 +377,7 @@ def _scheduled(
     target: Served,
     phase: Phase,
     first: int,
-    prompts: Sequence[Prompt],
+    prompts: Iterable[Prompt],
     due: Sequence[int | None],
 ) -> Iterator[schedules.Scheduled]:
     options = _options(plan)

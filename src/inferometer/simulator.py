@@ -36,6 +36,7 @@ from inferometer.simulation.engine import Chosen
 from inferometer.simulation.reading import reader
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
+from inferometer.workload.encodings import Cl100k
 from inferometer.workload.prompts import salt_of
 
 
@@ -100,8 +101,9 @@ def _simulate(
     """Warm-up, then the measurement, in virtual time. True if Ctrl-C ended it."""
     load, target = plan.load, plan.target
     schedule = Schedule(folder.schedule)
-    theirs = tokenizer if tokenizer.name == tokenizers.CL100K else tokenizers.Cl100k()
-    counted = schedule.table.column("input_tokens_sent").to_pylist() if theirs is tokenizer else None
+    theirs = Cl100k()
+    same = tokenizer.ink.name == theirs.name and tokenizer.kind in ("shipped", "none")
+    counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
     model = target.model or Options().model
     server = Server(
         Engine(engine.settings, plan.workload.seed),
