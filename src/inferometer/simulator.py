@@ -80,7 +80,12 @@ def _without_server(plan: Plan) -> Plan:
         extra_body=target.extra_body,
         timeout_s=target.timeout_s,
     )
-    return plan.model_copy(update={"target": kept, "sut": Sut(), "instrument": Instrument()})
+    workload = plan.workload.model_copy(
+        update={"count_template": False}
+    )  # there is no probe to learn it from
+    return plan.model_copy(
+        update={"target": kept, "workload": workload, "sut": Sut(), "instrument": Instrument()}
+    )
 
 
 def _simulated_server(plan: Plan) -> Served:
@@ -102,7 +107,7 @@ def _simulate(
     load, target = plan.load, plan.target
     schedule = Schedule(folder.schedule)
     theirs = Cl100k()
-    same = tokenizer.ink.name == theirs.name and tokenizer.kind in ("shipped", "none")
+    same = tokenizer.kind == "none" or (tokenizer.kind, tokenizer.name) == ("shipped", theirs.name)
     counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
     model = target.model or Options().model
     server = Server(

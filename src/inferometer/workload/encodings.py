@@ -74,7 +74,7 @@ class Shipped:
     def __init__(self, name: str) -> None:
         self._encoding = _encoding(name)
         published = ENCODINGS[name]
-        self.kind: Literal["shipped"] = "shipped"
+        self.kind: Literal["shipped", "none"] = "shipped"
         self.name = name
         self.version: str | None = f"sha256:{published.sha256[:_SHOWN]}"
         self.vocab_size = published.ordinary

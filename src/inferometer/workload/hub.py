@@ -24,20 +24,19 @@ def hub_id(name: str) -> tuple[str, str | None] | None:
 
 def fetched(name: str, revision: str | None) -> tuple[Path, str]:
     """The file in the local cache, and the commit it is of. Raises PlanError where it is not there and cannot be had."""
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
 
     at = f"{name}@{revision}" if revision else name
     try:
         held = try_to_load_from_cache(name, FILE, revision=revision)
-        path = held if isinstance(held, str) else hf_hub_download(
-            name, FILE, revision=revision, etag_timeout=_PATIENCE_S
-        )  # fmt: skip
-    except (
-        Exception
-    ) as cause:  # its own errors, httpx's, and OSError: all of them say that the file is not to be had
+        if not isinstance(held, str):
+            # Fails at once where there is nothing to be had; the download would try again for half a minute.
+            get_hf_file_metadata(hf_hub_url(name, FILE, revision=revision), timeout=_PATIENCE_S)
+            held = hf_hub_download(name, FILE, revision=revision)
+    except Exception as cause:  # its own, httpx's or OSError: the file is not to be had
         raise refused(f"{at}: {_why(cause)}; or save the model's own {FILE} and give its path") from cause
     # .../models--org--name/snapshots/COMMIT/tokenizer.json
-    return Path(path), Path(path).parent.name
+    return Path(held), Path(held).parent.name
 
 
 def _why(cause: Exception) -> str:

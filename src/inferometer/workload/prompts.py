@@ -33,6 +33,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
@@ -54,7 +55,7 @@ STRIDE = 618_033_989
 _TRIES = 8
 _WORDS = 512
 _ENOUGH = 8
-_GROUP = 8
+_TRIED = 100
 _CANDIDATES = (r" [a-z]{3,8}", r" [A-Za-z]+", r"[!-~ ]*[!-~]")
 """What fills a prompt, best first: a word behind a space stays one token next to nearly anything."""
 
@@ -329,13 +330,10 @@ class _Writer:
         """Those that the tokenizer, too, reads as one token each, where prompts are written with another's texts."""
         if self._tokenizer is self._ink:
             return words
+        tried = [*words[:_TRIED], *(f" {letter}" for letter in ascii_lowercase)]
         alone = len(self._tokenizer.encode("x"))
-        groups = [words[first : first + _GROUP] for first in range(0, len(words), _GROUP)]
-        read = in_order(
-            self._tokenizer.encode, ["x" + "".join(group) for group in groups], self._tokenizer.lanes
-        )
-        common = [group for group, ids in zip(groups, read, strict=True) if len(ids) - alone == len(group)]
-        return [word for group in common for word in group] or words
+        read = in_order(self._tokenizer.encode, [f"x{word}{word}" for word in tried], self._tokenizer.lanes)
+        return [word for word, ids in zip(tried, read, strict=True) if len(ids) == alone + 2] or words
 
 
 def _is_letter(character: str) -> bool:

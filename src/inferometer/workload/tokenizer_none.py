@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from inferometer.workload.encodings import CL100K, Shipped
 
 
-class Uncounted:
+class Uncounted(Shipped):
     """Reads and writes as cl100k_base does, and counts no answer. See `tokenizers.Tokenizer`."""
 
     def __init__(self) -> None:
-        self.ink = Shipped(CL100K)
-        self.kind: Literal["none"] = "none"
+        super().__init__(CL100K)
+        self.kind = "none"
         self.name = "none"
-        self.version: str | None = None
-        self.vocab_size = self.ink.vocab_size
+        self.version = None
         self.source = f"the server's usage alone; prompts are made with {CL100K} as a yardstick"
-        self.reserved = self.ink.reserved
-        self.splits_at_words = self.ink.splits_at_words
-        self.lanes = self.ink.lanes
-
-    def encode(self, text: str) -> list[int]:
-        """See `Tokenizer.encode`."""
-        return self.ink.encode(text)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """See `Tokenizer.decode`."""
-        return self.ink.decode(ids)
 
     def count_all(self, texts: Sequence[str]) -> list[int | None]:
         """None for every text."""
