@@ -19,7 +19,7 @@ from importlib.metadata import version
 from typing import Any
 
 import inferometer
-from benchmarks import costs, loads, native, simulated
+from benchmarks import costs, loads, native, prepare, simulated
 from benchmarks.busy import Others
 from benchmarks.figure import Figure, Note, Row, at_most, grids, notes, rows, table
 from benchmarks.loads import Bench
@@ -38,6 +38,7 @@ ALL: dict[str, Benchmark] = {
     "report": costs.report,
     "memory": costs.memory,
     "peers": comparison.peers,
+    "prepare": prepare.prepare,
     "simulate": simulated.cost,
     "simulate-agreement": simulated.agreement,
 }

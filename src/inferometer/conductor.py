@@ -14,9 +14,9 @@ import shutil
 import signal
 import ssl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -44,14 +44,14 @@ from inferometer.measure.record import Death, Record
 from inferometer.measure.series import series
 from inferometer.plan import saved
 from inferometer.plan.arrivals import phase_instants
-from inferometer.plan.schema import REFERENCE_TOKENIZER, Guardrails, Plan
+from inferometer.plan.schema import REFERENCE_TOKENIZER, SERVER_TOKENIZER, Guardrails, Plan
 from inferometer.report.composition import summarise
 from inferometer.report.files import write_reports
 from inferometer.server.embedded import Embedded
 from inferometer.telemetry.host import environment, hot_path
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
-from inferometer.workload.prompts import NONCES, Prompt, fingerprint, generate
+from inferometer.workload.prompts import NONCES, Fingerprint, Prompt, generate
 
 PromptFormat = Literal["ids", "text"]
 
@@ -102,15 +102,17 @@ class Served:
     server: str | None
     prompt_format: PromptFormat
     length_field: str
+    template: int | None = None
+    """Tokens the server puts around a text, where lengths asked for include them and the probe learned how many."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Target(Served):
     """The server as the probe found it, and what is needed to talk to it."""
 
-    endpoint: probing.Endpoint
-    family: int
-    address: tuple[str | int, ...]
+    endpoint: probing.Endpoint = field(kw_only=True)
+    family: int = field(kw_only=True)
+    address: tuple[str | int, ...] = field(kw_only=True)
 
 
 def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Finding:
@@ -125,40 +127,41 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
         with ExitStack() as stack:
             # Processes first: they start up while this one prepares.
             embedded = stack.enter_context(Embedded(folder.log)) if plan.target.url is None else None
-            crew = stack.enter_context(Crew(plan.instrument.workers, folder.log))
-            tokenizer = tokenizers.load(plan.tokenizer)
-            url = plan.target.url if embedded is None else embedded.url()
-            assert url is not None
-            if embedded is None:
-                ui.note("asking the server what it serves, with one short request")
-            target = _look_at(plan, url, key, tokenizer)
-            ui.note(
-                f"{target.model} at {'the embedded reference server' if embedded else target.endpoint.url}"
-            )
-            schedule = Requests(plan, target, tokenizer, folder, secrets.randbelow(NONCES))
-            facts = first_facts(plan, folder, target, tokenizer, schedule, started)
-            # Looked up once, here: later, or on another machine, another one would be found.
-            facts["calibration"] = (
-                {"status": "own"} if calibrating else _certificate(plan, facts["environment"])
-            )
-            folder.write_run(facts)
-            crew.brief(_jobs(plan, folder, target, key))
-            interrupted = _drive(plan, crew, schedule, ui)
-            facts["fingerprint"] = schedule.fingerprint
-            facts |= {
-                "ended_wall_ns": time.time_ns(),
-                "interrupted": interrupted,
-                "timestamp_source": crew.outcome.timestamp_source,
-            }
-        # Who died is known once all have left.
-        folder.write_run(facts | {"dead_workers": _deaths(plan, crew, schedule.measured)})
+            with Crew(plan.instrument.workers, folder.log) as crew:
+                asks_server = plan.tokenizer.name == SERVER_TOKENIZER
+                tokenizer = None if asks_server else tokenizers.load(plan.tokenizer)
+                url = plan.target.url if embedded is None else embedded.url()
+                assert url is not None
+                if embedded is None:
+                    ui.note("asking the server what it serves, with one short request")
+                probe = stack.enter_context(_probe(plan, url, key))
+                target, tokenizer = _look_at(plan, probe, tokenizer)
+                where = "the embedded reference server" if embedded else target.endpoint.url
+                ui.note(f"{target.model} at {where}")
+                schedule = Requests(plan, target, tokenizer, folder, secrets.randbelow(NONCES))
+                facts = first_facts(plan, folder, target, tokenizer, schedule, started)
+                # Looked up once, here: later, or on another machine, another one would be found.
+                facts["calibration"] = (
+                    {"status": "own"} if calibrating else _certificate(plan, facts["environment"])
+                )
+                folder.write_run(facts)
+                crew.brief(_jobs(plan, folder, target, key))
+                interrupted = _drive(plan, crew, schedule, ui)
+                facts["fingerprint"] = schedule.fingerprint
+                facts |= {
+                    "ended_wall_ns": time.time_ns(),
+                    "interrupted": interrupted,
+                    "timestamp_source": crew.outcome.timestamp_source,
+                }
+            # Who died is known once all have left.
+            folder.write_run(facts | {"dead_workers": _deaths(plan, crew, schedule.measured)})
+            ui.note("measuring is over; reading the record")
+            return conclude(folder, tokenizer)  # the server is still there: it may be the one that counts
     except InstrumentError:
         raise  # its reason is in the folder's log
     except BaseException:
         leave_no_empty(folder)
         raise
-    ui.note("measuring is over; reading the record")
-    return conclude(folder, tokenizer)
 
 
 def leave_no_empty(folder: RunFolder) -> None:
@@ -207,7 +210,7 @@ def evaluate(folder: RunFolder) -> Finding:
 def recover(folder: RunFolder) -> Finding:
     """Seal what the journal of a run that died holds, and evaluate it."""
     plan = saved.read(folder.plan)
-    seal(folder, tokenizers.load(plan.tokenizer).count_all)
+    seal(folder, tokenizers.counter(plan.tokenizer).count_all)
     return evaluate(folder)
 
 
@@ -239,30 +242,67 @@ def _known(plan: Plan, engine: dict[str, Any] | None) -> Plan:
     return plan.model_copy(update=updates)
 
 
-def _look_at(plan: Plan, url: str, key: str | None, tokenizer: tokenizers.Tokenizer) -> _Target:
-    """Find out what is served there, and that it answers a request of this plan's kind. Raises PeerError, PlanError."""
-    wanted = plan.target
+def _probe(plan: Plan, url: str, key: str | None) -> probing.Probe:
+    """Untimed questions to the server of this plan. Raises PlanError."""
     endpoint = probing.endpoint(url)
-    family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
     verify = _trust(plan) if endpoint.scheme == "https" else False
     redact = Redactor([key] if key is not None else [])
-    with probing.Probe(endpoint, headers(wanted, key), verify, wanted.timeout_s, redact) as probe:
-        models, server = probe.models()
-        model = wanted.model or (models[0] if len(models) == 1 else None)
-        if model is None:
-            offered = ", ".join(models) if models else "the server lists none"
-            raise PlanError([Problem("--model", f"which model? {offered}")])
-        length_field = probe.try_out(wanted.api, model, _options(plan))
-        prompt_format: PromptFormat = "text"
-        if wanted.api == "completions" and plan.workload.prompt_format != "text":
-            highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
-            if probe.takes_ids(model, [highest, highest]):
-                prompt_format = "ids"
-            elif plan.workload.prompt_format == "ids":
-                raise PlanError(
-                    [Problem("--prompt-format", f"{model} does not take token ids up to {highest}; use text")]
+    return probing.Probe(endpoint, headers(plan.target, key), verify, plan.target.timeout_s, redact)
+
+
+def _look_at(
+    plan: Plan, probe: probing.Probe, tokenizer: tokenizers.Tokenizer | None
+) -> tuple[_Target, tokenizers.Tokenizer]:
+    """Find out what is served there, and that it answers a request of this plan's kind. Raises PeerError, PlanError.
+
+    Without a `tokenizer` the server's own is the plan's, and is found here too.
+    """
+    wanted, endpoint = plan.target, probe.endpoint
+    family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
+    models, server = probe.models()
+    model = wanted.model or (models[0] if len(models) == 1 else None)
+    if model is None:
+        offered = ", ".join(models) if models else "the server lists none"
+        raise PlanError([Problem("--model", f"which model? {offered}")])
+    found = probe.try_out(wanted.api, model, _options(plan))
+    tokenizer = tokenizer or tokenizers.load(plan.tokenizer, probe.tokenizer(model))
+    prompt_format: PromptFormat = "text"
+    if wanted.api == "completions" and plan.workload.prompt_format != "text" and tokenizer.kind != "server":
+        highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
+        if probe.takes_ids(model, [highest, highest]):
+            prompt_format = "ids"
+        elif plan.workload.prompt_format == "ids":
+            raise PlanError(
+                [Problem("--prompt-format", f"{model} does not take token ids up to {highest}; use text")]
+            )
+    template = _template(plan, found, tokenizer) if prompt_format == "text" else None
+    target = _Target(
+        model, models, server, prompt_format, found.length_field, template,
+        endpoint=endpoint, family=family, address=address,
+    )  # fmt: skip
+    return target, tokenizer
+
+
+def _template(plan: Plan, found: probing.Reply, tokenizer: tokenizers.Tokenizer) -> int | None:
+    """What the server counts beyond a text's own tokens, if lengths are to include it and the server told. Raises PlanError."""
+    if not plan.workload.count_template or found.prompt_tokens is None:
+        return None
+    extra = found.prompt_tokens - len(tokenizer.encode(probing.GREETING))
+    if extra < 0:
+        return (
+            None  # not the model's own tokenizer, or another count than of tokens: checks of the run will say
+        )
+    if extra >= plan.workload.input_tokens.mean():
+        raise PlanError(
+            [
+                Problem(
+                    "--input-tokens",
+                    f"the server puts {extra} tokens around every prompt, which leaves no room for "
+                    f"{plan.workload.input_tokens} with them: ask for more, or give --count-template no",
                 )
-    return _Target(model, models, server, prompt_format, length_field, endpoint, family, address)
+            ]
+        )
+    return extra
 
 
 def _trust(plan: Plan) -> ssl.SSLContext:
@@ -307,11 +347,12 @@ def first_facts(
         "fingerprint": None,
         "prompt_format": served.prompt_format,
         "length_field": served.length_field,
+        "template": served.template,
         "model": served.model,
         "models": served.models,
         "server": served.server,
         "environment": environment(),
-        "tokenizer": {name: getattr(tokenizer, name) for name in ("name", "version", "vocab_size", "source")},
+        "tokenizer": tokenizers.facts(tokenizer),
     }
 
 
@@ -336,27 +377,27 @@ class Requests:
         """Write the warm-up's requests."""
         # Half-way round, so that no nonce of the warm-up begins like one of the measurement.
         salt = self.salt + NONCES // 2
-        made = _requests(self._plan, self._tokenizer, self._target.prompt_format, Phase.WARMUP, salt)
+        made = _requests(self._plan, self._tokenizer, self._target, Phase.WARMUP, salt)
         self._warm = list(_scheduled(self._plan, self._target, Phase.WARMUP, 0, *made))
         self.rows = len(self._warm)
         schedules.write(self._folder.schedule, self._warm)
 
     def measurement(self) -> None:
         """Write all requests: the measurement's stand behind the warm-up's."""
-        prompts, due = _requests(
-            self._plan, self._tokenizer, self._target.prompt_format, Phase.MEASURE, self.salt
-        )
-        self.fingerprint = fingerprint(prompts)
-        first, self.measured = len(self._warm), len(prompts)
+        prompts, due = _requests(self._plan, self._tokenizer, self._target, Phase.MEASURE, self.salt)
+        first, self.measured = len(self._warm), len(due)
         self.rows = first + self.measured
-        measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, prompts, due)
+        fingerprint = Fingerprint()
+        passing = fingerprint.of(prompts)
+        measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, passing, due)
         schedules.write(self._folder.schedule, chain(self._warm, measured))
+        self.fingerprint = str(fingerprint)
 
 
 def _requests(
-    plan: Plan, tokenizer: tokenizers.Tokenizer, prompt_format: PromptFormat, phase: Phase, salt: int
-) -> tuple[list[Prompt], Sequence[int | None]]:
-    """The prompts of one phase and their due offsets (ns; None in closed loop)."""
+    plan: Plan, tokenizer: tokenizers.Tokenizer, target: Served, phase: Phase, salt: int
+) -> tuple[Iterator[Prompt], Sequence[int | None]]:
+    """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop)."""
     load, workload = plan.load, plan.workload
     warm = phase is Phase.WARMUP
     due: Sequence[int | None]
@@ -367,7 +408,8 @@ def _requests(
     else:
         due = [None] * (load.requests or max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1)))
     spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
-    return generate(spec, tokenizer, len(due), salt % NONCES, prompt_format), due
+    template = target.template or 0
+    return generate(spec, tokenizer, len(due), salt % NONCES, target.prompt_format, template), due
 
 
 def _scheduled(
@@ -375,7 +417,7 @@ def _scheduled(
     target: Served,
     phase: Phase,
     first: int,
-    prompts: Sequence[Prompt],
+    prompts: Iterable[Prompt],
     due: Sequence[int | None],
 ) -> Iterator[schedules.Scheduled]:
     options = _options(plan)

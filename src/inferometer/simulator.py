@@ -38,6 +38,7 @@ from inferometer.simulation.engine import Chosen
 from inferometer.simulation.reading import reader
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
+from inferometer.workload.encodings import Cl100k
 from inferometer.workload.prompts import salt_of
 
 NO_LENGTHS: Mapping[int, tuple[int, int]] = MappingProxyType({})
@@ -86,7 +87,12 @@ def _without_server(plan: Plan) -> Plan:
         extra_body=target.extra_body,
         timeout_s=target.timeout_s,
     )
-    return plan.model_copy(update={"target": kept, "sut": Sut(), "instrument": Instrument()})
+    workload = plan.workload.model_copy(
+        update={"count_template": False}
+    )  # there is no probe to learn it from
+    return plan.model_copy(
+        update={"target": kept, "workload": workload, "sut": Sut(), "instrument": Instrument()}
+    )
 
 
 def _simulated_server(plan: Plan) -> Served:
@@ -108,8 +114,9 @@ def _simulate(
     """Warm-up, then the measurement, in virtual time. True if Ctrl-C ended it."""
     load, target = plan.load, plan.target
     schedule = Schedule(folder.schedule)
-    theirs = tokenizer if tokenizer.name == tokenizers.CL100K else tokenizers.Cl100k()
-    counted = schedule.table.column("input_tokens_sent").to_pylist() if theirs is tokenizer else None
+    theirs = Cl100k()
+    same = tokenizer.kind == "none" or (tokenizer.kind, tokenizer.name) == ("shipped", theirs.name)
+    counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
     model = target.model or Options().model
     server = Server(
         Engine(engine.settings, plan.workload.seed),

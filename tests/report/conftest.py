@@ -250,6 +250,7 @@ def parts() -> dict[str, Any]:
         "tokens": {
             "count_source": "server usage",
             "tokenizer": {
+                "kind": "shipped",
                 "name": "cl100k_base",
                 "version": "tiktoken 0.12.0",
                 "vocab_size": 100277,
@@ -261,7 +262,13 @@ def parts() -> dict[str, Any]:
             "events": 156612,
             "tokens": 159620,
             "tokens_per_event": 1.0192,
-            "prompt": {"asked_mean": 319.4, "sent_mean": 319.4, "server_mean": 329.4, "misses": 0},
+            "prompt": {
+                "asked_mean": 319.4,
+                "sent_mean": 319.4,
+                "server_mean": 329.4,
+                "misses": 0,
+                "template": None,
+            },
             "output": {"asked_mean": 160.2, "server_mean": 160.1, "local_mean": 159.99, "misses": 4},
         },
         "slos": [

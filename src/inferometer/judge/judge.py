@@ -43,7 +43,7 @@ def judge(
 
     `cited`: the calibration certificate as the run noted it down when it began; None: it noted nothing.
     """
-    native = plan.tokenizer.method == "native"
+    native = plan.tokenizer.own
     p99, p99_9, few = checks.sample_counts(measurement)
     found = (
         checks.workers_alive(measurement, record),

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inferometer.errors import PlanError, Problem
-from inferometer.plan.schema import Load, Plan, Target
+from inferometer.plan.schema import (
+    NO_TOKENIZER,
+    REFERENCE_TOKENIZER,
+    SERVER_TOKENIZER,
+    Load,
+    Plan,
+    Target,
+)
 
 MOST_REQUESTS = 10_000_000
 LONGEST_S = 604_800
@@ -119,4 +126,23 @@ def _across(plan: Plan) -> Iterator[Fault]:
         yield Fault(
             ("workload.prompt_format", "target.api"),
             "chat takes text, not token ids: set {target.api} to completions or {workload.prompt_format} to text",
+        )
+    name, method = plan.tokenizer.name, plan.tokenizer.method
+    if name in (SERVER_TOKENIZER, NO_TOKENIZER) and method == "reference":
+        yield Fault(
+            ("tokenizer.method", "tokenizer.name"),
+            f"{{tokenizer.name}} {name} leaves counting to the server, which is native: "
+            f"leave {{tokenizer.method}} out, or set {{tokenizer.name}} to {REFERENCE_TOKENIZER}",
+        )
+    if name == SERVER_TOKENIZER and plan.workload.prompt_format == "ids":
+        yield Fault(
+            ("workload.prompt_format", "tokenizer.name"),
+            "the server's tokenizer counts text, and its vocabulary is not known here: "
+            "set {workload.prompt_format} to text, or {tokenizer.name} to the model's own tokenizer.json",
+        )
+    if plan.workload.count_template and not plan.tokenizer.own:
+        yield Fault(
+            ("workload.count_template", "tokenizer.name", "tokenizer.method"),
+            "what a chat template adds is only known in the model's own tokens: "
+            "set {tokenizer.name} to the model's own tokenizer, or leave {workload.count_template} out",
         )

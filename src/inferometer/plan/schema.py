@@ -35,6 +35,9 @@ DEFAULT_REQUESTS = 1000
 DEFAULT_WARMUP = 100
 """Draft 4.5.1's number; with the standard workloads these also make its 10,000 output tokens."""
 REFERENCE_TOKENIZER = "cl100k_base"
+SHIPPED_TOKENIZERS = (REFERENCE_TOKENIZER, "o200k_base")
+SERVER_TOKENIZER = "server"
+NO_TOKENIZER = "none"
 
 STANDARD: dict[str, tuple[Distribution, Distribution]] = {
     "synthetic-uniform": (uniform(128, 512), uniform(64, 256)),  # draft 4.3.2.1, A.1
@@ -253,6 +256,8 @@ class Workload(Part):
 
     A standard `name` brings its lengths. Other lengths under a standard name make the workload `custom` and name the
     standard one in `based_on`, so that a report never prints a standard's name over something else.
+
+    `count_template`: input lengths are those the server should count, the chat template it puts around a text included.
     """
 
     name: Literal["synthetic-uniform", "synthetic-skewed", "normal", "custom"] = "synthetic-uniform"
@@ -262,6 +267,7 @@ class Workload(Part):
     seed: Annotated[int, Field(ge=0, lt=2**63), _NUMBER] = 42
     prompt_format: Literal["auto", "ids", "text"] = "auto"
     repeatable_prompts: bool = False
+    count_template: bool | None = None
     ignore_eos: bool = True
     temperature: Annotated[float, Field(ge=0, le=10), _NUMBER] = 0.0
 
@@ -301,8 +307,9 @@ class Workload(Part):
 class Tokenizer(Part):
     """Who counts (draft 4.4). `reference`: a declared yardstick, not the model's own; `native`: the model's own.
 
-    `name` is cl100k_base, which ships with the package, or the path of a tokenizer.json or of a folder that holds one. The
-    latter is taken to be the model's own unless `method` says otherwise.
+    `name` is cl100k_base or o200k_base, which ship with the package; the path of a tokenizer.json or of a folder that holds
+    one; a model on Hugging Face, org/name or org/name@revision; server, for its own /tokenize; or none. Unless `method` says
+    otherwise, a shipped one is a yardstick and any other the model's own. With none only the server counts, which is native.
     """
 
     name: Annotated[str, Field(min_length=1)] = REFERENCE_TOKENIZER
@@ -312,11 +319,14 @@ class Tokenizer(Part):
     @classmethod
     def _settle(cls, given: Any) -> Any:
         if isinstance(given, dict) and given.get("method") is None:
-            method = (
-                "reference" if given.get("name", REFERENCE_TOKENIZER) == REFERENCE_TOKENIZER else "native"
-            )
-            return {**given, "method": method}
+            shipped = given.get("name", REFERENCE_TOKENIZER) in SHIPPED_TOKENIZERS
+            return {**given, "method": "reference" if shipped else "native"}
         return given
+
+    @property
+    def own(self) -> bool:
+        """Whether what it counts is what the server counts: it is the model's own, and there is one."""
+        return self.method == "native" and self.name != NO_TOKENIZER
 
 
 class Guardrails(Part):
@@ -360,3 +370,11 @@ class Plan(Part):
     sut: Sut = Sut()
     slos: tuple[Slo, ...] = ()
     instrument: Instrument = Instrument()
+
+    @model_validator(mode="after")
+    def _settle(self) -> Plan:
+        if self.workload.count_template is None:
+            counted = self.tokenizer.own and self.target.api == "chat"
+            settled = self.workload.model_copy(update={"count_template": counted})
+            object.__setattr__(self, "workload", settled)  # frozen from here on
+        return self

@@ -193,12 +193,13 @@ def _tokens(plan: Plan, run: Mapping[str, Any], measurement: Measurement) -> dic
 
     return {
         "count_source": tokens.count_source,
-        "tokenizer": {**run["tokenizer"], "method": plan.tokenizer.method},
+        "tokenizer": {"kind": None, **run["tokenizer"], "method": plan.tokenizer.method},
         "itl_method": tokens.itl_method,
         "single_token_share": tokens.single_token_share,
         "events": tokens.events,
         "tokens": round(tokens.tokens),
         "tokens_per_event": tokens.tokens_per_event,
-        "prompt": lengths(tokens.prompt, "sent_mean", tokens.prompt.local_mean),
+        "prompt": lengths(tokens.prompt, "sent_mean", tokens.prompt.local_mean)
+        | {"template": run.get("template")},
         "output": lengths(tokens.output, "local_mean", tokens.output.local_mean),
     }

@@ -29,6 +29,14 @@ ITL_METHODS = {
     "chunk": "chunk: gaps between events that may carry several tokens (draft 4.6.3, option A)",
 }
 
+SPECIAL_TOKENS = {
+    False: "special tokens (BOS, EOS) are left out of the client's counts and are part of the server's prompt count, as are "
+    "the chat template and any tool formatting; there is no separate system prompt",
+    True: "the client counts nothing: local counts are not applicable; special tokens (BOS, EOS), the chat template and any "
+    "tool formatting are part of the server's prompt count; there is no separate system prompt",
+}
+"""Draft 4.4.3; True: no tokenizer was declared."""
+
 CLOCKS = {
     "kernel": "kernel receive time of the bytes that complete each event (SO_TIMESTAMPNS), put on the monotonic clock",
     "user": "monotonic clock of the client, read right after each poll and before any decoding",
@@ -207,18 +215,18 @@ def _counted(summary: Summary) -> list[Row]:
         ),
         (
             "Token counts",
-            f"from {text(tokens['count_source'])}; special tokens are left out of the client's counts and are part of the "
-            "server's prompt count, as are the chat template and any tool formatting; there is no separate system prompt",
+            f"from {text(tokens['count_source'])}; {SPECIAL_TOKENS[tokenizer['kind'] == 'none']}",
         ),
         (
             "Prompt tokens, mean",
-            f"asked {figure(prompt['asked_mean'])}, sent {figure(prompt['sent_mean'])}, "
-            f"server counted {figure(prompt['server_mean'])}, missed {figure(prompt['misses'])}",
+            f"asked {figure(prompt['asked_mean'])}, sent {figure(prompt['sent_mean'])}"
+            f"{_yardstick(tokenizer)}, server counted {figure(prompt['server_mean'])}, missed {figure(prompt['misses'])}; "
+            f"{_template(prompt)}",
         ),
         (
             "Output tokens, mean",
             f"asked {figure(output['asked_mean'])}, server counted {figure(output['server_mean'])}, "
-            f"client counted {figure(output['local_mean'])}, missed {figure(output['misses'])}",
+            f"client counted {_by_client(tokenizer, output)}, missed {figure(output['misses'])}",
         ),
         (
             "Chunking",
@@ -227,6 +235,29 @@ def _counted(summary: Summary) -> list[Row]:
         ),
         ("ITL option", ITL_METHODS.get(tokens["itl_method"], text(tokens["itl_method"]))),
     ]
+
+
+def _yardstick(tokenizer: Mapping[str, Any]) -> str:
+    return " by the yardstick" if tokenizer["kind"] == "none" else ""
+
+
+def _template(prompt: Mapping[str, Any]) -> str:
+    """What the lengths asked for are lengths of."""
+    if prompt["template"] is None:
+        return "the lengths asked for are those of the text alone, without the chat template"
+    return (
+        f"the lengths asked for include the chat template, {figure(prompt['template'])} tokens by the server's count of one "
+        "short request before the start"
+    )
+
+
+def _by_client(tokenizer: Mapping[str, Any], output: Mapping[str, Any]) -> str:
+    """The client's own count, or why there is none."""
+    if output["local_mean"] is not None:
+        return figure(output["local_mean"])
+    return {"none": "nothing (not applicable: no tokenizer)", "server": "nothing (the server was gone)"}.get(
+        tokenizer["kind"], figure(None)
+    )
 
 
 def _timed(summary: Summary) -> list[Row]:
