@@ -298,6 +298,22 @@ class Workload(Part):
         )
 
 
+class Trace(Part):
+    """A recorded load to replay: arrivals and lengths from `file`, in place of those that Load and Workload would draw.
+
+    Trace time begins with the file's first row. Replayed is what lies in [start_s, end_s) of it, `speed` times as fast; the
+    measurement begins at start_s. `sha256` is that of the file: filled in when a run begins, and demanded of the file from
+    then on. `format` likewise, where it was `auto`.
+    """
+
+    file: Annotated[str, Field(min_length=1)] | None = None
+    format: Literal["auto", "mooncake", "azure", "burstgpt", "jsonl"] = "auto"
+    speed: Annotated[float, Field(ge=0.001, le=1_000_000), _NUMBER] = 1.0
+    start_s: Annotated[float, Field(ge=0, le=1e9), _SECONDS] = 0.0
+    end_s: Annotated[float, Field(gt=0, le=1e9), _SECONDS] | None = None
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+
+
 class Tokenizer(Part):
     """Who counts (draft 4.4). `reference`: a declared yardstick, not the model's own; `native`: the model's own.
 
