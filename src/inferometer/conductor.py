@@ -14,9 +14,10 @@ import shutil
 import signal
 import ssl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -40,18 +41,21 @@ from inferometer.journal.seal import read_table, seal
 from inferometer.judge.judge import arrival_found, judge
 from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.measurement import measure, samples_of
-from inferometer.measure.record import Death, Record
+from inferometer.measure.record import Death, Record, Replay
 from inferometer.measure.series import series
 from inferometer.plan import saved
 from inferometer.plan.arrivals import phase_instants
 from inferometer.plan.schema import REFERENCE_TOKENIZER, Guardrails, Plan
+from inferometer.replayer import Clock, Replayed
 from inferometer.report.composition import summarise
 from inferometer.report.files import write_reports
 from inferometer.server.embedded import Embedded
 from inferometer.telemetry.host import environment, hot_path
-from inferometer.units import seconds_to_ns
+from inferometer.units import ns_to_ms, seconds_to_ns
 from inferometer.workload import tokenizers
 from inferometer.workload.prompts import NONCES, Prompt, fingerprint, generate
+from inferometer.workload.shared import Composer
+from inferometer.workload.traces.survey import Survey, survey
 
 PromptFormat = Literal["ids", "text"]
 
@@ -129,23 +133,23 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
             tokenizer = tokenizers.load(plan.tokenizer)
             url = plan.target.url if embedded is None else embedded.url()
             assert url is not None
+            plan, trace = surveyed(plan, ui)
             if embedded is None:
                 ui.note("asking the server what it serves, with one short request")
             target = _look_at(plan, url, key, tokenizer)
             ui.note(
                 f"{target.model} at {'the embedded reference server' if embedded else target.endpoint.url}"
             )
-            schedule = Requests(plan, target, tokenizer, folder, secrets.randbelow(NONCES))
-            facts = first_facts(plan, folder, target, tokenizer, schedule, started)
+            schedule = requests_of(plan, trace, target, tokenizer, folder, secrets.randbelow(NONCES))
+            facts = first_facts(plan, folder, target, tokenizer, schedule, trace, started)
             # Looked up once, here: later, or on another machine, another one would be found.
             facts["calibration"] = (
                 {"status": "own"} if calibrating else _certificate(plan, facts["environment"])
             )
             folder.write_run(facts)
-            crew.brief(_jobs(plan, folder, target, key))
+            crew.brief(_jobs(plan, trace, folder, target, key))
             interrupted = _drive(plan, crew, schedule, ui)
-            facts["fingerprint"] = schedule.fingerprint
-            facts |= {
+            facts |= last_facts(facts, schedule) | {
                 "ended_wall_ns": time.time_ns(),
                 "interrupted": interrupted,
                 "timestamp_source": crew.outcome.timestamp_source,
@@ -193,6 +197,7 @@ def evaluate(folder: RunFolder) -> Finding:
         interrupted=facts["interrupted"],
         timestamp_source=facts["timestamp_source"],
         deaths=[Death(**death) for death in facts["dead_workers"]],
+        replay=Replay.of(facts.get("trace")),
     )
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples)
@@ -288,7 +293,8 @@ def first_facts(
     folder: RunFolder,
     served: Served,
     tokenizer: tokenizers.Tokenizer,
-    schedule: Requests,
+    schedule: Requests | Replayed,
+    trace: Survey | None,
     started: int,
 ) -> dict[str, Any]:
     """Write the plan; what is known of the run so far."""
@@ -305,6 +311,7 @@ def first_facts(
         "dead_workers": [],
         "salt": schedule.salt,
         "fingerprint": None,
+        "trace": None if trace is None else trace.facts(),
         "prompt_format": served.prompt_format,
         "length_field": served.length_field,
         "model": served.model,
@@ -315,13 +322,56 @@ def first_facts(
     }
 
 
+def last_facts(facts: dict[str, Any], schedule: Requests | Replayed) -> dict[str, Any]:
+    """What is known of the requests once they are all made."""
+    found: dict[str, Any] = {"fingerprint": schedule.fingerprint}
+    if isinstance(schedule, Replayed):
+        late = {"unprepared": schedule.unprepared, "unprepared_ms": ns_to_ms(schedule.unprepared_ns)}
+        found["trace"] = facts["trace"] | late
+    return found
+
+
 def _certificate(plan: Plan, here: dict[str, Any]) -> dict[str, Any]:
     machine, where = certificates.machine_of(here), certificates.folder(os.environ)
     return certificates.cited(certificates.find(where, machine, hot_path(), plan.instrument.workers))
 
 
+def surveyed(plan: Plan, ui: Ui) -> tuple[Plan, Survey | None]:
+    """Read the plan's trace through, if it has one; the plan then names its format and hash. Raises PlanError."""
+    if plan.trace is None:
+        return plan, None
+    ui.note("reading the trace through")
+    trace = survey(plan.trace, plan.load.requests)
+    settled = plan.trace.model_copy(update={"format": trace.format, "sha256": trace.sha256})
+    return plan.model_copy(update={"trace": settled}), trace
+
+
+def requests_of(
+    plan: Plan,
+    trace: Survey | None,
+    served: Served,
+    tokenizer: tokenizers.Tokenizer,
+    folder: RunFolder,
+    salt: int,
+    clock: Clock = time.monotonic_ns,
+) -> Requests | Replayed:
+    """What writes this plan's requests: all before the start, or those of a trace ahead of the clock."""
+    if trace is None:
+        return Requests(plan, served, tokenizer, folder, salt)
+
+    def compose(salt: int) -> Composer:
+        return Composer(plan.workload, tokenizer, salt, served.prompt_format)
+
+    return Replayed(plan, trace, folder, salt, compose, partial(_scheduled, plan, served), clock)
+
+
 class Requests:
-    """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them."""
+    """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them.
+
+    All are written before the measurement starts: nothing is `appended`, and there is nothing to `write_on`.
+    """
+
+    appended: int | None = None
 
     def __init__(
         self, plan: Plan, target: Served, tokenizer: tokenizers.Tokenizer, folder: RunFolder, salt: int
@@ -329,6 +379,7 @@ class Requests:
         self.salt = salt
         self.fingerprint: str | None = None
         self.rows = self.measured = 0
+        self.warm, self.total = plan.load.warmup, plan.load.requests
         self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
         self._warm: list[schedules.Scheduled] = []
 
@@ -341,7 +392,7 @@ class Requests:
         self.rows = len(self._warm)
         schedules.write(self._folder.schedule, self._warm)
 
-    def measurement(self) -> None:
+    def measurement(self, _announce: object = None) -> None:
         """Write all requests: the measurement's stand behind the warm-up's."""
         prompts, due = _requests(
             self._plan, self._tokenizer, self._target.prompt_format, Phase.MEASURE, self.salt
@@ -351,6 +402,19 @@ class Requests:
         self.rows = first + self.measured
         measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, prompts, due)
         schedules.write(self._folder.schedule, chain(self._warm, measured))
+
+    def began(self, start_ns: int) -> None:
+        """See Replayed."""
+
+    def write_on(self) -> bool:
+        """See Replayed."""
+        return False
+
+    def write_all(self) -> None:
+        """See Replayed."""
+
+    def close(self) -> None:
+        """See Replayed."""
 
 
 def _requests(
@@ -375,8 +439,8 @@ def _scheduled(
     target: Served,
     phase: Phase,
     first: int,
-    prompts: Sequence[Prompt],
-    due: Sequence[int | None],
+    prompts: Iterable[Prompt],
+    due: Iterable[int | None],
 ) -> Iterator[schedules.Scheduled]:
     options = _options(plan)
     for row, (prompt, due_ns) in enumerate(zip(prompts, due, strict=True), first):
@@ -396,7 +460,7 @@ def _scheduled(
         )  # fmt: skip
 
 
-def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> list[Job]:
+def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: _Target, key: str | None) -> list[Job]:
     wanted, load, workers = plan.target, plan.load, plan.instrument.workers
     ours = {
         "Host": target.endpoint.host_header,
@@ -410,7 +474,8 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
     head = f"POST {target.endpoint.base}{openai.PATHS[wanted.api]} HTTP/1.1\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "Content-Length: "
     open_loop, slots = load.model == "open", load.concurrency or 1
-    at_start = -(-int(min((load.rate or 0) * SPARE_SECONDS, SPARE_MOST)) // workers)
+    first = trace.first_second if trace is not None else (load.rate or 0) * SPARE_SECONDS
+    at_start = -(-int(min(first, SPARE_MOST)) // workers)
     return [
         Job(
             folder=str(folder.path),
@@ -436,7 +501,7 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
     ]
 
 
-def _drive(plan: Plan, crew: Crew, schedule: Requests, ui: Ui) -> bool:
+def _drive(plan: Plan, crew: Crew, schedule: Requests | Replayed, ui: Ui) -> bool:
     """Warm-up, then the measurement. Ctrl-C ends the phase that runs, and no other begins; True if it was pressed."""
     load, told = plan.load, 0
 
@@ -445,21 +510,27 @@ def _drive(plan: Plan, crew: Crew, schedule: Requests, ui: Ui) -> bool:
         for worker in list(crew.outcome.dead)[told:]:
             told += 1
             ui.note(f"worker {worker} has died: this run will be INVALID; the others go on")
-        total = load.warmup if phase == Phase.WARMUP else load.requests
-        ui.watch(Phase(phase), progress, total)
+        ui.watch(Phase(phase), progress, schedule.warm if phase == Phase.WARMUP else schedule.total)
+
+    def work() -> bool:
+        return not interrupt.pressed and schedule.write_on()
 
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
         if load.warmup:
             schedule.warm_up()
             crew.begin(Phase.WARMUP, schedule.rows)
-        schedule.measurement()
+        schedule.measurement(crew.announce)
         if load.warmup:
-            crew.finish(Phase.WARMUP, watch, interrupt)
+            crew.finish(Phase.WARMUP, watch, interrupt, work)
         if not interrupt.pressed:
             duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
             again = load.model == "closed" and load.requests is None
-            crew.begin(Phase.MEASURE, schedule.rows, duration_ns=duration, again=again)
-            crew.finish(Phase.MEASURE, watch, interrupt)
+            start = crew.begin(
+                Phase.MEASURE, schedule.rows, duration_ns=duration, again=again, appended=schedule.appended
+            )
+            schedule.began(start)
+            crew.finish(Phase.MEASURE, watch, interrupt, work)
+        schedule.close()
         return interrupt.pressed
 
 
