@@ -24,7 +24,7 @@ from inferometer.workload.shared import Composer
 from inferometer.workload.traces.survey import Arrival, Survey, replay
 
 AHEAD_NS = 30 * NS_PER_S
-PATIENCE_NS = 2 * NS_PER_S
+PATIENCE_NS = NS_PER_S
 
 Compose = Callable[[int], Composer]
 """From a salt to the maker of prompts."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import psutil
 import pytest
-from commands import only, run
+from commands import finish, only, run, start, wait_for_answers
 from peers import Script, Seen, chunked, scripted, tokens, whole
 
 from inferometer.journal.folder import RunFolder
@@ -189,3 +194,31 @@ def test_a_simulation_replays_a_trace_and_its_cache_finds_what_the_trace_shares(
     tables = [read_table(RunFolder(each).record, RECORD) for each in (folder, other)]
     assert tables[0].equals(tables[1])
     assert again["metrics"] == summary["metrics"]
+
+
+def test_a_killed_replay_is_recovered(tmp_path: Path) -> None:
+    """kill -9 of every process: what was sent is reported, and joined with what the appended schedule holds of it."""
+    trace = tmp_path / "long.jsonl"
+    rows = [{"timestamp": at / 20, "input_tokens": 20 + at % 7, "output_tokens": 3} for at in range(4000)]
+    trace.write_text("\n".join(map(json.dumps, rows)))
+    out = tmp_path / "runs"
+    process = start("run", "--trace", str(trace), "--warmup", "2", "--quiet", out=out)
+    folder = wait_for_answers(process, out, 30)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(1.0)  # the second that may be lost
+    for pid in [*(child.pid for child in psutil.Process(process.pid).children()), process.pid]:
+        os.kill(pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    code, stdout, _ = finish("recover", str(folder), "--json")
+    summary = json.loads(stdout)
+    assert code == 130
+    assert summary["load"]["trace"]["rows"] == 4000
+    assert summary["requests"]["completed"] >= 20
+    record = read_table(RunFolder(folder).record, RECORD).sort_by("index").to_pydict()
+    asked = [
+        length for length, phase in zip(record["input_tokens_asked"], record["phase"], strict=True) if phase
+    ]
+    assert asked == [
+        20 + (at - 2) % 7 for at, phase in zip(record["index"], record["phase"], strict=True) if phase
+    ]
+    assert len(Schedule(folder / "requests.arrow")) < 4000

@@ -20,11 +20,13 @@ that they should; no others do; and nothing is shared with another run.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inferometer.errors import PlanError, Problem
 from inferometer.workload.prompts import NONCES, Prompt, allowed_ids, plain_words, speller
@@ -52,15 +54,16 @@ class Composer:
     ) -> None:
         self._seed, self._salt, self._tokenizer = spec.seed, salt, tokenizer
         self._spell = None if spec.repeatable_prompts else speller(tokenizer, prompt_format)
-        self._ids = allowed_ids(tokenizer) if prompt_format == "ids" else None
+        self._ids = np.array(allowed_ids(tokenizer), np.int64) if prompt_format == "ids" else None
         self._words: Sequence[str] = plain_words(tokenizer) if prompt_format == "text" else ()
         if prompt_format == "text" and not self._words:
             raise PlanError(
                 [Problem("--tokenizer", "has no plain words of one token to write a trace's prompts with")]
             )
+        self._array = np.array(self._words, object)
         self._heads = [word for word in self._words if len(tokenizer.encode(word.lstrip())) == 1]
         self._nonce_tokens = len(tokenizer.encode("123456789")) if prompt_format == "text" else 0
-        self._kept: OrderedDict[bytes, list[str]] = OrderedDict()
+        self._kept: OrderedDict[bytes, str] = OrderedDict()
 
     def prompt(self, row: Row) -> Prompt:
         """What is sent for a row."""
@@ -82,59 +85,68 @@ class Composer:
         digest = hashlib.sha256(b"inferometer nonce " + name).digest()
         return (self._salt + int.from_bytes(digest[:8], "big")) % NONCES
 
-    def _numbers(self, name: bytes, count: int) -> list[int]:
-        """`count` numbers below 2^32 that belong to the block: the first ones are the same whatever the count."""
+    def _numbers(self, name: bytes, count: int) -> NDArray[np.uint32]:
+        """`count` numbers that belong to the block: the first ones are the same whatever the count."""
         stream = hashlib.shake_128(b"inferometer block %d " % self._seed + name).digest(4 * count)
-        numbers: list[int] = np.frombuffer(stream, "<u4").tolist()
-        return numbers
+        return np.frombuffer(stream, "<u4")
 
     def _of_ids(
-        self, row: Row, length: int, names: list[bytes], nonce: str, allowed: Sequence[int]
+        self, row: Row, length: int, names: list[bytes], nonce: str, allowed: NDArray[np.int64]
     ) -> Prompt:
         front = [int(word) for word in nonce.split(",")] if nonce else []
         ids: list[int] = []
         for at, name in enumerate(names):
-            ids += [allowed[n % len(allowed)] for n in self._numbers(name, min(BLOCK, length - at * BLOCK))]
+            numbers = self._numbers(name, min(BLOCK, length - at * BLOCK))
+            ids += allowed[numbers % len(allowed)].tolist()
         ids = front + ids[len(front) :]
         return Prompt(ids, length, len(ids), row.output_tokens, nonce)
 
     def _of_words(self, row: Row, length: int, names: list[bytes], nonce: str) -> Prompt:
-        words: list[str] = []
-        for name in names:
-            words += self._block(name)
-        del words[length:]
+        *full, last = names
+        texts = [self._block(name) for name in full]
+        head = self._block_words(names[0], min(BLOCK, length))
         if nonce:
-            words[: self._nonce_tokens] = [nonce]
+            head[: self._nonce_tokens] = [nonce]
         else:  # neither end of a prompt is white space: a chat template may strip that
-            words[0] = (self._heads or self._words)[
-                self._numbers(names[0], 1)[0] % len(self._heads or self._words)
-            ].lstrip()
-        text = "".join(words)
+            heads = self._heads or self._words
+            head[0] = heads[self._numbers(names[0], 1)[0] % len(heads)].lstrip()
+        tail = self._block_words(last, length - BLOCK * len(full)) if full else []
         sent = max(length, self._nonce_tokens if nonce else 1)
         if not self._tokenizer.splits_at_words:  # not known to count as its parts do
-            text, sent = self._counted(words, length)
+            text, sent = self._counted("".join([*head, *texts[1:]]), tail, length)
+        else:
+            text = "".join([*head, *texts[1:], *tail])
         return Prompt(text, length, sent, row.output_tokens, nonce)
 
-    def _block(self, name: bytes) -> list[str]:
+    def _block_words(self, name: bytes, count: int) -> list[str]:
+        words: list[str] = self._array[self._numbers(name, count) % len(self._array)].tolist()
+        return words
+
+    def _block(self, name: bytes) -> str:
         kept = self._kept.get(name)
         if kept is None:
-            count = len(self._words)
-            kept = self._kept[name] = [self._words[n % count] for n in self._numbers(name, BLOCK)]
+            kept = self._kept[name] = "".join(self._block_words(name, BLOCK))
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         else:
             self._kept.move_to_end(name)
         return kept
 
-    def _counted(self, words: list[str], length: int) -> tuple[str, int]:
-        """The text and its tokens, words taken off its end or repeated there until they are as many as asked."""
+    def _counted(self, front: str, tail: list[str], length: int) -> tuple[str, int]:
+        """The text and its tokens; words are taken off its end, or put there, until they are as many as asked.
+
+        Where there is no tail to take from, the words of the front serve.
+        """
+        if not tail:
+            first, *rest = re.split(r"(?= )", front)
+            front, tail = first, rest
         for _ in range(_TRIES):
-            text = "".join(words)
+            text = front + "".join(tail)
             sent = len(self._tokenizer.encode(text))
-            if sent == length or (sent > length and len(words) == 1):
+            if sent == length or (sent > length and not tail):
                 break
             if sent > length:
-                del words[max(1, len(words) - (sent - length)) :]
+                del tail[max(0, len(tail) - (sent - length)) :]
             else:
-                words += [self._words[n % len(self._words)] for n in range(length - sent)]
+                tail += [self._words[n % len(self._words)] for n in range(length - sent)]
         return text, sent
