@@ -17,10 +17,10 @@ from pathlib import Path
 from benchmarks.figure import Figure, Note, at_most
 from benchmarks.loads import Bench
 from benchmarks.native import on_core
-from inferometer.conductor import Requests, Served
 from inferometer.journal.folder import RunFolder
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Load, Plan, Workload
+from inferometer.preparer import Requests, Served
 from inferometer.workload import tokenizers
 
 

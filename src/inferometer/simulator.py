@@ -14,8 +14,6 @@ from types import MappingProxyType
 
 from inferometer.conductor import (
     Finding,
-    Requests,
-    Served,
     Ui,
     conclude,
     first_facts,
@@ -30,6 +28,8 @@ from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.journal.writer import Journal
 from inferometer.plan.schema import Instrument, Plan, Sut, Target
+from inferometer.preparer import Requests, Served, last_facts, requests_of, surveyed
+from inferometer.replayer import Replayed
 from inferometer.server.engine.engine import Engine
 from inferometer.server.openai import Script
 from inferometer.server.options import Options
@@ -60,15 +60,18 @@ def simulate(
         tokenizer = tokenizers.load(plan.tokenizer)
         served = _simulated_server(plan)
         ui.note(f"simulating {engine.preset}: virtual time, no server")
-        schedule = Requests(plan, served, tokenizer, folder, salt_of(plan.workload.seed))
-        facts = first_facts(plan, folder, served, tokenizer, schedule, started)
+        plan, trace = surveyed(plan, ui.note)
+        schedule = requests_of(plan, trace, served, tokenizer, folder, salt_of(plan.workload.seed), lambda: 0)
+        facts = first_facts(plan, folder, served, tokenizer, schedule, trace, started)
         facts |= {"simulated": True, "engine": engine.facts(), "timestamp_source": "virtual"}
         facts["calibration"] = {"status": "simulated"}
         folder.write_run(facts)
         schedule.warm_up()
         schedule.measurement()
-        facts["fingerprint"] = schedule.fingerprint
-        interrupted = _simulate(plan, engine, tokenizer, folder, started, lengths, ui)
+        schedule.write_all()
+        schedule.close()
+        facts |= last_facts(facts, schedule)
+        interrupted = _simulate(plan, engine, tokenizer, schedule, folder, started, lengths, ui)
         folder.write_run(facts | {"ended_wall_ns": time.time_ns(), "interrupted": interrupted})
     except BaseException:
         leave_no_empty(folder)
@@ -106,6 +109,7 @@ def _simulate(
     plan: Plan,
     engine: Chosen,
     tokenizer: tokenizers.Tokenizer,
+    requests: Requests | Replayed,
     folder: RunFolder,
     started: int,
     lengths: Mapping[int, tuple[int, int]],
@@ -126,7 +130,7 @@ def _simulate(
     slots = None if load.model == "open" else load.concurrency or 1
 
     def watch(phase: int, progress: Progress) -> None:
-        ui.watch(Phase(phase), progress, load.warmup if phase == Phase.WARMUP else load.requests)
+        ui.watch(Phase(phase), progress, requests.warm if phase == Phase.WARMUP else requests.total)
 
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
         journal = Journal(folder.journal, 0, Redactor([]))

@@ -230,6 +230,7 @@ def parts() -> dict[str, Any]:
         "load": {
             "model": "open",
             "offered": {"rate": 20.0, "arrival": "poisson", "burstiness": 1.0},
+            "trace": None,
             "achieved": {"request_s": 20.31, "concurrency_mean": 44.9, "concurrency_max": 63},
             "lateness_ms": stats(late),
             "lateness_causes_ms": {

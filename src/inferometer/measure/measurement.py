@@ -364,7 +364,7 @@ def _load(record: Record, samples: Samples, sweep: Sweep, parts: Spans, load: Lo
     medians, intervals = _latency_thirds(record, samples, parts.load)
     return LoadSeen(
         model=load.model,
-        offered_rate=load.rate if load.model == "open" else None,
+        offered_rate=_offered_rate(record, load),
         offered_concurrency=load.concurrency if load.model == "closed" else None,
         achieved_request_s=(len(sends) - 1) / elapsed if elapsed > 0 else None,
         concurrency_mean=sweep.mean(parts.run) if mean is None else mean,
@@ -376,6 +376,12 @@ def _load(record: Record, samples: Samples, sweep: Sweep, parts: Spans, load: Lo
         latency_thirds_ms=medians,
         latency_thirds_ci=intervals,
     )
+
+
+def _offered_rate(record: Record, load: Load) -> float | None:
+    if load.model == "closed":
+        return None
+    return load.rate if record.replay is None else record.replay.rate
 
 
 def _in_flight_thirds(sweep: Sweep, span: Span | None) -> tuple[float, ...] | None:

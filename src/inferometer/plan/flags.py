@@ -156,7 +156,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(
         "--requests",
         "load.requests",
-        "End after this many requests. Default 1000 when there is no duration.",
+        "End after this many requests. Default 1000 when there is no duration; of a trace, all.",
         "N",
     ),
     Flag("--duration", "load.duration_s", "End after this long: seconds, or 90s, 5m, 1h.", "S"),
@@ -174,6 +174,31 @@ FLAGS: tuple[Flag, ...] = (
         "NAME",
         drops=("workload.input_tokens", "workload.output_tokens", "workload.based_on"),
     ),
+    Flag(
+        "--trace",
+        "trace.file",
+        "Replay a trace: arrivals and lengths from a file of Mooncake's, Azure's, BurstGPT's, or plain JSONL.",
+        "FILE",
+        drops=(
+            *(f"load.{key}" for key in ("model", "rate", "concurrency", "arrival", "burstiness")),
+            *("load.requests", "load.duration_s", "trace.format", "trace.sha256"),
+            *(f"workload.{key}" for key in ("name", "based_on", "input_tokens", "output_tokens")),
+        ),
+    ),
+    Flag(
+        "--trace-format",
+        "trace.format",
+        "auto (default: told by the first line), mooncake, azure, burstgpt or jsonl.",
+        "FORMAT",
+    ),
+    Flag("--trace-speed", "trace.speed", "Replay so many times as fast as recorded. Default 1.", "X"),
+    Flag(
+        "--trace-start",
+        "trace.start_s",
+        "Begin here: seconds behind the trace's first row, or 90s, 5m, 1h.",
+        "S",
+    ),
+    Flag("--trace-end", "trace.end_s", "End before here: seconds behind the trace's first row.", "S"),
     Flag("--input-tokens", "workload.input_tokens", f"Prompt lengths: {_LENGTHS}.", "LENGTH"),
     Flag("--output-tokens", "workload.output_tokens", "Answer lengths, spelled the same way.", "LENGTH"),
     Flag(

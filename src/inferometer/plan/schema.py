@@ -20,6 +20,8 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
+    field_serializer,
     field_validator,
     model_validator,
 )
@@ -217,6 +219,7 @@ class Load(Part):
     `closed`: `concurrency` requests in flight, each replaced the moment it ends (draft 4.2.4).
     `open`: `rate` requests per second, at instants drawn before the start (draft 4.2.3); `gamma` gaps have shape
     `burstiness` (1 is Poisson, below 1 is burstier). Ends after `requests` requests or `duration_s`, whichever is first.
+    The arrival `trace` has neither rate nor duration: the plan's Trace says when, and `requests` is the most of it to replay.
 
     Implied: a `rate` alone is open loop, anything else closed, with 16 in flight; a `burstiness` other than 1 without an
     arrival is gamma; 1,000 requests when neither end is given; 100 requests of warm-up, but no more than are measured.
@@ -225,7 +228,7 @@ class Load(Part):
     model: Literal["closed", "open"] = "closed"
     concurrency: Annotated[int, Field(ge=1, le=100_000), _NUMBER] | None = None
     rate: Annotated[float, Field(ge=1e-6, le=1_000_000), _NUMBER] | None = None
-    arrival: Literal["poisson", "constant", "gamma"] = "poisson"
+    arrival: Literal["poisson", "constant", "gamma", "trace"] = "poisson"
     burstiness: Annotated[float, Field(ge=0.001, le=1_000), _NUMBER] = 1.0
     requests: Annotated[int, Field(ge=1, le=10_000_000), _NUMBER] | None = None
     duration_s: Annotated[float, Field(gt=0, le=604_800), _SECONDS] | None = None
@@ -238,9 +241,11 @@ class Load(Part):
         if not isinstance(given, dict):
             return given
         load = {key: value for key, value in given.items() if value is not None}
+        traced = load.get("arrival") == "trace"
         if "model" not in load:
-            load["model"] = "open" if "rate" in load and "concurrency" not in load else "closed"
-        if "requests" not in load and "duration_s" not in load:
+            rated = "rate" in load and "concurrency" not in load
+            load["model"] = "open" if rated or traced else "closed"
+        if "requests" not in load and "duration_s" not in load and not traced:
             load["requests"] = DEFAULT_REQUESTS
         if load["model"] == "closed" and "rate" not in load and "concurrency" not in load:
             load["concurrency"] = max(1, _at_most(DEFAULT_CONCURRENCY, load.get("requests")))
@@ -255,12 +260,13 @@ class Workload(Part):
     """What requests say: draft 4.3.1's parameters.
 
     A standard `name` brings its lengths. Other lengths under a standard name make the workload `custom` and name the
-    standard one in `based_on`, so that a report never prints a standard's name over something else.
+    standard one in `based_on`, so that a report never prints a standard's name over something else. The workload `trace` has
+    no lengths of its own: they are the plan's Trace's, and null on disk.
 
     `count_template`: input lengths are those the server should count, the chat template it puts around a text included.
     """
 
-    name: Literal["synthetic-uniform", "synthetic-skewed", "normal", "custom"] = "synthetic-uniform"
+    name: Literal["synthetic-uniform", "synthetic-skewed", "normal", "custom", "trace"] = "synthetic-uniform"
     based_on: Literal["synthetic-uniform", "synthetic-skewed", "normal"] | None = None
     input_tokens: Length = uniform(128, 512)
     output_tokens: Length = uniform(64, 256)
@@ -278,6 +284,8 @@ class Workload(Part):
             return given
         workload = dict(given)
         name = workload.get("name", "synthetic-uniform")
+        if name == "trace":
+            return {key: value for key, value in workload.items() if value is not None}
         standard = workload.get("based_on") if name == "custom" else name
         if not isinstance(standard, str) or standard not in STANDARD:
             return workload
@@ -291,6 +299,10 @@ class Workload(Part):
         workload["name"], workload["based_on"] = (standard, None) if same else ("custom", standard)
         return workload
 
+    @field_serializer("input_tokens", "output_tokens", mode="wrap")
+    def _own_lengths(self, length: Any, plainly: SerializerFunctionWrapHandler) -> Any:
+        return None if self.name == "trace" else plainly(length)
+
     @property
     def deviations(self) -> tuple[str, ...]:
         """In words, how a custom workload differs from the standard one it is based on; empty when it is based on none."""
@@ -302,6 +314,29 @@ class Workload(Part):
             for key, length in pairs
             if getattr(self, key) != length
         )
+
+
+class Trace(Part):
+    """A recorded load to replay: arrivals and lengths from `file`, in place of those that Load and Workload would draw.
+
+    Trace time begins with the file's first row. Replayed is what lies in [start_s, end_s) of it, `speed` times as fast; the
+    measurement begins at start_s. `sha256` is that of the file: filled in when a run begins, and demanded of the file from
+    then on. `format` likewise, where it was `auto`.
+    """
+
+    file: Annotated[str, Field(min_length=1)] | None = None
+    format: Literal["auto", "mooncake", "azure", "burstgpt", "jsonl"] = "auto"
+    speed: Annotated[float, Field(ge=0.001, le=1_000_000), _NUMBER] = 1.0
+    start_s: Annotated[float, Field(ge=0, le=1e9), _SECONDS] = 0.0
+    end_s: Annotated[float, Field(gt=0, le=1e9), _SECONDS] | None = None
+    sha256: str | None = None
+
+    @field_validator("sha256")
+    @classmethod
+    def _digest(cls, digest: str | None) -> str | None:
+        if digest is not None and not re.fullmatch(r"[0-9a-f]{64}", digest):
+            raise ValueError("must be the 64 hexadecimal digits of the file's SHA-256; or leave it out")
+        return digest
 
 
 class Tokenizer(Part):
@@ -366,10 +401,26 @@ class Plan(Part):
     target: Target = Target()
     load: Load = Load()
     workload: Workload = Workload()
+    trace: Trace | None = None
     tokenizer: Tokenizer = Tokenizer()
     sut: Sut = Sut()
     slos: tuple[Slo, ...] = ()
     instrument: Instrument = Instrument()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _imply(cls, given: Any) -> Any:
+        """A trace implies its own arrivals and lengths."""
+        if not isinstance(given, dict) or given.get("trace") is None:
+            return given
+        plan = dict(given)
+        implied = {"load": {"model": "open", "arrival": "trace"}, "workload": {"name": "trace"}}
+        for part, values in implied.items():
+            given_part = plan.get(part, {})
+            if isinstance(given_part, dict):
+                said = {key: value for key, value in given_part.items() if value is not None}
+                plan[part] = values | said
+        return plan
 
     @model_validator(mode="after")
     def _settle(self) -> Plan:

@@ -77,7 +77,7 @@ def summarise(
                 }
             ),
         },
-        load=_plain(_load(plan, measurement, arrival)),
+        load=_plain(_load(plan, run, measurement, arrival)),
         tokens=_tokens(plan, run, measurement),
         slos=[
             {
@@ -149,17 +149,20 @@ def _window(plan: Plan, measurement: Measurement) -> dict[str, Any]:
     }
 
 
-def _load(plan: Plan, measurement: Measurement, arrival: ArrivalCheck | None) -> dict[str, Any]:
+def _load(
+    plan: Plan, run: Mapping[str, Any], measurement: Measurement, arrival: ArrivalCheck | None
+) -> dict[str, Any]:
     seen, load = measurement.load, plan.load
     open_loop = load.model == "open"
     return {
         "model": load.model,
         "offered": {
-            "rate": load.rate if open_loop else None,
+            "rate": seen.offered_rate,
             "concurrency": None if open_loop else load.concurrency,
             "arrival": load.arrival if open_loop else None,
             "burstiness": load.burstiness if open_loop and load.arrival == "gamma" else None,
         },
+        "trace": _trace(plan, run.get("trace")),
         "achieved": {
             "request_s": seen.achieved_request_s,
             "concurrency_mean": seen.concurrency_mean,
@@ -178,6 +181,17 @@ def _load(plan: Plan, measurement: Measurement, arrival: ArrivalCheck | None) ->
             "lag1_limit": arrival.lag1_limit and max(abs(limit) for limit in arrival.lag1_limit),
         },
     }
+
+
+def _trace(plan: Plan, found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The trace that was replayed: what run.json says of it, and the plan's window and speed."""
+    if plan.trace is None or found is None:
+        return None
+    window = {name: getattr(plan.trace, name) for name in ("speed", "start_s", "end_s")}
+    names = ("file", "format", "sha256", "rows", "failed", "span_s", "texts", "shares_prefixes")
+    lengths = {name: found[name] for name in ("input_tokens", "output_tokens")}
+    late = {name: found.get(name, 0) for name in ("unprepared", "unprepared_ms")}
+    return {name: found[name] for name in names} | window | lengths | late
 
 
 def _tokens(plan: Plan, run: Mapping[str, Any], measurement: Measurement) -> dict[str, Any]:

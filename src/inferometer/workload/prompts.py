@@ -30,7 +30,7 @@ import hashlib
 import random
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from string import ascii_lowercase
@@ -113,14 +113,29 @@ def nonces(
     tokenizer: Tokenizer, salt: int, prompt_format: Literal["ids", "text"], first: int, count: int
 ) -> Iterator[str]:
     """The nonces of requests `first` to `first + count - 1`, as they stand in the JSON body; all have one length."""
-    values = ((salt + index * STRIDE) % NONCES for index in range(first, first + count))
+    spell = speller(tokenizer, prompt_format)
+    return (spell((salt + index * STRIDE) % NONCES) for index in range(first, first + count))
+
+
+def speller(tokenizer: Tokenizer, prompt_format: Literal["ids", "text"]) -> Callable[[int], str]:
+    """From a nonce's value, 0 to NONCES - 1, to how it stands in the JSON body."""
     if prompt_format == "text":
-        return (f"{value:09d}" for value in values)
+        return "{:09d}".format
     ids = _equally_long_ids(tokenizer)
     base, places = len(ids), 1
     while base**places < NONCES:
         places += 1
-    return (",".join(str(ids[value // base**place % base]) for place in range(places)) for value in values)
+    return lambda value: ",".join(str(ids[value // base**place % base]) for place in range(places))
+
+
+def plain_words(tokenizer: Tokenizer) -> Sequence[str]:
+    """Words of one token each, a space before every one, that stay one token behind each other; empty if there are none."""
+    return _writer(tokenizer).words
+
+
+def allowed_ids(tokenizer: Tokenizer) -> Sequence[int]:
+    """The ids that may be drawn."""
+    return _allowed(tokenizer, 0, tokenizer.vocab_size)
 
 
 class Fingerprint:
@@ -224,7 +239,7 @@ class _Writer:
         self._anchor = self._ink.encode("a")
         self._anchor_text = self._ink.decode(self._anchor)
         self._nonce_tokens = len(tokenizer.encode("123456789"))
-        self._words = self._common(self._plain_words())
+        self.words = self._common(self._plain_words())
         # By token id, made on first use: a short run needs few. Several threads may make the same one, to the same end.
         self._pieces: NDArray[np.object_] = np.full(self._ink.vocab_size, None, object)
 
@@ -295,7 +310,7 @@ class _Writer:
         return "".join([self._word(int(drawn[-1 - i % len(drawn)]) + attempt) for i in range(count)])
 
     def _word(self, number: int) -> str:
-        return self._words[number % len(self._words)] if self._words else ""
+        return self.words[number % len(self.words)] if self.words else ""
 
     def _fit_piece(self, token: int) -> str:
         """The text that stands for a drawn id: its own where that is sound, else a word."""
