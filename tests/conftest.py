@@ -1,4 +1,4 @@
-"""What every test needs: no run may find the certificates of whoever runs the tests."""
+"""What every test needs: no run may find the certificates of whoever runs the tests, and no test is about speed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from inferometer.calibration.certificate import FOLDER_VARIABLE
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True, scope="session")

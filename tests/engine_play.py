@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
 from inferometer.server.engine.engine import Engine
-from inferometer.server.engine.settings import Settings
+from inferometer.server.engine.settings import GUARDRAILS, Settings
 
 
 @dataclass(eq=False)
@@ -24,6 +26,7 @@ class Job:
     priority: int = 0
     tokens: list[tuple[int, int]] = field(default_factory=list)  # (index, instant)
     accepted: bool = True
+    fits: bool = True
     cached: int = 0
     end: int = 0
 
@@ -93,12 +96,90 @@ ANY = st.builds(
 """Engines with everything."""
 
 
+@dataclass(frozen=True)
+class Change:
+    """Other settings from an instant on; `guards`: on or off."""
+
+    at: int
+    max_batch: int
+    token_budget: int
+    kv_blocks: int
+    prefix_caching: bool
+    guards: bool
+
+    def of(self, now: Settings, start: Settings) -> Settings:
+        """The settings after it, for an engine that has `now` and was started with `start`."""
+        guards: dict[str, Any] = {name: getattr(start, name) if self.guards else 0 for name in GUARDRAILS}
+        return replace(
+            now,
+            max_batch=self.max_batch,
+            token_budget=self.token_budget,
+            kv_blocks=self.kv_blocks,
+            prefix_caching=self.prefix_caching,
+            **guards,
+        )
+
+
+CHANGES = st.lists(
+    st.builds(
+        Change,
+        st.integers(0, 8_000),
+        st.integers(1, 5),
+        st.integers(1, 300),
+        st.integers(2, 60),
+        st.booleans(),
+        st.booleans(),
+    ),
+    max_size=6,
+)
+"""Changes in mid-run. The smallest caches hold hardly any request, those from 27 blocks up any of them alone."""
+
+
+def apply(engine: Engine[Job], settings: Settings, now: int, jobs: Sequence[Job]) -> None:
+    """Change an engine. It may refuse only where one of the jobs does not fit any more, and then nothing has changed."""
+    before, blocks = engine.settings, sum(engine.blocks.values())
+    try:
+        engine.change(settings, now)
+        return
+    except ValueError as error:
+        reason = str(error)
+    assert "kv_blocks" in reason
+    assert any(job.prompt + job.output > settings.capacity_tokens for job in jobs)
+    assert engine.settings == before
+    assert sum(engine.blocks.values()) <= blocks
+
+
+def open_at(jobs: Sequence[Job], now: int) -> list[Job]:
+    """The jobs that are under way, by what came out."""
+    return [
+        job
+        for job in jobs
+        if job.arrives <= now
+        and job.accepted
+        and not job.end
+        and (job.cancelled_at is None or job.arrives + job.cancelled_at > now)
+    ]
+
+
+def submit(engine: Engine[Job], job: Job, now: int) -> None:
+    """Submit a job; one that the cache cannot hold is refused."""
+    hashes = job.hashes(engine.settings.block_tokens)
+    job.fits = job.prompt + job.output <= engine.settings.capacity_tokens
+    if job.fits:
+        job.accepted = engine.submit(job, job.prompt, job.output, now, hashes=hashes, priority=job.priority)
+        return
+    job.accepted = False
+    with pytest.raises(ValueError, match="KV cache"):
+        engine.submit(job, job.prompt, job.output, now, hashes=hashes, priority=job.priority)
+
+
 def audit(engine: Engine[Job]) -> None:
-    """The blocks add up, and none is negative."""
+    """The blocks add up, none is negative, and there are no more than there should be, but for those in use."""
     blocks = engine.blocks
-    assert sum(blocks.values()) == engine.settings.kv_blocks
+    used = blocks["own"] + blocks["shared"]
+    assert sum(blocks.values()) == max(engine.settings.kv_blocks, used)
     assert min(blocks.values()) >= 0
-    assert engine.kv_usage == (blocks["own"] + blocks["shared"]) / engine.settings.kv_blocks
+    assert engine.kv_usage == used / sum(blocks.values())
 
 
 def drain(engine: Engine[Job], until: int | None = None, most: int | None = None) -> None:
@@ -120,9 +201,14 @@ def drain(engine: Engine[Job], until: int | None = None, most: int | None = None
 
 
 def play(
-    settings: Settings, jobs: Sequence[Job], seed: int = 0, lazily: bool = False, eagerly: bool = False
+    settings: Settings,
+    jobs: Sequence[Job],
+    seed: int = 0,
+    lazily: bool = False,
+    eagerly: bool = False,
+    changes: Sequence[Change] = (),
 ) -> list[Job]:
-    """Copies of the jobs after the engine has served them, cancellations included.
+    """Copies of the jobs after the engine has served them, cancellations and changes included.
 
     `lazily`: fetch no token before the last arrival. `eagerly`: fetch what an iteration yields before telling of those that
     arrive while it lasts.
@@ -138,17 +224,23 @@ def play(
         for n, job in enumerate(found)
         if job.cancelled_at is not None
     ]
-    for at, kind, _, job in sorted(events, key=lambda event: event[:3]):
+    merged: list[tuple[int, int, int, Job | Change]] = [*events]
+    merged += [(change.at, 2, n, change) for n, change in enumerate(changes)]
+    for at, kind, _, job in sorted(merged, key=lambda event: event[:3]):
         if not lazily:
             drain(engine, at)
         if eagerly and (due := engine.next_due()) is not None and due != fetched:
             drain(engine, due, most=1)
             fetched = due  # the next event at this instant is the next iteration's beginning
-        if kind == 0:
-            hashes = job.hashes(settings.block_tokens)
-            job.accepted = engine.submit(
-                job, job.prompt, job.output, at, hashes=hashes, priority=job.priority
-            )
+        if eagerly:
+            at = max(at, engine.now)  # an idle engine may have been woken up too early for it
+        if isinstance(job, Change):
+            at = max(
+                [at, *(one.tokens[-1][1] for one in found if one.tokens)]
+            )  # read when these had been sent
+            apply(engine, job.of(engine.settings, settings), at, found if lazily else open_at(found, at))
+        elif kind == 0:
+            submit(engine, job, at)
         elif lazily:
             engine.cancel(job, at)
         else:

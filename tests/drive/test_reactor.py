@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import socket
 import ssl
 import struct
@@ -13,6 +14,7 @@ import pytest
 import trustme
 from driving import exchange_all, wire
 from peers import Script, Seen, chunked, scripted, tokens, whole
+from serving import serving
 
 from inferometer.drive.connection import Peer
 from inferometer.drive.exchange import Exchange
@@ -21,31 +23,36 @@ from inferometer.drive.reactor import Reactor
 from inferometer.drive.tls import context
 from inferometer.errors import PeerError
 from inferometer.journal.schema import EventClass
+from inferometer.server.words import PIECES
 
 GOOD = chunked(*tokens(" one", " two", " three"))
-EVENT = tokens("x")[1]
 
-FAULTS: dict[str, tuple[Script, str]] = {
-    "reset before any byte": (Script([], "reset"), "reset"),
+FAULTS = {
+    "reset:after=0,skip=2": "reset",
+    "reset:after=2,skip=2": "reset",
+    "status:404=1,skip=2": "http_4xx",
+    "status:429=1,skip=2": "http_429",
+    "status:503=1,skip=2": "http_5xx",
+    "html:skip=2": "not_json",
+    "html:status=502,skip=2": "http_5xx",
+    "malformed-json:skip=2": "bad_event",
+    "broken-chunk:skip=2": "bad_http",
+    "invalid-utf8:skip=2": "bad_event",
+    "huge-event:bytes=10000000,skip=2": "too_large",
+}
+"""Of the reference server."""
+
+SCRIPTS: dict[str, tuple[Script, str]] = {
     "closed before any byte": (Script([], "close"), "reset"),
-    "reset after two tokens": (Script(GOOD[:4], "reset"), "reset"),
     "closed inside a chunk": (Script([GOOD[0], GOOD[1][:9]], "close"), "reset"),
     "closed inside the head": (Script([b"HTTP/1.1 200 OK\r\nContent-"], "close"), "reset"),
     "ended without finish or done": (
         Script(chunked(*tokens("a", finish=None, done=False))),
         "truncated",
     ),
-    "404": (Script(whole(404, b'{"error":{"message":"no such model"}}')), "http_4xx"),
-    "429": (Script(whole(429, b"{}", b"Retry-After: 3")), "http_429"),
-    "503 in HTML": (Script(whole(503, b"<html>busy</html>", kind=b"text/html")), "http_5xx"),
     "a redirect": (Script(whole(302, b"", b"Location: /elsewhere")), "http_other"),
-    "HTML instead of JSON": (Script(whole(200, b"<html>login</html>", kind=b"text/html")), "not_json"),
     "JSON cut short": (Script(whole(200, b'{"choices":[{"te')), "bad_event"),
-    "a chunk size that is no number": (Script([GOOD[0], b"zz\r\nabc\r\n"]), "bad_http"),
     "not HTTP": (Script([b"SSH-2.0-OpenSSH_9.2\r\n"], "close"), "bad_http"),
-    "an event that is no JSON": (Script(chunked(b"data: {oops\n\n", *tokens("a"))), "bad_event"),
-    "invalid UTF-8": (Script(chunked(EVENT.replace(b'"x"', b'"\xff\xfe"'), *tokens("a"))), "bad_event"),
-    "an event of 10 MB": (Script(chunked(b"data: " + b"x" * 10_000_000 + b"\n\n")), "too_large"),
     "a body of 70 MB": (
         Script(
             [b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", *[b" " * 1_000_000] * 70], "close"
@@ -83,10 +90,25 @@ FAULTS: dict[str, tuple[Script, str]] = {
 }
 
 
+def asking(count: int) -> bytes:
+    """A request to the reference server for a stream of `count` tokens."""
+    body = {"messages": [{"role": "user", "content": "x"}], "max_tokens": count, "stream": True}
+    return wire(json.dumps(body).encode())
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-def test_every_fault_is_one_outcome_and_the_next_requests_go_on(fault: str) -> None:
+def test_every_fault_of_the_reference_server_is_one_outcome(fault: str) -> None:
+    """After good requests faulty ones are counted by their class, each with a detail, and none is lost."""
+    with serving(fault) as port:
+        ended = exchange_all(port, 4, request=asking(5))
+    assert [one.outcome for one in ended] == ["ok", "ok", FAULTS[fault], FAULTS[fault]]
+    assert [bool(one.detail) for one in ended] == [False, False, True, True]
+
+
+@pytest.mark.parametrize("fault", SCRIPTS)
+def test_every_other_fault_is_one_outcome_and_the_next_requests_go_on(fault: str) -> None:
     """Between good requests a faulty one is counted by its class; the others succeed and none is lost."""
-    script, outcome = FAULTS[fault]
+    script, outcome = SCRIPTS[fault]
 
     def answer(seen: Seen) -> Script:
         return script if seen.body == b"fault" else Script(GOOD)
@@ -100,10 +122,10 @@ def test_every_fault_is_one_outcome_and_the_next_requests_go_on(fault: str) -> N
 
 def test_a_server_that_hangs_ends_in_a_timeout() -> None:
     """A request that gets no complete answer ends at its deadline, with the tokens it had seen."""
-    with scripted(lambda seen: Script(GOOD[:3], "hang")) as peer:
-        (one,) = exchange_all(peer.port, 1, timeout_ns=300_000_000)
+    with serving("hang:after=2") as port:
+        (one,) = exchange_all(port, 1, timeout_ns=1_000_000_000, request=asking(5))
     assert one.outcome == "timeout"
-    assert one.answer.texts == [" one"]
+    assert one.answer.texts == list(PIECES[:2])
 
 
 def test_what_one_read_holds_before_broken_http_is_kept() -> None:
@@ -172,8 +194,8 @@ def test_events_are_classed_and_the_first_tokens_found() -> None:
 
 def test_retry_after_is_kept() -> None:
     """A 429's Retry-After stands in the record."""
-    with scripted(lambda seen: Script(whole(429, b"{}", b"Retry-After: 3"))) as peer:
-        (one,) = exchange_all(peer.port, 1)
+    with serving("status:429=1,retry-after=3") as port:
+        (one,) = exchange_all(port, 1, request=asking(5))
     assert (one.status, one.retry_after_s) == (429, 3.0)
 
 
@@ -277,11 +299,11 @@ def test_a_kept_connection_that_is_gone_before_the_first_byte_is_sent_costs_a_se
 
 
 @pytest.mark.parametrize(
-    "fault", ["reset after two tokens", "closed before any byte", "404", "not HTTP", "a refusal"]
+    "fault", ["closed inside a chunk", "closed before any byte", "a redirect", "not HTTP", "a refusal"]
 )
 def test_what_has_ended_is_freed_without_the_garbage_collector(fault: str) -> None:
     """No circle keeps an exchange or a connection: the collector, which is off while measuring, would find none of them."""
-    script, _ = FAULTS[fault]
+    script, _ = SCRIPTS[fault]
     gc.collect()
     gc.disable()
     try:

@@ -9,6 +9,7 @@ from typing import Any
 import h11
 import pytest
 
+from inferometer.server.answers import Each
 from inferometer.server.faults import KINDS, Met
 from inferometer.server.faults import parse as faults_of
 from inferometer.server.filters import Piece, Place, Step, Then, filter_of, payloads, reply
@@ -22,9 +23,9 @@ HARMLESS = ["slow-headers", "trickle:bytes=3", "split=1", "split=7", "glue=3", "
 
 
 class Sent:
-    """A whole answer of the server's own, as pieces, with a place for each token's stamp."""
+    """A whole answer of the server's own, as pieces, with a place for each token's stamp. `together`: tokens an event."""
 
-    def __init__(self, chat: bool = True, model: str = "modèle-模型") -> None:
+    def __init__(self, chat: bool = True, model: str = "modèle-模型", together: int = 1) -> None:
         ask = Ask("chat" if chat else "completions", True, True, 9, TOKENS)
         counts = usage(ask, TOKENS, 0)
         script = Script(model, chat)
@@ -33,9 +34,12 @@ class Sent:
         self.pieces = [Piece(Place.HEAD, stream_head(True))]
         if chat:
             self.pieces.append(Piece(Place.EVENT, script.role(stem)))
-        for token in range(TOKENS):
-            before, after = (script.last if token == TOKENS - 1 else script.fresh)[token]
-            self.pieces.append(Piece(Place.TOKEN, before + stem + after, self.stamps))
+        for token in range(0, TOKENS, together):
+            count = min(together, TOKENS - token)
+            finish = "length" if token + count == TOKENS else None
+            event = script.event(stem, text(token, count), finish)
+            stamps = self.stamps if count == 1 else Each(self.stamps, count)
+            self.pieces.append(Piece(Place.TOKEN, event, stamps, count))
         self.pieces.append(Piece(Place.END, script.closing(stem, counts), self.ended))
         body = script.whole("0" * 32, 1_800_000_000, text(0, TOKENS), "length", counts)
         self.whole = Piece(Place.WHOLE, Reply(200, body).encode(True), self.ended)
@@ -149,6 +153,48 @@ def test_merged_tokens_keep_their_text_and_their_stamps(chat: bool, count: int) 
     assert sum(stamp is sent.stamps for step in steps for stamp in step.stamps) == TOKENS
     reasons = [one["choices"][0]["finish_reason"] for one in found[:-2]]
     assert reasons == [None] * (len(reasons) - 1) + ["length"]
+
+
+def stamped(sent: Sent, steps: list[Step]) -> int:
+    """Tokens of which the steps note that they have gone."""
+    for step in steps:
+        for stamp in step.stamps:
+            stamp.append(1)
+    return len(sent.stamps)
+
+
+@pytest.mark.parametrize("name", ["reset", "hang"])
+@pytest.mark.parametrize(("after", "sent_tokens"), [(0, 0), (1, 3), (3, 3), (4, 5), (5, 5), (100, 5)])
+def test_a_cut_comes_behind_the_event_of_its_token(name: str, after: int, sent_tokens: int) -> None:
+    """Events of three tokens and of two: an event is sent whole, and no answer comes to its end."""
+    sent = Sent(together=3)
+    steps = sent.under(f"{name}:after={after}")
+    assert steps[-1].then is not Then.GO_ON
+    assert stamped(sent, steps) == sent_tokens
+    assert not sent.ended
+
+
+@pytest.mark.parametrize(("after", "event"), [(0, 0), (2, 0), (3, 1), (4, 1), (100, 1)])
+def test_damage_is_done_to_the_event_that_has_the_token(after: int, event: int) -> None:
+    """Events of three tokens and of two, behind a head and a role: one of them, and every stamp is kept."""
+    for name in ("malformed-json", "invalid-utf8", "huge-event", "broken-chunk"):
+        sent = Sent(together=3)
+        steps = sent.under(f"{name}:after={after}")
+        changed = [step.data != piece.data for step, piece in zip(steps, sent.pieces, strict=True)]
+        assert changed == [place == event + 2 for place in range(5)]
+        assert stamped(sent, steps) == TOKENS
+
+
+@pytest.mark.parametrize(("count", "groups"), [(2, [3, 2]), (3, [3, 2]), (4, [5]), (100, [5])])
+def test_events_are_merged_until_they_have_enough_tokens(count: int, groups: list[int]) -> None:
+    """Events of three tokens and of two are never cut: an event has `count` tokens or more, but for the last."""
+    sent = Sent(together=3)
+    plain = words(events(joined([Step(piece.data) for piece in Sent().pieces])))
+    steps = sent.under(f"tokens-per-event={count}")
+    ends = [sum(groups[: n + 1]) for n in range(len(groups))]
+    expected = ["".join(plain[end - size : end]) for size, end in zip(groups, ends, strict=True)]
+    assert words(events(joined(steps))) == expected
+    assert stamped(sent, steps) == TOKENS
 
 
 def test_the_terminator_is_left_out_or_doubled() -> None:

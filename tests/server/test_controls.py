@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
+from serving import QUICK
 
-from inferometer.server.controls import Controls, State, controls_of
+from inferometer.server.controls import SETTINGS, Controls, State, controls_of
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.settings import Settings
 from inferometer.server.metronome import Beat, Metronome
@@ -18,6 +21,7 @@ from inferometer.server.residence import Residence
 from inferometer.server.truth import Entry, TruthLog
 
 Serve = Callable[..., int]
+CHAT = {"model": "reference", "messages": [{"role": "user", "content": "x"}]}
 
 
 class Richer:
@@ -26,28 +30,35 @@ class Richer:
     def __init__(self) -> None:
         self.has: dict[str, int | bool] = {"kv_blocks": 8, "prefix_cache": True, "guardrails": False}
         self.flushed = 0
+        self.told = 0, 0
 
     def settings(self) -> dict[str, int | bool]:
         """What it has."""
         return dict(self.has)
 
-    def change(self, changes: dict[str, int | bool]) -> None:
+    def capacity(self) -> int | None:
+        """Ten tokens a block."""
+        return int(self.has["kv_blocks"]) * 10
+
+    def change(self, changes: dict[str, int | bool], now: int, longest: int) -> None:
         """All or none."""
         if changes.get("kv_blocks", 0) % 2:
             raise ValueError("kv_blocks must be even here")
         self.has.update(changes)
+        self.told = now, longest
 
-    def flush_cache(self) -> None:
+    def flush_cache(self, now: int) -> None:
         """Counted."""
+        assert now == self.told[0]
         self.flushed += 1
 
 
-def state_of(engine: Any) -> tuple[State, TruthLog, Residence]:
+def state_of(engine: Any, longest: int = 0) -> tuple[State, TruthLog, Residence]:
     truth, residence = TruthLog(1_000), Residence()
     entry = Entry("a", None, "chat", True, 1, 1, 1)
     entry.ended.append(1)
     truth.add(entry)
-    return State(controls_of(engine), residence, truth), truth, residence
+    return State(controls_of(engine), residence, truth, lambda: longest), truth, residence
 
 
 def change(state: State, **fields: Any) -> None:
@@ -61,31 +72,69 @@ def refused(state: State, **fields: Any) -> int:
 
 
 def test_the_engine_lets_its_capacity_and_its_cache_be_changed() -> None:
-    """Three settings; it takes them for the next operation, and shows null for what it does not have."""
+    """Four settings, which it takes for the next iteration."""
     engine: Engine[Any] = Engine(Settings(), 0)
     state, _, _ = state_of(engine)
-    change(state, max_batch=3, prefill_budget=77, prefix_cache=True, flush_cache=True)
-    assert engine.settings == Settings(max_batch=3, token_budget=77, prefix_caching=True)
+    change(state, max_batch=3, prefill_budget=77, kv_blocks=5, prefix_cache=True, flush_cache=True)
+    assert engine.settings == Settings(max_batch=3, token_budget=77, kv_blocks=5, prefix_caching=True)
+    assert state.capacity == 5 * 16
     shown = state.show(1, 2)
-    assert (shown["max_batch"], shown["kv_blocks"], shown["prefix_cache"]) == (3, None, True)
+    assert [shown[name] for name in SETTINGS] == [3, 77, 5, True, False]
     assert (shown["running"], shown["waiting"]) == (1, 2)
 
 
+def test_guardrails_are_those_the_server_was_started_with() -> None:
+    """Off is all of them off; on is all of them as they were, however often. Without any, on is 400 and says what to set."""
+    guarded = Settings(input_check_ns=5, output_check_tokens=3, output_check_ns=7, refusal_share=0.5)
+    engine: Engine[Any] = Engine(guarded, 0)
+    state, _, _ = state_of(engine)
+    for on in (True, False, False, True, False, True):
+        change(state, guardrails=on)
+        assert state.show(0, 0)["guardrails"] is on
+        assert engine.settings.guarded is on
+        assert (engine.settings == guarded) is on
+    assert engine.settings == guarded
+    bare: Engine[Any] = Engine(Settings(output_check_ns=7), 0)  # a check of no tokens is none
+    state, _, _ = state_of(bare)
+    change(state, guardrails=False)
+    with pytest.raises(ApiError, match="--set input_check") as caught:
+        change(state, guardrails=True, max_batch=1)
+    assert caught.value.status == 400
+    assert bare.settings == Settings(output_check_ns=7)
+
+
+def test_a_cache_too_small_for_a_request_under_way_is_400_and_nothing_changes() -> None:
+    """Be it with the engine or, `longest`, still waiting for the model."""
+    engine: Engine[Any] = Engine(Settings(), 0)
+    state, truth, _ = state_of(engine, longest=60)
+    assert refused(state, kv_blocks=3, max_batch=1, reset_truth=True) == 400
+    key = object()
+    engine.submit(key, 50, 31, 0)
+    assert refused(state, kv_blocks=5, max_batch=1, reset_truth=True) == 400
+    assert (engine.settings, len(truth)) == (Settings(), 1)
+    change(state, kv_blocks=6)
+    engine.cancel(key, 0)
+    change(state, kv_blocks=4)
+
+
 @pytest.mark.parametrize(
-    "fields", [{"kv_blocks": 5}, {"guardrails": True}, {"kv_blocks": 5, "guardrails": False}]
+    "fields", [{"max_batch": 5}, {"prefill_budget": 5}, {"max_batch": 5, "kv_blocks": 2}]
 )
 def test_what_an_engine_does_not_have_is_501_and_nothing_changes(fields: dict[str, Any]) -> None:
     """Not even what stands beside it."""
-    engine: Engine[Any] = Engine(Settings(), 0)
+    engine = Richer()
     state, truth, residence = state_of(engine)
-    assert refused(state, max_batch=1, reset_truth=True, loaded=False, **fields) == 501
-    assert (engine.settings, len(truth), residence.loaded) == (Settings(), 1, True)
+    assert refused(state, guardrails=True, reset_truth=True, loaded=False, **fields) == 501
+    assert (engine.has["guardrails"], len(truth), residence.loaded) == (False, 1, True)
 
 
 def test_a_fixed_script_has_nothing_to_change() -> None:
     """But for the model and the log, which are the server's."""
     state, truth, residence = state_of(Metronome(Beat(1), 0))
-    assert refused(state, max_batch=3) == 501
+    assert [state.show(0, 0)[name] for name in SETTINGS] == [None] * 5
+    assert state.capacity is None
+    for field in ({"max_batch": 3}, {"kv_blocks": 9}, {"guardrails": False}, {"flush_cache": True}):
+        assert refused(state, **field) == 501
     change(state, loaded=False, reset_truth=True)
     assert (len(truth), residence.loaded) == (0, False)
     change(state, loaded=True)
@@ -93,13 +142,14 @@ def test_a_fixed_script_has_nothing_to_change() -> None:
 
 
 def test_a_richer_engine_speaks_for_itself() -> None:
-    """Through the protocol; its own refusals are 400."""
+    """Through the protocol, with the instant and what still waits; its own refusals are 400."""
     engine = Richer()
     assert isinstance(engine, Controls)
-    state, _, _ = state_of(engine)
+    state, _, residence = state_of(engine, longest=9)
+    residence.tell(123)
     change(state, kv_blocks=4, prefix_cache=False, guardrails=True, flush_cache=True)
     assert engine.has == {"kv_blocks": 4, "prefix_cache": False, "guardrails": True}
-    assert engine.flushed == 1
+    assert (engine.flushed, engine.told, state.capacity) == (1, (123, 9), 40)
     assert refused(state, kv_blocks=3, flush_cache=True) == 400
     assert engine.flushed == 1
 
@@ -127,9 +177,99 @@ def test_the_endpoint_shows_what_it_has_changed(serve: Serve) -> None:
         for method, size in (("PATCH", 1), ("PUT", 2)):
             after = client.request(method, path, json={"max_batch": size}).json()
             assert after == {**before, "max_batch": size} == client.get(path).json()
-        assert client.patch(path, json={"guardrails": True}).status_code == 501
+        assert client.patch(path, json={"guardrails": True}).status_code == 400
         body = {"model": "reference", "prompt": "x", "max_tokens": 5}
         assert client.post("/v1/completions", json=body).json()["usage"]["completion_tokens"] == 5
         assert client.get(path).json()["truth"] == {"requests": 1, "forgotten": 0}
         assert client.patch(path, json={"reset_truth": True}).json()["truth"]["requests"] == 0
         assert client.delete(path).status_code == 405
+
+
+def client_of(port: int) -> httpx.Client:
+    return httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60)
+
+
+def test_how_long_a_request_may_be_follows_the_cache(serve: Serve) -> None:
+    """In every list and every interface; growing ends at --max-model-len, and block by block a request fits or is 400."""
+    port = serve(engine=replace(QUICK, kv_blocks=4, draft_tokens=2), max_model_len=100)
+    path = "/inferometer/state"
+    with client_of(port) as client:
+        for blocks, limit in ((4, 62), (2, 30), (6, 94), (50, 100)):
+            assert client.patch(path, json={"kv_blocks": blocks}).json()["kv_blocks"] == blocks
+            assert client.get("/v1/models").json()["data"][0]["max_model_len"] == limit
+            assert client.get("/api/ps").json()["models"][0]["context_length"] == limit
+            for more, status in ((0, 200), (1, 400)):
+                length = limit - 20 + more
+                answers = [
+                    client.post("/v1/completions", json={"prompt": [7] * 20, "max_tokens": length}),
+                    client.post("/v1/responses", json={"input": "x", "max_output_tokens": length + 12}),
+                    client.post(
+                        "/api/chat",
+                        json=CHAT | {"stream": False, "options": {"num_predict": length + 12}},
+                    ),
+                ]
+                assert [answer.status_code for answer in answers] == [status] * 3
+            assert answers[0].json()["error"]["code"] == "context_length_exceeded"
+
+
+def test_everything_can_be_changed_under_streams(serve: Serve) -> None:
+    """Thirty streams, half of them preempted by a cache that shrinks and grows, checks that come and go: each is whole."""
+    engine = replace(
+        QUICK, step_base_ns=500_000, kv_blocks=200, output_check_tokens=3, output_check_ns=2_000_000
+    )
+    port = serve(engine=engine)
+    path = "/inferometer/state"
+
+    def stream(client: httpx.Client) -> str:
+        body = CHAT | {"max_tokens": 60, "stream": True, "stream_options": {"include_usage": True}}
+        return client.post("/v1/chat/completions", json=body).text
+
+    with client_of(port) as client, ThreadPoolExecutor(30) as pool:
+        answers = [pool.submit(stream, client) for _ in range(30)]
+        for turn in range(200):
+            if all(answer.done() for answer in answers):
+                break
+            fields = {
+                "kv_blocks": (20, 200)[turn % 2],
+                "guardrails": turn % 3 == 0,
+                "max_batch": (64, 3)[turn % 4 == 3],
+            }
+            assert client.patch(path, json=fields | {"flush_cache": True}).status_code == 200
+        for answer in answers:
+            *_, usage, done = answer.result().strip().split("\n\n")
+            assert (json.loads(usage[6:])["usage"]["completion_tokens"], done) == (60, "data: [DONE]")
+        rows = [json.loads(line) for line in client.get("/inferometer/truth").text.splitlines()]
+        for row in rows:
+            assert row["outcome"] == "finished"
+            assert len(row["model_ns"]) == len(row["sent_ns"]) == 60
+            assert row["model_ns"] == sorted(row["model_ns"])
+        assert client.patch(path, json={"kv_blocks": 1}).json()["kv_blocks"] == 1
+
+
+def test_a_request_that_waits_for_the_model_holds_the_cache_at_its_size(serve: Serve) -> None:
+    """It was let in, so a cache that could not hold it is 400; a smaller one that can is not."""
+    port = serve(cold=True, load_ns=500_000_000)
+    with client_of(port) as client, ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(client.post, "/v1/completions", json={"prompt": [7] * 20, "max_tokens": 20})
+        path = "/inferometer/state"
+        while not client.get(path).json()["loaded"]:
+            assert not answer.done()
+        assert client.patch(path, json={"kv_blocks": 2}).status_code == 400
+        assert client.patch(path, json={"kv_blocks": 3}).status_code == 200
+        assert answer.result().json()["usage"]["completion_tokens"] == 20
+        assert client.patch(path, json={"kv_blocks": 2}).status_code == 200
+
+
+def test_those_who_wait_for_the_model_are_refused_at_once_or_served(serve: Serve) -> None:
+    """A queue of two and a batch of one: of five that come while it loads, two are served, three are told before anything else
+    is sent, and none is cut off."""
+    port = serve(
+        cold=True, load_ns=500_000_000, engine=replace(QUICK, max_batch=1, queue_limit=2), reject_status=429
+    )
+    body = CHAT | {"max_tokens": 5, "stream": True}
+    with client_of(port) as client, ThreadPoolExecutor(5) as pool:
+        answers = [pool.submit(client.post, "/v1/chat/completions", json=body) for _ in range(5)]
+        found = sorted(answer.result().status_code for answer in answers)
+        assert found == [200, 200, 429, 429, 429]
+        rows = [json.loads(line) for line in client.get("/inferometer/truth").text.splitlines()]
+        assert [row["outcome"] for row in rows] == ["finished"] * 2

@@ -5,21 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from engine_play import ANY, JOBS, SETTINGS, Job, drain, history, jobs_of, play
+from engine_play import ANY, CHANGES, JOBS, SETTINGS, Change, Job, drain, history, jobs_of, open_at, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inferometer.server.engine.blocks import BlockPool
 from inferometer.server.engine.emission import LENGTH, REFUSED
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.settings import Settings
 
 
-@given(ANY, JOBS)
-def test_every_request_gets_its_tokens_in_order_and_no_others(engine: Settings, jobs: list[Job]) -> None:
-    """Tokens are conserved: indices 0 to output - 1 for a served request, a prefix of them for a cancelled one, those of the
-    fixed answer for a refused one, none for one that found the queue full. Blocks are conserved: `play` audits them after
-    every event, and finds none in use at the end."""
-    for job in play(engine, jobs):
+def check_tokens(engine: Settings, jobs: list[Job]) -> None:
+    """Indices 0 to output - 1 for a served request, a prefix of them for a cancelled one, those of the fixed answer for a
+    refused one, none for one that found the queue full or is larger than the cache."""
+    for job in jobs:
         indices = [index for index, _ in job.tokens]
         assert indices == list(range(len(indices)))
         if job.end == LENGTH:
@@ -28,11 +27,119 @@ def test_every_request_gets_its_tokens_in_order_and_no_others(engine: Settings, 
             assert len(indices) == min(engine.refusal_tokens, job.output)
         elif job.cancelled_at is None:
             assert not job.accepted
-            assert engine.queue_limit
+            assert engine.queue_limit or not job.fits
         if job.cancelled_at is not None and not job.end:
             assert all(at <= job.arrives + job.cancelled_at for _, at in job.tokens)
         if not job.accepted:
             assert indices == []
+
+
+@given(ANY, JOBS)
+def test_every_request_gets_its_tokens_in_order_and_no_others(engine: Settings, jobs: list[Job]) -> None:
+    """Tokens are conserved. Blocks are conserved: `play` audits them after every event, and finds none in use at the end."""
+    check_tokens(engine, play(engine, jobs))
+
+
+@given(ANY, JOBS, CHANGES)
+def test_a_change_in_mid_run_loses_and_reorders_no_token(
+    engine: Settings, jobs: list[Job], changes: list[Change]
+) -> None:
+    """Whatever is switched, grown or shrunk under requests in their check, in the queue, in prefill, decoded, swapped out, or
+    held back, in iterations whose end was told of before or after: the same laws, and no token before its predecessor."""
+    at_once = play(engine, jobs, changes=changes)
+    jobs = [replace(job, cancelled_at=None) for job in jobs]
+    after_sending = play(engine, jobs, changes=changes, eagerly=True)
+    check_tokens(engine, at_once)
+    check_tokens(engine, after_sending)
+    for job in (*at_once, *after_sending):
+        assert all(a <= b for a, b in pairwise([job.arrives, *(at for _, at in job.tokens)]))
+
+
+@given(ANY, JOBS, CHANGES)
+def test_changes_too_happen_at_their_instants(
+    engine: Settings, jobs: list[Job], changes: list[Change]
+) -> None:
+    """However late tokens are fetched, a change is made to the engine as it was at that instant."""
+    jobs = [replace(job, cancelled_at=None) for job in jobs]
+    late = play(engine, jobs, lazily=True, changes=changes)
+    assert history(late) == history(play(engine, jobs, changes=changes))
+
+
+@given(SETTINGS, JOBS, CHANGES, st.sampled_from([0, 300]))
+def test_a_change_lets_nobody_overtake(
+    engine: Settings, jobs: list[Job], changes: list[Change], check: int
+) -> None:
+    """First tokens come in order of arrival, though checks of prompts are switched and a shrinking cache preempts."""
+    engine = replace(engine, input_check_ns=check)
+    served = [job for job in play(engine, jobs, changes=changes) if job.tokens]
+    served.sort(key=lambda job: job.arrives)
+    firsts = [job.tokens[0][1] for job in served]
+    assert firsts == sorted(firsts)
+
+
+@given(ANY, JOBS, st.lists(st.integers(0, 8_000), max_size=6))
+def test_a_change_to_what_it_is_changes_nothing(engine: Settings, jobs: list[Job], times: list[int]) -> None:
+    """The same settings again, at any instants: the same schedule."""
+    same = [
+        Change(at, engine.max_batch, engine.token_budget, engine.kv_blocks, engine.prefix_caching, True)
+        for at in times
+    ]
+    assert history(play(engine, jobs, changes=same)) == history(play(engine, jobs))
+
+
+@given(SETTINGS, st.integers(10, 60), st.data())
+def test_a_shrunk_cache_is_as_small_as_asked_when_the_next_iteration_begins(
+    engine: Settings, blocks: int, data: st.DataObject
+) -> None:
+    """Over-committed until then at most, and only by what requests held; the first in rank is never preempted for it."""
+    model: Engine[Job] = Engine(replace(engine, token_budget=1_000, max_batch=5), 0)
+    room = blocks * engine.block_tokens
+    jobs = data.draw(
+        st.lists(st.builds(Job, st.integers(1, min(200, room - 12)), st.just(12), st.just(0)), max_size=8)
+    )
+    for job in jobs:
+        model.submit(job, job.prompt, job.output, 0, hashes=job.hashes(engine.block_tokens))
+    for _ in range(data.draw(st.integers(0, 10))):
+        if (due := model.next_due()) is not None:
+            drain(model, due)
+    held = model.blocks["own"] + model.blocks["shared"]
+    model.change(replace(model.settings, kv_blocks=blocks), model.now)
+    assert model.blocks["own"] + model.blocks["shared"] == held
+    assert sum(model.blocks.values()) == max(blocks, held)
+    first = next(iter(open_at(jobs, 0)), None)
+    came = 0 if first is None else len(first.tokens)
+    if (due := model.next_due()) is not None:
+        drain(model, due)
+        assert sum(model.blocks.values()) == blocks
+        if came and first is not None and not first.end:
+            due = model.next_due()
+            assert due is not None
+            drain(model, due)
+            assert len(first.tokens) > came + 1 or first.end
+    drain(model)
+    assert all(len(job.tokens) == 12 for job in jobs)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(1, 6)), max_size=40))
+def test_a_pool_gives_up_what_nobody_uses_and_no_more(steps: list[tuple[int, int, int]]) -> None:
+    """Leases taken, grown, published, released and the pool resized in any order: max(size, used) blocks, none negative."""
+    pool, size, leases = BlockPool(10), 10, []
+    for kind, number, amount in steps:
+        if kind == 0 and (lease := pool.take((), amount)) is not None:
+            pool.publish(lease, range(number, number + min(amount, 3)))
+            leases.append(lease)
+        elif kind == 1 and leases:
+            pool.release(leases.pop(number % len(leases)))
+        elif kind == 2 and leases:
+            pool.grow(leases[number % len(leases)], amount)
+        elif kind == 3:
+            size = number + 1
+            pool.resize(size)
+        assert pool.used == pool.own + pool.shared <= pool.blocks == max(size, pool.used)
+        assert min(pool.free, pool.own, pool.shared, pool.idle) >= 0
+        assert pool.free + pool.idle == pool.blocks - pool.used
+        assert pool.excess == (pool.used > size)
+        assert sum(lease.own for lease in leases) == pool.own
 
 
 @given(ANY, JOBS)

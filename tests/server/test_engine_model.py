@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from engine_play import Job, drain, history, play
+from engine_play import Change, Job, drain, history, play
 
 from inferometer.server.engine.emission import REFUSED
 from inferometer.server.engine.engine import Engine
@@ -97,7 +97,7 @@ def test_what_was_used_longest_ago_leaves_the_cache_first() -> None:
         cached[name] = job.cached
     assert cached == {"a": 0, "b": 0, "a again": 32, "c": 0, "a at last": 32, "b at last": 16}
     assert (engine.prefix_queries, engine.prefix_hits) == (6 * 33, 32 + 32 + 16)
-    engine.flush()
+    engine.flush(10**6)
     assert engine.blocks == {"free": 6, "own": 0, "shared": 0, "idle": 0}
 
 
@@ -163,6 +163,73 @@ def test_an_answer_is_held_back_until_it_is_checked() -> None:
     (job,) = play(engine, [Job(10, 5, 0)])
     first = 1_200 + 107 + 1_020
     assert instants(job) == [first] * 2 + [first + 1_020] * 2 + [first + 1_020 + 1_010]
+
+
+def switched(engine: Settings, **at: int) -> list[Change]:
+    """Guardrails off, and on again, at these instants."""
+    as_it_is = engine.max_batch, engine.token_budget, engine.kv_blocks, engine.prefix_caching
+    return [Change(instant, *as_it_is, guards=name == "on") for name, instant in at.items()]
+
+
+def test_guardrails_switched_off_let_go_what_they_hold_at_once() -> None:
+    """Two batches in their checks and one token held back for a third: all come at 1,700, in order, and the next without delay.
+    Switched on again they know nothing of the checks that were given up."""
+    engine = replace(EXACT, output_check_tokens=2, output_check_ns=1_000)
+    (job,) = play(engine, [Job(10, 7, 0)], changes=switched(engine, off=1_700))
+    assert job.tokens == [*((n, 1_700) for n in range(5)), (5, 1_735), (6, 1_842)]
+    (job,) = play(engine, [Job(10, 7, 0)], changes=switched(engine, off=1_700, on=1_710))
+    assert job.tokens == [*((n, 1_700) for n in range(5)), (5, 2_842), (6, 2_842)]
+
+
+def test_prompts_whose_check_is_switched_off_stand_in_line_at_once() -> None:
+    """An idle engine begins right then; a busy one keeps them before those who came later."""
+    engine = replace(EXACT, input_check_ns=400, max_batch=1)
+    (job,) = play(engine, [Job(10, 1, 0)], changes=switched(engine, off=100))
+    assert instants(job) == [100 + 1_200]
+    jobs = [Job(10, 1, 0), Job(10, 1, 1_000), Job(10, 1, 1_200)]
+    assert history(play(engine, jobs, changes=switched(engine, off=1_100))) == [
+        [(0, 1_600)],
+        [(0, 2_800)],
+        [(0, 4_000)],
+    ]
+    slow = replace(EXACT, input_check_ns=40_000)
+    *_, late = play(
+        slow, [*[Job(10, 1, 0)] * 3, Job(10, 1, 9_000)], changes=switched(slow, off=100, on=5_000)
+    )
+    assert instants(late) == [49_000 + 1_200]
+
+
+@pytest.mark.parametrize("how", ["recompute", "swap"])
+def test_a_cache_that_shrinks_preempts_from_the_end(how: str) -> None:
+    """Three requests of two blocks each, 8 tokens a block; then there are four blocks. The iteration under way
+    ends as it was begun, the last request goes, and comes back when the first two have ended."""
+    engine = replace(EXACT, kv_blocks=60, block_tokens=8, preemption=how, swap_per_block_ns=5)
+    model: Engine[Job] = Engine(engine, 0)
+    jobs = [Job(10, 5, 0) for _ in range(3)]
+    first = Job(10, 1, 0)
+    for job in (first, *jobs):
+        model.submit(job, 10, job.output, 0)
+    drain(model, 1_200 + 100 + 3 * 1_100)
+    begun = 2 * 1_200 + 2 * 1_100
+    assert [instants(job) for job in jobs] == [[begun]] * 3
+    with pytest.raises(ValueError, match="15 tokens"):
+        model.change(replace(engine, kv_blocks=1), begun + 50)
+    model.change(replace(engine, kv_blocks=4), begun + 50)
+    assert model.blocks == {"free": 0, "own": 6, "shared": 0, "idle": 0}
+    drain(model, begun + 121)
+    assert model.blocks == {"free": 0, "own": 4, "shared": 0, "idle": 0}
+    drain(model)
+    swapped = 10 if how == "swap" else 0
+    steps = [
+        begun + 121,
+        begun + 121 + swapped + 114,
+        begun + 121 + swapped + 2 * 114,
+        begun + 121 + swapped + 3 * 114,
+    ]
+    assert [instants(job)[1:] for job in jobs[:2]] == [steps] * 2
+    back = steps[-1] + (100 + 7 + 10 if how == "swap" else 100 + 1_000 + 10 * 12)
+    assert instants(jobs[2])[1:] == [steps[0], back, back + 107, back + 214]
+    assert model.preemptions == 1
 
 
 def test_a_prompt_is_checked_before_it_stands_in_line() -> None:

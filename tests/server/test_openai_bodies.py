@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inferometer.server.ollama import OllamaReader
 from inferometer.server.openai import ApiError, Ask, Reader, Script, error_body
+from inferometer.server.responses import ResponsesReader
 from inferometer.server.words import PIECES
 from inferometer.workload.encodings import Cl100k
 
@@ -56,6 +58,23 @@ def attempt(read: Callable[[bytes], Any], body: bytes) -> Any:
         return read(body)
     except ApiError as error:
         return error
+
+
+def test_every_interface_reads_a_priority() -> None:
+    """As vLLM does; Ollama among its options. Without one it is 0."""
+    responses, ollama = ResponsesReader("m", 999, Cl100k()), OllamaReader("m", 999, Cl100k())
+    for said, read in ((-3, -3), (None, 0)):
+        fields: dict[str, Any] = {"priority": said}
+        asks = [
+            chat(**fields),
+            completion("x", **fields),
+            responses.responses(json.dumps({"input": "x", **fields}).encode()),
+            ollama.generate(
+                json.dumps({"model": "m", "prompt": "x", "options": fields | {"num_predict": 1}}).encode()
+            ),
+        ]
+        assert [ask.priority for ask in asks] == [read] * 4
+    assert chat().priority == 0
 
 
 def test_a_chats_tokens_are_its_text_and_seven_for_one_user_message() -> None:

@@ -76,6 +76,7 @@ def test_a_model_stays_as_long_as_the_last_to_ask_wished() -> None:
     assert (there.loaded, there.begin(50), there.loaded) == (False, 100, True)
     there.tell(40)
     assert there.begin(0) == 70  # comes during the load
+    there.let_in(110)
     there.tell(200)
     there.end()
     assert there.loaded
@@ -93,6 +94,23 @@ def test_a_model_stays_as_long_as_the_last_to_ask_wished() -> None:
     there.tell(10**18)
     assert there.loaded
     assert there.expires is None
+
+
+def test_who_comes_when_the_model_is_there_stays_behind_those_who_waited() -> None:
+    """Until they are let in; then nobody waits. Nor does anybody where nobody waited, or for another load that is long over."""
+    residence = Residence(100, loaded=False)
+    residence.tell(1_000)
+    assert residence.begin() == 100
+    residence.tell(1_200)
+    assert (residence.begin(), residence.begin(load=False)) == (1, 0)
+    residence.let_in(1_099)  # an earlier load: not theirs
+    assert residence.begin() == 1
+    residence.let_in(1_100)
+    assert residence.begin() == 0
+    alone = Residence(100, loaded=False)
+    alone.load()
+    alone.tell(200)
+    assert [alone.begin(), alone.begin()] == [0, 0]
 
 
 def test_an_unload_waits_for_those_under_way() -> None:

@@ -18,15 +18,15 @@ REASONS = (None, "length", "content_filter")  # by how a request stands (engine/
 class Each:
     """Stamps for several tokens that leave together."""
 
-    __slots__ = ("_count", "_stamps")
+    __slots__ = ("_stamps", "count")
 
     def __init__(self, stamps: array[int], count: int) -> None:
         self._stamps = stamps
-        self._count = count
+        self.count = count
 
     def append(self, at: int, /) -> None:
         """They have gone at `at`."""
-        self._stamps.extend([at] * self._count)
+        self._stamps.extend([at] * self.count)
 
 
 class Answer:

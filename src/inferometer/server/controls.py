@@ -8,7 +8,7 @@ An engine says what it has through `Controls`; the rest answers 501. A change is
 | `prefill_budget` | tokens of one iteration, at least 1 (`token_budget`)                                   |
 | `kv_blocks`      | blocks of the KV cache, at least 1                                                     |
 | `prefix_cache`   | whether prompts are looked up in the cache                                             |
-| `guardrails`     | whether input and output pass them                                                     |
+| `guardrails`     | whether input and output pass those that the server was started with                   |
 | `loaded`         | whether the model is in memory (residence.py)                                          |
 | `flush_cache`    | true, in a change only: forget all cached prefixes                                     |
 | `reset_truth`    | true, in a change only: forget the truth log, as `DELETE /inferometer/truth` does      |
@@ -19,11 +19,13 @@ What the engine does not have is null in the answer to `GET`.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import msgspec
 
 from inferometer.server.engine.engine import Engine
+from inferometer.server.engine.settings import GUARDRAILS
 from inferometer.server.metronome import Metronome
 from inferometer.server.openai import ApiError
 from inferometer.server.residence import Residence
@@ -42,32 +44,60 @@ class Controls(Protocol):
     def settings(self) -> dict[str, int | bool]:
         """The settings it has, of SETTINGS, and their values of this moment."""
 
-    def change(self, changes: dict[str, int | bool]) -> None:
-        """Take on these values, all or none; only settings it has are given. Raises ValueError for a value it cannot."""
+    def capacity(self) -> int | None:
+        """The longest prompt and answer together that its cache holds at this moment, in tokens; None: any."""
 
-    def flush_cache(self) -> None:
+    def change(self, changes: dict[str, int | bool], now: int, longest: int) -> None:
+        """Take on these values at `now` (ns), all or none; only settings it has are given. Raises ValueError for a value it
+        cannot. `longest`: tokens of the longest request that has been let in and is still to come.
+        """
+
+    def flush_cache(self, now: int) -> None:
         """Forget all cached prefixes. Called only where it has the setting `prefix_cache`."""
 
 
-_FIELDS = {"max_batch": "max_batch", "prefill_budget": "token_budget", "prefix_cache": "prefix_caching"}
-"""What can be changed of engine.Engine, and what its settings call it. Each is looked at anew for every iteration."""
+_FIELDS = {
+    "max_batch": "max_batch",
+    "prefill_budget": "token_budget",
+    "kv_blocks": "kv_blocks",
+    "prefix_cache": "prefix_caching",
+}
+"""What can be changed of engine.Engine by a value, and what its settings call it. Each is looked at anew in every iteration."""
 
 
 class _OfEngine:
-    """The controls of engine.Engine. The size of its cache and its guardrails stay as they were set: requests count on them."""
+    """The controls of engine.Engine. Its guardrails are those it has when this is made: switched off, they are remembered."""
 
     def __init__(self, engine: Engine[Any]) -> None:
         self._engine = engine
+        self._guardrails = {name: getattr(engine.settings, name) for name in GUARDRAILS}
 
     def settings(self) -> dict[str, int | bool]:
-        return {name: getattr(self._engine.settings, field) for name, field in _FIELDS.items()}
+        settings = self._engine.settings
+        return {
+            **{name: getattr(settings, field) for name, field in _FIELDS.items()},
+            "guardrails": settings.guarded,
+        }
 
-    def change(self, changes: dict[str, int | bool]) -> None:
-        values: dict[str, Any] = {_FIELDS[name]: value for name, value in changes.items()}
-        self._engine.change(dataclasses.replace(self._engine.settings, **values))
+    def capacity(self) -> int | None:
+        return self._engine.settings.capacity_tokens
 
-    def flush_cache(self) -> None:
-        self._engine.flush()
+    def change(self, changes: dict[str, int | bool], now: int, longest: int) -> None:
+        values: dict[str, Any] = {_FIELDS[name]: value for name, value in changes.items() if name in _FIELDS}
+        if changes.get("guardrails") is True:
+            if not any(self._guardrails.values()):
+                raise ValueError(
+                    "this server was started without guardrails: start it with some, such as --set input_check=2ms, "
+                    "--set output_check_tokens=16 or --set refusal_share=0.01"
+                )
+            values |= self._guardrails
+        elif changes.get("guardrails") is False:
+            values |= dict.fromkeys(GUARDRAILS, 0)
+        engine = self._engine
+        engine.change(dataclasses.replace(engine.settings, **values), max(now, engine.now), longest)
+
+    def flush_cache(self, now: int) -> None:
+        self._engine.flush(max(now, self._engine.now))
 
 
 class _Fixed:
@@ -76,10 +106,13 @@ class _Fixed:
     def settings(self) -> dict[str, int | bool]:
         return {}
 
-    def change(self, changes: dict[str, int | bool]) -> None:
+    def capacity(self) -> int | None:
+        return None
+
+    def change(self, changes: dict[str, int | bool], now: int, longest: int) -> None:
         """There is nothing to change."""
 
-    def flush_cache(self) -> None:
+    def flush_cache(self, now: int) -> None:
         """There is none."""
 
 
@@ -104,13 +137,24 @@ class _Change(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
 
 
 class State:
-    """What `/inferometer/state` shows and changes."""
+    """What `/inferometer/state` shows and changes. `longest`: tokens, prompt and answer together, of the longest request that
+    waits for the model and is not with the engine yet; 0 if there is none. Changes happen at the instant that `residence` was
+    told last.
+    """
 
-    def __init__(self, controls: Controls, residence: Residence, truth: TruthLog) -> None:
+    def __init__(
+        self, controls: Controls, residence: Residence, truth: TruthLog, longest: Callable[[], int]
+    ) -> None:
         self._controls = controls
+        self._longest = longest
         self._residence = residence
         self._truth = truth
         self._decode = msgspec.json.Decoder(_Change).decode
+
+    @property
+    def capacity(self) -> int | None:
+        """The longest prompt and answer together that the engine can take now, in tokens; None: any."""
+        return self._controls.capacity()
 
     def show(self, running: int, waiting: int) -> dict[str, object]:
         """Everything, with the engine's queue of this moment."""
@@ -139,11 +183,11 @@ class State:
             raise ApiError(501, f"this engine has no {', no '.join(missing)}", missing[0], "not_implemented")
         if changes:
             try:
-                self._controls.change(changes)
+                self._controls.change(changes, self._residence.now, self._longest())
             except ValueError as error:
                 raise ApiError(400, str(error)) from error
         if asked.flush_cache:
-            self._controls.flush_cache()
+            self._controls.flush_cache(self._residence.now)
         if asked.loaded is not None:
             (self._residence.load if asked.loaded else self._residence.unload)()
         if asked.reset_truth:

@@ -43,7 +43,7 @@ _GUARDED = ("/v1/", "/api/", "/inferometer/state")
 
 
 class Readers:
-    """Who reads which body: each interface's reader of the one model."""
+    """Who reads which body: each interface's reader of the one model. `max_model_len`: the option, whatever the cache holds."""
 
     def __init__(
         self, model: str, max_model_len: int, tokenizer: Tokenizer, parts: Parts, block_tokens: int
@@ -52,10 +52,20 @@ class Readers:
         self.openai = Reader(*known)
         self.responses = ResponsesReader(*known)
         self.ollama = ollama.OllamaReader(*known)
+        self._asked = max_model_len
+
+    def fit(self, capacity: int | None) -> int:
+        """Take no prompt and answer together beyond the option and `capacity` tokens; what that comes to."""
+        limit = self._asked if capacity is None else min(self._asked, capacity)
+        for reader in (self.openai, self.responses, self.ollama):
+            reader.max_model_len = limit
+        return limit
 
 
 class Desk:
-    """Answers requests for one server. `engine` is asked for its queue, never changed."""
+    """Answers requests for one server. `engine` is asked for its queue, never changed. How long a request may be follows the
+    engine's cache.
+    """
 
     def __init__(
         self,
@@ -75,6 +85,9 @@ class Desk:
         self._key = None if key is None else f"Bearer {key}".encode()
         self._born = born
         self._state = state
+        self._readers = readers
+        self._lists = lists
+        self._fit()
         self._routes: dict[str, dict[str, _Handler]] = {
             "/v1/chat/completions": {"POST": lambda request: reader.chat(request.body)},
             "/v1/completions": {"POST": lambda request: reader.completion(request.body)},
@@ -149,7 +162,11 @@ class Desk:
 
     def _change(self, request: Request) -> Reply:
         self._state.change(request.body)
+        self._fit()
         return self._show(request)
+
+    def _fit(self) -> None:
+        self._lists.max_model_len = self._readers.fit(self._state.capacity)
 
     def _tell_truth(self, _: Request) -> Reply:
         forgotten = (b"X-Inferometer-Forgotten", b"%d" % self._truth.forgotten)

@@ -81,7 +81,8 @@ class FaultyConnection(Connection):
             super().send(data, stamps)
             return
         place = self._place(stamps)
-        self._do(self._filter.take(Piece(place, data, stamps)))
+        tokens = stamps.count if isinstance(stamps, Each) else int(place is Place.TOKEN)
+        self._do(self._filter.take(Piece(place, data, stamps, tokens)))
         if place in (Place.END, Place.WHOLE):
             self._filter = None
             self._tick_at = 0

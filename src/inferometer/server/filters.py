@@ -6,7 +6,7 @@ An answer hands over pieces in this order, and a filter says for each what is re
 | ----- | -------------------------------------------------------------------------- |
 | HEAD  | status line and headers of a stream                                        |
 | EVENT | an event without a token of its own: a chat's role                         |
-| TOKEN | a token's event, one chunk                                                 |
+| TOKEN | the event of a token, or of several that came out together, one chunk      |
 | END   | usage, terminator and last chunk of a stream                               |
 | WHOLE | head and body of an answer that is not streamed                            |
 
@@ -59,11 +59,12 @@ class Then(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes that an answer wants sent, and where the instant of their leaving is to be noted."""
+    """Bytes that an answer wants sent, where the instant of their leaving is to be noted, and how many tokens they hold."""
 
     place: Place
     data: bytes
     stamps: Stamps | None = None
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,9 @@ class Filter:
 
 
 class Cut(Filter):
-    """Ends the answer after `after` tokens with `then`. 0: before anything; so too where nothing is streamed."""
+    """Ends the answer with `then` behind the event of token number `after`, from 1, and an answer shorter than that before its
+    end. 0: before anything; so too where nothing is streamed.
+    """
 
     def __init__(self, after: int, then: Then) -> None:
         self._left = after
@@ -102,13 +105,11 @@ class Cut(Filter):
         """Nothing after the cut."""
         if self._over:
             return
-        if piece.place is Place.TOKEN:
-            self._left -= 1
-        elif piece.place is Place.WHOLE:
+        if piece.place in (Place.END, Place.WHOLE):
             self._left = 0
-        spared = piece.place is Place.TOKEN and self._left >= 0
-        if spared or self._left > 0:
+        if self._left > 0:
             yield _as_is(piece)
+        self._left -= piece.tokens
         if self._left <= 0:
             self._over = True
             yield Step(then=self._then)
@@ -160,7 +161,7 @@ class Glue(Filter):
 
 
 class Merge(Filter):
-    """Collects `count` tokens and sends their texts in one event."""
+    """Collects events until they have `count` tokens or more, and sends their texts in one."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -170,7 +171,8 @@ class Merge(Filter):
         """What is no token is preceded by the tokens held."""
         if piece.place is Place.TOKEN:
             self._held.append(piece)
-        if self._held and (piece.place is not Place.TOKEN or len(self._held) == self._count):
+        enough = sum(one.tokens for one in self._held) >= self._count
+        if self._held and (enough or piece.place is not Place.TOKEN):
             yield _together(self._held, _merged([one.data for one in self._held]))
             self._held = []
         if piece.place is not Place.TOKEN:
@@ -189,7 +191,7 @@ class Comments(Filter):
 
 
 class Damage(Filter):
-    """Changes the event of token number `after`, from 0."""
+    """Changes the event that has token number `after`, from 0."""
 
     def __init__(self, after: int, change: Callable[[bytes], bytes]) -> None:
         self._left = after
@@ -198,10 +200,9 @@ class Damage(Filter):
     def take(self, piece: Piece) -> Iterator[Step]:
         """Every other piece passes."""
         data = piece.data
-        if piece.place is Place.TOKEN:
-            if not self._left:
-                data = self._change(data)
-            self._left -= 1
+        if 0 <= self._left < piece.tokens:
+            data = self._change(data)
+        self._left -= piece.tokens
         yield Step(data, _stamps(piece))
 
 
@@ -238,7 +239,7 @@ def filter_of(met: Met, max_tokens: int) -> Filter:
     match fault.name:
         case "reset" | "hang":
             then = Then.RESET if fault.name == "reset" else Then.HANG
-            return Cut(min(number("after"), max_tokens), then)
+            return Cut(number("after"), then)
         case "slow-headers":
             return Late(fault.ns())
         case "trickle":

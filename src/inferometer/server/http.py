@@ -146,14 +146,14 @@ class Server:
         options, born = self._options, wall_seconds()
         limit, block_tokens = options.max_model_len, 0
         if options.beat is None:
-            limit, block_tokens = min(limit, options.engine.capacity_tokens), options.engine.block_tokens
+            block_tokens = options.engine.block_tokens
         return Desk(
             Readers(options.model, limit, tokenizer, options.parts, block_tokens),
             Lists(options.model, limit, born, self._residence, lambda at: at + wall_offset()),
             self._engine,
             self._gauges,
             self._truth,
-            State(controls_of(self._engine), self._residence, self._truth),
+            State(controls_of(self._engine), self._residence, self._truth, self._longest_waiting),
             self._key,
             born,
         )
@@ -252,15 +252,26 @@ class Server:
                 self._proceed(connection)
 
     def _begin_when_loaded(self) -> None:
-        """Those that waited for the model begin at the instant at which it is there."""
+        """Those that waited for the model begin at the instant at which it is there. Nobody comes in between, so the queue,
+        whose limit was kept among them, has room for all.
+        """
+        at: int | None = None
         while self._later and self._later[0][0] <= now():
             at, _, answer = heapq.heappop(self._later)
             if answer.connection.answer is answer:  # else its client has left
                 if isinstance(answer, Loading):
                     answer.loaded()
                     self._proceed(answer.connection)
-                elif not self._submit(answer, at):  # its head has been sent: it can only be cut off
-                    self._drop(answer.connection, "cancelled")
+                else:
+                    taken = self._submit(answer, at)
+                    assert taken
+        if at is not None:
+            self._residence.let_in(at)
+
+    def _longest_waiting(self) -> int:
+        """Tokens of the longest request that waits for the model, prompt and answer together."""
+        asks = (answer.ask for _, _, answer in self._later if answer.connection.answer is answer)
+        return max((ask.prompt_tokens + ask.max_tokens for ask in asks), default=0)
 
     # Connections.
 

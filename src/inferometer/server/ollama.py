@@ -22,7 +22,7 @@ object. `keep_alive` is seconds, or text such as `5m`; negative is for ever, and
 
 A prompt is laid out as a chat of its `system` and itself unless `raw` is true. Answers have `options.num_predict` tokens, 128
 if that is missing or negative. `context` counts as so many more prompt tokens and is not given back. Images and `suffix` are
-refused; whatever else Ollama knows is accepted and has no effect.
+refused; whatever else Ollama knows is accepted and has no effect. `options.priority`, which Ollama does not know, is vLLM's.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ _encode = msgspec.json.encode
 
 class _Options(msgspec.Struct):
     num_predict: int | None = None
+    priority: int | None = 0
 
 
 class _Message(msgspec.Struct):
@@ -135,7 +136,8 @@ class OllamaReader(Reader):
         keep = keep_ns(asked.keep_alive)
         if prompt is None:
             return Ask(api, False, False, 0, 0, keep_ns=keep, name=asked.model)
-        limit = asked.options.num_predict if asked.options else None
+        options = asked.options or _Options()
+        limit = options.num_predict
         limit = DEFAULT_CHAT_TOKENS if limit is None or limit < 0 else limit
         if not limit:
             raise ApiError(400, "num_predict must not be 0: this server answers with at least one token")
@@ -143,7 +145,8 @@ class OllamaReader(Reader):
         parts = self._divide(limit, asked.think is not False, tools, None if api == CHAT else "none")
         stream = asked.stream is not False
         head, hashes = head_of(prompt), self._hashes(ids)
-        return Ask(api, stream, False, len(ids), limit, head, parts, keep, asked.model, hashes)
+        priority = options.priority or 0
+        return Ask(api, stream, False, len(ids), limit, head, parts, keep, asked.model, hashes, priority)
 
 
 def keep_ns(given: float | str | None) -> int:
@@ -263,7 +266,7 @@ class Lists:
                 "quantization_level": "none",
             },
         }
-        self._length = max_model_len
+        self.max_model_len = max_model_len
         self._born = born
         self._residence = residence
         self._wall_of = wall_of
@@ -278,7 +281,7 @@ class Lists:
             return _encode({"models": []})
         expires = self._residence.expires
         until = _LATEST if expires is None else rfc3339(self._wall_of(expires))
-        more = {"expires_at": until, "size_vram": 0, "context_length": self._length}
+        more = {"expires_at": until, "size_vram": 0, "context_length": self.max_model_len}
         return _encode({"models": [{**self._model, **more}]})
 
     def version(self) -> bytes:

@@ -4,10 +4,12 @@
 | ------------------------------------------ | ------------------------------------------------------------------------ |
 | a request, and the model is there          | it begins at once, or when the load under way is done                    |
 | a request, and the model is not there      | a load begins; the request begins when it is done                        |
+| a request, and others still wait to begin  | it begins right behind them, so that it does not take their place        |
 | the last request under way ends            | the model stays for the latest `keep` asked for, and goes if that was 0  |
 | `unload`                                   | it goes now, or when the last request under way ends                     |
 
-A load takes `load_ns`. The engine knows nothing of this: it is given a request once the model is there.
+A load takes `load_ns`. The engine knows nothing of this: it is given a request once the model is there. So it is empty when
+those who waited begin, and a queue limit that was kept among them is kept by it.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ class Residence:
         self._keep = FOREVER
         self._users = 0
         self._ready = 0  # when the latest load is or was done
+        self._begun = True  # those who waited for it have begun
         self._until: int | None = None if loaded else 0
 
     def tell(self, now: int) -> None:
@@ -47,12 +50,15 @@ class Residence:
         """A request begins; how long it waits for the model (ns). `keep`: how long that is to stay afterwards (ns, or
         FOREVER); None leaves that as it was. Without `load` the request does not need it, and does not wait.
         """
-        if load:
-            self._load()
+        wait = self._wait() if load else 0
         self._users += 1
         if keep is not None:
             self._keep = keep
-        return max(0, self._ready - self.now) if load else 0
+        return wait
+
+    def let_in(self, at: int) -> None:
+        """Those who waited until `at` have begun."""
+        self._begun = self._begun or self._ready <= at
 
     def end(self) -> None:
         """A request that had begun has ended, one way or another."""
@@ -70,9 +76,17 @@ class Residence:
         self._keep = 0
         self._rest()
 
+    def _wait(self) -> int:
+        self._load()
+        if self.now < self._ready:
+            return self._ready - self.now
+        self._begun = self._begun or not self._users  # without users, nobody waited
+        return 0 if self._begun else 1
+
     def _load(self) -> None:
         if not self.loaded:
             self._ready = self.now + self.load_ns
+            self._begun = not self.load_ns
             self._keep = FOREVER
 
     def _rest(self) -> None:

@@ -19,7 +19,7 @@ token, or after the last token. The status is `completed`, though `max_output_to
 
 **A request.** `input` is text or a list of messages (parts `input_text`, `output_text`, `text`), calls and their outputs;
 `instructions` is a system message before it. Tokens are counted as for a chat. Nothing is stored: `previous_response_id` and
-`background` are refused.
+`background` are refused. `priority` is vLLM's, as in a chat.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ class _Responses(msgspec.Struct, kw_only=True):
     tool_choice: str | dict[str, Any] | None = None
     background: bool | None = False
     previous_response_id: str | None = None
+    priority: int | None = 0
 
 
 _BODIES = msgspec.json.Decoder(_Responses)
@@ -105,9 +106,16 @@ class ResponsesReader(Reader):
         self._check_fit(len(ids), limit, "input")
         thinks = asked.reasoning is None or asked.reasoning.effort != "none"
         parts = self._divide(limit, thinks, asked.tools, asked.tool_choice)
-        head = head_of(messages[-1].content or "")
         return Ask(
-            "responses", bool(asked.stream), True, len(ids), limit, head, parts, hashes=self._hashes(ids)
+            "responses",
+            bool(asked.stream),
+            True,
+            len(ids),
+            limit,
+            head_of(messages[-1].content or ""),
+            parts,
+            hashes=self._hashes(ids),
+            priority=asked.priority or 0,
         )
 
 

@@ -12,6 +12,10 @@ A block is in one of four states, and the four counts add up to N at all times:
 A full block of a prompt is known by the hash of its tokens and of all before them, so equal hashes mean equal prefixes. Room is
 made by evicting the idle block that was used longest ago; within one request, the end of the prompt goes before its beginning.
 Blocks are counted, not numbered: which one holds what makes no difference to time.
+
+A pool can be given another size while it is in use. A larger one has its new blocks at once. A smaller one gives up free
+blocks, then idle ones, longest unused first; what requests hold beyond its size goes when they give it back. So there are
+always max(size, blocks in use) of them.
 """
 
 from __future__ import annotations
@@ -50,6 +54,7 @@ class BlockPool:
 
     def __init__(self, blocks: int) -> None:
         self.blocks = blocks
+        self._size = blocks  # more than this only while requests hold them
         self.own = 0
         self._users: dict[int, int] = {}  # hash of a known block: how many requests use it
         self._idle: OrderedDict[int, None] = OrderedDict()  # known blocks without users, longest unused first
@@ -120,12 +125,31 @@ class BlockPool:
         self.own -= lease.own
         lease.own = 0
         lease.shared = []
+        self._give_up()
+
+    def resize(self, blocks: int) -> None:
+        """Have so many from now on, or, as long as more are in use, no more than these."""
+        self._size = blocks
+        self.blocks = max(self.blocks, blocks)
+        self._give_up()
+
+    @property
+    def excess(self) -> bool:
+        """Requests hold more than the pool is to have."""
+        return self.blocks > self._size
 
     def flush(self) -> None:
         """Forget what nobody uses."""
         for one in self._idle:
             del self._users[one]
         self._idle.clear()
+
+    def _give_up(self) -> None:
+        """Part with blocks that are too many and that nobody uses."""
+        surplus = self.blocks - self._size
+        if surplus > 0:
+            self._clear(min(surplus, self.free + self.idle))
+            self.blocks -= min(surplus, self.free)
 
     def _clear(self, blocks: int) -> None:
         """Evict until so many are free. There must be enough idle ones."""

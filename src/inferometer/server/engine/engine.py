@@ -9,9 +9,9 @@ part, costs.py how long it takes. When it ends,
 
 Three kinds of event happen, each at an instant: an iteration ends and the next begins; an idle engine wakes up, because a
 prompt has been checked or the model is loaded; tokens come from their check. The whole schedule is a function of the settings,
-the seed, and the submissions and cancellations with their instants. It does not depend on how often `advance` is called: before
-anything else, `submit` and `cancel` let happen what is due, and keep what came out. Who arrives at the very instant at which an
-iteration begins is too late for it.
+the seed, and the submissions, cancellations and changes with their instants. It does not depend on how often `advance` is
+called: before anything else, `submit`, `cancel`, `change` and `flush` let happen what is due, and keep what came out. Who
+arrives at the very instant at which an iteration begins is too late for it.
 
 An iteration begins where the one before ends, but who takes part is settled in a call of its own. So a caller that had to send
 what came out first can still tell of a request that arrived before that instant.
@@ -31,7 +31,7 @@ from inferometer.server.engine.emission import GOES_ON, LENGTH, Emission, K, Tok
 from inferometer.server.engine.guard import Guard
 from inferometer.server.engine.scheduler import Scheduler
 from inferometer.server.engine.sequence import Sequence
-from inferometer.server.engine.settings import Settings
+from inferometer.server.engine.settings import GUARDRAILS, Settings
 from inferometer.units import Ns
 
 
@@ -199,7 +199,7 @@ class Engine(Generic[K]):
         self._catch_up(now)
         if self.running or self.waiting:
             return False
-        self.flush()
+        self.flush(now)
         self._ready = None
         return True
 
@@ -207,19 +207,35 @@ class Engine(Generic[K]):
         """Whether the model is there."""
         return self._ready is not None and self._ready <= now
 
-    def change(self, settings: Settings) -> None:
-        """Go on with other settings, from the next iteration on. Raises ValueError where they differ in what requests under
-        way count on: the blocks of the cache, the drafts, the checks of answers.
+    def change(self, settings: Settings, now: int, longest: int = 0) -> None:
+        """Go on with other settings, from the next iteration on. Where a check is switched off, whatever is in one, or held
+        back for one, comes out at once. `now` is no earlier than any token that `advance` has given.
+
+        Raises ValueError, and nothing has changed, where they differ in the size of a block or the number of drafts, or leave a
+        cache too small for a request under way or for one of `longest` tokens (prompt and answer) that is to be submitted.
         """
-        for name in ("kv_blocks", "block_tokens", "draft_tokens", "output_check_tokens"):
+        for name in ("block_tokens", "draft_tokens"):
             if getattr(settings, name) != getattr(self.settings, name):
                 raise ValueError(f"{name} cannot be changed while the engine runs")
-        self.settings = settings
-        self._scheduler.settings = settings
-        self._guard.settings = settings
+        self._pass_time(now)
+        self._catch_up(now)
+        under_way = (one.prompt_tokens + one.max_tokens for one in self._sequences.values())
+        longest = max(longest, max(under_way, default=0))
+        if settings.capacity_tokens < longest:
+            raise ValueError(
+                f"a request under way has {longest} tokens, prompt and answer together, and {settings.kv_blocks} blocks hold "
+                f"{settings.capacity_tokens}: let it end or cancel it, or ask for more kv_blocks"
+            )
+        uncheck = any(getattr(self.settings, name) and not getattr(settings, name) for name in GUARDRAILS)
+        self.settings = self._guard.settings = settings
+        self._scheduler.change(settings)
+        if uncheck:
+            self._uncheck(now)
 
-    def flush(self) -> None:
+    def flush(self, now: int) -> None:
         """Empty the prefix cache, but for what running requests use."""
+        self._pass_time(now)
+        self._catch_up(now)
         self._scheduler.pool.flush()
 
     # Events.
@@ -338,6 +354,23 @@ class Engine(Generic[K]):
             end = LENGTH if sequence.emitted >= sequence.stop and scheduler.turn(sequence) else GOES_ON
             tokens.append((sequence.key, index, 1, end))
         return tokens
+
+    def _uncheck(self, now: int) -> None:
+        """Prompts in their check stand in line from now on, and tokens in theirs come out, each answer's in their order."""
+        at = Ns(
+            now if self._next_begin is None else max(now, self._next_begin)
+        )  # no token before it came to be
+        for _, _, tokens in sorted(self._held):
+            self._out.append(Emission(at, tokens))
+        self._held.clear()
+        if rest := self._guard.release(now):
+            self._out.append(Emission(at, rest))
+        for _, sequence in self._checking:
+            priority, checked, number = sequence.rank
+            sequence.rank = priority, min(checked, now), number
+        self._checking = deque((min(end, now), sequence) for end, sequence in self._checking)
+        if self._checking and self._due is None:
+            self._wake = now
 
     def _hold(self, at: int, tokens: list[Tokens[K]]) -> None:
         self._number += 1

@@ -5,7 +5,8 @@
     output   an answer is held back until `output_check_tokens` of it are there, or its end; these come out together,
              output_check + output_check_per_token * their number later, or as much after the check before them
 
-Prompts are checked so that none overtakes another. Checks run beside the engine and cost it nothing.
+Prompts are checked so that none overtakes another. Checks run beside the engine and cost it nothing. They can be switched on
+and off while answers are under way: then `release` gives what was held back.
 """
 
 from __future__ import annotations
@@ -23,17 +24,23 @@ class Guard(Generic[K]):
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._checked_at = 0
-        self._held: dict[int, tuple[int, int]] = {}  # by request: index of the first token held, and how many
+        self._held: dict[int, tuple[K, int, int]] = {}  # by request: it, the first token held, and how many
         self._released: dict[int, int] = {}  # by request: when its latest check ends
 
     def checked_at(self, prompt_tokens: int, now: int) -> int:
         """When a prompt that arrives now has been looked at."""
         s = self.settings
         cost = round(s.input_check_ns + s.input_check_per_token_ns * prompt_tokens)
-        if cost:
-            self._checked_at = max(self._checked_at, now + cost)
-            return self._checked_at
-        return now
+        self._checked_at = max(self._checked_at, now + cost)
+        return self._checked_at
+
+    def release(self, now: int) -> list[Tokens[K]]:
+        """The checks end at `now`: what was held back for the next ones."""
+        self._checked_at = min(self._checked_at, now)
+        self._released.clear()
+        held = [(key, first, count, GOES_ON) for key, first, count in self._held.values()]
+        self._held.clear()
+        return held
 
     def refused(self, key: K, max_tokens: int, draw: random.Random) -> Tokens[K] | None:
         """The answer to a request that is refused; None if it is not."""
@@ -47,10 +54,10 @@ class Guard(Generic[K]):
         s = self.settings
         found: dict[int, list[Tokens[K]]] = {}
         for key, index, count, end in tokens:
-            first, held = self._held.pop(id(key), (index, 0))
+            _, first, held = self._held.pop(id(key), (key, index, 0))
             held += count
             if held < s.output_check_tokens and end == GOES_ON:
-                self._held[id(key)] = first, held
+                self._held[id(key)] = key, first, held
                 continue
             begins = max(at, self._released.pop(id(key), 0))
             release = begins + round(s.output_check_ns + s.output_check_per_token_ns * held)

@@ -1,7 +1,8 @@
 """Who takes part in the next iteration, after the manner of vLLM's scheduler (V1).
 
-    1  every decoded request, if it has a block for its next token. Where there is no block, the request of the highest rank
-       is preempted: all its blocks are given back, it waits for its turn again, and
+    1  every decoded request, if it has a block for its next token. Where there is no block, or the cache has been made smaller
+       than what is in use, the request of the highest rank is preempted: all its blocks are given back, it waits for its turn
+       again, and
          recompute   its prompt and what it has put out are computed anew (what is still cached is not)
          swap        its blocks are moved to the host's memory and back
     2  prompts under way, oldest first, while the token budget lasts; a prompt larger than what is left is cut into chunks
@@ -51,7 +52,9 @@ class Scheduler(Generic[K]):
         """The next iteration; None if there is nothing to do."""
         settings = self.settings
         work: Work[K] = Work()
-        preempted = bool(self._needy) and self._feed(work)
+        preempted = self.pool.excess and self._retreat(work)
+        if self._needy:
+            preempted = self._feed(work) or preempted
         budget = settings.token_budget - len(self.decoding) * (1 + settings.draft_tokens)
         for sequence in self.prefilling:
             budget = self._prefill(sequence, budget, work)
@@ -72,6 +75,11 @@ class Scheduler(Generic[K]):
         work.decodes = len(self.decoding)
         work.context = self.context
         return work if work.decodes or work.chunks else None
+
+    def change(self, settings: Settings) -> None:
+        """Go on with other settings from the next iteration on. Blocks that nobody uses go now."""
+        self.settings = settings
+        self.pool.resize(settings.kv_blocks)
 
     def computed(self, sequence: Sequence[K], tokens: int) -> bool:
         """A chunk of a prompt is done. Whether that was the last: then the prompt's owner is decoded from now on."""
@@ -130,6 +138,12 @@ class Scheduler(Generic[K]):
         tokens = sequence.prompt_tokens + sequence.emitted + self.settings.draft_tokens
         return -(-tokens // self.settings.block_tokens)
 
+    def _retreat(self, work: Work[K]) -> bool:
+        """Preempt until the pool has shrunk to its size. The first in rank fits by itself, so it always stays."""
+        while self.pool.excess:
+            self._preempt_last(work)
+        return True
+
     def _feed(self, work: Work[K]) -> bool:
         """Give blocks to those that need one, in the order of their rank. Whether somebody was preempted."""
         needy = sorted(self._needy, key=lambda sequence: sequence.rank)
@@ -140,11 +154,12 @@ class Scheduler(Generic[K]):
                 if self.pool.grow(sequence.lease, self._blocks_for(sequence) - sequence.lease.blocks):
                     self._set_stop(sequence)
                     break
-                self._preempt(max([*self.decoding, *self.prefilling], key=lambda one: one.rank), work)
+                self._preempt_last(work)
                 preempted = True
         return preempted
 
-    def _preempt(self, sequence: Sequence[K], work: Work[K]) -> None:
+    def _preempt_last(self, work: Work[K]) -> None:
+        sequence = max([*self.decoding, *self.prefilling], key=lambda one: one.rank)
         self.preemptions += 1
         decoded = sequence in self.decoding
         assert sequence.lease is not None

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from inferometer.errors import PlanError, Problem
 
+GUARDRAILS = ("input_check_ns", "input_check_per_token_ns", "output_check_tokens", "refusal_share")
+"""Settings any of which makes an engine one with guardrails; with all of them 0 it has none."""
 POLICIES = ("fcfs", "priority")
 PREEMPTIONS = ("recompute", "swap")
 _UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -96,6 +98,11 @@ class Settings:
         for name, known in (("policy", POLICIES), ("preemption", PREEMPTIONS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}")
+
+    @property
+    def guarded(self) -> bool:
+        """Whether prompts or answers are checked, or requests refused."""
+        return any(getattr(self, name) for name in GUARDRAILS)
 
     @property
     def capacity_tokens(self) -> int:
