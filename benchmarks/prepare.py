@@ -30,9 +30,10 @@ def prepare(bench: Bench) -> Iterator[Figure | Note]:
     with on_core(bench.cores.client):
         alone = _measured("custom", few, "512")
     yield Figure(f"{few} prompts of 512 tokens, one core", alone["seconds"], "s", at_most(10.0), 2)
+    yield Figure("of that, CPU time", alone["cpu_s"], "s", digits=2)
     every = _measured("synthetic-skewed", many)
     yield Figure(f"{many} requests of synthetic-skewed, all cores", every["seconds"], "s", at_most(60.0), 2)
-    yield Figure("of that, CPU time", every["cpu_s"], "s", digits=2)
+    yield Figure("of these, CPU time", every["cpu_s"], "s", digits=2)
     yield Figure("their peak memory", every["peak_mib"], "MiB", at_most(1024.0), 0)
     yield Note(
         "prepared", "from the loaded program to requests.arrow on disk, cl100k_base and its tables included"
