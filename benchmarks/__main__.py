@@ -19,7 +19,7 @@ from importlib.metadata import version
 from typing import Any
 
 import inferometer
-from benchmarks import costs, loads, native, simulated
+from benchmarks import costs, loads, native, prepare, simulated, traces
 from benchmarks.busy import Others
 from benchmarks.figure import Figure, Note, Row, at_most, grids, notes, rows, table
 from benchmarks.loads import Bench
@@ -38,12 +38,14 @@ ALL: dict[str, Benchmark] = {
     "report": costs.report,
     "memory": costs.memory,
     "peers": comparison.peers,
+    "prepare": prepare.prepare,
     "simulate": simulated.cost,
     "simulate-agreement": simulated.agreement,
+    "trace-start": traces.start,
 }
 QUIET = at_most(0.1)
 """More than this of a core spent on other things, and latencies say more about them than about the instrument."""
-ONCE = frozenset({"start", "memory", "peers"})
+ONCE = frozenset({"start", "memory", "peers", "trace-start"})
 """Repeats within itself, or takes too long to repeat."""
 
 

@@ -13,7 +13,7 @@ from inferometer.server.connection import Socket
 from inferometer.server.engine.settings import Settings
 from inferometer.server.http import Server
 from inferometer.server.options import Options
-from inferometer.workload.tokenizers import Cl100k
+from inferometer.workload.encodings import Cl100k
 
 QUICK = Settings(
     prefill_base_ns=1_000,

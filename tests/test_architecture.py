@@ -26,12 +26,15 @@ ALLOWED: dict[str, set[str]] = {
     "server": {"protocol", "plan", "workload"},
     "simulation": {"drive", "engines", "journal", "server"},
     "calibration": {"plan", "journal"},
+    "replayer": {"plan", "workload", "journal"},
+    "preparer": {"plan", "workload", "engines", "journal", "replayer"},
     "conductor": {
-        "calibration", "plan", "workload", "drive", "engines", "journal", "measure", "judge", "report", "server", "telemetry",
+        "calibration", "plan", "workload", "preparer", "replayer", "drive", "engines", "journal", "measure", "judge", "report",
+        "server", "telemetry",
     },
     "calibrator": {"calibration", "conductor", "drive", "journal", "plan", "server", "telemetry"},
     "fitter": {"conductor", "journal", "measure", "plan", "server", "simulation", "simulator"},
-    "simulator": {"conductor", "drive", "journal", "plan", "server", "simulation", "workload"},
+    "simulator": {"conductor", "drive", "journal", "plan", "preparer", "replayer", "server", "simulation", "workload"},
     "cli": {
         "calibrator", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "simulation", "simulator",
     },

@@ -14,12 +14,11 @@ import shutil
 import signal
 import ssl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
-from itertools import chain
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from inferometer import __version__
 from inferometer.calibration import certificate as certificates
@@ -32,7 +31,6 @@ from inferometer.drive.secret import headers, read_key
 from inferometer.drive.tls import context
 from inferometer.engines import openai
 from inferometer.errors import InstrumentError, PlanError, Problem, RecordError
-from inferometer.journal import schedule as schedules
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schema import PULSE, RECORD, Phase
@@ -40,26 +38,21 @@ from inferometer.journal.seal import read_table, seal
 from inferometer.judge.judge import arrival_found, judge
 from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.measurement import measure, samples_of
-from inferometer.measure.record import Death, Record
+from inferometer.measure.record import Death, Record, Replay
 from inferometer.measure.series import series
 from inferometer.plan import saved
-from inferometer.plan.arrivals import phase_instants
-from inferometer.plan.schema import REFERENCE_TOKENIZER, Guardrails, Plan
+from inferometer.plan.schema import REFERENCE_TOKENIZER, SERVER_TOKENIZER, Guardrails, Plan
+from inferometer.preparer import PromptFormat, Requests, Served, last_facts, options_of, requests_of, surveyed
+from inferometer.replayer import Replayed
 from inferometer.report.composition import summarise
 from inferometer.report.files import write_reports
 from inferometer.server.embedded import Embedded
 from inferometer.telemetry.host import environment, hot_path
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
-from inferometer.workload.prompts import NONCES, Prompt, fingerprint, generate
+from inferometer.workload.prompts import NONCES
+from inferometer.workload.traces.survey import Survey
 
-PromptFormat = Literal["ids", "text"]
-
-POOL_FACTOR = 4
-POOL_FLOOR = 1000
-"""A closed loop that ends by time alone gets this many prompts, or POOL_FACTOR a slot, and goes through them again."""
-WARMUP_SEED_STEP = 1_000_003
-"""Warm-up draws its own prompts, so that the measured ones are the reference stream from its first on."""
 SPARE_SECONDS = 1.0
 SPARE_MOST = 512
 """Open loop: connections opened before the start, one for each request of the first second, within reason."""
@@ -94,23 +87,12 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
-    """What a server serves, and how it wants to be asked."""
-
-    model: str
-    models: list[str]
-    server: str | None
-    prompt_format: PromptFormat
-    length_field: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Target(Served):
     """The server as the probe found it, and what is needed to talk to it."""
 
-    endpoint: probing.Endpoint
-    family: int
-    address: tuple[str | int, ...]
+    endpoint: probing.Endpoint = field(kw_only=True)
+    family: int = field(kw_only=True)
+    address: tuple[str | int, ...] = field(kw_only=True)
 
 
 def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Finding:
@@ -125,40 +107,42 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
         with ExitStack() as stack:
             # Processes first: they start up while this one prepares.
             embedded = stack.enter_context(Embedded(folder.log)) if plan.target.url is None else None
-            crew = stack.enter_context(Crew(plan.instrument.workers, folder.log))
-            tokenizer = tokenizers.load(plan.tokenizer)
-            url = plan.target.url if embedded is None else embedded.url()
-            assert url is not None
-            if embedded is None:
-                ui.note("asking the server what it serves, with one short request")
-            target = _look_at(plan, url, key, tokenizer)
-            ui.note(
-                f"{target.model} at {'the embedded reference server' if embedded else target.endpoint.url}"
-            )
-            schedule = Requests(plan, target, tokenizer, folder, secrets.randbelow(NONCES))
-            facts = first_facts(plan, folder, target, tokenizer, schedule, started)
-            # Looked up once, here: later, or on another machine, another one would be found.
-            facts["calibration"] = (
-                {"status": "own"} if calibrating else _certificate(plan, facts["environment"])
-            )
-            folder.write_run(facts)
-            crew.brief(_jobs(plan, folder, target, key))
-            interrupted = _drive(plan, crew, schedule, ui)
-            facts["fingerprint"] = schedule.fingerprint
-            facts |= {
-                "ended_wall_ns": time.time_ns(),
-                "interrupted": interrupted,
-                "timestamp_source": crew.outcome.timestamp_source,
-            }
-        # Who died is known once all have left.
-        folder.write_run(facts | {"dead_workers": _deaths(plan, crew, schedule.measured)})
+            with Crew(plan.instrument.workers, folder.log) as crew:
+                asks_server = plan.tokenizer.name == SERVER_TOKENIZER
+                tokenizer = None if asks_server else tokenizers.load(plan.tokenizer)
+                url = plan.target.url if embedded is None else embedded.url()
+                assert url is not None
+                plan, trace = surveyed(plan, ui.note)
+                if embedded is None:
+                    ui.note("asking the server what it serves, with one short request")
+                probe = stack.enter_context(_probe(plan, url, key))
+                target, tokenizer = _look_at(plan, probe, tokenizer)
+                where = "the embedded reference server" if embedded else target.endpoint.url
+                ui.note(f"{target.model} at {where}")
+                salt = secrets.randbelow(NONCES)
+                schedule = requests_of(plan, trace, target, tokenizer, folder, salt, time.monotonic_ns)
+                facts = first_facts(plan, folder, target, tokenizer, schedule, trace, started)
+                # Looked up once, here: later, or on another machine, another one would be found.
+                facts["calibration"] = (
+                    {"status": "own"} if calibrating else _certificate(plan, facts["environment"])
+                )
+                folder.write_run(facts)
+                crew.brief(_jobs(plan, trace, folder, target, key))
+                interrupted = _drive(plan, crew, schedule, ui)
+                facts |= last_facts(facts, schedule) | {
+                    "ended_wall_ns": time.time_ns(),
+                    "interrupted": interrupted,
+                    "timestamp_source": crew.outcome.timestamp_source,
+                }
+            # Who died is known once all have left.
+            folder.write_run(facts | {"dead_workers": _deaths(plan, crew, schedule.measured)})
+            ui.note("measuring is over; reading the record")
+            return conclude(folder, tokenizer)  # the server is still there: it may be the one that counts
     except InstrumentError:
         raise  # its reason is in the folder's log
     except BaseException:
         leave_no_empty(folder)
         raise
-    ui.note("measuring is over; reading the record")
-    return conclude(folder, tokenizer)
 
 
 def leave_no_empty(folder: RunFolder) -> None:
@@ -193,6 +177,7 @@ def evaluate(folder: RunFolder) -> Finding:
         interrupted=facts["interrupted"],
         timestamp_source=facts["timestamp_source"],
         deaths=[Death(**death) for death in facts["dead_workers"]],
+        replay=Replay.of(facts.get("trace")),
     )
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples)
@@ -207,7 +192,7 @@ def evaluate(folder: RunFolder) -> Finding:
 def recover(folder: RunFolder) -> Finding:
     """Seal what the journal of a run that died holds, and evaluate it."""
     plan = saved.read(folder.plan)
-    seal(folder, tokenizers.load(plan.tokenizer).count_all)
+    seal(folder, tokenizers.counter(plan.tokenizer).count_all)
     return evaluate(folder)
 
 
@@ -239,30 +224,67 @@ def _known(plan: Plan, engine: dict[str, Any] | None) -> Plan:
     return plan.model_copy(update=updates)
 
 
-def _look_at(plan: Plan, url: str, key: str | None, tokenizer: tokenizers.Tokenizer) -> _Target:
-    """Find out what is served there, and that it answers a request of this plan's kind. Raises PeerError, PlanError."""
-    wanted = plan.target
+def _probe(plan: Plan, url: str, key: str | None) -> probing.Probe:
+    """Untimed questions to the server of this plan. Raises PlanError."""
     endpoint = probing.endpoint(url)
-    family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
     verify = _trust(plan) if endpoint.scheme == "https" else False
     redact = Redactor([key] if key is not None else [])
-    with probing.Probe(endpoint, headers(wanted, key), verify, wanted.timeout_s, redact) as probe:
-        models, server = probe.models()
-        model = wanted.model or (models[0] if len(models) == 1 else None)
-        if model is None:
-            offered = ", ".join(models) if models else "the server lists none"
-            raise PlanError([Problem("--model", f"which model? {offered}")])
-        length_field = probe.try_out(wanted.api, model, _options(plan))
-        prompt_format: PromptFormat = "text"
-        if wanted.api == "completions" and plan.workload.prompt_format != "text":
-            highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
-            if probe.takes_ids(model, [highest, highest]):
-                prompt_format = "ids"
-            elif plan.workload.prompt_format == "ids":
-                raise PlanError(
-                    [Problem("--prompt-format", f"{model} does not take token ids up to {highest}; use text")]
+    return probing.Probe(endpoint, headers(plan.target, key), verify, plan.target.timeout_s, redact)
+
+
+def _look_at(
+    plan: Plan, probe: probing.Probe, tokenizer: tokenizers.Tokenizer | None
+) -> tuple[_Target, tokenizers.Tokenizer]:
+    """Find out what is served there, and that it answers a request of this plan's kind. Raises PeerError, PlanError.
+
+    Without a `tokenizer` the server's own is the plan's, and is found here too.
+    """
+    wanted, endpoint = plan.target, probe.endpoint
+    family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
+    models, server = probe.models()
+    model = wanted.model or (models[0] if len(models) == 1 else None)
+    if model is None:
+        offered = ", ".join(models) if models else "the server lists none"
+        raise PlanError([Problem("--model", f"which model? {offered}")])
+    found = probe.try_out(wanted.api, model, options_of(plan))
+    tokenizer = tokenizer or tokenizers.load(plan.tokenizer, probe.tokenizer(model))
+    prompt_format: PromptFormat = "text"
+    if wanted.api == "completions" and plan.workload.prompt_format != "text" and tokenizer.kind != "server":
+        highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
+        if probe.takes_ids(model, [highest, highest]):
+            prompt_format = "ids"
+        elif plan.workload.prompt_format == "ids":
+            raise PlanError(
+                [Problem("--prompt-format", f"{model} does not take token ids up to {highest}; use text")]
+            )
+    template = _template(plan, found, tokenizer) if prompt_format == "text" else None
+    target = _Target(
+        model, models, server, prompt_format, found.length_field, template,
+        endpoint=endpoint, family=family, address=address,
+    )  # fmt: skip
+    return target, tokenizer
+
+
+def _template(plan: Plan, found: probing.Reply, tokenizer: tokenizers.Tokenizer) -> int | None:
+    """What the server counts beyond a text's own tokens, if lengths are to include it and the server told. Raises PlanError."""
+    if not plan.workload.count_template or found.prompt_tokens is None:
+        return None
+    extra = found.prompt_tokens - len(tokenizer.encode(probing.GREETING))
+    if extra < 0:
+        return (
+            None  # not the model's own tokenizer, or another count than of tokens: checks of the run will say
+        )
+    if extra >= plan.workload.input_tokens.mean():
+        raise PlanError(
+            [
+                Problem(
+                    "--input-tokens",
+                    f"the server puts {extra} tokens around every prompt, which leaves no room for "
+                    f"{plan.workload.input_tokens} with them: ask for more, or give --count-template no",
                 )
-    return _Target(model, models, server, prompt_format, length_field, endpoint, family, address)
+            ]
+        )
+    return extra
 
 
 def _trust(plan: Plan) -> ssl.SSLContext:
@@ -274,21 +296,13 @@ def _trust(plan: Plan) -> ssl.SSLContext:
         ) from cause
 
 
-def _options(plan: Plan) -> dict[str, Any]:
-    """What every request of this plan says beside its prompt and its length."""
-    return {
-        "temperature": plan.workload.temperature,
-        "ignore_eos": plan.workload.ignore_eos,
-        "extra": plan.target.extra_body,
-    }
-
-
 def first_facts(
     plan: Plan,
     folder: RunFolder,
     served: Served,
     tokenizer: tokenizers.Tokenizer,
-    schedule: Requests,
+    schedule: Requests | Replayed,
+    trace: Survey | None,
     started: int,
 ) -> dict[str, Any]:
     """Write the plan; what is known of the run so far."""
@@ -305,13 +319,15 @@ def first_facts(
         "dead_workers": [],
         "salt": schedule.salt,
         "fingerprint": None,
+        "trace": None if trace is None else trace.facts(),
         "prompt_format": served.prompt_format,
         "length_field": served.length_field,
+        "template": served.template,
         "model": served.model,
         "models": served.models,
         "server": served.server,
         "environment": environment(),
-        "tokenizer": {name: getattr(tokenizer, name) for name in ("name", "version", "vocab_size", "source")},
+        "tokenizer": tokenizers.facts(tokenizer),
     }
 
 
@@ -320,83 +336,7 @@ def _certificate(plan: Plan, here: dict[str, Any]) -> dict[str, Any]:
     return certificates.cited(certificates.find(where, machine, hot_path(), plan.instrument.workers))
 
 
-class Requests:
-    """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them."""
-
-    def __init__(
-        self, plan: Plan, target: Served, tokenizer: tokenizers.Tokenizer, folder: RunFolder, salt: int
-    ) -> None:
-        self.salt = salt
-        self.fingerprint: str | None = None
-        self.rows = self.measured = 0
-        self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
-        self._warm: list[schedules.Scheduled] = []
-
-    def warm_up(self) -> None:
-        """Write the warm-up's requests."""
-        # Half-way round, so that no nonce of the warm-up begins like one of the measurement.
-        salt = self.salt + NONCES // 2
-        made = _requests(self._plan, self._tokenizer, self._target.prompt_format, Phase.WARMUP, salt)
-        self._warm = list(_scheduled(self._plan, self._target, Phase.WARMUP, 0, *made))
-        self.rows = len(self._warm)
-        schedules.write(self._folder.schedule, self._warm)
-
-    def measurement(self) -> None:
-        """Write all requests: the measurement's stand behind the warm-up's."""
-        prompts, due = _requests(
-            self._plan, self._tokenizer, self._target.prompt_format, Phase.MEASURE, self.salt
-        )
-        self.fingerprint = fingerprint(prompts)
-        first, self.measured = len(self._warm), len(prompts)
-        self.rows = first + self.measured
-        measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, prompts, due)
-        schedules.write(self._folder.schedule, chain(self._warm, measured))
-
-
-def _requests(
-    plan: Plan, tokenizer: tokenizers.Tokenizer, prompt_format: PromptFormat, phase: Phase, salt: int
-) -> tuple[list[Prompt], Sequence[int | None]]:
-    """The prompts of one phase and their due offsets (ns; None in closed loop)."""
-    load, workload = plan.load, plan.workload
-    warm = phase is Phase.WARMUP
-    due: Sequence[int | None]
-    if load.model == "open":
-        due = phase_instants(load, workload.seed, warmup=warm).tolist()
-    elif warm:
-        due = [None] * load.warmup
-    else:
-        due = [None] * (load.requests or max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1)))
-    spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
-    return generate(spec, tokenizer, len(due), salt % NONCES, prompt_format), due
-
-
-def _scheduled(
-    plan: Plan,
-    target: Served,
-    phase: Phase,
-    first: int,
-    prompts: Sequence[Prompt],
-    due: Sequence[int | None],
-) -> Iterator[schedules.Scheduled]:
-    options = _options(plan)
-    for row, (prompt, due_ns) in enumerate(zip(prompts, due, strict=True), first):
-        body = openai.body(
-            plan.target.api,
-            target.model,
-            prompt.content,
-            prompt.output,
-            stream=plan.target.stream,
-            length_field=target.length_field,
-            **options,
-        )
-        nonce = prompt.nonce.encode()
-        yield schedules.Scheduled(
-            row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
-            prompt.asked, prompt.sent, prompt.output,
-        )  # fmt: skip
-
-
-def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> list[Job]:
+def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: _Target, key: str | None) -> list[Job]:
     wanted, load, workers = plan.target, plan.load, plan.instrument.workers
     ours = {
         "Host": target.endpoint.host_header,
@@ -410,7 +350,8 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
     head = f"POST {target.endpoint.base}{openai.PATHS[wanted.api]} HTTP/1.1\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "Content-Length: "
     open_loop, slots = load.model == "open", load.concurrency or 1
-    at_start = -(-int(min((load.rate or 0) * SPARE_SECONDS, SPARE_MOST)) // workers)
+    first = trace.first_second if trace is not None else (load.rate or 0) * SPARE_SECONDS
+    at_start = -(-int(min(first, SPARE_MOST)) // workers)
     return [
         Job(
             folder=str(folder.path),
@@ -436,7 +377,7 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
     ]
 
 
-def _drive(plan: Plan, crew: Crew, schedule: Requests, ui: Ui) -> bool:
+def _drive(plan: Plan, crew: Crew, schedule: Requests | Replayed, ui: Ui) -> bool:
     """Warm-up, then the measurement. Ctrl-C ends the phase that runs, and no other begins; True if it was pressed."""
     load, told = plan.load, 0
 
@@ -445,21 +386,27 @@ def _drive(plan: Plan, crew: Crew, schedule: Requests, ui: Ui) -> bool:
         for worker in list(crew.outcome.dead)[told:]:
             told += 1
             ui.note(f"worker {worker} has died: this run will be INVALID; the others go on")
-        total = load.warmup if phase == Phase.WARMUP else load.requests
-        ui.watch(Phase(phase), progress, total)
+        ui.watch(Phase(phase), progress, schedule.warm if phase == Phase.WARMUP else schedule.total)
+
+    def work() -> bool:
+        return not interrupt.pressed and schedule.write_on()
 
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
         if load.warmup:
             schedule.warm_up()
             crew.begin(Phase.WARMUP, schedule.rows)
-        schedule.measurement()
+        schedule.measurement(crew.announce)
         if load.warmup:
-            crew.finish(Phase.WARMUP, watch, interrupt)
+            crew.finish(Phase.WARMUP, watch, interrupt, work)
         if not interrupt.pressed:
             duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
             again = load.model == "closed" and load.requests is None
-            crew.begin(Phase.MEASURE, schedule.rows, duration_ns=duration, again=again)
-            crew.finish(Phase.MEASURE, watch, interrupt)
+            start = crew.begin(
+                Phase.MEASURE, schedule.rows, duration_ns=duration, again=again, appended=schedule.appended
+            )
+            schedule.began(start)
+            crew.finish(Phase.MEASURE, watch, interrupt, work)
+        schedule.close()
         return interrupt.pressed
 
 

@@ -14,8 +14,6 @@ from types import MappingProxyType
 
 from inferometer.conductor import (
     Finding,
-    Requests,
-    Served,
     Ui,
     conclude,
     first_facts,
@@ -30,6 +28,8 @@ from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.journal.writer import Journal
 from inferometer.plan.schema import Instrument, Plan, Sut, Target
+from inferometer.preparer import Requests, Served, last_facts, requests_of, surveyed
+from inferometer.replayer import Replayed
 from inferometer.server.engine.engine import Engine
 from inferometer.server.openai import Script
 from inferometer.server.options import Options
@@ -38,6 +38,7 @@ from inferometer.simulation.engine import Chosen
 from inferometer.simulation.reading import reader
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
+from inferometer.workload.encodings import Cl100k
 from inferometer.workload.prompts import salt_of
 
 NO_LENGTHS: Mapping[int, tuple[int, int]] = MappingProxyType({})
@@ -59,15 +60,18 @@ def simulate(
         tokenizer = tokenizers.load(plan.tokenizer)
         served = _simulated_server(plan)
         ui.note(f"simulating {engine.preset}: virtual time, no server")
-        schedule = Requests(plan, served, tokenizer, folder, salt_of(plan.workload.seed))
-        facts = first_facts(plan, folder, served, tokenizer, schedule, started)
+        plan, trace = surveyed(plan, ui.note)
+        schedule = requests_of(plan, trace, served, tokenizer, folder, salt_of(plan.workload.seed), lambda: 0)
+        facts = first_facts(plan, folder, served, tokenizer, schedule, trace, started)
         facts |= {"simulated": True, "engine": engine.facts(), "timestamp_source": "virtual"}
         facts["calibration"] = {"status": "simulated"}
         folder.write_run(facts)
         schedule.warm_up()
         schedule.measurement()
-        facts["fingerprint"] = schedule.fingerprint
-        interrupted = _simulate(plan, engine, tokenizer, folder, started, lengths, ui)
+        schedule.write_all()
+        schedule.close()
+        facts |= last_facts(facts, schedule)
+        interrupted = _simulate(plan, engine, tokenizer, schedule, folder, started, lengths, ui)
         folder.write_run(facts | {"ended_wall_ns": time.time_ns(), "interrupted": interrupted})
     except BaseException:
         leave_no_empty(folder)
@@ -86,7 +90,12 @@ def _without_server(plan: Plan) -> Plan:
         extra_body=target.extra_body,
         timeout_s=target.timeout_s,
     )
-    return plan.model_copy(update={"target": kept, "sut": Sut(), "instrument": Instrument()})
+    workload = plan.workload.model_copy(
+        update={"count_template": False}
+    )  # there is no probe to learn it from
+    return plan.model_copy(
+        update={"target": kept, "workload": workload, "sut": Sut(), "instrument": Instrument()}
+    )
 
 
 def _simulated_server(plan: Plan) -> Served:
@@ -100,6 +109,7 @@ def _simulate(
     plan: Plan,
     engine: Chosen,
     tokenizer: tokenizers.Tokenizer,
+    requests: Requests | Replayed,
     folder: RunFolder,
     started: int,
     lengths: Mapping[int, tuple[int, int]],
@@ -108,8 +118,9 @@ def _simulate(
     """Warm-up, then the measurement, in virtual time. True if Ctrl-C ended it."""
     load, target = plan.load, plan.target
     schedule = Schedule(folder.schedule)
-    theirs = tokenizer if tokenizer.name == tokenizers.CL100K else tokenizers.Cl100k()
-    counted = schedule.table.column("input_tokens_sent").to_pylist() if theirs is tokenizer else None
+    theirs = Cl100k()
+    same = tokenizer.kind == "none" or (tokenizer.kind, tokenizer.name) == ("shipped", theirs.name)
+    counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
     model = target.model or Options().model
     server = Server(
         Engine(engine.settings, plan.workload.seed),
@@ -119,7 +130,7 @@ def _simulate(
     slots = None if load.model == "open" else load.concurrency or 1
 
     def watch(phase: int, progress: Progress) -> None:
-        ui.watch(Phase(phase), progress, load.warmup if phase == Phase.WARMUP else load.requests)
+        ui.watch(Phase(phase), progress, requests.warm if phase == Phase.WARMUP else requests.total)
 
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
         journal = Journal(folder.journal, 0, Redactor([]))

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from inferometer.calibration import ladder
 from inferometer.calibration.join import Errors
 from inferometer.calibration.ladder import Tried, ended_by, faults, next_load, plan_of, plan_rung
+from inferometer.errors import PlanError
 from inferometer.plan.lengths import fixed
-from inferometer.plan.schema import Plan
+from inferometer.plan.schema import Plan, Trace
 
 LOADS = [64.0, 128.0, 256.0, 512.0]
 GOOD = Errors(100, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -132,3 +133,9 @@ def test_the_rung_like_a_plan_has_its_load_and_lasts_a_moment(
     assert plan.load.requests == (14 if streams else 125)
     assert ladder.interval_ms(base, 20.0) == 40.0
     assert ladder.interval_ms(Plan(), 20.0) == 20.0
+
+
+def test_a_trace_has_no_rung() -> None:
+    """It has no one rate, and the user is told so."""
+    with pytest.raises(PlanError, match="no one rate"):
+        plan_rung(Plan(trace=Trace(file="t")), 150.0, 20.0)

@@ -158,10 +158,10 @@ def template_tokens(engine: RunningEngine) -> int:
 
 
 def lengths_as_asked(found: Run, overhead: int) -> None:
-    """The server counts each prompt as long as asked plus a constant, and each answer exactly as long as asked."""
+    """The server counts each prompt and each answer exactly as long as asked; what is sent leaves room for its template."""
     for row in found.measured:
-        assert row["input_tokens_sent"] == row["input_tokens_asked"]
-        assert row["usage_input"] - overhead == row["input_tokens_asked"]
+        assert row["input_tokens_sent"] + overhead == row["input_tokens_asked"]
+        assert row["usage_input"] == row["input_tokens_asked"]
         assert row["usage_output"] == row["output_tokens_asked"]
         assert row["finish_reason"] == "length"
         assert 0 <= row["usage_cached"] <= row["usage_input"]
@@ -213,6 +213,23 @@ def test_every_request_is_answered_and_counted(
     facts = json.loads((found.folder / "run.json").read_text(encoding="utf-8"))
     assert facts["prompt_format"] == (TAKES_IDS[engine.name] if api == "completions" else "text")
     explained(found)
+
+
+def test_the_engines_own_tokenizer_makes_prompts_as_long_as_asked(
+    engine: RunningEngine, tmp_path: Path
+) -> None:
+    """Where there is a /tokenize: prompts and answers are counted by it. mlx-lm has none, and is refused in words."""
+    if engine.name == "mlx":
+        words = command(engine, tmp_path, *CLOSED, "--tokenizer", "server")
+        refused = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert refused.returncode == 2
+        assert "does not answer /tokenize" in refused.stderr
+        return
+    found = run(engine, tmp_path, *CLOSED, "--tokenizer", "server")
+    nothing_lost(found)
+    lengths_as_asked(found, template_tokens(engine))
+    assert found.summary["tokens"]["tokenizer"]["kind"] == "server"
+    assert found.summary["tokens"]["output"]["local_mean"] is not None
 
 
 def test_an_open_loop_offers_every_request_at_its_instant(engine: RunningEngine, tmp_path: Path) -> None:

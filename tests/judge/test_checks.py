@@ -44,7 +44,7 @@ CODES = {
     ),
     *("streamed", "stationary", "stale_connections"),
 }
-NATIVE = {"tokenizer": {"method": "native"}}
+NATIVE = {"tokenizer": {"method": "native"}, "workload": {"count_template": False}}
 
 
 @pytest.fixture(scope="module")

@@ -158,8 +158,7 @@ def queue(run: Any, seed: int, load: float, servers: float) -> Check:
         "event_ns": list(times.astype(np.int64)),
         "t_end": times[:, -1].astype(np.int64),
     }
-    plan, measurement, _ = run(**columns)
-    return stationary(plan, measurement)
+    return stationary(*run(**columns))
 
 
 @pytest.mark.parametrize(("load", "servers"), [(0.7, 1), (0.5, 1), (10.0, np.inf), (200.0, np.inf)])

@@ -263,7 +263,7 @@ def test_a_stall_in_a_stream_stays_in_the_gaps(build: Any, plan_of: Any) -> None
 
 def test_a_native_tokenizer_judges_prompts_by_usage_less_the_template(build: Any, plan_of: Any) -> None:
     """Law: a constant overhead is the chat template; what varies, or is too much for one, is a miss."""
-    native = plan_of(tokenizer={"method": "native"})
+    native = plan_of(tokenizer={"method": "native"}, workload={"count_template": False})
     rows = [
         {
             "events": [(1.0, E.CONTENT)],
@@ -277,6 +277,17 @@ def test_a_native_tokenizer_judges_prompts_by_usage_less_the_template(build: Any
     assert measure(plan_of(), build(*rows)).tokens.prompt.misses == 0
     bloated = [one | {"usage_input": 300} for one in rows]
     assert measure(native, build(*bloated)).tokens.prompt.misses == 4
+
+
+def test_lengths_with_the_template_in_them_are_judged_by_usage_as_it_is(build: Any, plan_of: Any) -> None:
+    """Law: asked is what the server should count, whatever was sent; without usage, what was sent and what was left out."""
+    plan = plan_of(tokenizer={"method": "native"})
+    assert plan.workload.count_template
+    lengths = {"events": [(1.0, E.CONTENT)], "input_tokens_asked": 100, "input_tokens_sent": 73}
+    rows = [lengths | {"usage_input": used} for used in (100, 100, 101, 110)]
+    assert measure(plan, build(*rows)).tokens.prompt.misses == 1
+    untold = [lengths, lengths, lengths | {"input_tokens_sent": 60}]
+    assert measure(plan, build(*untold)).tokens.prompt.misses == 1
 
 
 def test_samples_can_be_taken_once_and_shared(build: Any, plan_of: Any, random_rows: Any) -> None:

@@ -92,6 +92,7 @@ def test_every_flag_reaches_its_key() -> None:
         "--no-ignore-eos": True,
         "--tokenizer": "./tok",
         "--token-count": "reference",
+        "--count-template": "no",
         "--slo": ["ttft_p99<500ms", "success_rate>99%"],
         "--workers": "2",
         "--connection": "new",
@@ -109,6 +110,7 @@ def test_every_flag_reaches_its_key() -> None:
         "--guardrails": "both:Llama Guard,Filter",
     }
     elsewhere = {"--concurrency", "--api-key-file", "--insecure"}  # exclude another flag of the list
+    elsewhere |= {name for name in BY_NAME if name.startswith("--trace")}  # tests/plan/test_plan_trace.py
     assert set(given) | elsewhere == set(BY_NAME)
     assert {flag.key for flag in FLAGS} <= set(every_key())
     plan = build(None, given)
@@ -126,6 +128,7 @@ def test_every_flag_reaches_its_key() -> None:
     )
     assert (workload.seed, workload.prompt_format) == (7, "ids")
     assert (workload.repeatable_prompts, workload.ignore_eos) == (True, False)
+    assert workload.count_template is False
     assert (plan.tokenizer.name, plan.tokenizer.method) == ("./tok", "reference")
     assert [str(slo) for slo in plan.slos] == ["ttft_p99<500ms", "success_rate>0.99"]
     assert (plan.instrument.workers, plan.name) == (2, "nightly")

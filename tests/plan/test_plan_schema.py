@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from inferometer.errors import PlanError
-from inferometer.plan.rules import check
+from inferometer.plan.rules import check, faults
 from inferometer.plan.schema import STANDARD, Load, Plan, Target, Tokenizer, Workload
 
 
@@ -56,6 +56,58 @@ def test_another_tokenizer_is_taken_for_the_models_own_unless_said_otherwise() -
     assert Tokenizer().method == "reference"
     assert Tokenizer(name="/t").method == "native"
     assert Tokenizer(name="/t", method="reference").method == "reference"
+    assert Tokenizer(name="o200k_base").method == "reference"
+    assert Tokenizer(name="org/name@v1").method == "native"
+    assert (Tokenizer(name="server").method, Tokenizer(name="server").own) == ("native", True)
+
+
+def test_without_a_tokenizer_the_server_counts_and_nothing_here_is_the_models_own() -> None:
+    """Draft 4.4.2's option A without a second opinion."""
+    assert (Tokenizer(name="none").method, Tokenizer(name="none").own) == ("native", False)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "api", "counted"),
+    [
+        ({}, "chat", False),
+        ({"method": "native"}, "chat", True),
+        ({"method": "native"}, "completions", False),
+        ({"name": "/t"}, "chat", True),
+        ({"name": "/t", "method": "reference"}, "chat", False),
+        ({"name": "server"}, "chat", True),
+        ({"name": "none"}, "chat", False),
+    ],
+)
+def test_lengths_include_the_chat_template_where_it_can_be_known(
+    tokenizer: dict[str, str], api: str, counted: bool
+) -> None:
+    """With the model's own tokenizer, over chat; a plan always says which, and keeps what it was told."""
+    plan = Plan.model_validate({"tokenizer": tokenizer, "target": {"api": api}})
+    assert plan.workload.count_template is counted
+    told = Plan.model_validate({"tokenizer": tokenizer, "workload": {"count_template": False}})
+    assert told.workload.count_template is False
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        ({"tokenizer": {"name": "none", "method": "reference"}}, "tokenizer.method"),
+        ({"tokenizer": {"name": "server", "method": "reference"}}, "tokenizer.method"),
+        (
+            {
+                "tokenizer": {"name": "server"},
+                "target": {"api": "completions"},
+                "workload": {"prompt_format": "ids"},
+            },
+            "workload.prompt_format",
+        ),
+        ({"workload": {"count_template": True}}, "workload.count_template"),
+        ({"tokenizer": {"name": "none"}, "workload": {"count_template": True}}, "workload.count_template"),
+    ],
+)
+def test_what_a_tokenizer_cannot_do_is_told(given: dict[str, object], key: str) -> None:
+    """One fault, at the key that is wrong."""
+    assert [fault.keys[0] for fault in faults(Plan.model_validate(given))] == [key]
 
 
 def test_a_plan_cannot_be_changed() -> None:

@@ -230,6 +230,7 @@ def parts() -> dict[str, Any]:
         "load": {
             "model": "open",
             "offered": {"rate": 20.0, "arrival": "poisson", "burstiness": 1.0},
+            "trace": None,
             "achieved": {"request_s": 20.31, "concurrency_mean": 44.9, "concurrency_max": 63},
             "lateness_ms": stats(late),
             "lateness_causes_ms": {
@@ -250,6 +251,7 @@ def parts() -> dict[str, Any]:
         "tokens": {
             "count_source": "server usage",
             "tokenizer": {
+                "kind": "shipped",
                 "name": "cl100k_base",
                 "version": "tiktoken 0.12.0",
                 "vocab_size": 100277,
@@ -261,7 +263,13 @@ def parts() -> dict[str, Any]:
             "events": 156612,
             "tokens": 159620,
             "tokens_per_event": 1.0192,
-            "prompt": {"asked_mean": 319.4, "sent_mean": 319.4, "server_mean": 329.4, "misses": 0},
+            "prompt": {
+                "asked_mean": 319.4,
+                "sent_mean": 319.4,
+                "server_mean": 329.4,
+                "misses": 0,
+                "template": None,
+            },
             "output": {"asked_mean": 160.2, "server_mean": 160.1, "local_mean": 159.99, "misses": 4},
         },
         "slos": [

@@ -14,7 +14,7 @@ from inferometer.server.ollama import OllamaReader
 from inferometer.server.openai import ApiError, Ask, Reader, Script, error_body
 from inferometer.server.responses import ResponsesReader
 from inferometer.server.words import PIECES
-from inferometer.workload.tokenizers import Cl100k
+from inferometer.workload.encodings import Cl100k
 
 READER = Reader("m", 1_000, Cl100k())
 USER = [{"role": "user", "content": "hello hello hello"}]

@@ -16,7 +16,7 @@ from inferometer.server.parts import Kind, Parts, Passage, divide
 from inferometer.server.residence import FOREVER, Residence
 from inferometer.server.responses import ResponsesReader
 from inferometer.server.words import text
-from inferometer.workload.tokenizers import Cl100k
+from inferometer.workload.encodings import Cl100k
 
 TOKENIZER = Cl100k()
 OLLAMA = OllamaReader("m", 1_000, TOKENIZER, Parts(reasoning=5, tool=5))

@@ -21,7 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from inferometer.server import tls
 from inferometer.server.engine.settings import Settings
 from inferometer.units import NS_PER_S
-from inferometer.workload.tokenizers import Cl100k
+from inferometer.workload.encodings import Cl100k
 
 Serve = Callable[..., int]
 

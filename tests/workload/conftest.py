@@ -18,6 +18,12 @@ def cl100k() -> Tokenizer:
 
 
 @pytest.fixture(scope="session")
+def o200k() -> Tokenizer:
+    """The other one."""
+    return load(Spec(name="o200k_base"))
+
+
+@pytest.fixture(scope="session")
 def tiny_file(tmp_path_factory: pytest.TempPathFactory, cl100k: Tokenizer) -> Path:
     """A tokenizer.json of 4,096 entries, three of them special tokens, learned from random common words."""
     from tokenizers import Tokenizer as Inner

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from inferometer.plan.lengths import Distribution, fixed, lognormal, normal, uniform
 from inferometer.plan.schema import Tokenizer as Spec
 from inferometer.plan.schema import Workload
-from inferometer.workload.prompts import NONCES, STRIDE, Prompt, below, fingerprint, generate, nonces
+from inferometer.workload import prompts as making
+from inferometer.workload.prompts import NONCES, STRIDE, Fingerprint, Prompt, below
 from inferometer.workload.tokenizers import Tokenizer, load
 
 REFERENCE_100 = "30215c43f50446f13bd9372be8688aca3ad722142058b86797445c5bc9d4721f"
@@ -37,6 +39,24 @@ def reference_stream(n: int, seed: int) -> list[tuple[list[int], int]]:
         asked, answer = roll(128, 512), roll(64, 256)
         stream.append(([roll(0, 100_255) for _ in range(asked)], answer))
     return stream
+
+
+def generate(
+    spec: Workload, tokenizer: Tokenizer, n: int, salt: int, prompt_format: Literal["ids", "text"]
+) -> list[Prompt]:
+    return list(making.generate(spec, tokenizer, n, salt, prompt_format))
+
+
+def nonces(
+    tokenizer: Tokenizer, salt: int, prompt_format: Literal["ids", "text"], first: int, count: int
+) -> list[str]:
+    return list(making.nonces(tokenizer, salt, prompt_format, first, count))
+
+
+def fingerprint(prompts: Iterable[Prompt]) -> str:
+    found = Fingerprint()
+    assert list(found.of(prompts)) == list(prompts)
+    return str(found)
 
 
 def ids_of(prompt: Prompt) -> list[int]:
@@ -65,7 +85,7 @@ def custom(
 def test_fast_draws_are_randint_number_for_number(seed: int, bound: int, count: int) -> None:
     """`below` returns what randint would, and leaves the generator in the same state."""
     fast, plain = random.Random(seed), random.Random(seed)
-    assert below(fast, bound, count) == [plain.randint(0, bound - 1) for _ in range(count)]
+    assert below(fast, bound, count).tolist() == [plain.randint(0, bound - 1) for _ in range(count)]
     assert fast.getstate() == plain.getstate()
 
 
@@ -73,7 +93,7 @@ def test_fast_draws_are_randint_number_for_number(seed: int, bound: int, count: 
 def test_fast_draws_hold_at_powers_of_two(bound: int) -> None:
     """A bound that is a power of two takes one bit more than it needs, as randint does."""
     fast, plain = random.Random(1), random.Random(1)
-    assert below(fast, bound, 1000) == [plain.randint(0, bound - 1) for _ in range(1000)]
+    assert below(fast, bound, 1000).tolist() == [plain.randint(0, bound - 1) for _ in range(1000)]
 
 
 @given(st.integers(0, 2**40))
@@ -133,10 +153,10 @@ def test_the_articles_prompts_have_cut_normal_lengths(cl100k: Tokenizer) -> None
 @given(SEEDS, LENGTHS, st.booleans())
 @few
 def test_a_text_prompt_is_counted_as_sent(
-    cl100k: Tokenizer, tiny: Tokenizer, seed: int, asked: list[int], repeatable: bool
+    cl100k: Tokenizer, o200k: Tokenizer, tiny: Tokenizer, seed: int, asked: list[int], repeatable: bool
 ) -> None:
     """`sent` is what the tokenizer counts; it is what was asked unless the nonce alone is longer; the text is sound."""
-    for tokenizer in (cl100k, tiny):
+    for tokenizer in (cl100k, o200k, tiny):
         for tokens in asked:
             [prompt] = generate(custom(tokens, seed, repeatable), tokenizer, 1, seed, "text")
             text = text_of(prompt)
@@ -158,13 +178,14 @@ def test_no_text_ends_in_white_space(cl100k: Tokenizer) -> None:
 
 
 @given(st.text(), st.sampled_from("aZ"), st.sampled_from("bY"), st.text())
-def test_cl100k_reads_text_parted_between_words_as_the_whole(
-    cl100k: Tokenizer, before: str, letter: str, initial: str, after: str
+def test_shipped_encodings_read_text_parted_between_words_as_the_whole(
+    cl100k: Tokenizer, o200k: Tokenizer, before: str, letter: str, initial: str, after: str
 ) -> None:
     """What `splits_at_words` promises, and what lets a long prompt be counted by its last words alone."""
-    assert cl100k.splits_at_words
     left, right = before + letter, f" {initial}{after}"
-    assert cl100k.encode(left) + cl100k.encode(right) == cl100k.encode(left + right)
+    for tokenizer in (cl100k, o200k):
+        assert tokenizer.splits_at_words
+        assert tokenizer.encode(left) + tokenizer.encode(right) == tokenizer.encode(left + right)
 
 
 @pytest.mark.parametrize("repeatable", [False, True])

@@ -9,14 +9,40 @@ import pytest
 
 from inferometer.errors import PlanError
 from inferometer.plan.schema import Tokenizer as Spec
-from inferometer.workload.tokenizers import CL100K_SHA256, Tokenizer, expanded_ranks, load
+from inferometer.workload.encodings import ENCODINGS, expanded_ranks
+from inferometer.workload.tokenizers import Tokenizer, load
 
 PUBLISHED = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+PUBLISHED_O200K = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 
 
-def test_the_shipped_ranks_are_the_published_file() -> None:
+@pytest.mark.parametrize(("name", "digest"), [("cl100k_base", PUBLISHED), ("o200k_base", PUBLISHED_O200K)])
+def test_the_shipped_ranks_are_the_published_file(name: str, digest: str) -> None:
     """The copy in the package expands to the bytes tiktoken publishes, so counts equal everyone else's."""
-    assert hashlib.sha256(expanded_ranks()).hexdigest() == PUBLISHED == CL100K_SHA256
+    content = expanded_ranks(name)
+    assert hashlib.sha256(content).hexdigest() == digest == ENCODINGS[name].sha256
+    assert len(content.splitlines()) == ENCODINGS[name].ordinary
+
+
+@pytest.mark.parametrize("name", list(ENCODINGS))
+def test_patterns_and_special_tokens_are_tiktokens(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What tiktoken itself would make of these ranks; only its download is left out."""
+    from tiktoken_ext import openai_public
+
+    monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda *_, expected_hash: expected_hash)
+    theirs = getattr(openai_public, name)()
+    ours = ENCODINGS[name]
+    assert (theirs["pat_str"], theirs["special_tokens"]) == (ours.pattern, ours.special)
+    assert theirs["mergeable_ranks"] == ours.sha256
+
+
+def test_o200k_reads_texts_as_tiktokens_tests_have_it(o200k: Tokenizer) -> None:
+    """Ids that tiktoken's own tests and documentation name."""
+    assert o200k.encode("hello world") == [24912, 2375]
+    assert o200k.encode("x19") == [87, 858]
+    assert o200k.decode([24912, 2375]) == "hello world"
+    assert o200k.vocab_size == 199_998
+    assert (o200k.name, o200k.source) == ("o200k_base", "tiktoken o200k_base")
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inferometer.calibration.join import Errors
+from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Load, Plan, Target, Tokenizer, Workload
 
@@ -141,6 +142,10 @@ def plan_rung(plan: Plan, ttft_ms: float, interval_ms: float) -> Rung:
     """A user's load for about PLAN_S seconds: its streams or its rate, and answers of its mean length, 250 tokens at most."""
     load = plan.load
     tokens = min(max(round(plan.workload.output_tokens.mean()), 2), PLAN_TOKENS)
+    if plan.trace is not None:
+        raise PlanError(
+            [Problem("--like", "a trace has no one rate to calibrate for: give a plan with a rate")]
+        )
     if load.model == "open":
         assert load.rate is not None
         return Rung("plan", load.rate, min(max(round(load.rate * PLAN_S), 2), PLAN_REQUESTS), tokens, True)

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from inferometer.drive import clock, live
-from inferometer.drive.job import Go, Job, PhaseDone, Quit, Ready, Report, Stop
+from inferometer.drive.job import Go, Job, More, PhaseDone, Quit, Ready, Report, Stop
 from inferometer.errors import InstrumentError
 from inferometer.journal.schema import Phase
 
@@ -30,6 +30,8 @@ UNSTAMPED_SHARE = 0.001
 
 Watch = Callable[[int, live.Progress], None]
 """Called several times a second with the phase and the totals so far."""
+Work = Callable[[], bool]
+"""A piece of work that is done while the workers run; whether there is more of it now."""
 
 
 @dataclass(slots=True)
@@ -77,7 +79,7 @@ class _Member:
         self.buffer = b""
         self.alive = True
 
-    def tell(self, message: Job | Go | Stop | Quit) -> None:
+    def tell(self, message: Job | Go | More | Stop | Quit) -> None:
         """Send one line; a dead worker shows when it is next listened to."""
         assert self.process.stdin is not None
         try:
@@ -152,18 +154,36 @@ class Crew:
         if self._folder is not None:
             live.Counters.remove(self._folder)
 
-    def begin(self, phase: int, rows: int, *, duration_ns: int = 0, again: bool = False) -> None:
-        """Let all workers begin a phase of a schedule with so many rows. See Go for the other arguments."""
+    def begin(
+        self,
+        phase: int,
+        rows: int,
+        *,
+        duration_ns: int = 0,
+        again: bool = False,
+        appended: int | None = None,
+    ) -> int:
+        """Let all workers begin a phase of a schedule with so many rows; gives the start. See Go for the other arguments."""
         self._phase = phase
         start = clock.monotonic_ns() + LEAD_NS + rows * LEAD_ROW_NS
+        order = Go(phase=phase, start_ns=start, duration_ns=duration_ns, again=again, appended=appended)
         for member in self._members:
-            member.tell(Go(phase=phase, start_ns=start, duration_ns=duration_ns, again=again))
+            member.tell(order)
+        return start
 
-    def finish(self, phase: int, watch: Watch, interrupt: Interrupt) -> None:
-        """Wait until the phase has ended in all workers."""
+    def announce(self, size: int, final: bool) -> None:
+        """Tell all workers how much of the appended schedule there is."""
+        for member in self._members:
+            if member.alive:
+                member.tell(More(size=size, final=final))
+
+    def finish(self, phase: int, watch: Watch, interrupt: Interrupt, work: Work = lambda: False) -> None:
+        """Wait until the phase has ended in all workers, and meanwhile do the `work` there is."""
         counters = self._counters
         assert counters is not None, "brief first"
-        for report in self._gather(PhaseDone, None, lambda: watch(phase, counters.progress()), interrupt):
+        for report in self._gather(
+            PhaseDone, None, lambda: watch(phase, counters.progress()), interrupt, work
+        ):
             if isinstance(report, PhaseDone) and report.phase == phase == Phase.MEASURE:
                 self.outcome.stamped += report.stamped
                 self.outcome.unstamped += report.unstamped
@@ -179,13 +199,15 @@ class Crew:
         timeout_s: float | None,
         watch: Callable[[], None] = lambda: None,
         interrupt: Interrupt | None = None,
+        work: Work = lambda: False,
     ) -> list[Report]:
         """One report of this kind from every worker that lives."""
+        busy = False
         reports: list[Report] = []
         waiting = {member.number for member in self._members if member.alive}
         deadline = None if timeout_s is None else clock.monotonic_ns() + int(timeout_s * 1e9)
         while waiting and (deadline is None or clock.monotonic_ns() < deadline):
-            for key, _ in self._selector.select(SLICE_S):
+            for key, _ in self._selector.select(0 if busy else SLICE_S):
                 member: _Member = key.data
                 for report in member.hear():
                     if isinstance(report, kind):
@@ -196,6 +218,7 @@ class Crew:
                     self._mourn(member)
                     waiting.discard(member.number)
             watch()
+            busy = bool(waiting) and work()
             if interrupt is not None and (drain := interrupt.heard()) is not None:
                 self.outcome.interrupted = True
                 for member in self._members:

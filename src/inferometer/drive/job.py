@@ -34,12 +34,23 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class Go(msgspec.Struct, frozen=True, tag="go"):
-    """Begin a phase at `start_ns`. `duration_ns` 0: until all is sent. `again`: go through the schedule over and over."""
+    """Begin a phase at `start_ns`. `duration_ns` 0: until all is sent. `again`: go through the schedule over and over.
+
+    `appended`: the phase's rows are in the appended schedule, and this is the row that it begins with.
+    """
 
     phase: int
     start_ns: int
     duration_ns: int
     again: bool
+    appended: int | None = None
+
+
+class More(msgspec.Struct, frozen=True, tag="more"):
+    """The appended schedule may be read up to `size` bytes. `final`: that is all of it."""
+
+    size: int
+    final: bool
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
@@ -52,7 +63,7 @@ class Quit(msgspec.Struct, frozen=True, tag="quit"):
     """No further phase comes."""
 
 
-Command = Go | Stop | Quit
+Command = Go | More | Stop | Quit
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):

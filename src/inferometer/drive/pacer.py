@@ -2,7 +2,7 @@
 
 | load   | a request is due                                     | what a slow answer changes                  |
 | ------ | ---------------------------------------------------- | ------------------------------------------- |
-| open   | at its instant, drawn before the start               | nothing (draft 4.2.3, 4.2.5)                |
+| open   | at its instant, drawn or recorded before the start   | nothing (draft 4.2.3, 4.2.5)                |
 | closed | when one of the `slots` becomes free                 | its slot's next request (draft 4.2.4)       |
 
 A request that cannot be sent when due is sent late, and its lateness is on record; none is dropped and none re-anchored.
@@ -11,7 +11,8 @@ A request that cannot be sent when due is sent late, and its lateness is on reco
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -75,6 +76,51 @@ class OpenPacer:
     def exhausted(self) -> bool:
         """See Pacer."""
         return self._next >= self._end
+
+
+class TailPacer:
+    """Open loop whose schedule is still being written: `extend` adds what has come, `finish` says that nothing more will.
+
+    A request that is added after it was due is given out at once, and keeps the instant at which it was due.
+    """
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self._coming: deque[Hit] = deque()
+        self._finished = False
+
+    def extend(self, indexes: Iterable[int], due_ns: Iterable[int]) -> None:
+        """More requests, with their instants in ns from the start, behind those there are. None are taken after `stop`."""
+        if self._finished:
+            return
+        start = self._start
+        self._coming.extend(Hit(index, 0, start + due) for index, due in zip(indexes, due_ns, strict=True))
+
+    def finish(self) -> None:
+        """There are no more."""
+        self._finished = True
+
+    def take(self, now: int) -> Hit | None:
+        """See Pacer."""
+        coming = self._coming
+        return coming.popleft() if coming and coming[0].due_ns <= now else None
+
+    def next_due(self) -> int | None:
+        """See Pacer."""
+        return self._coming[0].due_ns if self._coming else None
+
+    def ended(self, at: int) -> None:
+        """Answers do not move arrivals."""
+
+    def stop(self) -> None:
+        """See Pacer."""
+        self._coming.clear()
+        self._finished = True
+
+    @property
+    def exhausted(self) -> bool:
+        """See Pacer."""
+        return self._finished and not self._coming
 
 
 class ClosedPacer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -78,6 +79,17 @@ def resolve(target: Endpoint, timeout_s: float) -> tuple[int, tuple[str | int, .
     )
 
 
+GREETING = "Hello"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one short request told: the length field the server takes, and its count of GREETING's tokens, if it gave one."""
+
+    length_field: str
+    prompt_tokens: int | None
+
+
 class Probe:
     """Asks a server a few untimed questions. `headers` may hold a secret; what the server says passes `redact`."""
 
@@ -89,7 +101,7 @@ class Probe:
         timeout_s: float,
         redact: Redactor,
     ) -> None:
-        self._target = target
+        self.endpoint = target
         self._redact = redact
         self._client = httpx.Client(
             base_url=target.url,
@@ -112,10 +124,10 @@ class Probe:
         try:
             reply = self._client.get("/v1/models")
         except httpx.HTTPError as cause:
-            raise PeerError(f"{self._target.url}/v1/models: {self._redact(_why(cause))}") from cause
+            raise PeerError(f"{self.endpoint.url}/v1/models: {self._redact(_why(cause))}") from cause
         if reply.status_code in (401, 403):
             raise PeerError(
-                f"{self._target.url}/v1/models: {reply.status_code}, the server wants a key; "
+                f"{self.endpoint.url}/v1/models: {reply.status_code}, the server wants a key; "
                 "name its place with --api-key-env or --api-key-file"
             )
         server = reply.headers.get("server")
@@ -131,7 +143,7 @@ class Probe:
         try:
             reply = self._client.post(path, content=body, headers={"content-type": "application/json"})
         except httpx.HTTPError as cause:
-            raise PeerError(f"{self._target.url}{path}: {self._redact(_why(cause))}") from cause
+            raise PeerError(f"{self.endpoint.url}{path}: {self._redact(_why(cause))}") from cause
         try:
             found = json.loads(reply.content)
         except ValueError:
@@ -149,16 +161,31 @@ class Probe:
         )
         return status == 200
 
-    def try_out(self, api: str, model: str, options: dict[str, Any]) -> str:
-        """Send one real request; the name of the length field that the server takes. Raises PeerError with its words.
+    def tokenizer(self, model: str) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
+        """Puts questions to the server's own tokenizer: path and question in, answer out, {} for none of use."""
+
+        def ask(path: str, question: dict[str, Any]) -> dict[str, Any]:
+            body = json.dumps({"model": model, **question}).encode()
+            try:
+                status, found, _ = self.ask(path, body)
+            except (
+                PeerError
+            ):  # a connection that had stood idle through the run may be gone; a second is a new one
+                status, found, _ = self.ask(path, body)
+            return found if status == 200 else {}
+
+        return ask
+
+    def try_out(self, api: str, model: str, options: dict[str, Any]) -> Reply:
+        """Send one real request of GREETING. Raises PeerError with the server's words.
 
         Newer models of OpenAI refuse `max_tokens` and name the field they want.
         """
         path, field = openai.PATHS[api], "max_tokens"
-        status, reply, error = self.ask(path, openai.body(api, model, "Hello", 1, stream=False, **options))
+        status, reply, error = self.ask(path, openai.body(api, model, GREETING, 1, stream=False, **options))
         if status == 400 and "max_completion_tokens" in error:
             field = "max_completion_tokens"
-            body = openai.body(api, model, "Hello", 1, stream=False, length_field=field, **options)
+            body = openai.body(api, model, GREETING, 1, stream=False, length_field=field, **options)
             status, reply, error = self.ask(path, body)
         if status != 200:
             hint = {
@@ -167,14 +194,16 @@ class Probe:
                 404: " Is the model's name right (--model), and does the server offer this interface (--api)?",
             }.get(status, "")
             raise PeerError(
-                f"{self._target.url}{path}: the server answered {status}: {error.rstrip('.')}.{hint}"
+                f"{self.endpoint.url}{path}: the server answered {status}: {error.rstrip('.')}.{hint}"
             )
         if "choices" not in reply:
             raise PeerError(
-                f"{self._target.url}{path}: the answer is not an OpenAI reply but begins {error[:80]!r}. "
+                f"{self.endpoint.url}{path}: the answer is not an OpenAI reply but begins {error[:80]!r}. "
                 "Is this the base URL of an OpenAI-compatible server?"
             )
-        return field
+        usage = reply.get("usage")
+        counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+        return Reply(field, counted if type(counted) is int and counted > 0 else None)
 
 
 def _why(cause: httpx.HTTPError) -> str:

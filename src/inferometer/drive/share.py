@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inferometer.drive.pacer import ClosedPacer, Hit, OpenPacer, Pacer, deal, slots_of
-from inferometer.journal.schedule import Schedule
+from inferometer.drive.pacer import ClosedPacer, Hit, OpenPacer, Pacer, TailPacer, deal, slots_of
+from inferometer.journal.schedule import Schedule, Tail
 
 
 class Share:
@@ -47,3 +47,28 @@ class Share:
         other_at = self._nonces["nonce_at"][other]
         nonce = self._schedule.body(other)[other_at : other_at + length]
         return body[:at] + nonce + body[at + length :]
+
+
+class TailShare:
+    """The part of one of so many `workers` in a phase whose schedule is still being written.
+
+    `first`: row of the schedule that the appended part begins with. The i-th request of the phase is worker i mod workers', as
+    in any open loop.
+    """
+
+    def __init__(self, tail: Tail, first: int, start_ns: int, worker: int = 0, workers: int = 1) -> None:
+        self._tail, self._first, self._worker, self._workers = tail, first, worker, workers
+        self.pacer = TailPacer(start_ns)
+
+    def read_on(self, size: int, *, final: bool) -> None:
+        """Take in what has been appended. `final`: nothing more will be."""
+        worker, workers, first = self._worker, self._workers, self._first
+        for row, due in self._tail.read_on(size):
+            skip = (worker - row) % workers
+            self.pacer.extend(range(first + row + skip, first + row + len(due), workers), due[skip::workers])
+        if final:
+            self.pacer.finish()
+
+    def body(self, hit: Hit) -> bytes:
+        """The body of a request that is due."""
+        return self._tail.body(hit.row - self._first)

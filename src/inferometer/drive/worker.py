@@ -19,13 +19,13 @@ import msgspec
 from inferometer.drive import clock, live
 from inferometer.drive.connection import Peer
 from inferometer.drive.exchange import Exchange
-from inferometer.drive.job import Command, Go, Job, PhaseDone, Ready, Report, Stop
+from inferometer.drive.job import Command, Go, Job, More, PhaseDone, Ready, Report, Stop
 from inferometer.drive.pacer import Hit, OpenPacer, Pacer
 from inferometer.drive.reactor import Reactor
-from inferometer.drive.share import Share
+from inferometer.drive.share import Share, TailShare
 from inferometer.drive.tls import context
 from inferometer.journal.redact import Redactor
-from inferometer.journal.schedule import Schedule
+from inferometer.journal.schedule import Schedule, Tail
 from inferometer.journal.schema import Outcome
 from inferometer.journal.writer import Journal
 
@@ -68,6 +68,8 @@ class Worker:
         self._counters = live.Counters.attach(folder, job.worker, job.workers)
         self._head = job.head.encode("latin-1")
         self._pacer: Pacer = OpenPacer([], [])
+        self._share: Share | TailShare | None = None
+        self._appended = More(size=0, final=False)
         self._ok = self._failed = self._events = 0
         self._phase = 0
         self._drain_by: int | None = None
@@ -82,11 +84,20 @@ class Worker:
         )
         self._reactor.watch(stdin, self._read_commands)
 
-    def _map_schedule(self, phase: int) -> None:
-        """The schedule as it is now: the measurement's rows are added while the warm-up runs."""
-        job = self._job
-        schedule = Schedule(self._folder / "requests.arrow")
-        self._share = Share(schedule, phase, None if job.open_loop else job.slots, job.worker, job.workers)
+    def _map_schedule(self, go: Go) -> Pacer:
+        """The schedule as it is now: the measurement's rows are added while the warm-up runs, or later."""
+        job, path = self._job, self._folder / "requests.arrow"
+        if go.appended is not None:
+            self._share = TailShare(Tail(path), go.appended, go.start_ns, job.worker, job.workers)
+            self._read_on()
+            return self._share.pacer
+        slots = None if job.open_loop else job.slots
+        self._share = Share(Schedule(path), go.phase, slots, job.worker, job.workers)
+        return self._share.pacer(go.start_ns, go.duration_ns, again=go.again)
+
+    def _read_on(self) -> None:
+        if isinstance(self._share, TailShare):
+            self._share.read_on(self._appended.size, final=self._appended.final)
 
     def main(self) -> None:
         """From the first connection to the last line of the journal."""
@@ -122,8 +133,7 @@ class Worker:
     def _run(self, go: Go) -> None:
         job = self._job
         self._phase = go.phase
-        self._map_schedule(go.phase)
-        self._pacer = self._share.pacer(go.start_ns, go.duration_ns, again=go.again)
+        self._pacer = self._map_schedule(go)
         self._drain_by = None
         end = go.start_ns + go.duration_ns if go.duration_ns else None
         reactor, pacer = self._reactor, self._pacer
@@ -167,6 +177,7 @@ class Worker:
         self._journal.flush(self._phase)
 
     def _send(self, hit: Hit, now: int) -> None:
+        assert self._share is not None, "no phase has begun"
         body = self._share.body(hit)
         wire = b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
         exchange = Exchange(hit.row, hit.cycle, hit.due_ns, wire, now + self._job.timeout_ns)
@@ -248,6 +259,9 @@ class Worker:
                 # A stop is for now: the phase that runs must hear it at once.
                 self._pacer.stop()
                 self._drain_by = clock.monotonic_ns() + command.drain_ns
+            elif isinstance(command, More):
+                self._appended = command
+                self._read_on()
             else:
                 self._commands.append(command)
 

@@ -1,14 +1,21 @@
-"""`requests.arrow`: what is to be sent, written before the clock starts and mapped into memory by every worker.
+"""What is to be sent, mapped into memory by every worker. It is written before the clock starts, or ahead of it:
 
-It is written twice: with the warm-up's rows, and while the server warms up, with the measurement's behind them.
+| file              | written                                                   | holds                             |
+| ----------------- | --------------------------------------------------------- | --------------------------------- |
+| `requests.arrow`  | whole: with the warm-up's rows, and while the server      | the warm-up and the measurement   |
+|                   | warms up, with the measurement's behind them              |                                   |
+| `requests.arrows` | appended, piece by piece, ahead of the clock: a trace may | the measurement of a trace, whose |
+|                   | be longer than anybody wants to write first               | warm-up is in the other file      |
 
-Rows stand in batches of BATCH, so that row i is row i mod BATCH of batch i div BATCH and no index is needed.
+Rows of the whole file stand in batches of BATCH, so that row i is row i mod BATCH of batch i div BATCH and no index is
+needed; those of the other likewise in pieces of PIECE, counted on from the first one's last row.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,6 +26,9 @@ from inferometer.errors import RecordError
 from inferometer.journal.schema import SCHEDULE
 
 BATCH = 1024
+PIECE = 256
+"""As many rows are made and appended at once: some tenths of a second's work where prompts are long."""
+APPENDED = "requests.arrows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +48,44 @@ class Scheduled:
 
 def write(path: Path, rows: Iterable[Scheduled]) -> None:
     """Write all rows, so that a reader sees the old file or the new one; `rows` may be a generator, one batch is held."""
-    names = SCHEDULE.names
     remaining: Iterator[Scheduled] = iter(rows)
     part = path.with_name(path.name + ".part")
     with pa.OSFile(str(part), "wb") as sink, pa.ipc.new_file(sink, SCHEDULE) as writer:
         while batch := list(islice(remaining, BATCH)):
-            columns = [[getattr(row, name) for row in batch] for name in names]
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEDULE, strict=True)]
-            writer.write_batch(pa.record_batch(arrays, schema=SCHEDULE))
+            writer.write_batch(_batch(batch))
     os.replace(part, path)
 
 
+def _batch(rows: Sequence[Scheduled]) -> pa.RecordBatch:
+    columns = [[getattr(row, name) for row in rows] for name in SCHEDULE.names]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEDULE, strict=True)]
+    return pa.record_batch(arrays, schema=SCHEDULE)
+
+
+class Appender:
+    """Writes `requests.arrows` beside the whole schedule at `path`. What is up to `size` bytes may be read."""
+
+    def __init__(self, path: Path) -> None:
+        self._sink = pa.OSFile(str(path.with_name(APPENDED)), "wb")
+        self._writer = pa.ipc.new_stream(self._sink, SCHEDULE)
+        self.size = self._sink.tell()
+
+    def append(self, rows: Sequence[Scheduled]) -> None:
+        """Add PIECE rows, or the last, which may be fewer."""
+        self._writer.write_batch(_batch(rows))
+        self.size = self._sink.tell()
+
+    def close(self) -> None:
+        """Nothing comes any more."""
+        self._writer.close()
+        self._sink.close()
+
+
 class Schedule:
-    """A schedule on disk, mapped. Raises RecordError if the file is missing or not one of ours."""
+    """A schedule on disk, mapped: the whole file, and behind it what of the appended one there is now.
+
+    Raises RecordError if a file is missing or not one of ours.
+    """
 
     def __init__(self, path: Path) -> None:
         try:
@@ -62,17 +97,76 @@ class Schedule:
             raise RecordError(
                 f"{path.name}: of a version this program does not read: {reader.schema.metadata}"
             )
-        self._batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
-        self._bodies = [_Bodies(batch.column("body")) for batch in self._batches]
-        self.table: pa.Table = pa.Table.from_batches(self._batches, schema=SCHEDULE)
+        batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        self._bodies = [_Bodies(batch.column("body")) for batch in batches]
+        self._whole = sum(int(batch.num_rows) for batch in batches)
+        appended = path.with_name(APPENDED)
+        pieces = _pieces(appended) if appended.exists() else []
+        self._pieces: list[_Bodies] = [_Bodies(piece.column("body")) for piece in pieces]
+        self.table: pa.Table = pa.Table.from_batches([*batches, *pieces], schema=SCHEDULE)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
     def body(self, row: int) -> bytes:
         """The body of the request in this row."""
-        batch, at = divmod(row, BATCH)
-        return self._bodies[batch][at]
+        if row < self._whole:
+            batch, at = divmod(row, BATCH)
+            return self._bodies[batch][at]
+        piece, at = divmod(row - self._whole, PIECE)
+        return self._pieces[piece][at]
+
+
+def _pieces(path: Path) -> list[pa.RecordBatch]:
+    """Every whole piece of an appended schedule, mapped; one that was cut off is not there yet, or never will be."""
+    found: list[pa.RecordBatch] = []
+    reader = None
+    try:
+        reader = pa.ipc.open_stream(pa.memory_map(str(path)))
+        while True:
+            found.append(reader.read_next_batch())
+    except (StopIteration, pa.ArrowInvalid, OSError):
+        pass
+    if reader is not None and reader.schema.metadata != SCHEDULE.metadata:
+        raise RecordError(f"{path.name}: of a version this program does not read: {reader.schema.metadata}")
+    return found
+
+
+class Tail:
+    """An appended schedule as a worker reads it: on and on, while it is being written, in the order of its rows.
+
+    Pieces are mapped when they are there and let go when a row behind them was asked for.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(APPENDED)
+        self._at = 0
+        self._read = self._gone = 0
+        self._bodies: deque[_Bodies] = deque()
+
+    def read_on(self, size: int) -> Iterator[tuple[int, list[int]]]:
+        """Map what has been appended, up to `size` bytes of the file: of each piece the first row, and when each is due."""
+        if size <= self._at:
+            return
+        mapped = pa.memory_map(str(self._path))
+        mapped.seek(self._at)
+        while mapped.tell() < size:
+            message = pa.ipc.read_message(mapped)
+            if message.type != "record batch":
+                continue
+            piece = pa.ipc.read_record_batch(message, SCHEDULE)
+            self._bodies.append(_Bodies(piece.column("body")))
+            yield self._read * PIECE, piece.column("due_ns").to_pylist()
+            self._read += 1
+        self._at = size
+
+    def body(self, row: int) -> bytes:
+        """The body of the request in this row of the appended file. Rows may only be asked for in their order."""
+        piece, at = divmod(row, PIECE)
+        while self._gone < piece:
+            self._bodies.popleft()
+            self._gone += 1
+        return self._bodies[0][at]
 
 
 class _Bodies:

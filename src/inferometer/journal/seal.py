@@ -17,7 +17,9 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import OUTCOME, PULSE, RECORD
 
-Count = Callable[[Sequence[str]], Sequence[int]]
+Count = Callable[[Sequence[str]], Sequence[int | None]]
+"""The tokens of each text, None where nobody could count it."""
+
 _JOINED = ("input_tokens_asked", "input_tokens_sent", "output_tokens_asked")
 
 

@@ -216,6 +216,19 @@ def arrival_checks(found: ArrivalCheck | None) -> tuple[Check, Check, Check]:
     )
 
 
+def replayed_checks(offered: int, rows: int, *, interrupted: bool) -> tuple[Check, Check, Check]:
+    """Of a trace: it is no process, and each arrival has its own instant, to which lateness holds it. What can be missed is an
+    arrival: `offered` of its `rows` were.
+    """
+    of = {"of": "trace"}
+    status: Status = "na" if interrupted else "pass" if offered >= rows else "fail"
+    return (
+        Check("arrival_rate", status, float(offered), float(rows), facts=of),
+        Check("arrival_dispersion", "na", None, None, facts=of),
+        Check("arrival_lag1", "na", None, None, facts=of),
+    )
+
+
 def _check(
     code: Literal["arrival_rate", "arrival_dispersion", "arrival_lag1"],
     value: float,

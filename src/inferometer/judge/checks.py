@@ -36,6 +36,9 @@ LATENESS_SHARE = 0.05
 """Open loop: a client later than 1 ms, than a twentieth of the median TTFT and than a twentieth of the mean gap between
 arrivals offers another process than the one asked for, and the server could notice."""
 
+UNPREPARED_SHARE = 0.01
+"""What is decided at P99 can be the doing of one request in a hundred."""
+
 LATENESS_SLOT_SHARE = 0.01
 """Closed loop: a slot that waits a hundredth of its time for the client lowers the load by as much."""
 
@@ -216,6 +219,7 @@ def lateness(plan: Plan, measurement: Measurement, record: Record) -> Check:
     facts |= _causes(
         measurement, float(late.sum()), float(parts_ns(record)["scheduling"][first].sum()) / NS_PER_MS
     )
+    facts |= _unprepared(record, facts.get("cause"))
     e2e = measurement.metrics.e2e_ms
     if plan.load.model == "open":
         return Check("lateness", _within(stats.p99, limit), stats.p99, limit, "ms", facts)
@@ -233,6 +237,17 @@ def _causes(measurement: Measurement, counted_ms: float, scheduling_ms: float) -
         facts |= {"cause": "scheduling" if share >= 0.5 else "socket", "cause_share": max(share, 1.0 - share)}
     shares = measurement.load.lateness_shares or {}
     return facts | {f"{name}_share": share for name, share in shares.items()}
+
+
+def _unprepared(record: Record, cause: object) -> dict[str, Any]:
+    """Facts: requests of a trace that were not yet made when they were due, if there were any. Where they are as many as P99
+    can feel, they are why requests were taken up late."""
+    replay = record.replay
+    if replay is None or not replay.unprepared:
+        return {}
+    facts: dict[str, Any] = {"unprepared": replay.unprepared, "unprepared_ms": replay.unprepared_ms}
+    many = replay.unprepared >= UNPREPARED_SHARE * replay.rows
+    return facts | ({"cause": "preparation"} if cause == "scheduling" and many else {})
 
 
 def lateness_limit_ms(measurement: Measurement) -> float:
@@ -292,8 +307,9 @@ def concurrency_held(measurement: Measurement) -> Check:
     )
 
 
-def stationary(plan: Plan, measurement: Measurement) -> Check:
+def stationary(plan: Plan, measurement: Measurement, record: Record) -> Check:
     """Did the queue grow through an open-loop run? Value: requests in flight in the last third of the load less the first.
+    A trace's load rises and falls by itself, so its queue is not looked at.
 
     Growing: in-flight means and median latencies both rise from third to third and by more than GROWTH_SHARE in all, the
     former by GROWTH_REQUESTS at least; the intervals of the first and last median are apart; and the growth did not level
@@ -302,6 +318,8 @@ def stationary(plan: Plan, measurement: Measurement) -> Check:
     process) differ by sqrt((1 + c) 2 n / 3) in standard deviation, and less in a queue with room. A lesser rise says nothing.
     """
     load = plan.load
+    if record.replay is not None:
+        return Check("stationary", "na", None, None, facts={"of": "trace"})
     flight, latency = measurement.load.in_flight_thirds, measurement.load.latency_thirds_ms
     intervals = measurement.load.latency_thirds_ci
     if load.model != "open" or flight is None or latency is None or intervals is None:
@@ -338,9 +356,11 @@ def stale_connections(plan: Plan, record: Record) -> Check:
     return Check("stale_connections", "note" if share > 0 else "pass", share, 0.0, facts=facts)
 
 
-def cache_hits(plan: Plan, measurement: Measurement) -> Check:
+def cache_hits(plan: Plan, measurement: Measurement, record: Record) -> Check:
     """Share of prompt tokens the server took from a cache, where none were meant to be found in one."""
     share = measurement.throughput.cached_beyond_template
+    if record.replay is not None and record.replay.shares_prefixes:
+        return Check("cache_hits", "na", share, CACHE_SHARE, facts={"of": "trace"})
     if share is None or plan.workload.repeatable_prompts:
         return Check("cache_hits", "na", share, CACHE_SHARE)
     return Check("cache_hits", _within(share, CACHE_SHARE), share, CACHE_SHARE)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from inferometer.judge import checks
-from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare
+from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare, replayed_checks
 from inferometer.judge.calibration import calibration
 from inferometer.judge.verdict import Check, Verdict, verdict_of
 from inferometer.measure.lateness import connecting_ms, excused_ms, lateness_ms
@@ -43,7 +43,7 @@ def judge(
 
     `cited`: the calibration certificate as the run noted it down when it began; None: it noted nothing.
     """
-    native = plan.tokenizer.method == "native"
+    native = plan.tokenizer.own
     p99, p99_9, few = checks.sample_counts(measurement)
     found = (
         checks.workers_alive(measurement, record),
@@ -54,7 +54,7 @@ def judge(
         checks.lateness(plan, measurement, record),
         *_arrival(plan, measurement, record),
         checks.concurrency_held(measurement),
-        checks.stationary(plan, measurement),
+        checks.stationary(plan, measurement, record),
         checks.receive_lag(measurement),
         checks.worker_cpu(measurement),
         checks.clock_step(measurement),
@@ -62,7 +62,7 @@ def judge(
         checks.prompt_length(measurement),
         checks.output_length(measurement, native=native),
         checks.token_counts(measurement, native=native),
-        checks.cache_hits(plan, measurement),
+        checks.cache_hits(plan, measurement, record),
         p99,
         p99_9,
         checks.tokens_per_event(plan, measurement),
@@ -81,7 +81,7 @@ def _simulated(check: Check) -> Check:
 
 
 def arrival_found(plan: Plan, measurement: Measurement, record: Record) -> ArrivalCheck | None:
-    """The achieved arrival process against the one asked for; None in closed loop and for fewer than 100 sends."""
+    """The achieved arrival process against the one asked for; None in closed loop, of a trace and for fewer than 100 sends."""
     load = plan.load
     if load.model != "open" or load.rate is None:
         return None
@@ -93,7 +93,7 @@ def arrival_found(plan: Plan, measurement: Measurement, record: Record) -> Arriv
 
 def _process(load: Load) -> Process:
     assert load.rate is not None
-    shape = {"constant": None, "poisson": 1.0, "gamma": load.burstiness}[load.arrival]
+    shape = {"constant": None, "poisson": 1.0, "gamma": load.burstiness}[load.arrival]  # a trace has no rate
     return Process(load.rate, shape)
 
 
@@ -115,6 +115,11 @@ def _duration(load: Load, sent: int, interrupted: bool) -> float | None:
 
 def _arrival(plan: Plan, measurement: Measurement, record: Record) -> tuple[Check, Check, Check]:
     """Rate, dispersion and lag-1 correlation. A run by count that sent fewer than asked dropped arrivals: its rate fails."""
+    if record.replay is not None:
+        offered = (
+            measurement.requests.sent + measurement.requests.unaccounted
+        )  # the lost ones are workers_alive's
+        return replayed_checks(offered, record.replay.rows, interrupted=record.interrupted)
     rate, dispersion, lag1 = arrival_checks(arrival_found(plan, measurement, record))
     load, sent = plan.load, measurement.requests.sent
     dropped = 0

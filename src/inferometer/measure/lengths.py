@@ -72,14 +72,19 @@ class Lengths:
     grown: float | None = None
 
 
-def prompt_lengths(record: Record, samples: Samples, *, native: bool) -> Lengths:
-    """Judged by the declared tokenizer, or by server usage less its constant overhead if that tokenizer is the model's."""
+def prompt_lengths(record: Record, samples: Samples, *, native: bool, with_template: bool) -> Lengths:
+    """Judged by the declared tokenizer, or by server usage less its constant overhead if that tokenizer is the model's.
+
+    `with_template`: the lengths asked for are those the server should count, so its usage is judged as it is, and where it
+    gives none, what was sent and the tokens that were left to the template: the median of (asked - sent).
+    """
     asked = record.input_tokens_asked[samples.rows].astype(np.float64)
     sent = record.input_tokens_sent[samples.rows].astype(np.float64)
     server = samples.counts.server_input
-    judged = sent
+    judged = sent + float(np.median(asked - sent)) if with_template and len(sent) else sent
     if native and not np.isnan(server).all():
-        judged = np.where(np.isnan(server), sent, server - _overhead(record, samples))
+        overhead = 0.0 if with_template else _overhead(record, samples)
+        judged = np.where(np.isnan(server), judged, server - overhead)
     misses = int(off_by_more(judged, asked, *PROMPT_MISS).sum())
     known = ~np.isnan(server)
     grown = None if native else grown_share(sent[known], server[known])

@@ -239,7 +239,7 @@ def measure(plan: Plan, record: Record, samples: Samples | None = None) -> Measu
         metrics=Metrics(**metrics, itl_ms=describe_pooled(samples.gaps, samples.gap_offsets)),
         excluded={name: int(np.isnan(values).sum()) for name, values in columns.items()},
         ttft_by_input=_ttft_by_input(samples),
-        throughput=_throughput(record, samples, parts, plan.tokenizer.method == "native"),
+        throughput=_throughput(record, samples, parts, plan.tokenizer.own),
         load=_load(record, samples, sweep, parts, plan.load),
         tokens=_tokens(record, samples, plan),
         instrument=instrument(record, samples, parts.run),
@@ -364,7 +364,7 @@ def _load(record: Record, samples: Samples, sweep: Sweep, parts: Spans, load: Lo
     medians, intervals = _latency_thirds(record, samples, parts.load)
     return LoadSeen(
         model=load.model,
-        offered_rate=load.rate if load.model == "open" else None,
+        offered_rate=_offered_rate(record, load),
         offered_concurrency=load.concurrency if load.model == "closed" else None,
         achieved_request_s=(len(sends) - 1) / elapsed if elapsed > 0 else None,
         concurrency_mean=sweep.mean(parts.run) if mean is None else mean,
@@ -376,6 +376,12 @@ def _load(record: Record, samples: Samples, sweep: Sweep, parts: Spans, load: Lo
         latency_thirds_ms=medians,
         latency_thirds_ci=intervals,
     )
+
+
+def _offered_rate(record: Record, load: Load) -> float | None:
+    if load.model == "closed":
+        return None
+    return load.rate if record.replay is None else record.replay.rate
 
 
 def _in_flight_thirds(sweep: Sweep, span: Span | None) -> tuple[float, ...] | None:
@@ -400,7 +406,7 @@ def _latency_thirds(
 def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
     counts, events = samples.counts, samples.text_events
     by_source = counts.by_source()
-    native = plan.tokenizer.method == "native"
+    native = plan.tokenizer.own
     known = counts.server_output
     if native:  # only the model's own tokenizer can stand in for the server's count
         known = np.where(np.isnan(known), counts.local_output, known)
@@ -419,7 +425,9 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
         tokens=total_tokens,
         tokens_per_event=total_tokens / total_events if total_events else None,
         itl_zero_share=float((samples.gaps == 0).mean()) if len(samples.gaps) else None,
-        prompt=prompt_lengths(record, samples, native=native),
+        prompt=prompt_lengths(
+            record, samples, native=native, with_template=bool(plan.workload.count_template)
+        ),
         output=output_lengths(record, samples, forced=plan.workload.ignore_eos),
         server_where_both=int(counts.server_output[usage].sum()),
         events_where_both=int(events[usage].sum()),

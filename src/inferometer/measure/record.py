@@ -16,7 +16,7 @@ milliseconds last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -93,6 +93,37 @@ class Pulse:
 
 
 @dataclass(frozen=True, slots=True)
+class Replay:
+    """A trace that was replayed, as run.json has it.
+
+    rows             arrivals of the plan's window, all of which are due
+    rate             requests per second of it; None where all come at once
+    shares_prefixes  whether prompts begin alike by the trace's wish
+    unprepared       requests that were not yet made when they were due
+    unprepared_ms    the longest that one of them was made late
+    """
+
+    rows: int
+    rate: float | None
+    shares_prefixes: bool
+    unprepared: int
+    unprepared_ms: float
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any] | None) -> Replay | None:
+        """From run.json's `trace`; None where there was none. A run that died knows of nothing unprepared."""
+        if facts is None:
+            return None
+        return cls(
+            facts["rows"],
+            facts["rate"],
+            facts["shares_prefixes"],
+            facts.get("unprepared", 0),
+            facts.get("unprepared_ms", 0.0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Death:
     """A worker that ended before its time, as run.json has it.
 
@@ -116,7 +147,8 @@ class Death:
 class Record:
     """Every request that ended, warm-up included, and the workers' pulses.
 
-    `interrupted` says a person stopped the run; `deaths` are the workers that died in it.
+    `interrupted` says a person stopped the run; `deaths` are the workers that died in it; `replay` is the trace
+    that it replayed, if any.
     """
 
     index: Ints
@@ -153,6 +185,7 @@ class Record:
     timestamp_source: TimestampSource
     interrupted: bool
     deaths: tuple[Death, ...]
+    replay: Replay | None
 
     def __len__(self) -> int:
         return len(self.index)
@@ -193,6 +226,7 @@ class Record:
         interrupted: bool = False,
         timestamp_source: TimestampSource | None = None,
         deaths: Iterable[Death] = (),
+        replay: Replay | None = None,
     ) -> Record:
         """Read a RECORD table and a PULSE table (journal/schema.py).
 
@@ -230,6 +264,7 @@ class Record:
             timestamp_source=timestamp_source or ("kernel" if int(pulses.reads.sum()) else "user"),
             interrupted=interrupted,
             deaths=tuple(deaths),
+            replay=replay,
         )
 
 

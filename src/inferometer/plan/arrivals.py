@@ -10,6 +10,8 @@ Gaps between arrivals are independent and, with rate r per second and shape k,
 | `gamma`    | burstiness | k < 1 bunched, k > 1 more even, k -> infinity constant              |
 | `constant` | -          | exactly 1 / r apart, the first at 0; nothing is drawn               |
 
+The arrivals of a `trace` are not drawn: `Window` says which of them belong to a run, and when each is due.
+
 The first drawn arrival comes one gap after the phase's start: starting at 0 would put an arrival there with certainty.
 
 Generator: numpy's RandomState over MT19937, seeded by SeedSequence(seed, stream). Its stream is frozen by numpy's compatibility
@@ -21,16 +23,45 @@ for any number of workers. (Workers that each draw their own gaps from one seed 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inferometer.plan.schema import Load
+from inferometer.plan.schema import Load, Trace
 from inferometer.units import NS_PER_S, seconds_to_ns
 
 _CHUNK = 4096
 _LONGEST_GAP_NS = 10**15
 """11.6 days, above the longest phase (7 days). A chunk of such gaps still fits an int64."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of a trace that is replayed, in ns of trace time, and how much faster than it was recorded.
+
+    An arrival at `at` is due (at - start) / speed after the measurement's start, rounded to the nearest ns. So the gaps are
+    the trace's, each divided by the speed; none is closed because the first arrival is late, or a gap long.
+    """
+
+    start_ns: int
+    end_ns: int | None
+    speed: float
+
+    @classmethod
+    def of(cls, trace: Trace) -> Window:
+        """The window a plan names."""
+        end = None if trace.end_s is None else int(seconds_to_ns(trace.end_s))
+        return cls(int(seconds_to_ns(trace.start_s)), end, trace.speed)
+
+    def holds(self, at_ns: int) -> bool:
+        """Whether an arrival at this trace time is replayed."""
+        return at_ns >= self.start_ns and (self.end_ns is None or at_ns < self.end_ns)
+
+    def due_ns(self, at_ns: int) -> int:
+        """When it is due, in ns from the start of the measurement."""
+        since = at_ns - self.start_ns
+        return since if self.speed == 1 else round(since / self.speed)
 
 
 def instants(

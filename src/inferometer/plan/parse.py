@@ -201,8 +201,20 @@ def _holds(holder: object, part: str | int) -> bool:
 def _written(draft: _Draft) -> Iterator[Fault]:
     """Rules about what was written, which defaults then hide."""
     load, workload = draft.values.get("load") or {}, draft.values.get("workload") or {}
+    traced = draft.values.get("trace") is not None or load.get("arrival") == "trace"
+    for key in ("input_tokens", "output_tokens"):
+        if traced and workload.get(key) is not None:
+            yield Fault(
+                (f"workload.{key}", "trace.file"),
+                f"the trace says how long prompts and answers are ({{trace.file}}): leave {{workload.{key}}} out",
+            )
     for key in ("arrival", "burstiness"):
-        if load.get(key) is not None and load.get("model") is None and load.get("rate") is None:
+        if (
+            not traced
+            and load.get(key) is not None
+            and load.get("model") is None
+            and load.get("rate") is None
+        ):
             keys = (f"load.{key}", "load.rate", "load.model", "load.concurrency")
             yield Fault(keys, f"only open loop draws arrivals: {{load.{key}}} needs {{load.rate}}")
     if workload.get("name") == "custom" and workload.get("based_on") is None:
@@ -228,3 +240,7 @@ def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
     ):
         if name is not None and not (os.path.isfile(name) and os.access(name, os.R_OK)):
             yield Fault((key,), "names a file that is not there or cannot be read")
+    if plan.trace is not None and plan.trace.file is not None:
+        name = os.path.expanduser(plan.trace.file)
+        if not (os.path.isfile(name) and os.access(name, os.R_OK)):
+            yield Fault(("trace.file",), "names a file that is not there or cannot be read")

@@ -11,7 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inferometer.errors import PlanError, Problem
-from inferometer.plan.schema import Load, Plan, Target
+from inferometer.plan.schema import (
+    NO_TOKENIZER,
+    REFERENCE_TOKENIZER,
+    SERVER_TOKENIZER,
+    Load,
+    Plan,
+    Target,
+)
 
 MOST_REQUESTS = 10_000_000
 LONGEST_S = 604_800
@@ -32,7 +39,8 @@ class Fault:
 
 def faults(plan: Plan) -> list[Fault]:
     """Every rule that the plan breaks."""
-    return [*_load(plan.load), *_sizes(plan.load), *_target(plan.target), *_across(plan)]
+    load = _trace(plan) if plan.trace is not None or plan.load.arrival == "trace" else _load(plan.load)
+    return [*load, *_sizes(plan.load), *_target(plan.target), *_across(plan)]
 
 
 def check(plan: Plan) -> Plan:
@@ -70,6 +78,36 @@ def _load(load: Load) -> Iterator[Fault]:
         yield Fault(
             ("load.burstiness", "load.arrival"),
             f"{load.arrival} arrivals have no burstiness: set {{load.arrival}} to gamma, or leave {{load.burstiness}} out",
+        )
+
+
+def _trace(plan: Plan) -> Iterator[Fault]:
+    """What a trace decides, nothing else may."""
+    trace, load, workload = plan.trace, plan.load, plan.workload
+    if trace is None or trace.file is None:
+        parts = ("trace.speed", "trace.start_s", "trace.end_s", "trace.format", "trace.file", "load.arrival")
+        yield Fault(parts, "a trace needs its file: {trace.file}")
+        return
+    if trace.end_s is not None and trace.end_s <= trace.start_s:
+        yield Fault(
+            ("trace.end_s", "trace.start_s"),
+            f"the window is empty: {{trace.end_s}} ({trace.end_s:g} s) must lie behind {{trace.start_s}} ({trace.start_s:g} s)",
+        )
+    when = "the trace says when requests are sent ({trace.file}): leave {%s} out"
+    for key, wrong, hint in (
+        ("load.rate", load.rate is not None, ", or set {trace.speed}"),
+        ("load.concurrency", load.concurrency is not None, ""),
+        ("load.duration_s", load.duration_s is not None, ", or set {trace.end_s}"),
+        ("load.model", load.model != "open" and load.arrival == "trace", ""),
+        ("load.arrival", load.arrival != "trace", ""),
+        ("load.burstiness", load.burstiness != 1, ""),
+    ):
+        if wrong:
+            yield Fault((key, "trace.file"), when % key + hint)
+    if workload.name != "trace":
+        yield Fault(
+            ("workload.name", "trace.file"),
+            "the trace says how long prompts and answers are ({trace.file}): leave {workload.name} out",
         )
 
 
@@ -115,8 +153,29 @@ def _target(target: Target) -> Iterator[Fault]:
 
 
 def _across(plan: Plan) -> Iterator[Fault]:
+    if plan.workload.name == "trace" and plan.trace is None:
+        yield Fault(("workload.name", "trace.file"), "{workload.name} is the trace's: it needs {trace.file}")
     if plan.workload.prompt_format == "ids" and plan.target.api == "chat":
         yield Fault(
             ("workload.prompt_format", "target.api"),
             "chat takes text, not token ids: set {target.api} to completions or {workload.prompt_format} to text",
+        )
+    name, method = plan.tokenizer.name, plan.tokenizer.method
+    if name in (SERVER_TOKENIZER, NO_TOKENIZER) and method == "reference":
+        yield Fault(
+            ("tokenizer.method", "tokenizer.name"),
+            f"{{tokenizer.name}} {name} leaves counting to the server, which is native: "
+            f"leave {{tokenizer.method}} out, or set {{tokenizer.name}} to {REFERENCE_TOKENIZER}",
+        )
+    if name == SERVER_TOKENIZER and plan.workload.prompt_format == "ids":
+        yield Fault(
+            ("workload.prompt_format", "tokenizer.name"),
+            "the server's tokenizer counts text, and its vocabulary is not known here: "
+            "set {workload.prompt_format} to text, or {tokenizer.name} to the model's own tokenizer.json",
+        )
+    if plan.workload.count_template and not plan.tokenizer.own:
+        yield Fault(
+            ("workload.count_template", "tokenizer.name", "tokenizer.method"),
+            "what a chat template adds is only known in the model's own tokens: "
+            "set {tokenizer.name} to the model's own tokenizer, or leave {workload.count_template} out",
         )

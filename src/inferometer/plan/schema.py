@@ -20,6 +20,8 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
+    field_serializer,
     field_validator,
     model_validator,
 )
@@ -35,6 +37,9 @@ DEFAULT_REQUESTS = 1000
 DEFAULT_WARMUP = 100
 """Draft 4.5.1's number; with the standard workloads these also make its 10,000 output tokens."""
 REFERENCE_TOKENIZER = "cl100k_base"
+SHIPPED_TOKENIZERS = (REFERENCE_TOKENIZER, "o200k_base")
+SERVER_TOKENIZER = "server"
+NO_TOKENIZER = "none"
 
 STANDARD: dict[str, tuple[Distribution, Distribution]] = {
     "synthetic-uniform": (uniform(128, 512), uniform(64, 256)),  # draft 4.3.2.1, A.1
@@ -214,6 +219,7 @@ class Load(Part):
     `closed`: `concurrency` requests in flight, each replaced the moment it ends (draft 4.2.4).
     `open`: `rate` requests per second, at instants drawn before the start (draft 4.2.3); `gamma` gaps have shape
     `burstiness` (1 is Poisson, below 1 is burstier). Ends after `requests` requests or `duration_s`, whichever is first.
+    The arrival `trace` has neither rate nor duration: the plan's Trace says when, and `requests` is the most of it to replay.
 
     Implied: a `rate` alone is open loop, anything else closed, with 16 in flight; a `burstiness` other than 1 without an
     arrival is gamma; 1,000 requests when neither end is given; 100 requests of warm-up, but no more than are measured.
@@ -222,7 +228,7 @@ class Load(Part):
     model: Literal["closed", "open"] = "closed"
     concurrency: Annotated[int, Field(ge=1, le=100_000), _NUMBER] | None = None
     rate: Annotated[float, Field(ge=1e-6, le=1_000_000), _NUMBER] | None = None
-    arrival: Literal["poisson", "constant", "gamma"] = "poisson"
+    arrival: Literal["poisson", "constant", "gamma", "trace"] = "poisson"
     burstiness: Annotated[float, Field(ge=0.001, le=1_000), _NUMBER] = 1.0
     requests: Annotated[int, Field(ge=1, le=10_000_000), _NUMBER] | None = None
     duration_s: Annotated[float, Field(gt=0, le=604_800), _SECONDS] | None = None
@@ -235,9 +241,11 @@ class Load(Part):
         if not isinstance(given, dict):
             return given
         load = {key: value for key, value in given.items() if value is not None}
+        traced = load.get("arrival") == "trace"
         if "model" not in load:
-            load["model"] = "open" if "rate" in load and "concurrency" not in load else "closed"
-        if "requests" not in load and "duration_s" not in load:
+            rated = "rate" in load and "concurrency" not in load
+            load["model"] = "open" if rated or traced else "closed"
+        if "requests" not in load and "duration_s" not in load and not traced:
             load["requests"] = DEFAULT_REQUESTS
         if load["model"] == "closed" and "rate" not in load and "concurrency" not in load:
             load["concurrency"] = max(1, _at_most(DEFAULT_CONCURRENCY, load.get("requests")))
@@ -252,16 +260,20 @@ class Workload(Part):
     """What requests say: draft 4.3.1's parameters.
 
     A standard `name` brings its lengths. Other lengths under a standard name make the workload `custom` and name the
-    standard one in `based_on`, so that a report never prints a standard's name over something else.
+    standard one in `based_on`, so that a report never prints a standard's name over something else. The workload `trace` has
+    no lengths of its own: they are the plan's Trace's, and null on disk.
+
+    `count_template`: input lengths are those the server should count, the chat template it puts around a text included.
     """
 
-    name: Literal["synthetic-uniform", "synthetic-skewed", "normal", "custom"] = "synthetic-uniform"
+    name: Literal["synthetic-uniform", "synthetic-skewed", "normal", "custom", "trace"] = "synthetic-uniform"
     based_on: Literal["synthetic-uniform", "synthetic-skewed", "normal"] | None = None
     input_tokens: Length = uniform(128, 512)
     output_tokens: Length = uniform(64, 256)
     seed: Annotated[int, Field(ge=0, lt=2**63), _NUMBER] = 42
     prompt_format: Literal["auto", "ids", "text"] = "auto"
     repeatable_prompts: bool = False
+    count_template: bool | None = None
     ignore_eos: bool = True
     temperature: Annotated[float, Field(ge=0, le=10), _NUMBER] = 0.0
 
@@ -272,6 +284,8 @@ class Workload(Part):
             return given
         workload = dict(given)
         name = workload.get("name", "synthetic-uniform")
+        if name == "trace":
+            return {key: value for key, value in workload.items() if value is not None}
         standard = workload.get("based_on") if name == "custom" else name
         if not isinstance(standard, str) or standard not in STANDARD:
             return workload
@@ -284,6 +298,10 @@ class Workload(Part):
                 return workload  # the field's own validation will say what is wrong
         workload["name"], workload["based_on"] = (standard, None) if same else ("custom", standard)
         return workload
+
+    @field_serializer("input_tokens", "output_tokens", mode="wrap")
+    def _own_lengths(self, length: Any, plainly: SerializerFunctionWrapHandler) -> Any:
+        return None if self.name == "trace" else plainly(length)
 
     @property
     def deviations(self) -> tuple[str, ...]:
@@ -298,11 +316,35 @@ class Workload(Part):
         )
 
 
+class Trace(Part):
+    """A recorded load to replay: arrivals and lengths from `file`, in place of those that Load and Workload would draw.
+
+    Trace time begins with the file's first row. Replayed is what lies in [start_s, end_s) of it, `speed` times as fast; the
+    measurement begins at start_s. `sha256` is that of the file: filled in when a run begins, and demanded of the file from
+    then on. `format` likewise, where it was `auto`.
+    """
+
+    file: Annotated[str, Field(min_length=1)] | None = None
+    format: Literal["auto", "mooncake", "azure", "burstgpt", "jsonl"] = "auto"
+    speed: Annotated[float, Field(ge=0.001, le=1_000_000), _NUMBER] = 1.0
+    start_s: Annotated[float, Field(ge=0, le=1e9), _SECONDS] = 0.0
+    end_s: Annotated[float, Field(gt=0, le=1e9), _SECONDS] | None = None
+    sha256: str | None = None
+
+    @field_validator("sha256")
+    @classmethod
+    def _digest(cls, digest: str | None) -> str | None:
+        if digest is not None and not re.fullmatch(r"[0-9a-f]{64}", digest):
+            raise ValueError("must be the 64 hexadecimal digits of the file's SHA-256; or leave it out")
+        return digest
+
+
 class Tokenizer(Part):
     """Who counts (draft 4.4). `reference`: a declared yardstick, not the model's own; `native`: the model's own.
 
-    `name` is cl100k_base, which ships with the package, or the path of a tokenizer.json or of a folder that holds one. The
-    latter is taken to be the model's own unless `method` says otherwise.
+    `name` is cl100k_base or o200k_base, which ship with the package; the path of a tokenizer.json or of a folder that holds
+    one; a model on Hugging Face, org/name or org/name@revision; server, for its own /tokenize; or none. Unless `method` says
+    otherwise, a shipped one is a yardstick and any other the model's own. With none only the server counts, which is native.
     """
 
     name: Annotated[str, Field(min_length=1)] = REFERENCE_TOKENIZER
@@ -312,11 +354,14 @@ class Tokenizer(Part):
     @classmethod
     def _settle(cls, given: Any) -> Any:
         if isinstance(given, dict) and given.get("method") is None:
-            method = (
-                "reference" if given.get("name", REFERENCE_TOKENIZER) == REFERENCE_TOKENIZER else "native"
-            )
-            return {**given, "method": method}
+            shipped = given.get("name", REFERENCE_TOKENIZER) in SHIPPED_TOKENIZERS
+            return {**given, "method": "reference" if shipped else "native"}
         return given
+
+    @property
+    def own(self) -> bool:
+        """Whether what it counts is what the server counts: it is the model's own, and there is one."""
+        return self.method == "native" and self.name != NO_TOKENIZER
 
 
 class Guardrails(Part):
@@ -356,7 +401,31 @@ class Plan(Part):
     target: Target = Target()
     load: Load = Load()
     workload: Workload = Workload()
+    trace: Trace | None = None
     tokenizer: Tokenizer = Tokenizer()
     sut: Sut = Sut()
     slos: tuple[Slo, ...] = ()
     instrument: Instrument = Instrument()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _imply(cls, given: Any) -> Any:
+        """A trace implies its own arrivals and lengths."""
+        if not isinstance(given, dict) or given.get("trace") is None:
+            return given
+        plan = dict(given)
+        implied = {"load": {"model": "open", "arrival": "trace"}, "workload": {"name": "trace"}}
+        for part, values in implied.items():
+            given_part = plan.get(part, {})
+            if isinstance(given_part, dict):
+                said = {key: value for key, value in given_part.items() if value is not None}
+                plan[part] = values | said
+        return plan
+
+    @model_validator(mode="after")
+    def _settle(self) -> Plan:
+        if self.workload.count_template is None:
+            counted = self.tokenizer.own and self.target.api == "chat"
+            settled = self.workload.model_copy(update={"count_template": counted})
+            object.__setattr__(self, "workload", settled)  # frozen from here on
+        return self

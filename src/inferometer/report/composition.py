@@ -77,7 +77,7 @@ def summarise(
                 }
             ),
         },
-        load=_plain(_load(plan, measurement, arrival)),
+        load=_plain(_load(plan, run, measurement, arrival)),
         tokens=_tokens(plan, run, measurement),
         slos=[
             {
@@ -149,17 +149,20 @@ def _window(plan: Plan, measurement: Measurement) -> dict[str, Any]:
     }
 
 
-def _load(plan: Plan, measurement: Measurement, arrival: ArrivalCheck | None) -> dict[str, Any]:
+def _load(
+    plan: Plan, run: Mapping[str, Any], measurement: Measurement, arrival: ArrivalCheck | None
+) -> dict[str, Any]:
     seen, load = measurement.load, plan.load
     open_loop = load.model == "open"
     return {
         "model": load.model,
         "offered": {
-            "rate": load.rate if open_loop else None,
+            "rate": seen.offered_rate,
             "concurrency": None if open_loop else load.concurrency,
             "arrival": load.arrival if open_loop else None,
             "burstiness": load.burstiness if open_loop and load.arrival == "gamma" else None,
         },
+        "trace": _trace(plan, run.get("trace")),
         "achieved": {
             "request_s": seen.achieved_request_s,
             "concurrency_mean": seen.concurrency_mean,
@@ -180,6 +183,17 @@ def _load(plan: Plan, measurement: Measurement, arrival: ArrivalCheck | None) ->
     }
 
 
+def _trace(plan: Plan, found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The trace that was replayed: what run.json says of it, and the plan's window and speed."""
+    if plan.trace is None or found is None:
+        return None
+    window = {name: getattr(plan.trace, name) for name in ("speed", "start_s", "end_s")}
+    names = ("file", "format", "sha256", "rows", "failed", "span_s", "texts", "shares_prefixes")
+    lengths = {name: found[name] for name in ("input_tokens", "output_tokens")}
+    late = {name: found.get(name, 0) for name in ("unprepared", "unprepared_ms")}
+    return {name: found[name] for name in names} | window | lengths | late
+
+
 def _tokens(plan: Plan, run: Mapping[str, Any], measurement: Measurement) -> dict[str, Any]:
     tokens = measurement.tokens
 
@@ -193,12 +207,13 @@ def _tokens(plan: Plan, run: Mapping[str, Any], measurement: Measurement) -> dic
 
     return {
         "count_source": tokens.count_source,
-        "tokenizer": {**run["tokenizer"], "method": plan.tokenizer.method},
+        "tokenizer": {"kind": None, **run["tokenizer"], "method": plan.tokenizer.method},
         "itl_method": tokens.itl_method,
         "single_token_share": tokens.single_token_share,
         "events": tokens.events,
         "tokens": round(tokens.tokens),
         "tokens_per_event": tokens.tokens_per_event,
-        "prompt": lengths(tokens.prompt, "sent_mean", tokens.prompt.local_mean),
+        "prompt": lengths(tokens.prompt, "sent_mean", tokens.prompt.local_mean)
+        | {"template": run.get("template")},
         "output": lengths(tokens.output, "local_mean", tokens.output.local_mean),
     }

@@ -29,6 +29,14 @@ ITL_METHODS = {
     "chunk": "chunk: gaps between events that may carry several tokens (draft 4.6.3, option A)",
 }
 
+SPECIAL_TOKENS = {
+    False: "special tokens (BOS, EOS) are left out of the client's counts and are part of the server's prompt count, as are "
+    "the chat template and any tool formatting; there is no separate system prompt",
+    True: "the client counts nothing: local counts are not applicable; special tokens (BOS, EOS), the chat template and any "
+    "tool formatting are part of the server's prompt count; there is no separate system prompt",
+}
+"""Draft 4.4.3; True: no tokenizer was declared."""
+
 CLOCKS = {
     "kernel": "kernel receive time of the bytes that complete each event (SO_TIMESTAMPNS), put on the monotonic clock",
     "user": "monotonic clock of the client, read right after each poll and before any decoding",
@@ -86,6 +94,10 @@ def load(summary: Summary) -> str:
     if summary["load"]["model"] == "closed":
         return f"closed loop, {text(offered.get('concurrency'), 'an unknown number')} in flight"
     arrival = offered.get("arrival") or _planned(summary, "load", "arrival")
+    if arrival == "trace":
+        mean = offered.get("rate")
+        often = "all at once" if mean is None else f"{text(mean)} requests/s on average"
+        return f"open loop, arrivals of a trace, {often}"
     burstiness = offered.get("burstiness") or _planned(summary, "load", "burstiness")
     process = "Poisson" if arrival == "poisson" else text(arrival)
     words = f"open loop, {text(offered.get('rate'))} requests/s, {process} arrivals"
@@ -101,6 +113,8 @@ def measured(summary: Summary) -> str:
         if all(lengths)
         else ""
     )
+    if summary["load"]["trace"] is not None:
+        asked = f" Lengths are those of the trace {clean(summary['load']['trace']['file'])}."
     return (
         f"{figure(requests['sent'])} requests to {text(sut['model'], 'a model of unknown name')} at {server(summary)} "
         f"({text(sut['api'])}, {'streamed' if sut['stream'] else 'not streamed'}, {text(sut['protocol'])}), "
@@ -186,13 +200,60 @@ def method(summary: Summary) -> list[Row]:
 
 
 def _asked(summary: Summary) -> list[Row]:
+    trace = summary["load"]["trace"]
     lengths = (text(_planned(summary, "workload", name)) for name in ("input_tokens", "output_tokens"))
     workload, seed = _planned(summary, "workload", "name"), _planned(summary, "workload", "seed")
     return [
         ("Load", load(summary)),
         ("Requests", requests(summary)),
-        ("Workload", f"{text(workload)}; input and output tokens {' and '.join(lengths)}"),
+        ("Workload", f"{text(workload)}; input and output tokens {' and '.join(lengths)}")
+        if trace is None
+        else ("Workload", f"lengths of the trace; {_traced_lengths(trace)}"),
+        *([] if trace is None else _trace(trace)),
         ("Seed", UNKNOWN if seed is None else clean(seed)),
+    ]
+
+
+def _traced_lengths(trace: Mapping[str, Any]) -> str:
+    """Draft 4.3.1: the empirical distributions."""
+    parts = []
+    for name, words in (("input_tokens", "input"), ("output_tokens", "output")):
+        seen = trace[name]
+        if seen is not None:
+            points = ", ".join(f"{label} {figure(seen[key])}" for label, key in _POINTS)
+            parts.append(f"{words} tokens {points}")
+    if trace["texts"]:
+        parts.append(f"{figure(trace['texts'])} prompts are the trace's own texts")
+    return "; ".join(parts)
+
+
+_POINTS = (("mean", "mean"), ("min", "min"), ("P50", "p50"), ("P95", "p95"), ("P99", "p99"), ("max", "max"))
+
+
+def _trace(trace: Mapping[str, Any]) -> list[Row]:
+    end = "its last row" if trace["end_s"] is None else f"{text(trace['end_s'])} s"
+    failed = (
+        f"; {figure(trace['failed'])} rows that had failed when recorded are left out"
+        if trace["failed"]
+        else ""
+    )
+    prefixes = "as its hash ids or texts say" if trace["shares_prefixes"] else "none"
+    return [
+        (
+            "Trace",
+            f"{clean(trace['file'])}, format {clean(trace['format'])}, SHA-256 {clean(trace['sha256'])}",
+        ),
+        (
+            "Trace: replayed",
+            f"{figure(trace['rows'])} arrivals from {text(trace['start_s'])} s to {end} of trace time, "
+            f"{text(trace['speed'])} times as fast as recorded{failed}",
+        ),
+        ("Trace: shared prefixes", prefixes),
+        (
+            "Trace: made in time",
+            f"{figure(trace['unprepared'])} requests were not yet made when due"
+            + (f", by up to {figure(trace['unprepared_ms'])} ms" if trace["unprepared"] else ""),
+        ),
     ]
 
 
@@ -207,18 +268,18 @@ def _counted(summary: Summary) -> list[Row]:
         ),
         (
             "Token counts",
-            f"from {text(tokens['count_source'])}; special tokens are left out of the client's counts and are part of the "
-            "server's prompt count, as are the chat template and any tool formatting; there is no separate system prompt",
+            f"from {text(tokens['count_source'])}; {SPECIAL_TOKENS[tokenizer['kind'] == 'none']}",
         ),
         (
             "Prompt tokens, mean",
-            f"asked {figure(prompt['asked_mean'])}, sent {figure(prompt['sent_mean'])}, "
-            f"server counted {figure(prompt['server_mean'])}, missed {figure(prompt['misses'])}",
+            f"asked {figure(prompt['asked_mean'])}, sent {figure(prompt['sent_mean'])}"
+            f"{_yardstick(tokenizer)}, server counted {figure(prompt['server_mean'])}, missed {figure(prompt['misses'])}; "
+            f"{_template(prompt)}",
         ),
         (
             "Output tokens, mean",
             f"asked {figure(output['asked_mean'])}, server counted {figure(output['server_mean'])}, "
-            f"client counted {figure(output['local_mean'])}, missed {figure(output['misses'])}",
+            f"client counted {_by_client(tokenizer, output)}, missed {figure(output['misses'])}",
         ),
         (
             "Chunking",
@@ -227,6 +288,29 @@ def _counted(summary: Summary) -> list[Row]:
         ),
         ("ITL option", ITL_METHODS.get(tokens["itl_method"], text(tokens["itl_method"]))),
     ]
+
+
+def _yardstick(tokenizer: Mapping[str, Any]) -> str:
+    return " by the yardstick" if tokenizer["kind"] == "none" else ""
+
+
+def _template(prompt: Mapping[str, Any]) -> str:
+    """What the lengths asked for are lengths of."""
+    if prompt["template"] is None:
+        return "the lengths asked for are those of the text alone, without the chat template"
+    return (
+        f"the lengths asked for include the chat template, {figure(prompt['template'])} tokens by the server's count of one "
+        "short request before the start"
+    )
+
+
+def _by_client(tokenizer: Mapping[str, Any], output: Mapping[str, Any]) -> str:
+    """The client's own count, or why there is none."""
+    if output["local_mean"] is not None:
+        return figure(output["local_mean"])
+    return {"none": "nothing (not applicable: no tokenizer)", "server": "nothing (the server was gone)"}.get(
+        tokenizer["kind"], figure(None)
+    )
 
 
 def _timed(summary: Summary) -> list[Row]:

@@ -34,13 +34,22 @@ _ACCEPTED = "Simulations of the process asked for stay between {low} and {high}.
 _LATE: Mapping[tuple[str, ...], str] = {
     ("cause", "cause_share"): "Main cause: {cause} ({cause_share} of what counts).",
     (
+        "unprepared",
+        "unprepared_ms",
+    ): "Not yet made when due: {unprepared} requests, by up to {unprepared_ms} ms; lower "
+    "--trace-speed, or replay a shorter or sparser part.",
+    (
         "scheduling_share",
         "socket_share",
         "back_pressure_share",
     ): "Of all lateness {scheduling_share} was scheduling, "
     "{socket_share} getting onto a connection, {back_pressure_share} back-pressure.",
 }
+_OF_A_TRACE = (
+    "The arrivals are a trace's: each is held to its own instant (see Lateness), all together to no process."
+)
 LATE_CAUSES = {
+    "preparation": "the trace's requests were not made in time",
     "scheduling": "the client took requests up late",
     "socket": "the client was slow to hand requests to their connections",
 }
@@ -76,6 +85,11 @@ VARIANT = {
     "prompt_length": "judged_by",
     "stale_connections": "kept",
     "calibration": "of",
+    "arrival_rate": "of",
+    "arrival_dispersion": "of",
+    "arrival_lag1": "of",
+    "stationary": "of",
+    "cache_hits": "of",
 }
 """The fact that decides what a check of two kinds measured."""
 
@@ -265,6 +279,34 @@ CHECKS: dict[str, Wording] = {
             "fail": "Use more workers (--workers) or lower the rate; the numbers hold for the rate reached, not the one asked."
         },
         {("expected",): "Asked for: {expected} per second.", ("low", "high"): _ACCEPTED},
+    ),
+    "arrival_rate:trace": Wording(
+        "Arrivals",
+        "number",
+        {
+            "pass": "{value} of the trace's {limit} arrivals were offered, each with its own instant.",
+            "fail": "Only {value} of the trace's {limit} arrivals were offered: the server saw another load than was recorded.",
+            "na": "The run was stopped before the trace's end.",
+        },
+        {"fail": "Read log.txt in the run folder, then run again."},
+    ),
+    "arrival_dispersion:trace": Wording("Arrival spread", "number", {"na": _OF_A_TRACE}),
+    "arrival_lag1:trace": Wording("Arrival independence", "number", {"na": _OF_A_TRACE}),
+    "stationary:trace": Wording(
+        "Steady queue",
+        "number",
+        {
+            "na": "A trace's load rises and falls by itself, and the queue with it: its growth says nothing of the server."
+        },
+    ),
+    "cache_hits:trace": Wording(
+        "Prefix cache",
+        "share",
+        {
+            "na": "The trace's prompts share beginnings by its own wish; the server took {value} of the prompt tokens from a "
+            "cache.",
+            "na unknown": "The trace's prompts share beginnings by its own wish; the server reports no cached tokens.",
+        },
     ),
     "arrival_dispersion": Wording(
         "Arrival spread",

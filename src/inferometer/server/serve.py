@@ -13,7 +13,7 @@ from collections.abc import Callable
 from inferometer.errors import PlanError, Problem
 from inferometer.server.http import Server
 from inferometer.server.options import Options
-from inferometer.workload.tokenizers import Cl100k
+from inferometer.workload.encodings import Cl100k
 
 
 def serve(options: Options, announce: Callable[[str], None]) -> None:

@@ -30,15 +30,23 @@ import hashlib
 import random
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from itertools import repeat
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from inferometer.workload import lengths
+from inferometer.workload.lanes import in_order
 
 if TYPE_CHECKING:
     from inferometer.plan.schema import Workload
     from inferometer.workload.tokenizers import Tokenizer
+
+Ids: TypeAlias = NDArray[np.uint32]
 
 NONCES = 10**9
 STRIDE = 618_033_989
@@ -47,6 +55,7 @@ STRIDE = 618_033_989
 _TRIES = 8
 _WORDS = 512
 _ENOUGH = 8
+_TRIED = 100
 _CANDIDATES = (r" [a-z]{3,8}", r" [A-Za-z]+", r"[!-~ ]*[!-~]")
 """What fills a prompt, best first: a word behind a space stays one token next to nearly anything."""
 
@@ -66,20 +75,33 @@ class Prompt:
 
 
 def generate(
-    spec: Workload, tokenizer: Tokenizer, n: int, salt: int, prompt_format: Literal["ids", "text"]
-) -> list[Prompt]:
-    """The first `n` prompts of a workload.
+    spec: Workload,
+    tokenizer: Tokenizer,
+    n: int,
+    salt: int,
+    prompt_format: Literal["ids", "text"],
+    template: int = 0,
+) -> Iterator[Prompt]:
+    """The first `n` prompts of a workload, one after the other; texts are made on the tokenizer's lanes, a little ahead.
 
     `salt` (0 or more, fresh for each run) decides the nonces and nothing else; `spec.repeatable_prompts` leaves them out.
+    `template`: so many of the tokens asked for are not ours to send, for the server puts them around a text by itself.
     """
-    salted = not spec.repeatable_prompts
-    marks = nonces(tokenizer, salt, prompt_format, 0, n) if salted else [""] * n
+    marks = _marks(tokenizer, salt, prompt_format, n, salted=not spec.repeatable_prompts)
     requests = zip(_drawn(spec, tokenizer.vocab_size, n), marks, strict=True)
     if prompt_format == "text":
         write = _writer(tokenizer).write
-        return [_text_prompt(ids, output, mark, write(ids, mark)) for (ids, output), mark in requests]
-    allowed = _allowed(tokenizer, 0, tokenizer.vocab_size)
-    return [_ids_prompt(ids, output, mark, tokenizer.reserved, allowed) for (ids, output), mark in requests]
+
+        def text_prompt(request: tuple[tuple[Ids, int], str]) -> Prompt:
+            (ids, output), mark = request
+            text, sent = write(ids[: max(1, len(ids) - template)], mark)
+            return Prompt(text, len(ids), sent, output, mark)
+
+        yield from in_order(text_prompt, requests, tokenizer.lanes)
+    else:
+        allowed = _allowed(tokenizer, 0, tokenizer.vocab_size)
+        for (ids, output), mark in requests:
+            yield _ids_prompt(ids.tolist(), output, mark, tokenizer.reserved, allowed)
 
 
 def salt_of(seed: int) -> int:
@@ -89,37 +111,60 @@ def salt_of(seed: int) -> int:
 
 def nonces(
     tokenizer: Tokenizer, salt: int, prompt_format: Literal["ids", "text"], first: int, count: int
-) -> list[str]:
+) -> Iterator[str]:
     """The nonces of requests `first` to `first + count - 1`, as they stand in the JSON body; all have one length."""
-    values = [(salt + index * STRIDE) % NONCES for index in range(first, first + count)]
+    spell = speller(tokenizer, prompt_format)
+    return (spell((salt + index * STRIDE) % NONCES) for index in range(first, first + count))
+
+
+def speller(tokenizer: Tokenizer, prompt_format: Literal["ids", "text"]) -> Callable[[int], str]:
+    """From a nonce's value, 0 to NONCES - 1, to how it stands in the JSON body."""
     if prompt_format == "text":
-        return [f"{value:09d}" for value in values]
+        return "{:09d}".format
     ids = _equally_long_ids(tokenizer)
     base, places = len(ids), 1
     while base**places < NONCES:
         places += 1
-    return [",".join(str(ids[value // base**place % base]) for place in range(places)) for value in values]
+    return lambda value: ",".join(str(ids[value // base**place % base]) for place in range(places))
 
 
-def fingerprint(prompts: Sequence[Prompt]) -> str:
+def plain_words(tokenizer: Tokenizer) -> Sequence[str]:
+    """Words of one token each, a space before every one, that stay one token behind each other; empty if there are none."""
+    return _writer(tokenizer).words
+
+
+def allowed_ids(tokenizer: Tokenizer) -> Sequence[int]:
+    """The ids that may be drawn."""
+    return _allowed(tokenizer, 0, tokenizer.vocab_size)
+
+
+class Fingerprint:
     """`sha256:` and the digest of the request list without its nonces: lengths asked for and contents, in order.
 
     Runs of one plan agree on it whatever their salts (over text: where the tokenizer reads all nonces as equally many
     tokens, as cl100k_base does), and so do machines.
     """
-    digest = hashlib.sha256()
-    for prompt in prompts:
-        if isinstance(prompt.content, str):
-            kind, body = b"t", prompt.content[len(prompt.nonce) :].encode()
-        else:
-            ids = prompt.content[prompt.nonce.count(",") + 1 if prompt.nonce else 0 :]
-            kind, body = b"i", struct.pack(f"<{len(ids)}I", *ids)
-        digest.update(struct.pack("<cIII", kind, prompt.asked, prompt.output, len(body)) + body)
-    return f"sha256:{digest.hexdigest()}"
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def of(self, prompts: Iterable[Prompt]) -> Iterator[Prompt]:
+        """The prompts, each of them taken in as it passes."""
+        for prompt in prompts:
+            if isinstance(prompt.content, str):
+                kind, body = b"t", prompt.content[len(prompt.nonce) :].encode()
+            else:
+                ids = prompt.content[prompt.nonce.count(",") + 1 if prompt.nonce else 0 :]
+                kind, body = b"i", struct.pack(f"<{len(ids)}I", *ids)
+            self._digest.update(struct.pack("<cIII", kind, prompt.asked, prompt.output, len(body)) + body)
+            yield prompt
+
+    def __str__(self) -> str:
+        return f"sha256:{self._digest.hexdigest()}"
 
 
-def below(rng: random.Random, bound: int, count: int) -> list[int]:
-    """`[rng.randint(0, bound - 1) for _ in range(count)]`, number for number, about ten times as fast.
+def below(rng: random.Random, bound: int, count: int) -> Ids:
+    """`[rng.randint(0, bound - 1) for _ in range(count)]`, number for number, about twenty times as fast.
 
     `randint` takes the top bits of one 32-bit word of the generator and tries again when they are not below the bound
     (bound at most 2^32). `getrandbits(32 * m)` yields the next `m` words, the first one lowest. Each number still to come
@@ -127,14 +172,22 @@ def below(rng: random.Random, bound: int, count: int) -> list[int]:
     generator ends in the same state.
     """
     shift = 32 - bound.bit_length()
-    found: list[int] = []
-    while missing := count - len(found):
-        words = struct.unpack(f"<{missing}I", rng.getrandbits(32 * missing).to_bytes(4 * missing, "little"))
-        found += [number for word in words if (number := word >> shift) < bound]
-    return found
+    found = [np.empty(0, np.uint32)]
+    while missing := count - sum(map(len, found)):
+        words = np.frombuffer(
+            rng.getrandbits(32 * missing).to_bytes(4 * missing, "little"), "<u4"
+        ) >> np.uint32(shift)
+        found.append(words[words < bound])
+    return np.concatenate(found)
 
 
-def _drawn(spec: Workload, vocab_size: int, n: int) -> Iterator[tuple[list[int], int]]:
+def _marks(
+    tokenizer: Tokenizer, salt: int, prompt_format: Literal["ids", "text"], n: int, *, salted: bool
+) -> Iterator[str]:
+    return nonces(tokenizer, salt, prompt_format, 0, n) if salted else repeat("", n)
+
+
+def _drawn(spec: Workload, vocab_size: int, n: int) -> Iterator[tuple[Ids, int]]:
     """Ids and output length of each request, in the order of the module's head."""
     rng = random.Random(spec.seed)  # noqa: S311 (a repeatable stream is the purpose, not a secret one)
     whole = "normal" in (
@@ -145,11 +198,6 @@ def _drawn(spec: Workload, vocab_size: int, n: int) -> Iterator[tuple[list[int],
         asked = lengths.draw(spec.input_tokens, rng, truncate=whole)
         output = lengths.draw(spec.output_tokens, rng)
         yield below(rng, vocab_size, asked), output
-
-
-def _text_prompt(ids: list[int], output: int, nonce: str, written: tuple[str, int]) -> Prompt:
-    text, sent = written
-    return Prompt(text, len(ids), sent, output, nonce)
 
 
 def _ids_prompt(
@@ -187,16 +235,15 @@ class _Writer:
     """Turns drawn ids into text that the tokenizer counts as exactly as long as asked, if that can be had."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._anchor = tokenizer.encode("a")
-        self._anchor_text = tokenizer.decode(self._anchor)
+        self._tokenizer, self._ink = tokenizer, tokenizer.ink
+        self._anchor = self._ink.encode("a")
+        self._anchor_text = self._ink.decode(self._anchor)
         self._nonce_tokens = len(tokenizer.encode("123456789"))
-        self._words = self._plain_words()
-        # By token id, made on first use: a short run needs few. A list, for ids are drawn from all over, and a dict of as
-        # many strings costs three times the time.
-        self._pieces: list[str | None] = [None] * tokenizer.vocab_size
+        self.words = self._common(self._plain_words())
+        # By token id, made on first use: a short run needs few. Several threads may make the same one, to the same end.
+        self._pieces: NDArray[np.object_] = np.full(self._ink.vocab_size, None, object)
 
-    def write(self, drawn: list[int], nonce: str) -> tuple[str, int]:
+    def write(self, drawn: Ids, nonce: str) -> tuple[str, int]:
         """A text and its tokens as the tokenizer counts them: `len(drawn)`, unless the nonce alone is longer.
 
         Neither end is white space, because chat templates may strip that from a message. Each round cuts what is too
@@ -229,23 +276,24 @@ class _Writer:
             ids = self._tokenizer.encode(tail)
         return front + tail, settled + len(ids)
 
-    def _body(self, drawn: list[int], nonce: str) -> str:
+    def _body(self, drawn: Ids, nonce: str) -> str:
         if not nonce:
             return "".join(self._texts(drawn)).lstrip()
         rest = drawn[self._nonce_tokens :]
         pieces = self._texts(rest)
         if pieces and pieces[0][:1].isnumeric():  # a digit here would change how the nonce's own digits group
-            pieces[0] = self._word(rest[0])
+            pieces[0] = self._word(int(rest[0]))
         return nonce + "".join(pieces)
 
-    def _texts(self, drawn: list[int]) -> list[str]:
+    def _texts(self, drawn: Ids) -> list[str]:
         """The text of each id."""
-        pieces = self._pieces
-        return [pieces[i] or self._remember(i) for i in drawn]
-
-    def _remember(self, token: int) -> str:
-        piece = self._pieces[token] = self._fit_piece(token)
-        return piece
+        pieces: list[str | None] = self._pieces[drawn].tolist()
+        if None in pieces:
+            for token in set(drawn.tolist()):
+                if self._pieces[token] is None:
+                    self._pieces[token] = self._fit_piece(token)
+            pieces = self._pieces[drawn].tolist()
+        return cast(list[str], pieces)
 
     def _settle(self, text: str, ids: list[int], keep: int) -> tuple[str, int]:
         """The longest front of `text`, in less than `keep` tokens, that no later change can touch, and its tokens."""
@@ -258,36 +306,33 @@ class _Writer:
             after = before
         return "", 0
 
-    def _filling(self, drawn: list[int], count: int, attempt: int) -> str:
-        return "".join([self._word(drawn[-1 - i % len(drawn)] + attempt) for i in range(count)])
+    def _filling(self, drawn: Ids, count: int, attempt: int) -> str:
+        return "".join([self._word(int(drawn[-1 - i % len(drawn)]) + attempt) for i in range(count)])
 
     def _word(self, number: int) -> str:
-        return self._words[number % len(self._words)] if self._words else ""
+        return self.words[number % len(self.words)] if self.words else ""
 
     def _fit_piece(self, token: int) -> str:
         """The text that stands for a drawn id: its own where that is sound, else a word."""
-        piece = "" if token in self._tokenizer.reserved else self._own_text(token)
+        piece = "" if token in self._ink.reserved else self._own_text(token)
         return piece if piece and "\ufffd" not in piece and "\0" not in piece else self._word(token)
 
     def _own_text(self, token: int) -> str:
         """What the token adds to a text: some decoders drop the space of a first token, so it is decoded as a second."""
-        text = self._tokenizer.decode([*self._anchor, token])
+        text = self._ink.decode([*self._anchor, token])
         if text.startswith(self._anchor_text):
             return text[len(self._anchor_text) :]
-        return self._tokenizer.decode([token])
+        return self._ink.decode([token])
 
     def _plain_words(self) -> list[str]:
         """Texts of one token each that stay one token behind each other; none where the vocabulary has none."""
         best: list[str] = []
-        ordinary = _allowed(self._tokenizer, 0, self._tokenizer.vocab_size)
+        ordinary = _allowed(self._ink, 0, self._ink.vocab_size)
         for pattern in map(re.compile, _CANDIDATES):
             words: list[str] = []
             for token in ordinary:
                 word = self._own_text(token)
-                if pattern.fullmatch(word) and self._tokenizer.encode(f"x{word}{word}")[-2:] == [
-                    token,
-                    token,
-                ]:
+                if pattern.fullmatch(word) and self._ink.encode(f"x{word}{word}")[-2:] == [token, token]:
                     words.append(word)
                 if len(words) == _WORDS:
                     return words
@@ -295,6 +340,15 @@ class _Writer:
             if len(best) >= _ENOUGH:
                 break
         return best
+
+    def _common(self, words: list[str]) -> list[str]:
+        """Those that the tokenizer, too, reads as one token each, where prompts are written with another's texts."""
+        if self._tokenizer is self._ink:
+            return words
+        tried = [*words[:_TRIED], *(f" {letter}" for letter in ascii_lowercase)]
+        alone = len(self._tokenizer.encode("x"))
+        read = in_order(self._tokenizer.encode, [f"x{word}{word}" for word in tried], self._tokenizer.lanes)
+        return [word for word, ids in zip(tried, read, strict=True) if len(ids) == alone + 2] or words
 
 
 def _is_letter(character: str) -> bool:
@@ -304,7 +358,7 @@ def _is_letter(character: str) -> bool:
 def _cut(text: str, ids: list[int], keep: int, tokenizer: Tokenizer) -> tuple[str, int]:
     """A front of `text`, which was read as `ids`, in about `keep` tokens, and its tokens as far as is known."""
     front = tokenizer.decode(ids[:keep]).rstrip("\ufffd")  # a character cut in two
-    if text.startswith(front):
+    if text.startswith(front) and (front or not keep):
         return front, keep
     # A decoder that does not give the text back: cut by proportion, and count until it is short enough.
     front, count = text, len(ids)

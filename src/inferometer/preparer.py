@@ -1,0 +1,194 @@
+"""A plan's requests as bytes: drawn, written and hashed before they are due. What is sent is what was written here.
+
+    plan -> workload -> engines (how a body is spelled) -> journal (requests.arrow)
+
+All of a drawn workload is written before its phase starts; a trace is written ahead of the clock (replayer.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any, Literal
+
+from inferometer.engines import openai
+from inferometer.journal import schedule as schedules
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schema import Phase
+from inferometer.plan.arrivals import phase_instants
+from inferometer.plan.schema import Plan
+from inferometer.replayer import Clock, Replayed
+from inferometer.units import ns_to_ms
+from inferometer.workload import tokenizers
+from inferometer.workload.prompts import NONCES, Fingerprint, Prompt, generate
+from inferometer.workload.shared import Composer
+from inferometer.workload.traces.survey import Survey, survey
+
+PromptFormat = Literal["ids", "text"]
+
+POOL_FACTOR = 4
+POOL_FLOOR = 1000
+"""A closed loop that ends by time alone gets this many prompts, or POOL_FACTOR a slot, and goes through them again."""
+WARMUP_SEED_STEP = 1_000_003
+"""Warm-up draws its own prompts, so that the measured ones are the reference stream from its first on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a server serves, and how it wants to be asked."""
+
+    model: str
+    models: list[str]
+    server: str | None
+    prompt_format: PromptFormat
+    length_field: str
+    template: int | None = None
+    """Tokens the server puts around a text, where lengths asked for include them and the probe learned how many."""
+
+
+def surveyed(plan: Plan, note: Callable[[str], None]) -> tuple[Plan, Survey | None]:
+    """Read the plan's trace through, if it has one; the plan then names its format and hash. Raises PlanError.
+
+    `note` is told what takes time.
+    """
+    if plan.trace is None:
+        return plan, None
+    note("reading the trace through")
+    trace = survey(plan.trace, plan.load.requests)
+    settled = plan.trace.model_copy(update={"format": trace.format, "sha256": trace.sha256})
+    return plan.model_copy(update={"trace": settled}), trace
+
+
+def requests_of(
+    plan: Plan,
+    trace: Survey | None,
+    served: Served,
+    tokenizer: tokenizers.Tokenizer,
+    folder: RunFolder,
+    salt: int,
+    clock: Clock,
+) -> Requests | Replayed:
+    """What writes this plan's requests: all before the start, or those of a trace ahead of the `clock` (monotonic, ns)."""
+    if trace is None:
+        return Requests(plan, served, tokenizer, folder, salt)
+
+    def compose(salt: int) -> Composer:
+        return Composer(plan.workload, tokenizer, salt, served.prompt_format)
+
+    return Replayed(plan, trace, folder, salt, compose, partial(_scheduled, plan, served), clock)
+
+
+class Requests:
+    """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them.
+
+    All are written before the measurement starts: nothing is `appended`, and there is nothing to `write_on`.
+    """
+
+    appended: int | None = None
+
+    def __init__(
+        self, plan: Plan, target: Served, tokenizer: tokenizers.Tokenizer, folder: RunFolder, salt: int
+    ) -> None:
+        self.salt = salt
+        self.fingerprint: str | None = None
+        self.rows = self.measured = 0
+        self.warm, self.total = plan.load.warmup, plan.load.requests
+        self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
+        self._warm: list[schedules.Scheduled] = []
+
+    def warm_up(self) -> None:
+        """Write the warm-up's requests."""
+        # Half-way round, so that no nonce of the warm-up begins like one of the measurement.
+        salt = self.salt + NONCES // 2
+        made = _requests(self._plan, self._tokenizer, self._target, Phase.WARMUP, salt)
+        self._warm = list(_scheduled(self._plan, self._target, Phase.WARMUP, 0, *made))
+        self.rows = len(self._warm)
+        schedules.write(self._folder.schedule, self._warm)
+
+    def measurement(self, _announce: object = None) -> None:
+        """Write all requests: the measurement's stand behind the warm-up's."""
+        prompts, due = _requests(self._plan, self._tokenizer, self._target, Phase.MEASURE, self.salt)
+        first, self.measured = len(self._warm), len(due)
+        self.rows = first + self.measured
+        fingerprint = Fingerprint()
+        passing = fingerprint.of(prompts)
+        measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, passing, due)
+        schedules.write(self._folder.schedule, chain(self._warm, measured))
+        self.fingerprint = str(fingerprint)
+
+    def began(self, start_ns: int) -> None:
+        """See Replayed."""
+
+    def write_on(self) -> bool:
+        """See Replayed."""
+        return False
+
+    def write_all(self) -> None:
+        """See Replayed."""
+
+    def close(self) -> None:
+        """See Replayed."""
+
+
+def _requests(
+    plan: Plan, tokenizer: tokenizers.Tokenizer, target: Served, phase: Phase, salt: int
+) -> tuple[Iterator[Prompt], Sequence[int | None]]:
+    """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop)."""
+    load, workload = plan.load, plan.workload
+    warm = phase is Phase.WARMUP
+    due: Sequence[int | None]
+    if load.model == "open":
+        due = phase_instants(load, workload.seed, warmup=warm).tolist()
+    elif warm:
+        due = [None] * load.warmup
+    else:
+        due = [None] * (load.requests or max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1)))
+    spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
+    template = target.template or 0
+    return generate(spec, tokenizer, len(due), salt % NONCES, target.prompt_format, template), due
+
+
+def _scheduled(
+    plan: Plan,
+    target: Served,
+    phase: Phase,
+    first: int,
+    prompts: Iterable[Prompt],
+    due: Iterable[int | None],
+) -> Iterator[schedules.Scheduled]:
+    options = options_of(plan)
+    for row, (prompt, due_ns) in enumerate(zip(prompts, due, strict=True), first):
+        body = openai.body(
+            plan.target.api,
+            target.model,
+            prompt.content,
+            prompt.output,
+            stream=plan.target.stream,
+            length_field=target.length_field,
+            **options,
+        )
+        nonce = prompt.nonce.encode()
+        yield schedules.Scheduled(
+            row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
+            prompt.asked, prompt.sent, prompt.output,
+        )  # fmt: skip
+
+
+def options_of(plan: Plan) -> dict[str, Any]:
+    """What every request of this plan says beside its prompt and its length."""
+    return {
+        "temperature": plan.workload.temperature,
+        "ignore_eos": plan.workload.ignore_eos,
+        "extra": plan.target.extra_body,
+    }
+
+
+def last_facts(facts: dict[str, Any], schedule: Requests | Replayed) -> dict[str, Any]:
+    """What is known of the requests once they are all made."""
+    found: dict[str, Any] = {"fingerprint": schedule.fingerprint}
+    if isinstance(schedule, Replayed):
+        late = {"unprepared": schedule.unprepared, "unprepared_ms": ns_to_ms(schedule.unprepared_ns)}
+        found["trace"] = facts["trace"] | late
+    return found

@@ -1,0 +1,22 @@
+"""No tokenizer: the server's usage is the only count. cl100k_base makes the prompts and is their yardstick."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inferometer.workload.encodings import CL100K, Shipped
+
+
+class Uncounted(Shipped):
+    """Reads and writes as cl100k_base does, and counts no answer. See `tokenizers.Tokenizer`."""
+
+    def __init__(self) -> None:
+        super().__init__(CL100K)
+        self.kind = "none"
+        self.name = "none"
+        self.version = None
+        self.source = f"the server's usage alone; prompts are made with {CL100K} as a yardstick"
+
+    def count_all(self, texts: Sequence[str]) -> list[int | None]:
+        """None for every text."""
+        return [None] * len(texts)

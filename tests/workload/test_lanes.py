@@ -1,0 +1,58 @@
+"""Lanes: many threads, one order, and what goes wrong is raised in its place."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.workload.lanes import AHEAD, AT_ONCE, in_order
+
+
+@given(st.lists(st.integers(), max_size=200), st.integers(1, 5))
+def test_results_come_in_the_order_of_the_things(things: list[int], lanes: int) -> None:
+    """As `map` would give them."""
+    assert list(in_order(lambda x: x * 2, things, lanes)) == [x * 2 for x in things]
+
+
+def test_what_is_drawn_from_is_never_far_ahead() -> None:
+    """An endless list can be worked through: a few goes a lane are drawn ahead, and no more."""
+    drawn = 0
+
+    def endless() -> Iterator[int]:
+        nonlocal drawn
+        while True:
+            drawn += 1
+            yield drawn
+
+    results = in_order(lambda x: x, endless(), 3)
+    for expected in range(1, 500):
+        assert next(results) == expected
+        assert drawn <= expected + (AHEAD * 3 + 2) * AT_ONCE
+
+
+def test_an_error_is_raised_where_its_result_would_be() -> None:
+    """What came before it is given first."""
+
+    def odd(number: int) -> int:
+        if number == 70:
+            raise ValueError("seventy")
+        return number
+
+    results = in_order(odd, range(1000), 2)
+    assert [next(results) for _ in range(64)] == list(range(64))
+    with pytest.raises(ValueError, match="seventy"):
+        list(results)
+
+
+def test_the_threads_end_with_the_list_or_when_it_is_left() -> None:
+    """No thread outlives its use."""
+    before = threading.active_count()
+    list(in_order(abs, range(300), 4))
+    left = in_order(abs, range(100_000), 4)
+    next(left)
+    left.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before
