@@ -109,7 +109,8 @@ def test_every_flag_reaches_its_key() -> None:
         "--prefix-caching": "disabled",
         "--guardrails": "both:Llama Guard,Filter",
     }
-    elsewhere = {"--concurrency", "--api-key-file", "--insecure"}  # exclude another flag of the list
+    # Each excludes another flag of the list.
+    elsewhere = {"--concurrency", "--api-key-file", "--insecure", "--prompts", "--prompts-order"}
     assert set(given) | elsewhere == set(BY_NAME)
     assert {flag.key for flag in FLAGS} <= set(every_key())
     plan = build(None, given)

@@ -172,7 +172,28 @@ FLAGS: tuple[Flag, ...] = (
         "workload.name",
         "synthetic-uniform (default), synthetic-skewed, normal or custom.",
         "NAME",
-        drops=("workload.input_tokens", "workload.output_tokens", "workload.based_on"),
+        drops=tuple(
+            f"workload.{key}"
+            for key in (
+                *("input_tokens", "output_tokens", "based_on"),
+                *("prompts", "order", "prompts_sha256", "classes"),
+            )
+        ),
+    ),
+    Flag(
+        "--prompts",
+        "workload.prompts",
+        "Prompts of your own: a JSONL or CSV file with a field prompt or messages, and perhaps output_tokens.",
+        "FILE",
+        drops=tuple(
+            f"workload.{key}" for key in ("name", "input_tokens", "based_on", "prompts_sha256", "classes")
+        ),
+    ),
+    Flag(
+        "--prompts-order",
+        "workload.order",
+        "file (default: as they stand there), shuffled, or sampled (with replacement).",
+        "ORDER",
     ),
     Flag("--input-tokens", "workload.input_tokens", f"Prompt lengths: {_LENGTHS}.", "LENGTH"),
     Flag("--output-tokens", "workload.output_tokens", "Answer lengths, spelled the same way.", "LENGTH"),

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inferometer.errors import PlanError, Problem
+from inferometer.plan.mixture import RequestClass
 from inferometer.plan.schema import (
     NO_TOKENIZER,
     REFERENCE_TOKENIZER,
@@ -18,6 +19,7 @@ from inferometer.plan.schema import (
     Load,
     Plan,
     Target,
+    Workload,
 )
 
 MOST_REQUESTS = 10_000_000
@@ -39,7 +41,13 @@ class Fault:
 
 def faults(plan: Plan) -> list[Fault]:
     """Every rule that the plan breaks."""
-    return [*_load(plan.load), *_sizes(plan.load), *_target(plan.target), *_across(plan)]
+    return [
+        *_load(plan.load),
+        *_sizes(plan.load),
+        *_target(plan.target),
+        *_own(plan.workload),
+        *_across(plan),
+    ]
 
 
 def check(plan: Plan) -> Plan:
@@ -119,6 +127,52 @@ def _target(target: Target) -> Iterator[Fault]:
                 yield Fault(
                     (key, "target.url"), "is about TLS, and the server's URL does not begin with https://"
                 )
+
+
+def _own(workload: Workload) -> Iterator[Fault]:
+    """A file of prompts, or classes: what they decide, nothing else may."""
+    if workload.prompts is not None and workload.classes:
+        yield Fault(
+            ("workload.classes", "workload.prompts"),
+            "choose one: {workload.prompts} takes prompts from a file, {workload.classes} draws them; "
+            "a file may name a class for each of its prompts",
+        )
+    if workload.prompts is None:
+        for key, used in (
+            ("workload.order", workload.order != "file"),
+            ("workload.prompts_sha256", workload.prompts_sha256 is not None),
+        ):
+            if used:
+                yield Fault((key, "workload.prompts"), "is about a file of prompts: set {workload.prompts}")
+    own = "workload.prompts" if workload.prompts is not None else "workload.classes"
+    for key, wrong in (
+        ("workload.name", workload.name != "custom"),
+        ("workload.based_on", workload.based_on is not None),
+    ):
+        if workload.own and wrong:
+            yield Fault(
+                (key,), f"{{{own}}} makes a workload of your own: leave {{{key}}} out, or set it to custom"
+            )
+    if workload.prompts is not None and workload.prompt_format == "ids":
+        yield Fault(
+            ("workload.prompt_format", own),
+            "the prompts of a file are text ({workload.prompts}): leave {workload.prompt_format} out",
+        )
+    names = [one.name for one in workload.classes]
+    for at, one in enumerate(workload.classes):
+        yield from _class(one, f"workload.classes[{at}]", names[:at])
+
+
+def _class(one: RequestClass, key: str, before: list[str]) -> Iterator[Fault]:
+    if not one.name:
+        yield Fault((f"{key}.name",), "a class needs a name")
+    elif one.name in before:
+        yield Fault((f"{key}.name",), f"there is another class {one.name!r}: each needs a name of its own")
+    for name, length in (("input_tokens", one.input_tokens), ("output_tokens", one.output_tokens)):
+        if length is None:
+            yield Fault((f"{key}.{name}",), f"a class needs {name}, for example uniform(128,512)")
+    if one.shared_prefix is not None and not one.shared_prefix.tokens:
+        yield Fault((f"{key}.shared_prefix.tokens",), "a shared prefix needs its length in tokens")
 
 
 def _across(plan: Plan) -> Iterator[Fault]:
