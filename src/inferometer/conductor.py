@@ -14,7 +14,7 @@ import shutil
 import signal
 import ssl
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import chain
@@ -44,14 +44,15 @@ from inferometer.measure.record import Death, Record
 from inferometer.measure.series import series
 from inferometer.plan import saved
 from inferometer.plan.arrivals import phase_instants
-from inferometer.plan.schema import REFERENCE_TOKENIZER, SERVER_TOKENIZER, Guardrails, Plan
+from inferometer.plan.schema import REFERENCE_TOKENIZER, SERVER_TOKENIZER, Guardrails, Load, Plan
 from inferometer.report.composition import summarise
 from inferometer.report.files import write_reports
 from inferometer.server.embedded import Embedded
 from inferometer.telemetry.host import environment, hot_path
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
-from inferometer.workload.prompts import NONCES, Fingerprint, Prompt, generate
+from inferometer.workload.prompts import NONCES, Fingerprint, Prompt
+from inferometer.workload.sources import Source, sourced
 
 PromptFormat = Literal["ids", "text"]
 
@@ -104,6 +105,8 @@ class Served:
     length_field: str
     template: int | None = None
     """Tokens the server puts around a text, where lengths asked for include them and the probe learned how many."""
+    context: int | None = field(default=None, kw_only=True)
+    """Tokens the model takes, prompt and answer together; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,13 +135,15 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
                 tokenizer = None if asks_server else tokenizers.load(plan.tokenizer)
                 url = plan.target.url if embedded is None else embedded.url()
                 assert url is not None
+                plan, source = sourced(plan)
                 if embedded is None:
                     ui.note("asking the server what it serves, with one short request")
                 probe = stack.enter_context(_probe(plan, url, key))
                 target, tokenizer = _look_at(plan, probe, tokenizer)
                 where = "the embedded reference server" if embedded else target.endpoint.url
                 ui.note(f"{target.model} at {where}")
-                schedule = Requests(plan, target, tokenizer, folder, secrets.randbelow(NONCES))
+                source.check(plan, tokenizer, target.context, native=_known(plan, None).tokenizer.own)
+                schedule = Requests(plan, source, target, tokenizer, folder, secrets.randbelow(NONCES))
                 facts = first_facts(plan, folder, target, tokenizer, schedule, started)
                 # Looked up once, here: later, or on another machine, another one would be found.
                 facts["calibration"] = (
@@ -147,8 +152,7 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
                 folder.write_run(facts)
                 crew.brief(_jobs(plan, folder, target, key))
                 interrupted = _drive(plan, crew, schedule, ui)
-                facts["fingerprint"] = schedule.fingerprint
-                facts |= {
+                facts |= schedule.facts() | {
                     "ended_wall_ns": time.time_ns(),
                     "interrupted": interrupted,
                     "timestamp_source": crew.outcome.timestamp_source,
@@ -196,6 +200,7 @@ def evaluate(folder: RunFolder) -> Finding:
         interrupted=facts["interrupted"],
         timestamp_source=facts["timestamp_source"],
         deaths=[Death(**death) for death in facts["dead_workers"]],
+        classes=facts["classes"],
     )
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples)
@@ -265,9 +270,11 @@ def _look_at(
         offered = ", ".join(models) if models else "the server lists none"
         raise PlanError([Problem("--model", f"which model? {offered}")])
     found = probe.try_out(wanted.api, model, _options(plan))
+    for one in plan.workload.classes:  # a field that the server refuses is better found now
+        probe.try_out(wanted.api, model, _options(plan, one.fields))
     tokenizer = tokenizer or tokenizers.load(plan.tokenizer, probe.tokenizer(model))
     prompt_format: PromptFormat = "text"
-    if wanted.api == "completions" and plan.workload.prompt_format != "text" and tokenizer.kind != "server":
+    if wanted.api == "completions" and not plan.workload.text_only and tokenizer.kind != "server":
         highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
         if probe.takes_ids(model, [highest, highest]):
             prompt_format = "ids"
@@ -278,7 +285,7 @@ def _look_at(
     template = _template(plan, found, tokenizer) if prompt_format == "text" else None
     target = _Target(
         model, models, server, prompt_format, found.length_field, template,
-        endpoint=endpoint, family=family, address=address,
+        context=probe.contexts.get(model), endpoint=endpoint, family=family, address=address,
     )  # fmt: skip
     return target, tokenizer
 
@@ -292,13 +299,15 @@ def _template(plan: Plan, found: probing.Reply, tokenizer: tokenizers.Tokenizer)
         return (
             None  # not the model's own tokenizer, or another count than of tokens: checks of the run will say
         )
-    if extra >= plan.workload.input_tokens.mean():
+    lengths = [one.input_tokens for one in plan.workload.classes if one.input_tokens is not None]
+    shortest = min(lengths or [plan.workload.input_tokens], key=lambda length: length.mean())
+    if extra >= shortest.mean():
         raise PlanError(
             [
                 Problem(
                     "--input-tokens",
                     f"the server puts {extra} tokens around every prompt, which leaves no room for "
-                    f"{plan.workload.input_tokens} with them: ask for more, or give --count-template no",
+                    f"{shortest} with them: ask for more, or give --count-template no",
                 )
             ]
         )
@@ -314,12 +323,12 @@ def _trust(plan: Plan) -> ssl.SSLContext:
         ) from cause
 
 
-def _options(plan: Plan) -> dict[str, Any]:
-    """What every request of this plan says beside its prompt and its length."""
+def _options(plan: Plan, fields: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a request of this plan says beside its prompt and its length; `fields` are those it has to itself."""
     return {
         "temperature": plan.workload.temperature,
         "ignore_eos": plan.workload.ignore_eos,
-        "extra": plan.target.extra_body,
+        "extra": {**plan.target.extra_body, **fields} if fields else plan.target.extra_body,
     }
 
 
@@ -344,7 +353,7 @@ def first_facts(
         "timestamp_source": None,
         "dead_workers": [],
         "salt": schedule.salt,
-        "fingerprint": None,
+        **schedule.facts(),
         "prompt_format": served.prompt_format,
         "length_field": served.length_field,
         "template": served.template,
@@ -365,51 +374,67 @@ class Requests:
     """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them."""
 
     def __init__(
-        self, plan: Plan, target: Served, tokenizer: tokenizers.Tokenizer, folder: RunFolder, salt: int
+        self,
+        plan: Plan,
+        source: Source,
+        target: Served,
+        tokenizer: tokenizers.Tokenizer,
+        folder: RunFolder,
+        salt: int,
     ) -> None:
         self.salt = salt
         self.fingerprint: str | None = None
         self.rows = self.measured = 0
         self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
+        self._source = source
         self._warm: list[schedules.Scheduled] = []
 
     def warm_up(self) -> None:
         """Write the warm-up's requests."""
         # Half-way round, so that no nonce of the warm-up begins like one of the measurement.
         salt = self.salt + NONCES // 2
-        made = _requests(self._plan, self._tokenizer, self._target, Phase.WARMUP, salt)
+        made = self._requests(Phase.WARMUP, salt)
         self._warm = list(_scheduled(self._plan, self._target, Phase.WARMUP, 0, *made))
         self.rows = len(self._warm)
         schedules.write(self._folder.schedule, self._warm)
 
     def measurement(self) -> None:
         """Write all requests: the measurement's stand behind the warm-up's."""
-        prompts, due = _requests(self._plan, self._tokenizer, self._target, Phase.MEASURE, self.salt)
+        prompts, due = self._requests(Phase.MEASURE, self.salt)
         first, self.measured = len(self._warm), len(due)
         self.rows = first + self.measured
         fingerprint = Fingerprint()
-        passing = fingerprint.of(prompts)
+        passing = fingerprint.of(self._source.counted(prompts))
         measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, passing, due)
         schedules.write(self._folder.schedule, chain(self._warm, measured))
         self.fingerprint = str(fingerprint)
 
+    def facts(self) -> dict[str, Any]:
+        """What is known of the requests so far."""
+        return {"fingerprint": self.fingerprint, **self._source.facts()}
 
-def _requests(
-    plan: Plan, tokenizer: tokenizers.Tokenizer, target: Served, phase: Phase, salt: int
-) -> tuple[Iterator[Prompt], Sequence[int | None]]:
-    """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop)."""
-    load, workload = plan.load, plan.workload
-    warm = phase is Phase.WARMUP
-    due: Sequence[int | None]
+    def _requests(self, phase: Phase, salt: int) -> tuple[Iterator[Prompt], Sequence[int | None]]:
+        """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop)."""
+        load, workload = self._plan.load, self._plan.workload
+        warm = phase is Phase.WARMUP
+        due = _due(load, workload.seed, warm=warm)
+        spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
+        skip = len(_due(load, workload.seed, warm=False)) if warm and self._source.file is not None else 0
+        target, salt = self._target, salt % NONCES
+        made = self._source.prompts(
+            spec, self._tokenizer, len(due), salt, target.prompt_format, target.template or 0, skip
+        )
+        return made, due
+
+
+def _due(load: Load, seed: int, *, warm: bool) -> Sequence[int | None]:
+    """When each request of a phase is due (ns from its start; None in closed loop, where nobody knows)."""
     if load.model == "open":
-        due = phase_instants(load, workload.seed, warmup=warm).tolist()
-    elif warm:
-        due = [None] * load.warmup
-    else:
-        due = [None] * (load.requests or max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1)))
-    spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
-    template = target.template or 0
-    return generate(spec, tokenizer, len(due), salt % NONCES, target.prompt_format, template), due
+        due: list[int | None] = phase_instants(load, seed, warmup=warm).tolist()
+        return due
+    if warm:
+        return [None] * load.warmup
+    return [None] * (load.requests or max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1)))
 
 
 def _scheduled(
@@ -420,7 +445,6 @@ def _scheduled(
     prompts: Iterable[Prompt],
     due: Sequence[int | None],
 ) -> Iterator[schedules.Scheduled]:
-    options = _options(plan)
     for row, (prompt, due_ns) in enumerate(zip(prompts, due, strict=True), first):
         body = openai.body(
             plan.target.api,
@@ -429,12 +453,13 @@ def _scheduled(
             prompt.output,
             stream=plan.target.stream,
             length_field=target.length_field,
-            **options,
+            messages=prompt.messages,
+            **_options(plan, prompt.fields),
         )
         nonce = prompt.nonce.encode()
         yield schedules.Scheduled(
             row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
-            prompt.asked, prompt.sent, prompt.output,
+            prompt.asked, prompt.sent, prompt.output, prompt.request_class,
         )  # fmt: skip
 
 
@@ -447,10 +472,13 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
         "Content-Type": "application/json",
     }
     theirs = headers(wanted, key)
-    named = {name.lower() for name in theirs}
-    lines = {name: value for name, value in ours.items() if name.lower() not in named} | theirs
-    head = f"POST {target.endpoint.base}{openai.PATHS[wanted.api]} HTTP/1.1\r\n"
-    head += "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "Content-Length: "
+    first = f"POST {target.endpoint.base}{openai.PATHS[wanted.api]} HTTP/1.1\r\n"
+
+    def head(more: Mapping[str, str]) -> str:
+        lines = _over(_over(ours, theirs), more)
+        return first + "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "Content-Length: "
+
+    classes = plan.workload.classes if any(one.headers for one in plan.workload.classes) else ()
     open_loop, slots = load.model == "open", load.concurrency or 1
     at_start = -(-int(min((load.rate or 0) * SPARE_SECONDS, SPARE_MOST)) // workers)
     return [
@@ -460,7 +488,7 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
             workers=workers,
             family=target.family,
             address=list(target.address),
-            head=head,
+            heads=[head(one.headers) for one in classes] or [head({})],
             secrets=[key] if key is not None else [],
             tls=target.endpoint.scheme == "https",
             tls_verify=wanted.tls_verify,
@@ -476,6 +504,12 @@ def _jobs(plan: Plan, folder: RunFolder, target: _Target, key: str | None) -> li
         )
         for worker in range(workers)
     ]
+
+
+def _over(lines: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """Header lines, and others in place of those of the same name, however it is spelled."""
+    named = {name.lower() for name in others}
+    return {name: value for name, value in lines.items() if name.lower() not in named} | dict(others)
 
 
 def _drive(plan: Plan, crew: Crew, schedule: Requests, ui: Ui) -> bool:

@@ -38,6 +38,7 @@ from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
 from inferometer.workload.encodings import Cl100k
 from inferometer.workload.prompts import salt_of
+from inferometer.workload.sources import sourced
 
 
 def simulate(plan: Plan, engine: Chosen, out: Path, ui: Ui) -> Finding:
@@ -47,20 +48,21 @@ def simulate(plan: Plan, engine: Chosen, out: Path, ui: Ui) -> Finding:
     differ in ids and dates alone: whatever is drawn is drawn from the plan's seed.
     """
     started = time.time_ns()
-    plan = _without_server(plan)
+    plan, source = sourced(_without_server(plan))
     folder = RunFolder.create(out, plan.name, started)
     try:
         tokenizer = tokenizers.load(plan.tokenizer)
         served = _simulated_server(plan)
         ui.note(f"simulating {engine.preset}: virtual time, no server")
-        schedule = Requests(plan, served, tokenizer, folder, salt_of(plan.workload.seed))
+        source.check(plan, tokenizer, _context(engine), native=True)
+        schedule = Requests(plan, source, served, tokenizer, folder, salt_of(plan.workload.seed))
         facts = first_facts(plan, folder, served, tokenizer, schedule, started)
         facts |= {"simulated": True, "engine": engine.facts(), "timestamp_source": "virtual"}
         facts["calibration"] = {"status": "simulated"}
         folder.write_run(facts)
         schedule.warm_up()
         schedule.measurement()
-        facts["fingerprint"] = schedule.fingerprint
+        facts |= schedule.facts()
         interrupted = _simulate(plan, engine, tokenizer, folder, started, ui)
         folder.write_run(facts | {"ended_wall_ns": time.time_ns(), "interrupted": interrupted})
     except BaseException:
@@ -91,8 +93,13 @@ def _without_server(plan: Plan) -> Plan:
 def _simulated_server(plan: Plan) -> Served:
     """What the probe would have found of the reference server, with any model's name."""
     model = plan.target.model or Options().model
-    ids = plan.target.api == "completions" and plan.workload.prompt_format != "text"
+    ids = plan.target.api == "completions" and not plan.workload.text_only
     return Served(model, [model], None, "ids" if ids else "text", "max_tokens")
+
+
+def _context(engine: Chosen) -> int:
+    """Tokens that the model takes, prompt and answer together (simulation/reading.py)."""
+    return min(Options().max_model_len, engine.settings.capacity_tokens)
 
 
 def _simulate(
@@ -108,6 +115,8 @@ def _simulate(
     schedule = Schedule(folder.schedule)
     theirs = Cl100k()
     same = tokenizer.kind == "none" or (tokenizer.kind, tokenizer.name) == ("shipped", theirs.name)
+    # A file's prompts may be chats of several messages, which nobody counted one by one.
+    same = same and plan.workload.prompts is None
     counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
     model = target.model or Options().model
     server = Server(

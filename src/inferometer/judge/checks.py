@@ -341,7 +341,7 @@ def stale_connections(plan: Plan, record: Record) -> Check:
 def cache_hits(plan: Plan, measurement: Measurement) -> Check:
     """Share of prompt tokens the server took from a cache, where none were meant to be found in one."""
     share = measurement.throughput.cached_beyond_template
-    if share is None or plan.workload.repeatable_prompts:
+    if share is None or plan.workload.shares:
         return Check("cache_hits", "na", share, CACHE_SHARE)
     return Check("cache_hits", _within(share, CACHE_SHARE), share, CACHE_SHARE)
 

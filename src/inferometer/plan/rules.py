@@ -141,6 +141,7 @@ def _own(workload: Workload) -> Iterator[Fault]:
         for key, used in (
             ("workload.order", workload.order != "file"),
             ("workload.prompts_sha256", workload.prompts_sha256 is not None),
+            ("workload.prefix_sharing", workload.prefix_sharing is not None),
         ):
             if used:
                 yield Fault((key, "workload.prompts"), "is about a file of prompts: set {workload.prompts}")

@@ -169,7 +169,7 @@ class Workload(Part):
     A workload of its own kind, always `custom`, has `prompts`, a file of them (workload/prompt_file.py) taken in this `order`,
     or `classes`, drawn by their weights. It has no lengths here (on disk they are null), but that `output_tokens` are for
     prompts of a file that name none. `prompts_sha256` is the file's: filled in when a run begins, and demanded from then on.
-    `domain` and `language` declare what is not known of the content (draft 4.3.1).
+    `domain`, `language` and, of a file, `prefix_sharing` declare what is not known of the content (draft 4.3.1).
     """
 
     name: Literal["synthetic-uniform", "synthetic-skewed", "normal", "custom"] = "synthetic-uniform"
@@ -182,6 +182,7 @@ class Workload(Part):
     classes: Annotated[tuple[RequestClass, ...], Field(max_length=MOST_CLASSES)] = ()
     domain: Domain | None = None
     language: Language | None = None
+    prefix_sharing: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     seed: Annotated[int, Field(ge=0, lt=2**63), NUMBER] = 42
     prompt_format: Literal["auto", "ids", "text"] = "auto"
     repeatable_prompts: bool = False
@@ -228,6 +229,11 @@ class Workload(Part):
     def own(self) -> bool:
         """Whether its requests are those of a file or of classes."""
         return self.prompts is not None or bool(self.classes)
+
+    @property
+    def text_only(self) -> bool:
+        """Whether prompts go as text even to an interface that takes token ids."""
+        return self.prompt_format == "text" or self.prompts is not None
 
     @property
     def default_output(self) -> Distribution | None:

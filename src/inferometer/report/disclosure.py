@@ -109,6 +109,10 @@ def measured(summary: Summary) -> str:
         if all(lengths)
         else ""
     )
+    if summary["workload"]["prompts"] is not None:
+        asked = f" Prompts from the file {clean(summary['workload']['prompts']['file'])}."
+    elif summary["by_class"]:
+        asked = f" Requests of {figure(len(summary['by_class']))} classes."
     return (
         f"{figure(requests['sent'])} requests to {text(sut['model'], 'a model of unknown name')} at {server(summary)} "
         f"({text(sut['api'])}, {'streamed' if sut['stream'] else 'not streamed'}, {text(sut['protocol'])}), "
@@ -161,7 +165,18 @@ def deviations(summary: Summary) -> list[str]:
         missing.append("guardrails")
     if missing:
         found.append(f"Not declared: {', '.join(missing)}.")
-    return found
+    return [*found, *_unspecified(summary)]
+
+
+def _unspecified(summary: Summary) -> list[str]:
+    """What of draft 4.3.1 is missing (D-4.3-custom-full)."""
+    workload = summary["workload"]
+    lacking = [
+        f"{clean(item['name']).lower()} ({clean(item['id'])})"
+        for item in workload["items"]
+        if item["id"] in workload["missing"]
+    ]
+    return [f"The workload is not fully specified (draft 4.3.1): {', '.join(lacking)}."] if lacking else []
 
 
 def system(summary: Summary) -> list[Row]:
@@ -194,14 +209,34 @@ def method(summary: Summary) -> list[Row]:
 
 
 def _asked(summary: Summary) -> list[Row]:
-    lengths = (text(_planned(summary, "workload", name)) for name in ("input_tokens", "output_tokens"))
     workload, seed = _planned(summary, "workload", "name"), _planned(summary, "workload", "seed")
     return [
         ("Load", load(summary)),
         ("Requests", requests(summary)),
-        ("Workload", f"{text(workload)}; input and output tokens {' and '.join(lengths)}"),
+        ("Workload", f"{text(workload)}{_made_of(summary)}"),
+        *((clean(item["name"]), text(item["value"], UNDECLARED)) for item in summary["workload"]["items"]),
         ("Seed", UNKNOWN if seed is None else clean(seed)),
     ]
+
+
+ORDERS = {
+    "file": "in the file's order",
+    "shuffled": "in a drawn order",
+    "sampled": "drawn with replacement",
+}
+
+
+def _made_of(summary: Summary) -> str:
+    """Classes, or the file the prompts are from and how often it was gone through."""
+    file, sent = summary["workload"]["prompts"], summary["requests"]["sent"]
+    classes = ", ".join(clean(one["name"]) for one in summary["by_class"])
+    if file is None:
+        return f", of the classes {classes}" if classes else ""
+    order = ORDERS.get(str(_planned(summary, "workload", "order")), UNKNOWN)
+    said = f": {figure(file['rows'])} prompts from {clean(file['file'])} (SHA-256 {clean(file['sha256'])}), {order}"
+    if sent > file["rows"]:
+        said += f"; {figure(sent)} requests, so prompts were used again, {figure(sent / file['rows'], 3)} times on average"
+    return said + (f"; classes {classes}" if classes else "")
 
 
 def _counted(summary: Summary) -> list[Row]:
