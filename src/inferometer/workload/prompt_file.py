@@ -74,7 +74,7 @@ class Row(Part):
     """One row, as it stands in the file."""
 
     prompt: str | None = None
-    messages: Annotated[tuple[Message, ...], Field(min_length=1)] | None = None
+    messages: tuple[Message, ...] | None = None
     output_tokens: Annotated[int, Field(ge=1, le=LONGEST), NUMBER] | None = None
     system: str | None = None
     class_: Annotated[ClassName | None, Field(alias="class")] = None
