@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from inferometer.calibration import ladder
 from inferometer.calibration.join import Errors
 from inferometer.calibration.ladder import Tried, ended_by, faults, next_load, plan_of, plan_rung
+from inferometer.errors import PlanError
 from inferometer.plan.lengths import fixed
-from inferometer.plan.schema import Plan
+from inferometer.plan.schema import Plan, Workload
 
 LOADS = [64.0, 128.0, 256.0, 512.0]
 GOOD = Errors(100, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -132,3 +133,11 @@ def test_the_rung_like_a_plan_has_its_load_and_lasts_a_moment(
     assert plan.load.requests == (14 if streams else 125)
     assert ladder.interval_ms(base, 20.0) == 40.0
     assert ladder.interval_ms(Plan(), 20.0) == 20.0
+
+
+def test_a_workload_without_one_length_is_refused() -> None:
+    """A rung repeats the plan's mean answer; classes and prompts from a file have none."""
+    one = {"name": "a", "input_tokens": 9, "output_tokens": 9}
+    for workload in ({"classes": [one]}, {"prompts": "own.jsonl"}):
+        with pytest.raises(PlanError, match="--like"):
+            plan_rung(Plan(workload=Workload.model_validate(workload)), 150.0, 20.0)

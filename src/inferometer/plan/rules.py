@@ -159,6 +159,11 @@ def _own(workload: Workload) -> Iterator[Fault]:
             ("workload.prompt_format", own),
             "the prompts of a file are text ({workload.prompts}): leave {workload.prompt_format} out",
         )
+    if workload.prompts is not None and workload.count_template:
+        yield Fault(
+            ("workload.count_template", "workload.prompts"),
+            "the prompts of a file ({workload.prompts}) are as long as they are: leave {workload.count_template} out",
+        )
     names = [one.name for one in workload.classes]
     for at, one in enumerate(workload.classes):
         yield from _class(one, f"workload.classes[{at}]", names[:at])

@@ -330,7 +330,7 @@ class Plan(Part):
     @model_validator(mode="after")
     def _settle(self) -> Plan:
         if self.workload.count_template is None:
-            counted = self.tokenizer.own and self.target.api == "chat"
+            counted = self.tokenizer.own and self.target.api == "chat" and self.workload.prompts is None
             settled = self.workload.model_copy(update={"count_template": counted})
             object.__setattr__(self, "workload", settled)  # frozen from here on
         return self

@@ -31,9 +31,9 @@ ITL_METHODS = {
 
 SPECIAL_TOKENS = {
     False: "special tokens (BOS, EOS) are left out of the client's counts and are part of the server's prompt count, as are "
-    "the chat template and any tool formatting; there is no separate system prompt",
+    "the chat template and any tool formatting",
     True: "the client counts nothing: local counts are not applicable; special tokens (BOS, EOS), the chat template and any "
-    "tool formatting are part of the server's prompt count; there is no separate system prompt",
+    "tool formatting are part of the server's prompt count",
 }
 """Draft 4.4.3; True: no tokenizer was declared."""
 
@@ -250,7 +250,7 @@ def _counted(summary: Summary) -> list[Row]:
         ),
         (
             "Token counts",
-            f"from {text(tokens['count_source'])}; {SPECIAL_TOKENS[tokenizer['kind'] == 'none']}",
+            f"from {text(tokens['count_source'])}; {SPECIAL_TOKENS[tokenizer['kind'] == 'none']}{_system(summary)}",
         ),
         (
             "Prompt tokens, mean",
@@ -270,6 +270,16 @@ def _counted(summary: Summary) -> list[Row]:
         ),
         ("ITL option", ITL_METHODS.get(tokens["itl_method"], text(tokens["itl_method"]))),
     ]
+
+
+def _system(summary: Summary) -> str:
+    """Whether there is a system prompt, as far as it is known."""
+    said = next(
+        (one["value"] for one in summary["workload"]["items"] if one["id"] == "D-4.3.1-system-prompt"), None
+    )
+    if said is None:
+        return ""
+    return "; there is no separate system prompt" if said == "none" else f"; system prompt {clean(said)}"
 
 
 def _yardstick(tokenizer: Mapping[str, Any]) -> str:
