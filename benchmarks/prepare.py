@@ -22,6 +22,7 @@ from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Load, Plan, Workload
 from inferometer.preparer import Requests, Served
 from inferometer.workload import tokenizers
+from inferometer.workload.sources import Source
 
 
 def prepare(bench: Bench) -> Iterator[Figure | Note]:
@@ -54,7 +55,7 @@ def _once(workload: Workload, requests: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as out:
         folder = RunFolder.create(Path(out), plan.name, time.time_ns())
         began, spent = time.monotonic(), time.process_time()
-        Requests(plan, served, tokenizers.load(plan.tokenizer), folder, 1).measurement()
+        Requests(plan, Source(), served, tokenizers.load(plan.tokenizer), folder, 1).measurement()
         seconds, spent = time.monotonic() - began, time.process_time() - spent
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {

@@ -19,7 +19,10 @@ from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outc
 from inferometer.judge.judge import NOT_SIMULATED, judge
 from inferometer.measure.measurement import measure
 from inferometer.measure.record import Record
+from inferometer.plan.body import Sampling
+from inferometer.plan.disclosed import NAMES, requirement
 from inferometer.plan.flags import FLAGS
+from inferometer.plan.mixture import RequestClass, SharedPrefix
 from inferometer.plan.parse import build
 from inferometer.plan.schema import STANDARD, Plan
 from inferometer.report.metrics import RATES, STATISTICS
@@ -30,6 +33,7 @@ from inferometer.server.engine.settings import FIELDS
 from inferometer.server.faults import KINDS
 from inferometer.server.presets import PRESETS
 from inferometer.server.truth import Entry
+from inferometer.workload import prompt_file
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -228,6 +232,27 @@ def test_the_plan_in_the_readme_can_be_carried_out(tmp_path: Path) -> None:
     assert plan.load.model == "open"
     assert plan.target.url is not None
     assert len(plan.slos) == 2
+
+
+def test_the_mixture_and_the_rows_in_the_docs_can_be_carried_out(tmp_path: Path) -> None:
+    """The page's plan is a plan, its rows are rows, and every field and key of theirs has its line there."""
+    (mixture,) = blocks("docs/custom-workloads.md", "yaml")
+    (tmp_path / "mixture.yaml").write_text(mixture)
+    assert [one.name for one in build(tmp_path / "mixture.yaml").workload.classes] == ["chat", "batch"]
+    (lines,) = blocks("docs/custom-workloads.md", "json")
+    (tmp_path / "own.jsonl").write_text(lines)
+    assert len(prompt_file.survey(tmp_path / "own.jsonl", chat=True, needs_output=False)) == 2
+    page = text("docs/custom-workloads.md")
+    named = {
+        *prompt_file.FIELDS,
+        *RequestClass.model_fields,
+        *SharedPrefix.model_fields,
+        *Sampling.model_fields,
+    }
+    assert {name for name in named if f"`{name}`" not in page} == set()
+    assert {requirement(name) for name in NAMES} <= set(
+        re.findall(r"^\| `(D-[\w.-]+)` \|", page, re.MULTILINE)
+    )
 
 
 def test_the_readers_in_the_docs_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

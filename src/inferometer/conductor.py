@@ -14,7 +14,7 @@ import shutil
 import signal
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -51,6 +51,7 @@ from inferometer.telemetry.host import environment, hot_path
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
 from inferometer.workload.prompts import NONCES
+from inferometer.workload.sources import sourced
 from inferometer.workload.traces.survey import Survey
 
 SPARE_SECONDS = 1.0
@@ -112,6 +113,7 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
                 tokenizer = None if asks_server else tokenizers.load(plan.tokenizer)
                 url = plan.target.url if embedded is None else embedded.url()
                 assert url is not None
+                plan, source = sourced(plan)
                 plan, trace = surveyed(plan, ui.note)
                 if embedded is None:
                     ui.note("asking the server what it serves, with one short request")
@@ -119,8 +121,11 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
                 target, tokenizer = _look_at(plan, probe, tokenizer)
                 where = "the embedded reference server" if embedded else target.endpoint.url
                 ui.note(f"{target.model} at {where}")
+                source.check(plan, tokenizer, target.context, native=_known(plan, None).tokenizer.own)
                 salt = secrets.randbelow(NONCES)
-                schedule = requests_of(plan, trace, target, tokenizer, folder, salt, time.monotonic_ns)
+                schedule = requests_of(
+                    plan, source, trace, target, tokenizer, folder, salt, time.monotonic_ns
+                )
                 facts = first_facts(plan, folder, target, tokenizer, schedule, trace, started)
                 # Looked up once, here: later, or on another machine, another one would be found.
                 facts["calibration"] = (
@@ -178,6 +183,7 @@ def evaluate(folder: RunFolder) -> Finding:
         timestamp_source=facts["timestamp_source"],
         deaths=[Death(**death) for death in facts["dead_workers"]],
         replay=Replay.of(facts.get("trace")),
+        classes=facts["classes"],
     )
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples)
@@ -247,9 +253,11 @@ def _look_at(
         offered = ", ".join(models) if models else "the server lists none"
         raise PlanError([Problem("--model", f"which model? {offered}")])
     found = probe.try_out(wanted.api, model, options_of(plan))
+    for one in plan.workload.classes:  # a field that the server refuses is better found now
+        probe.try_out(wanted.api, model, options_of(plan, one.fields))
     tokenizer = tokenizer or tokenizers.load(plan.tokenizer, probe.tokenizer(model))
     prompt_format: PromptFormat = "text"
-    if wanted.api == "completions" and plan.workload.prompt_format != "text" and tokenizer.kind != "server":
+    if wanted.api == "completions" and not plan.workload.text_only and tokenizer.kind != "server":
         highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
         if probe.takes_ids(model, [highest, highest]):
             prompt_format = "ids"
@@ -260,7 +268,7 @@ def _look_at(
     template = _template(plan, found, tokenizer) if prompt_format == "text" else None
     target = _Target(
         model, models, server, prompt_format, found.length_field, template,
-        endpoint=endpoint, family=family, address=address,
+        context=probe.contexts.get(model), endpoint=endpoint, family=family, address=address,
     )  # fmt: skip
     return target, tokenizer
 
@@ -274,13 +282,15 @@ def _template(plan: Plan, found: probing.Reply, tokenizer: tokenizers.Tokenizer)
         return (
             None  # not the model's own tokenizer, or another count than of tokens: checks of the run will say
         )
-    if extra >= plan.workload.input_tokens.mean():
+    lengths = [one.input_tokens for one in plan.workload.classes if one.input_tokens is not None]
+    shortest = min(lengths or [plan.workload.input_tokens], key=lambda length: length.mean())
+    if extra >= shortest.mean():
         raise PlanError(
             [
                 Problem(
                     "--input-tokens",
                     f"the server puts {extra} tokens around every prompt, which leaves no room for "
-                    f"{plan.workload.input_tokens} with them: ask for more, or give --count-template no",
+                    f"{shortest} with them: ask for more, or give --count-template no",
                 )
             ]
         )
@@ -318,7 +328,7 @@ def first_facts(
         "timestamp_source": None,
         "dead_workers": [],
         "salt": schedule.salt,
-        "fingerprint": None,
+        **schedule.facts(),
         "trace": None if trace is None else trace.facts(),
         "prompt_format": served.prompt_format,
         "length_field": served.length_field,
@@ -336,19 +346,33 @@ def _certificate(plan: Plan, here: dict[str, Any]) -> dict[str, Any]:
     return certificates.cited(certificates.find(where, machine, hot_path(), plan.instrument.workers))
 
 
-def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: _Target, key: str | None) -> list[Job]:
-    wanted, load, workers = plan.target, plan.load, plan.instrument.workers
+def _heads(plan: Plan, target: _Target, key: str | None) -> list[str]:
+    """A request's head up to the value of Content-Length: one for all, or of classes with lines of their own, one for each."""
+    wanted, classes = plan.target, plan.workload.classes
     ours = {
         "Host": target.endpoint.host_header,
         "User-Agent": "inferometer",
         "Accept": "text/event-stream" if wanted.stream else "application/json",
         "Content-Type": "application/json",
     }
-    theirs = headers(wanted, key)
-    named = {name.lower() for name in theirs}
-    lines = {name: value for name, value in ours.items() if name.lower() not in named} | theirs
-    head = f"POST {target.endpoint.base}{openai.PATHS[wanted.api]} HTTP/1.1\r\n"
-    head += "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "Content-Length: "
+    everybodys = _over(ours, headers(wanted, key))
+
+    def head(more: Mapping[str, str]) -> str:
+        lines = _over(everybodys, more)
+        text = f"POST {target.endpoint.base}{openai.PATHS[wanted.api]} HTTP/1.1\r\n"
+        return text + "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "Content-Length: "
+
+    return [head(one.headers) for one in classes] if any(one.headers for one in classes) else [head({})]
+
+
+def _over(lines: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """Header lines, and others in place of those of the same name, however it is spelled."""
+    named = {name.lower() for name in others}
+    return {name: value for name, value in lines.items() if name.lower() not in named} | dict(others)
+
+
+def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: _Target, key: str | None) -> list[Job]:
+    wanted, load, workers = plan.target, plan.load, plan.instrument.workers
     open_loop, slots = load.model == "open", load.concurrency or 1
     first = trace.first_second if trace is not None else (load.rate or 0) * SPARE_SECONDS
     at_start = -(-int(min(first, SPARE_MOST)) // workers)
@@ -359,7 +383,7 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: _Target, 
             workers=workers,
             family=target.family,
             address=list(target.address),
-            head=head,
+            heads=_heads(plan, target, key),
             secrets=[key] if key is not None else [],
             tls=target.endpoint.scheme == "https",
             tls_verify=wanted.tls_verify,

@@ -73,6 +73,7 @@ def fit_run(run: Path, preset: str | None, given: Sequence[str], out: Path, ui: 
         read_table(folder.pulse, PULSE),
         interrupted=facts["interrupted"],
         timestamp_source=facts["timestamp_source"],
+        classes=facts["classes"],
     )
     ui.note(f"fitting {folder.path.name}")
     settings = chosen.settings if preset is not None else _without_costs(chosen.settings, fields)

@@ -8,7 +8,7 @@ All of a drawn workload is written before its phase starts; a trace is written a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from typing import Any, Literal
@@ -18,12 +18,13 @@ from inferometer.journal import schedule as schedules
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.plan.arrivals import phase_instants
-from inferometer.plan.schema import Plan
+from inferometer.plan.schema import Load, Plan
 from inferometer.replayer import Clock, Replayed
 from inferometer.units import ns_to_ms
 from inferometer.workload import tokenizers
-from inferometer.workload.prompts import NONCES, Fingerprint, Prompt, generate
+from inferometer.workload.prompts import NONCES, Fingerprint, Prompt
 from inferometer.workload.shared import Composer
+from inferometer.workload.sources import Source
 from inferometer.workload.traces.survey import Survey, survey
 
 PromptFormat = Literal["ids", "text"]
@@ -46,6 +47,8 @@ class Served:
     length_field: str
     template: int | None = None
     """Tokens the server puts around a text, where lengths asked for include them and the probe learned how many."""
+    context: int | None = field(default=None, kw_only=True)
+    """Tokens the model takes, prompt and answer together; None: not known."""
 
 
 def surveyed(plan: Plan, note: Callable[[str], None]) -> tuple[Plan, Survey | None]:
@@ -63,6 +66,7 @@ def surveyed(plan: Plan, note: Callable[[str], None]) -> tuple[Plan, Survey | No
 
 def requests_of(
     plan: Plan,
+    source: Source,
     trace: Survey | None,
     served: Served,
     tokenizer: tokenizers.Tokenizer,
@@ -72,7 +76,7 @@ def requests_of(
 ) -> Requests | Replayed:
     """What writes this plan's requests: all before the start, or those of a trace ahead of the `clock` (monotonic, ns)."""
     if trace is None:
-        return Requests(plan, served, tokenizer, folder, salt)
+        return Requests(plan, source, served, tokenizer, folder, salt)
 
     def compose(salt: int) -> Composer:
         return Composer(plan.workload, tokenizer, salt, served.prompt_format)
@@ -89,31 +93,38 @@ class Requests:
     appended: int | None = None
 
     def __init__(
-        self, plan: Plan, target: Served, tokenizer: tokenizers.Tokenizer, folder: RunFolder, salt: int
+        self,
+        plan: Plan,
+        source: Source,
+        target: Served,
+        tokenizer: tokenizers.Tokenizer,
+        folder: RunFolder,
+        salt: int,
     ) -> None:
         self.salt = salt
         self.fingerprint: str | None = None
         self.rows = self.measured = 0
         self.warm, self.total = plan.load.warmup, plan.load.requests
         self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
+        self._source = source
         self._warm: list[schedules.Scheduled] = []
 
     def warm_up(self) -> None:
         """Write the warm-up's requests."""
         # Half-way round, so that no nonce of the warm-up begins like one of the measurement.
         salt = self.salt + NONCES // 2
-        made = _requests(self._plan, self._tokenizer, self._target, Phase.WARMUP, salt)
+        made = self._requests(Phase.WARMUP, salt)
         self._warm = list(_scheduled(self._plan, self._target, Phase.WARMUP, 0, *made))
         self.rows = len(self._warm)
         schedules.write(self._folder.schedule, self._warm)
 
     def measurement(self, _announce: object = None) -> None:
         """Write all requests: the measurement's stand behind the warm-up's."""
-        prompts, due = _requests(self._plan, self._tokenizer, self._target, Phase.MEASURE, self.salt)
+        prompts, due = self._requests(Phase.MEASURE, self.salt)
         first, self.measured = len(self._warm), len(due)
         self.rows = first + self.measured
         fingerprint = Fingerprint()
-        passing = fingerprint.of(prompts)
+        passing = fingerprint.of(self._source.counted(prompts))
         measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, passing, due)
         schedules.write(self._folder.schedule, chain(self._warm, measured))
         self.fingerprint = str(fingerprint)
@@ -131,23 +142,32 @@ class Requests:
     def close(self) -> None:
         """See Replayed."""
 
+    def facts(self) -> dict[str, Any]:
+        """What is known of the requests so far."""
+        return {"fingerprint": self.fingerprint, **self._source.facts()}
 
-def _requests(
-    plan: Plan, tokenizer: tokenizers.Tokenizer, target: Served, phase: Phase, salt: int
-) -> tuple[Iterator[Prompt], Sequence[int | None]]:
-    """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop)."""
-    load, workload = plan.load, plan.workload
-    warm = phase is Phase.WARMUP
-    due: Sequence[int | None]
+    def _requests(self, phase: Phase, salt: int) -> tuple[Iterator[Prompt], Sequence[int | None]]:
+        """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop)."""
+        load, workload = self._plan.load, self._plan.workload
+        warm = phase is Phase.WARMUP
+        due = _due(load, workload.seed, warm=warm)
+        spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
+        skip = len(_due(load, workload.seed, warm=False)) if warm and self._source.file is not None else 0
+        target, salt = self._target, salt % NONCES
+        made = self._source.prompts(
+            spec, self._tokenizer, len(due), salt, target.prompt_format, target.template or 0, skip
+        )
+        return made, due
+
+
+def _due(load: Load, seed: int, *, warm: bool) -> Sequence[int | None]:
+    """When each request of a phase is due (ns from its start; None in closed loop, where nobody knows)."""
     if load.model == "open":
-        due = phase_instants(load, workload.seed, warmup=warm).tolist()
-    elif warm:
-        due = [None] * load.warmup
-    else:
-        due = [None] * (load.requests or max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1)))
-    spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
-    template = target.template or 0
-    return generate(spec, tokenizer, len(due), salt % NONCES, target.prompt_format, template), due
+        due: list[int | None] = phase_instants(load, seed, warmup=warm).tolist()
+        return due
+    if warm:
+        return [None] * load.warmup
+    return [None] * (load.requests or max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1)))
 
 
 def _scheduled(
@@ -158,7 +178,6 @@ def _scheduled(
     prompts: Iterable[Prompt],
     due: Iterable[int | None],
 ) -> Iterator[schedules.Scheduled]:
-    options = options_of(plan)
     for row, (prompt, due_ns) in enumerate(zip(prompts, due, strict=True), first):
         body = openai.body(
             plan.target.api,
@@ -167,27 +186,28 @@ def _scheduled(
             prompt.output,
             stream=plan.target.stream,
             length_field=target.length_field,
-            **options,
+            messages=prompt.messages,
+            **options_of(plan, prompt.fields),
         )
         nonce = prompt.nonce.encode()
         yield schedules.Scheduled(
             row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
-            prompt.asked, prompt.sent, prompt.output,
+            prompt.asked, prompt.sent, prompt.output, prompt.request_class,
         )  # fmt: skip
 
 
-def options_of(plan: Plan) -> dict[str, Any]:
-    """What every request of this plan says beside its prompt and its length."""
+def options_of(plan: Plan, fields: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a request of this plan says beside its prompt and its length; `fields` are those it has to itself."""
     return {
         "temperature": plan.workload.temperature,
         "ignore_eos": plan.workload.ignore_eos,
-        "extra": plan.target.extra_body,
+        "extra": {**plan.target.extra_body, **fields} if fields else plan.target.extra_body,
     }
 
 
 def last_facts(facts: dict[str, Any], schedule: Requests | Replayed) -> dict[str, Any]:
     """What is known of the requests once they are all made."""
-    found: dict[str, Any] = {"fingerprint": schedule.fingerprint}
+    found = schedule.facts()
     if isinstance(schedule, Replayed):
         late = {"unprepared": schedule.unprepared, "unprepared_ms": ns_to_ms(schedule.unprepared_ns)}
         found["trace"] = facts["trace"] | late

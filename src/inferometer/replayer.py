@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from typing import Any
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import PIECE, Appender, Scheduled, write
@@ -20,6 +21,7 @@ from inferometer.plan.schema import Plan
 from inferometer.units import NS_PER_S
 from inferometer.workload.prompts import NONCES, Fingerprint, Prompt
 from inferometer.workload.shared import Composer
+from inferometer.workload.sources import Source
 from inferometer.workload.traces.survey import Arrival, Survey, replay
 
 AHEAD_NS = 30 * NS_PER_S
@@ -72,6 +74,10 @@ class Replayed:
     def fingerprint(self) -> str | None:
         """As of any requests (workload/prompts.py); None until all of them are made."""
         return str(self._fingerprint) if self._all else None
+
+    def facts(self) -> dict[str, Any]:
+        """What is known of the requests so far, as of any: they are of no class and of no file of prompts."""
+        return {"fingerprint": self.fingerprint, **Source().facts()}
 
     def warm_up(self) -> None:
         """Write the warm-up: the trace's first requests at their own instants, with nonces that nothing measured has."""

@@ -40,6 +40,7 @@ from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
 from inferometer.workload.encodings import Cl100k
 from inferometer.workload.prompts import salt_of
+from inferometer.workload.sources import sourced
 
 NO_LENGTHS: Mapping[int, tuple[int, int]] = MappingProxyType({})
 
@@ -54,14 +55,16 @@ def simulate(
     the prompt and of the answer as they were in a run of this plan.
     """
     started = time.time_ns()
-    plan = _without_server(plan)
+    plan, source = sourced(_without_server(plan))
     folder = RunFolder.create(out, plan.name, started)
     try:
         tokenizer = tokenizers.load(plan.tokenizer)
         served = _simulated_server(plan)
         ui.note(f"simulating {engine.preset}: virtual time, no server")
         plan, trace = surveyed(plan, ui.note)
-        schedule = requests_of(plan, trace, served, tokenizer, folder, salt_of(plan.workload.seed), lambda: 0)
+        source.check(plan, tokenizer, _context(engine), native=True)
+        salt = salt_of(plan.workload.seed)
+        schedule = requests_of(plan, source, trace, served, tokenizer, folder, salt, lambda: 0)
         facts = first_facts(plan, folder, served, tokenizer, schedule, trace, started)
         facts |= {"simulated": True, "engine": engine.facts(), "timestamp_source": "virtual"}
         facts["calibration"] = {"status": "simulated"}
@@ -101,8 +104,13 @@ def _without_server(plan: Plan) -> Plan:
 def _simulated_server(plan: Plan) -> Served:
     """What the probe would have found of the reference server, with any model's name."""
     model = plan.target.model or Options().model
-    ids = plan.target.api == "completions" and plan.workload.prompt_format != "text"
+    ids = plan.target.api == "completions" and not plan.workload.text_only
     return Served(model, [model], None, "ids" if ids else "text", "max_tokens")
+
+
+def _context(engine: Chosen) -> int:
+    """Tokens that the model takes, prompt and answer together (simulation/reading.py)."""
+    return min(Options().max_model_len, engine.settings.capacity_tokens)
 
 
 def _simulate(
@@ -120,6 +128,8 @@ def _simulate(
     schedule = Schedule(folder.schedule)
     theirs = Cl100k()
     same = tokenizer.kind == "none" or (tokenizer.kind, tokenizer.name) == ("shipped", theirs.name)
+    # A file's prompts may be chats of several messages, which nobody counted one by one.
+    same = same and plan.workload.prompts is None
     counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
     model = target.model or Options().model
     server = Server(

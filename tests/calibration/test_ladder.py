@@ -14,7 +14,7 @@ from inferometer.calibration.join import Errors
 from inferometer.calibration.ladder import Tried, ended_by, faults, next_load, plan_of, plan_rung
 from inferometer.errors import PlanError
 from inferometer.plan.lengths import fixed
-from inferometer.plan.schema import Plan, Trace
+from inferometer.plan.schema import Plan, Trace, Workload
 
 LOADS = [64.0, 128.0, 256.0, 512.0]
 GOOD = Errors(100, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -139,3 +139,11 @@ def test_a_trace_has_no_rung() -> None:
     """It has no one rate, and the user is told so."""
     with pytest.raises(PlanError, match="no one rate"):
         plan_rung(Plan(trace=Trace(file="t")), 150.0, 20.0)
+
+
+def test_a_workload_without_one_length_is_refused() -> None:
+    """A rung repeats the plan's mean answer; classes and prompts from a file have none."""
+    one = {"name": "a", "input_tokens": 9, "output_tokens": 9}
+    for workload in ({"classes": [one]}, {"prompts": "own.jsonl"}):
+        with pytest.raises(PlanError, match="--like"):
+            plan_rung(Plan(workload=Workload.model_validate(workload)), 150.0, 20.0)

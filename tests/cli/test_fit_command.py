@@ -252,3 +252,19 @@ def test_settings_in_words_are_read_back() -> None:
     found = changed(Settings(), words(values | {"jitter": 0.123456, "kv_read_per_token_ns": 0.0}))
     for field, value in (values | {"jitter": 0.123456, "kv_read_per_token_ns": 0.0}).items():
         assert getattr(found, field) == pytest.approx(value, rel=1e-4)
+
+
+def test_a_run_of_several_classes_is_fitted_and_simulated_class_by_class(tmp_path: Path) -> None:
+    """Its record is read with its classes, and the simulation beside it has as many requests of each."""
+    path = tmp_path / "plan.yaml"
+    both = "input_tokens: 'uniform(10,1200)', output_tokens: 'uniform(8,90)'"
+    path.write_text(f"workload: {{classes: [{{name: a, {both}}}, {{name: b, {both}}}]}}\n")
+    mixed = simulate(build(path, FLAGS), choose(None, TRUTH), tmp_path / "runs", Nobody())
+    fitted = fit_run(mixed.folder, None, (), tmp_path / "sims", Nobody())
+    seen = [
+        {one["name"]: one["requests"]["sent"] for one in run.summary["by_class"]}
+        for run in (mixed, fitted.finding)
+    ]
+    assert seen[0] == seen[1]
+    assert set(seen[0]) == {"a", "b"}
+    assert sum(seen[0].values()) == 250

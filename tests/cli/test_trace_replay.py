@@ -115,7 +115,9 @@ def test_window_speed_and_number_are_the_plans(tmp_path: Path) -> None:
     report = (folder / "report.md").read_text()
     assert f"mooncake.jsonl, format mooncake, SHA-256 {trace['sha256']}" in report
     assert "3 arrivals from 0.1 s to 0.7 s of trace time, 2 times as fast as recorded" in report
-    assert "lengths of the trace; input tokens mean 922" in report
+    assert "Workload | lengths of the trace |" in report
+    assert "Input lengths | empirical: mean 922.0" in report
+    assert summary["workload"]["missing"] == ["D-4.3.1-prefix"]
 
 
 def test_prompts_share_what_the_trace_says_and_texts_go_out_as_they_are(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def answer(_: Seen) -> Script:
 def job(folder: RunFolder, port: int, worker: int, workers: int) -> Job:
     return Job(
         folder=str(folder.path), worker=worker, workers=workers, family=int(socket.AF_INET), address=["127.0.0.1", port],
-        head="POST /v1/chat/completions HTTP/1.1\r\nHost: here\r\nContent-Length: ", secrets=[], tls=False,
+        heads=["POST /v1/chat/completions HTTP/1.1\r\nHost: here\r\nContent-Length: "], secrets=[], tls=False,
         tls_verify=False, tls_ca_file=None, server_name="127.0.0.1", reuse=True, open_loop=True, slots=0, prepare=2,
         timeout_ns=10**10, connect_timeout_ns=10**10, drain_ns=10**10,
     )  # fmt: skip

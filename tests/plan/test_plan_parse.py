@@ -109,8 +109,9 @@ def test_every_flag_reaches_its_key() -> None:
         "--prefix-caching": "disabled",
         "--guardrails": "both:Llama Guard,Filter",
     }
-    elsewhere = {"--concurrency", "--api-key-file", "--insecure"}  # exclude another flag of the list
-    elsewhere |= {name for name in BY_NAME if name.startswith("--trace")}  # tests/plan/test_plan_trace.py
+    # Each excludes another flag of the list; the trace's are in tests/plan/test_plan_trace.py.
+    elsewhere = {"--concurrency", "--api-key-file", "--insecure", "--prompts", "--prompts-order"}
+    elsewhere |= {name for name in BY_NAME if name.startswith("--trace")}
     assert set(given) | elsewhere == set(BY_NAME)
     assert {flag.key for flag in FLAGS} <= set(every_key())
     plan = build(None, given)

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from inferometer.errors import PlanError, RecordError
 from inferometer.plan import saved
+from inferometer.plan.body import Sampling
 from inferometer.plan.lengths import parse as parse_length
+from inferometer.plan.mixture import RequestClass, SharedPrefix
 from inferometer.plan.parse import build
 from inferometer.plan.rules import check
 from inferometer.plan.schema import STANDARD, Load, Plan, Sut, Target, Tokenizer, Workload
@@ -35,6 +37,20 @@ _json = st.recursive(
 _lengths = st.sampled_from(
     ["320", "uniform(128,512)", "normal(550.5,1e-05)", "lognormal(5.5,1.0,min=32)", "histogram(1:0.1,7:3)"]
 ).map(parse_length)
+_classes = st.builds(
+    RequestClass,
+    name=st.just("a"),
+    weight=st.floats(0.001, 1e9),
+    input_tokens=_lengths,
+    output_tokens=_lengths,
+    shared_prefix=st.none()
+    | st.builds(
+        SharedPrefix, tokens=st.integers(1, 9), groups=st.integers(2, 9), zipf=st.none() | st.floats(0.1, 20)
+    ),
+    sampling=st.builds(Sampling, top_k=st.none() | st.integers(-1, 9), stop=st.none() | st.just(("END",))),
+    extra_body=st.dictionaries(st.just("tier"), _json, max_size=1),
+    headers=st.just({"X-A": "1"}),
+)
 _loads = st.one_of(
     st.builds(Load, concurrency=st.integers(1, 100_000), requests=st.none() | st.integers(1, 10**7)),
     st.builds(
@@ -62,6 +78,14 @@ plans = st.builds(
         ),
         st.builds(Workload, name=st.just("custom"), input_tokens=_lengths, output_tokens=_lengths),
         st.builds(Workload, name=st.sampled_from([*STANDARD])),
+        st.builds(
+            Workload,
+            prompts=st.just("own.csv"),
+            order=st.sampled_from(["file", "sampled"]),
+            language=st.just("é"),
+        ),
+        st.builds(Workload, prompts=st.just("own.csv"), output_tokens=_lengths),
+        st.builds(Workload, classes=st.lists(_classes, min_size=1, max_size=1).map(tuple)),
     ),
     tokenizer=st.builds(Tokenizer, name=st.sampled_from(["cl100k_base", "/a b/é"])),
     sut=st.builds(Sut, notes=_text, accelerator=_text),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from inferometer.errors import PlanError
+from inferometer.plan.disclosed import disclosed, missing, requirement
 from inferometer.plan.parse import build
 from inferometer.plan.rules import check
 from inferometer.plan.saved import plan_hash, read, to_json
@@ -59,11 +60,65 @@ def test_a_number_of_requests_is_the_most_of_the_trace() -> None:
         ("--workload", "normal", "the trace says how long prompts and answers are (--trace): leave --workload out"),
         ("--input-tokens", "5", "the trace says how long prompts and answers are (--trace): leave --input-tokens out"),
         ("--output-tokens", "5", "the trace says how long prompts and answers are (--trace): leave --output-tokens out"),
+        ("--prompts", "own.jsonl", "the trace says what is sent (--trace): leave --prompts out"),
     ],
 )  # fmt: skip
 def test_what_the_trace_decides_nothing_else_may(flag: str, value: str, said: str) -> None:
     """Each contradiction is told at the flag that makes it."""
     assert refused({**FILE, flag: value}) == {flag: said}
+
+
+CLASSES = "workload: {classes: [{name: a, input_tokens: 5, output_tokens: 5}]}\n"
+
+
+@pytest.mark.parametrize(
+    ("workload", "key"),
+    [(CLASSES, "workload.classes"), ("workload: {prompts: own.jsonl}\n", "workload.prompts")],
+)
+def test_a_trace_stands_beside_no_prompts_and_no_classes(workload: str, key: str, tmp_path: Path) -> None:
+    """In one file it is a contradiction, told once and at its line; over a file the flag takes their place."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(f"trace: {{file: t}}\n{workload}")
+    assert refused({}, path) == {
+        f"{path}:2: {key}": f"the trace says what is sent (trace.file): leave {key} out"
+    }
+    path.write_text(workload)
+    plan = build(path, FILE)
+    assert (plan.workload.name, plan.workload.own) == ("trace", False)
+    with pytest.raises(PlanError, match="the trace says what is sent"):
+        check(plan.model_copy(update={"workload": build(path, {}).workload}))
+
+
+def test_lengths_of_a_trace_never_include_the_chat_template() -> None:
+    """Not even with the model's own tokenizer, which counts it where lengths are drawn."""
+    own: dict[str, object] = {"--tokenizer": "org/model"}
+    assert build(None, own).workload.count_template
+    assert build(None, {**FILE, **own}).workload.count_template is False
+    assert "as long as traced" in refused({**FILE, **own, "--count-template": "yes"})["--count-template"]
+
+
+def test_what_a_trace_does_not_tell_of_its_prompts_is_missing_until_it_is_declared() -> None:
+    """D-4.3-custom-full: of texts their domain and language, of shared beginnings how many and how long."""
+    seen = {"mean": 12345.67, "min": 1, "p50": 4, "p95": 8, "p99": 9, "max": 30000}
+    found = {"rows": 1200, "texts": 0, "shares_prefixes": False, "input_tokens": seen, "output_tokens": seen}
+    plan = build(None, FILE)
+    words = disclosed(plan, None, found)
+    assert missing(words) == []
+    points = "min 1, P50 4, P95 8, P99 9, max 30,000"
+    assert words.input == f"empirical: mean 12,345.7, {points}, of 1,200 arrivals, in tokens of cl100k_base"
+    assert (words.input, words.prefix) == (words.output, "none")
+    texts = disclosed(plan, None, found | {"texts": 1200, "shares_prefixes": True, "input_tokens": None})
+    lacking = ("input", "domain", "language", "prefix")
+    assert missing(texts) == [requirement(name) for name in lacking]
+    some = disclosed(plan, None, found | {"texts": 200}).input
+    assert some is not None
+    assert "of 1,000 arrivals" in some
+    assert "200 prompts are the trace's own texts" in some
+    told = Workload(
+        name="trace", domain="code", language="Python", prefix_sharing="half of them, 1024 tokens"
+    )
+    declared = check(Plan(trace=Trace(file="t"), workload=told))
+    assert missing(disclosed(declared, None, found | {"shares_prefixes": True, "texts": 1})) == []
 
 
 @pytest.mark.parametrize(

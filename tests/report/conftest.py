@@ -219,6 +219,36 @@ def parts() -> dict[str, Any]:
         },
         "metrics": {name: stats(values[name]) if name in values else None for name in metrics.METRICS},
         "ttft_by_input": by_input,
+        "workload": {
+            "items": [
+                {"id": "D-4.3.1-input", "name": "Input lengths", "value": "uniform(128,512)"},
+                {"id": "D-4.3.1-domain", "name": "Domain", "value": None},
+            ],
+            "missing": ["D-4.3.1-domain"],
+            "prompts": {
+                "file": "own.jsonl",
+                "format": "jsonl",
+                "sha256": "5f" * 32,
+                "bytes": 81234,
+                "rows": 400,
+                "with_system_prompt": 12,
+                "input_tokens": {"n": 1000, "mean": 320.5, "std": 10.5, "min": 128, "max": 512},
+            },
+        },
+        "by_class": [
+            {
+                "name": name,
+                "requests": {"sent": count + 1, "completed": count, "failed": 1, "cancelled": 0},
+                "ttft_ms": stats(ttft[first : first + count]),
+                "tpot_ms": None,
+                "e2e_ms": stats(e2e[first : first + count]),
+                "input_tokens": stats(lengths[first : first + count]),
+                "output_tokens": stats(outputs[first : first + count]),
+                "prompt": {"asked_mean": 310.0, "sent_mean": 310.1, "server_mean": None},
+                "output": {"asked_mean": 160.0, "local_mean": None, "server_mean": 159.0},
+            }
+            for name, first, count in (("chat", 0, 900), ("batch", 900, 106))
+        ],
         "throughput": {
             "output_tok_s": 3118.2,
             "input_tok_s": 6240.9,
@@ -397,6 +427,7 @@ def empty_summary() -> Summary:
     whole["run"] |= {"interrupted": True, "simulated": False}
     whole["sut"] |= {"api": "chat", "stream": False, "protocol": "HTTP/1.1"}
     whole["plan"] = {}
+    whole["workload"] = {"items": [], "missing": [], "prompts": None}
     whole["requests"] = {
         "sent": 0,
         "completed": 0,

@@ -100,7 +100,8 @@ def test_few_samples_are_marked_and_explained(valid: dict[str, Any]) -> None:
     text = printed(valid, 160)
     assert figure(valid["metrics"]["ttft_ms"]["p99_9"]) + "\u00b0" in text
     assert "\n\u00b0 fewer samples" in text
-    for stats in valid["metrics"].values():
-        if stats:
-            stats["n"] = 10_000
+    for of in (valid["metrics"], *valid["by_class"]):
+        for stats in of.values():
+            if isinstance(stats, dict) and "n" in stats:
+                stats["n"] = 10_000
     assert "\u00b0" not in printed(valid, 160)

@@ -15,8 +15,8 @@ class Job(msgspec.Struct, frozen=True):
     workers: int
     family: int
     address: list[str | int]
-    head: str
-    """The request's head up to the value of Content-Length, which is its last field."""
+    heads: list[str]
+    """A request's head up to the value of Content-Length, which is its last field: one for all, or one for each class."""
     secrets: list[str]
     tls: bool
     tls_verify: bool

@@ -103,6 +103,8 @@ class Probe:
     ) -> None:
         self.endpoint = target
         self._redact = redact
+        self.contexts: dict[str, int] = {}
+        """Tokens that a model takes, prompt and answer together, where `models` was told: vLLM's `max_model_len`."""
         self._client = httpx.Client(
             base_url=target.url,
             headers={name.encode(): value.encode("latin-1") for name, value in headers.items()},
@@ -134,8 +136,13 @@ class Probe:
         server = None if server is None else self._redact(server)
         try:
             listed = reply.json()["data"]
+            self.contexts = {
+                self._redact(str(item["id"])): item["max_model_len"]
+                for item in listed
+                if type(item.get("max_model_len")) is int and item["max_model_len"] > 0
+            }
             return [self._redact(str(item["id"])) for item in listed], server
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             return [], server
 
     def ask(self, path: str, body: bytes) -> tuple[int, dict[str, Any], str]:

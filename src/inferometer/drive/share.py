@@ -18,6 +18,7 @@ class Share:
         self.slots, self._worker, self._workers = slots, worker, workers
         phases = schedule.table.column("phase").to_pylist()
         self._rows = [row for row, its_phase in enumerate(phases) if its_phase == phase]
+        self._classes = schedule.table.column("request_class").fill_null(0).to_numpy()
         self._nonces = schedule.table.select(["nonce_at", "nonce_len"]).to_pydict()
 
     def pacer(self, start_ns: int, duration_ns: int = 0, *, again: bool = False) -> Pacer:
@@ -36,6 +37,10 @@ class Share:
         """The body of a request that is due."""
         body = self._schedule.body(hit.row)
         return self._renew_nonce(body, hit) if hit.cycle else body
+
+    def request_class(self, hit: Hit) -> int:
+        """The class of a request that is due; 0 where it has none."""
+        return int(self._classes[hit.row])
 
     def _renew_nonce(self, body: bytes, hit: Hit) -> bytes:
         """The schedule is gone through again: pair this body with another's nonce, so that no prefix recurs."""
@@ -72,3 +77,7 @@ class TailShare:
     def body(self, hit: Hit) -> bytes:
         """The body of a request that is due."""
         return self._tail.body(hit.row - self._first)
+
+    def request_class(self, _hit: Hit) -> int:
+        """0: a trace's requests have no class."""
+        return 0

@@ -66,7 +66,9 @@ class Worker:
         self._folder = folder
         self._journal = Journal(folder / "journal", job.worker, Redactor(job.secrets))
         self._counters = live.Counters.attach(folder, job.worker, job.workers)
-        self._head = job.head.encode("latin-1")
+        self._heads = [head.encode("latin-1") for head in job.heads]
+        self._head = self._heads[0]
+        self._one_head = len(self._heads) == 1
         self._pacer: Pacer = OpenPacer([], [])
         self._share: Share | TailShare | None = None
         self._appended = More(size=0, final=False)
@@ -179,7 +181,8 @@ class Worker:
     def _send(self, hit: Hit, now: int) -> None:
         assert self._share is not None, "no phase has begun"
         body = self._share.body(hit)
-        wire = b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
+        head = self._head if self._one_head else self._heads[self._share.request_class(hit)]
+        wire = b"%b%d\r\n\r\n%b" % (head, len(body), body)
         exchange = Exchange(hit.row, hit.cycle, hit.due_ns, wire, now + self._job.timeout_ns)
         self._reactor.submit(exchange, now)
 

@@ -15,7 +15,7 @@ Typed decoding reads the fields used and skips the rest without building it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -96,14 +96,16 @@ def body(
     ignore_eos: bool = True,
     extra: dict[str, Any] | None = None,
     length_field: str = "max_tokens",
+    messages: Sequence[tuple[str, str]] | None = None,
 ) -> bytes:
     """The JSON of one request. `extra` wins over every field, and null there leaves a field out.
 
-    Token ids as a prompt go to `completions` only.
+    Token ids as a prompt go to `completions` only, `messages` (role and text of each) in its place to `chat` only.
     """
     fields: dict[str, Any] = {"model": model}
     if api == "chat":
-        fields["messages"] = [{"role": "user", "content": prompt}]
+        chat: Sequence[tuple[str, str | list[int]]] = messages or [("user", prompt)]
+        fields["messages"] = [{"role": role, "content": content} for role, content in chat]
     else:
         fields["prompt"] = prompt
     # Chat renamed max_tokens to max_completion_tokens; nearly all servers take the old name, some know it alone.

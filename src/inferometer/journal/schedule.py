@@ -44,6 +44,7 @@ class Scheduled:
     input_tokens_asked: int
     input_tokens_sent: int
     output_tokens_asked: int
+    request_class: int | None = None
 
 
 def write(path: Path, rows: Iterable[Scheduled]) -> None:

@@ -14,7 +14,7 @@ import enum
 
 import pyarrow as pa
 
-VERSION = "2"
+VERSION = "3"
 
 
 class Phase(enum.IntEnum):
@@ -78,6 +78,7 @@ SCHEDULE = pa.schema(
         pa.field("input_tokens_asked", pa.int32(), nullable=False),
         pa.field("input_tokens_sent", pa.int32(), nullable=False),  # by the declared tokenizer
         pa.field("output_tokens_asked", pa.int32(), nullable=False),
+        pa.field("request_class", pa.int8()),  # index into `classes` of run.json; null: it has none
     ],
     metadata={"inferometer": f"schedule/{VERSION}"},
 )
@@ -128,6 +129,7 @@ RECORD = pa.schema(
         pa.field("input_tokens_asked", pa.int32(), nullable=False),
         pa.field("input_tokens_sent", pa.int32(), nullable=False),
         pa.field("output_tokens_asked", pa.int32(), nullable=False),
+        pa.field("request_class", pa.int8()),
         pa.field("output_tokens_local", pa.int32()),  # the declared tokenizer over `text`
     ],
     metadata={"inferometer": f"record/{VERSION}"},

@@ -20,7 +20,7 @@ from inferometer.journal.schema import OUTCOME, PULSE, RECORD
 Count = Callable[[Sequence[str]], Sequence[int | None]]
 """The tokens of each text, None where nobody could count it."""
 
-_JOINED = ("input_tokens_asked", "input_tokens_sent", "output_tokens_asked")
+_JOINED = ("input_tokens_asked", "input_tokens_sent", "output_tokens_asked", "request_class")
 
 
 def read_stream(path: Path, schema: pa.Schema) -> pa.Table:

@@ -361,7 +361,7 @@ def cache_hits(plan: Plan, measurement: Measurement, record: Record) -> Check:
     share = measurement.throughput.cached_beyond_template
     if record.replay is not None and record.replay.shares_prefixes:
         return Check("cache_hits", "na", share, CACHE_SHARE, facts={"of": "trace"})
-    if share is None or plan.workload.repeatable_prompts:
+    if share is None or plan.workload.shares:
         return Check("cache_hits", "na", share, CACHE_SHARE)
     return Check("cache_hits", _within(share, CACHE_SHARE), share, CACHE_SHARE)
 

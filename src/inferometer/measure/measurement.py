@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from inferometer.journal.schema import EventClass, Outcome
+from inferometer.measure.classes import OfClass, by_class
 from inferometer.measure.instrument import Instrument, instrument, read_late
 from inferometer.measure.lateness import Causes, causes, lateness_ms
 from inferometer.measure.lengths import Lengths, cached_beyond_template, output_lengths, prompt_lengths
@@ -207,6 +208,7 @@ class Measurement:
     metrics: Metrics
     excluded: dict[str, int]
     ttft_by_input: tuple[Bucket, ...]
+    by_class: tuple[OfClass, ...]
     throughput: Throughput
     load: LoadSeen
     tokens: Tokens
@@ -239,6 +241,7 @@ def measure(plan: Plan, record: Record, samples: Samples | None = None) -> Measu
         metrics=Metrics(**metrics, itl_ms=describe_pooled(samples.gaps, samples.gap_offsets)),
         excluded={name: int(np.isnan(values).sum()) for name, values in columns.items()},
         ttft_by_input=_ttft_by_input(samples),
+        by_class=by_class(record, samples),
         throughput=_throughput(record, samples, parts, plan.tokenizer.own),
         load=_load(record, samples, sweep, parts, plan.load),
         tokens=_tokens(record, samples, plan),
@@ -425,8 +428,12 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
         tokens=total_tokens,
         tokens_per_event=total_tokens / total_events if total_events else None,
         itl_zero_share=float((samples.gaps == 0).mean()) if len(samples.gaps) else None,
+        # A file's prompts are as long as they are: what can be wrong is that the server does not read them to their end.
         prompt=prompt_lengths(
-            record, samples, native=native, with_template=bool(plan.workload.count_template)
+            record,
+            samples,
+            native=native and plan.workload.prompts is None,
+            with_template=bool(plan.workload.count_template),
         ),
         output=output_lengths(record, samples, forced=plan.workload.ignore_eos),
         server_where_both=int(counts.server_output[usage].sum()),

@@ -16,7 +16,7 @@ milliseconds last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -181,6 +181,7 @@ class Record:
     input_tokens_sent: Ints
     output_tokens_asked: Ints
     output_tokens_local: Column
+    request_class: Labels
     pulse: Pulse
     timestamp_source: TimestampSource
     interrupted: bool
@@ -227,8 +228,9 @@ class Record:
         timestamp_source: TimestampSource | None = None,
         deaths: Iterable[Death] = (),
         replay: Replay | None = None,
+        classes: Sequence[str] = (),
     ) -> Record:
-        """Read a RECORD table and a PULSE table (journal/schema.py).
+        """Read a RECORD table and a PULSE table (journal/schema.py). `classes`: the names of the requests' classes.
 
         `timestamp_source` None: "kernel" if any pulse counted a read with a kernel stamp. Raises RecordError where the tables
         contradict themselves.
@@ -260,6 +262,7 @@ class Record:
             finish_reason=_labels(record, "finish_reason"),
             text_chars=_column(record, "text", pc.utf8_length),
             text_lossy=_column(record, "text", _lossy).values > 0,
+            request_class=_classed(record, classes),
             pulse=pulses,
             timestamp_source=timestamp_source or ("kernel" if int(pulses.reads.sum()) else "user"),
             interrupted=interrupted,
@@ -323,6 +326,14 @@ def _labels(table: pa.Table, name: str) -> Labels:
     coded = _one_array(table, name, pa.string()).dictionary_encode()
     codes = np.asarray(pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False), np.int64)
     return Labels(codes, tuple(coded.dictionary.to_pylist()))
+
+
+def _classed(table: pa.Table, names: Sequence[str]) -> Labels:
+    column = _column(table, "request_class")
+    codes = np.where(column.valid, column.values, -1)
+    if bool((codes >= len(names)).any()):
+        raise RecordError("the record is damaged: a request is of a class that has no name")
+    return Labels(codes, tuple(names))
 
 
 def _one_array(table: pa.Table, name: str, empty: pa.DataType) -> pa.Array:

@@ -110,6 +110,8 @@ _LENGTHS = (
     "320, uniform(128,512), normal(550,150), lognormal(5.5,1.0,min=32,max=4096) or histogram(128:1,256:3)"
 )
 
+_OWN = ("prompts", "order", "prompts_sha256", "prefix_sharing", "classes")
+
 FLAGS: tuple[Flag, ...] = (
     Flag(
         "--url",
@@ -172,7 +174,23 @@ FLAGS: tuple[Flag, ...] = (
         "workload.name",
         "synthetic-uniform (default), synthetic-skewed, normal or custom.",
         "NAME",
-        drops=("workload.input_tokens", "workload.output_tokens", "workload.based_on"),
+        drops=tuple(f"workload.{key}" for key in ("input_tokens", "output_tokens", "based_on", *_OWN)),
+    ),
+    Flag(
+        "--prompts",
+        "workload.prompts",
+        "Prompts of your own: a JSONL or CSV file with a field prompt or messages, and perhaps output_tokens.",
+        "FILE",
+        drops=tuple(
+            f"workload.{key}"
+            for key in ("name", "input_tokens", "based_on", "prompts_sha256", "classes", "count_template")
+        ),
+    ),
+    Flag(
+        "--prompts-order",
+        "workload.order",
+        "file (default: as they stand there), shuffled, or sampled (with replacement).",
+        "ORDER",
     ),
     Flag(
         "--trace",
@@ -182,7 +200,8 @@ FLAGS: tuple[Flag, ...] = (
         drops=(
             *(f"load.{key}" for key in ("model", "rate", "concurrency", "arrival", "burstiness")),
             *("load.requests", "load.duration_s", "trace.format", "trace.sha256"),
-            *(f"workload.{key}" for key in ("name", "based_on", "input_tokens", "output_tokens")),
+            *(f"workload.{key}" for key in ("name", "based_on", "input_tokens", "output_tokens", *_OWN)),
+            "workload.count_template",
         ),
     ),
     Flag(

@@ -388,8 +388,13 @@ Length = Annotated[
     PlainSerializer(str, return_type=str),
     WithJsonSchema(
         {
-            "anyOf": [{"type": "string"}, {"type": "integer", "minimum": 1}, {"type": "object"}],
-            "description": "Number of tokens",
+            "anyOf": [
+                {"type": "string"},
+                {"type": "integer", "minimum": 1},
+                {"type": "object"},
+                {"type": "null"},
+            ],
+            "description": "Number of tokens; null where a file of prompts or classes say it",
             "examples": list(EXAMPLES.values()),
         }
     ),

@@ -11,6 +11,7 @@ involves a key taken out is not asked, for its answer would be about a value nob
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +63,11 @@ def _dotted(path: Key) -> str:
 
 def _keyed(key: str) -> tuple[str, ...]:
     return tuple(key.split("."))
+
+
+def _path(key: str) -> Key:
+    """The place of a dotted key, which may go into lists: `workload.classes[0].name`."""
+    return tuple(int(part) if part.isdigit() else part for part in re.findall(r"[^.\[\]]+", key))
 
 
 @dataclass(slots=True)
@@ -141,11 +147,11 @@ class _Draft:
         for fault in found:
             if not any(_overlap(key, broken) for key in fault.keys for broken in self.broken):
                 names = {key: self.called(key) for key in wording.every_key()}
-                culprit = next((key for key in fault.keys if _keyed(key) in self.flagged), None)
+                culprit = next((key for key in fault.keys if _path(key) in self.flagged), None)
                 culprit = culprit or next(
-                    (key for key in fault.keys if _keyed(key) in self.file.lines), fault.keys[0]
+                    (key for key in fault.keys if _path(key) in self.file.lines), fault.keys[0]
                 )
-                self.problems.append(self.problem(_keyed(culprit), fault.worded(names)))
+                self.problems.append(self.problem(_path(culprit), fault.worded(names)))
 
     def problem(self, path: Key, message: str) -> Problem:
         """A problem at the flag that gave the value, or at its line in the file, or else at the flag that could give it."""
@@ -208,16 +214,21 @@ def _written(draft: _Draft) -> Iterator[Fault]:
                 (f"workload.{key}", "trace.file"),
                 f"the trace says how long prompts and answers are ({{trace.file}}): leave {{workload.{key}}} out",
             )
+    if traced:
+        return
     for key in ("arrival", "burstiness"):
-        if (
-            not traced
-            and load.get(key) is not None
-            and load.get("model") is None
-            and load.get("rate") is None
-        ):
+        if load.get(key) is not None and load.get("model") is None and load.get("rate") is None:
             keys = (f"load.{key}", "load.rate", "load.model", "load.concurrency")
             yield Fault(keys, f"only open loop draws arrivals: {{load.{key}}} needs {{load.rate}}")
-    if workload.get("name") == "custom" and workload.get("based_on") is None:
+    files, classes = workload.get("prompts") is not None, bool(workload.get("classes"))
+    if files or classes:
+        own = "workload.prompts" if files else "workload.classes"
+        for key in ("input_tokens", *(("output_tokens",) if not files else ())):
+            if workload.get(key) is not None:
+                yield Fault(
+                    (f"workload.{key}",), f"{{{own}}} says how long prompts are: leave {{workload.{key}}} out"
+                )
+    elif workload.get("name") == "custom" and workload.get("based_on") is None:
         for key in ("input_tokens", "output_tokens"):
             if workload.get(key) is None:
                 yield Fault(
@@ -237,6 +248,7 @@ def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
     for key, name in (
         ("target.api_key_file", target.api_key_file),
         ("target.tls_ca_file", target.tls_ca_file),
+        ("workload.prompts", plan.workload.prompts and os.path.expanduser(plan.workload.prompts)),
     ):
         if name is not None and not (os.path.isfile(name) and os.access(name, os.R_OK)):
             yield Fault((key,), "names a file that is not there or cannot be read")

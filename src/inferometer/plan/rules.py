@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inferometer.errors import PlanError, Problem
+from inferometer.plan.mixture import RequestClass
 from inferometer.plan.schema import (
     NO_TOKENIZER,
     REFERENCE_TOKENIZER,
@@ -18,6 +19,7 @@ from inferometer.plan.schema import (
     Load,
     Plan,
     Target,
+    Workload,
 )
 
 MOST_REQUESTS = 10_000_000
@@ -39,8 +41,14 @@ class Fault:
 
 def faults(plan: Plan) -> list[Fault]:
     """Every rule that the plan breaks."""
-    load = _trace(plan) if plan.trace is not None or plan.load.arrival == "trace" else _load(plan.load)
-    return [*load, *_sizes(plan.load), *_target(plan.target), *_across(plan)]
+    traced = plan.trace is not None or plan.load.arrival == "trace"
+    return [
+        *(_trace(plan) if traced else _load(plan.load)),
+        *_sizes(plan.load),
+        *_target(plan.target),
+        *_own(plan.workload, traced=plan.trace is not None),
+        *_across(plan),
+    ]
 
 
 def check(plan: Plan) -> Plan:
@@ -104,7 +112,15 @@ def _trace(plan: Plan) -> Iterator[Fault]:
     ):
         if wrong:
             yield Fault((key, "trace.file"), when % key + hint)
-    if workload.name != "trace":
+    if workload.count_template:
+        yield Fault(
+            ("workload.count_template", "trace.file"),
+            "a trace's prompts ({trace.file}) are sent as long as traced: leave {workload.count_template} out",
+        )
+    if workload.own:
+        own = "workload.prompts" if workload.prompts is not None else "workload.classes"
+        yield Fault((own, "trace.file"), f"the trace says what is sent ({{trace.file}}): leave {{{own}}} out")
+    elif workload.name != "trace":
         yield Fault(
             ("workload.name", "trace.file"),
             "the trace says how long prompts and answers are ({trace.file}): leave {workload.name} out",
@@ -152,8 +168,60 @@ def _target(target: Target) -> Iterator[Fault]:
                 )
 
 
+def _own(workload: Workload, *, traced: bool) -> Iterator[Fault]:
+    """A file of prompts, or classes: what they decide, nothing else may. `traced`: there is a trace, which is told apart."""
+    if workload.prompts is not None and workload.classes:
+        yield Fault(
+            ("workload.classes", "workload.prompts"),
+            "choose one: {workload.prompts} takes prompts from a file, {workload.classes} draws them; "
+            "a file may name a class for each of its prompts",
+        )
+    if workload.prompts is None:
+        for key, used in (
+            ("workload.order", workload.order != "file"),
+            ("workload.prompts_sha256", workload.prompts_sha256 is not None),
+            ("workload.prefix_sharing", workload.prefix_sharing is not None and not traced),
+        ):
+            if used:
+                yield Fault((key, "workload.prompts"), "is about a file of prompts: set {workload.prompts}")
+    own = "workload.prompts" if workload.prompts is not None else "workload.classes"
+    for key, wrong in (
+        ("workload.name", workload.name != "custom"),
+        ("workload.based_on", workload.based_on is not None),
+    ):
+        if workload.own and wrong and not traced:
+            yield Fault(
+                (key,), f"{{{own}}} makes a workload of your own: leave {{{key}}} out, or set it to custom"
+            )
+    if workload.prompts is not None and workload.prompt_format == "ids":
+        yield Fault(
+            ("workload.prompt_format", own),
+            "the prompts of a file are text ({workload.prompts}): leave {workload.prompt_format} out",
+        )
+    if workload.prompts is not None and workload.count_template:
+        yield Fault(
+            ("workload.count_template", "workload.prompts"),
+            "the prompts of a file ({workload.prompts}) are as long as they are: leave {workload.count_template} out",
+        )
+    names = [one.name for one in workload.classes]
+    for at, one in enumerate(workload.classes):
+        yield from _class(one, f"workload.classes[{at}]", names[:at])
+
+
+def _class(one: RequestClass, key: str, before: list[str]) -> Iterator[Fault]:
+    if not one.name:
+        yield Fault((f"{key}.name",), "a class needs a name")
+    elif one.name in before:
+        yield Fault((f"{key}.name",), f"there is another class {one.name!r}: each needs a name of its own")
+    for name, length in (("input_tokens", one.input_tokens), ("output_tokens", one.output_tokens)):
+        if length is None:
+            yield Fault((f"{key}.{name}",), f"a class needs {name}, for example uniform(128,512)")
+    if one.shared_prefix is not None and not one.shared_prefix.tokens:
+        yield Fault((f"{key}.shared_prefix.tokens",), "a shared prefix needs its length in tokens")
+
+
 def _across(plan: Plan) -> Iterator[Fault]:
-    if plan.workload.name == "trace" and plan.trace is None:
+    if plan.workload.name == "trace" and plan.trace is None and not plan.workload.own:
         yield Fault(("workload.name", "trace.file"), "{workload.name} is the trace's: it needs {trace.file}")
     if plan.workload.prompt_format == "ids" and plan.target.api == "chat":
         yield Fault(

@@ -9,16 +9,12 @@ standard workload has its own lengths, another tokenizer is the model's own. Wha
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     field_serializer,
@@ -26,8 +22,11 @@ from pydantic import (
     model_validator,
 )
 
+from inferometer.plan.body import Body, Headers
 from inferometer.plan.lengths import Distribution, Length, fixed, lognormal, normal, uniform
 from inferometer.plan.lengths import parse as parse_length
+from inferometer.plan.mixture import MOST_CLASSES, Domain, Language, RequestClass
+from inferometer.plan.part import NUMBER, SECONDS, Part
 from inferometer.plan.slo import Slo
 
 SCHEMA: Literal["inferometer/plan/1"] = "inferometer/plan/1"
@@ -52,73 +51,6 @@ STANDARD: dict[str, tuple[Distribution, Distribution]] = {
 """Input and output lengths that a workload's name stands for."""
 
 
-def _number(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError(f"must be a number, not {str(value).lower()}")
-    return value
-
-
-def _seconds(value: Any) -> Any:
-    """`90`, `90s`, `500ms`, `5m` or `1h` in seconds; anything else is left to pydantic to refuse."""
-    form = re.fullmatch(r"\s*([0-9.]+)\s*(ms|s|m|min|h)\s*", value) if isinstance(value, str) else None
-    if form is None:
-        return _number(value)
-    try:
-        return float(form[1]) * {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600}[form[2]]
-    except ValueError:
-        return value
-
-
-_NUMBER = BeforeValidator(_number)
-_SECONDS = BeforeValidator(_seconds)
-
-
-class Part(BaseModel):
-    """Base of every part of a plan: immutable, and a misspelled key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-_SECRET_NAME = re.compile(
-    r"authorization|cookie|api[-_]?key|secret|passw|credential|(access|auth|bearer|refresh|session)[-_]?token|^x-auth|^token$",
-    re.IGNORECASE,
-)
-_SECRET_VALUE = re.compile(r"^\s*(bearer|basic)\s+\S|^\s*(sk|hf|gsk|xai|nvapi)[-_]\w{8}", re.IGNORECASE)
-_FRAMING = {"host", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "te"}
-_NO_SECRETS = (
-    "looks like a secret, and a plan is saved to disk: "
-    "use --api-key-env or --api-key-file (target.api_key_env, target.api_key_file)"
-)
-_OURS = {
-    "model": "target.model",
-    "messages": "workload",
-    "prompt": "workload",
-    "stream": "target.stream",
-    "max_tokens": "workload.output_tokens",
-    "n": "load.requests",
-}
-
-
-def _header_name(name: str) -> str:
-    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):  # RFC 9110, 5.6.2: token
-        raise ValueError(
-            "a header's name is letters, digits and hyphens, for example X-Request-Source: bench"
-        )
-    if _SECRET_NAME.search(name) or name.lower().endswith("token"):
-        raise ValueError(_NO_SECRETS)
-    if name.lower() in _FRAMING:
-        raise ValueError("is set by inferometer itself: it frames the request")
-    return name
-
-
-def _header_value(value: str) -> str:
-    if _SECRET_VALUE.search(value):
-        raise ValueError(_NO_SECRETS)
-    if not all(char == "\t" or " " <= char <= "~" or "\x80" <= char <= "\xff" for char in value):
-        raise ValueError("holds a character that an HTTP header cannot")
-    return value
-
-
 class Target(Part):
     """The server. No `url` means the embedded reference server.
 
@@ -131,35 +63,20 @@ class Target(Part):
     model: Annotated[str, Field(min_length=1)] | None = None
     api: Literal["chat", "completions"] = "chat"
     stream: bool = True
-    headers: dict[
-        Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]
-    ] = {}
-    extra_body: dict[str, Any] = {}
+    headers: Headers = Field(default_factory=dict)
+    extra_body: Body = Field(default_factory=dict)
     api_key_env: str | None = None
     api_key_file: Annotated[str, Field(min_length=1)] | None = None
     tls_verify: bool = True
     tls_ca_file: Annotated[str, Field(min_length=1)] | None = None
-    timeout_s: Annotated[float, Field(gt=0, le=86_400), _SECONDS] = 600.0
-    connect_timeout_s: Annotated[float, Field(gt=0, le=600), _SECONDS] = 10.0
+    timeout_s: Annotated[float, Field(gt=0, le=86_400), SECONDS] = 600.0
+    connect_timeout_s: Annotated[float, Field(gt=0, le=600), SECONDS] = 10.0
     connection: Literal["reuse", "new"] = "reuse"
 
     @field_validator("url")
     @classmethod
     def _base_url(cls, url: str | None) -> str | None:
         return None if url is None else _base_url(url)
-
-    @field_validator("extra_body")
-    @classmethod
-    def _plain_body(cls, body: dict[str, Any]) -> dict[str, Any]:
-        ours = [f"{key} comes from {_OURS[key]}" for key in body if key in _OURS]
-        if ours:
-            raise ValueError(f"cannot set what the plan decides: {', '.join(ours)}")
-        try:
-            json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
-        except (TypeError, ValueError):
-            raise ValueError("must be something JSON can say: no dates, no NaN, no infinity") from None
-        _refuse_secrets(body)
-        return body
 
     @field_validator("api_key_env")
     @classmethod
@@ -170,17 +87,6 @@ class Target(Part):
                 "must be the name of an environment variable, for example OPENAI_API_KEY, not the key itself"
             )
         return name
-
-
-def _refuse_secrets(value: object, name: str = "") -> None:
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            _refuse_secrets(inner, str(key))
-    elif isinstance(value, list):
-        for inner in value:
-            _refuse_secrets(inner, name)
-    elif isinstance(value, str) and (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value)):
-        raise ValueError(f"{name} {_NO_SECRETS}")
 
 
 def _base_url(url: str) -> str:
@@ -207,6 +113,15 @@ def _base_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}{path.removesuffix('/v1').rstrip('/')}"
 
 
+def _digest(digest: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", digest):
+        raise ValueError("must be the 64 hexadecimal digits of the file's SHA-256; or leave it out")
+    return digest
+
+
+_Sha256 = Annotated[str, AfterValidator(_digest)]
+
+
 def _at_most(default: int, requests: Any) -> int:
     """The default, or the number of requests if smaller; it is not validated yet, and from a flag it is text."""
     text = str(requests)
@@ -226,14 +141,14 @@ class Load(Part):
     """
 
     model: Literal["closed", "open"] = "closed"
-    concurrency: Annotated[int, Field(ge=1, le=100_000), _NUMBER] | None = None
-    rate: Annotated[float, Field(ge=1e-6, le=1_000_000), _NUMBER] | None = None
+    concurrency: Annotated[int, Field(ge=1, le=100_000), NUMBER] | None = None
+    rate: Annotated[float, Field(ge=1e-6, le=1_000_000), NUMBER] | None = None
     arrival: Literal["poisson", "constant", "gamma", "trace"] = "poisson"
-    burstiness: Annotated[float, Field(ge=0.001, le=1_000), _NUMBER] = 1.0
-    requests: Annotated[int, Field(ge=1, le=10_000_000), _NUMBER] | None = None
-    duration_s: Annotated[float, Field(gt=0, le=604_800), _SECONDS] | None = None
-    warmup: Annotated[int, Field(ge=0, le=1_000_000), _NUMBER] = DEFAULT_WARMUP
-    drain_s: Annotated[float, Field(ge=0, le=86_400), _SECONDS] = 30.0
+    burstiness: Annotated[float, Field(ge=0.001, le=1_000), NUMBER] = 1.0
+    requests: Annotated[int, Field(ge=1, le=10_000_000), NUMBER] | None = None
+    duration_s: Annotated[float, Field(gt=0, le=604_800), SECONDS] | None = None
+    warmup: Annotated[int, Field(ge=0, le=1_000_000), NUMBER] = DEFAULT_WARMUP
+    drain_s: Annotated[float, Field(ge=0, le=86_400), SECONDS] = 30.0
 
     @model_validator(mode="before")
     @classmethod
@@ -264,18 +179,30 @@ class Workload(Part):
     no lengths of its own: they are the plan's Trace's, and null on disk.
 
     `count_template`: input lengths are those the server should count, the chat template it puts around a text included.
+
+    A workload of its own kind, always `custom`, has `prompts`, a file of them (workload/prompt_file.py) taken in this `order`,
+    or `classes`, drawn by their weights. It has no lengths here (on disk they are null), but that `output_tokens` are for
+    prompts of a file that name none. `prompts_sha256` is the file's: filled in when a run begins, and demanded from then on.
+    `domain`, `language` and, of a file or a trace, `prefix_sharing` declare what is not known of the content (draft 4.3.1).
     """
 
     name: Literal["synthetic-uniform", "synthetic-skewed", "normal", "custom", "trace"] = "synthetic-uniform"
     based_on: Literal["synthetic-uniform", "synthetic-skewed", "normal"] | None = None
     input_tokens: Length = uniform(128, 512)
     output_tokens: Length = uniform(64, 256)
-    seed: Annotated[int, Field(ge=0, lt=2**63), _NUMBER] = 42
+    prompts: Annotated[str, Field(min_length=1)] | None = None
+    order: Literal["file", "shuffled", "sampled"] = "file"
+    prompts_sha256: _Sha256 | None = None
+    classes: Annotated[tuple[RequestClass, ...], Field(max_length=MOST_CLASSES)] = ()
+    domain: Domain | None = None
+    language: Language | None = None
+    prefix_sharing: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63), NUMBER] = 42
     prompt_format: Literal["auto", "ids", "text"] = "auto"
     repeatable_prompts: bool = False
     count_template: bool | None = None
     ignore_eos: bool = True
-    temperature: Annotated[float, Field(ge=0, le=10), _NUMBER] = 0.0
+    temperature: Annotated[float, Field(ge=0, le=10), NUMBER] = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -283,6 +210,9 @@ class Workload(Part):
         if not isinstance(given, dict):
             return given
         workload = dict(given)
+        if workload.get("prompts") is not None or workload.get("classes"):
+            said = {key: value for key, value in workload.items() if value is not None}
+            return {"name": "custom"} | said
         name = workload.get("name", "synthetic-uniform")
         if name == "trace":
             return {key: value for key, value in workload.items() if value is not None}
@@ -300,8 +230,32 @@ class Workload(Part):
         return workload
 
     @field_serializer("input_tokens", "output_tokens", mode="wrap")
-    def _own_lengths(self, length: Any, plainly: SerializerFunctionWrapHandler) -> Any:
-        return None if self.name == "trace" else plainly(length)
+    def _declared(self, length: Any, plainly: SerializerFunctionWrapHandler) -> Any:
+        given = self.prompts is not None and length is self.default_output
+        undeclared = self.name == "trace" or (self.own and not given)
+        return None if undeclared else plainly(length)
+
+    @property
+    def own(self) -> bool:
+        """Whether its requests are those of a file or of classes."""
+        return self.prompts is not None or bool(self.classes)
+
+    @property
+    def text_only(self) -> bool:
+        """Whether prompts go as text even to an interface that takes token ids."""
+        return self.prompt_format == "text" or self.prompts is not None
+
+    @property
+    def default_output(self) -> Distribution | None:
+        """Lengths of answers to prompts of a file that name none; None where the plan gives none."""
+        given = self.prompts is not None and "output_tokens" in self.model_fields_set
+        return self.output_tokens if given else None
+
+    @property
+    def shares(self) -> bool:
+        """Whether prompts may begin alike by wish: then cached tokens are no fault."""
+        shared = any(one.shared_prefix is not None for one in self.classes)
+        return self.repeatable_prompts or shared or self.prompts is not None
 
     @property
     def deviations(self) -> tuple[str, ...]:
@@ -326,17 +280,10 @@ class Trace(Part):
 
     file: Annotated[str, Field(min_length=1)] | None = None
     format: Literal["auto", "mooncake", "azure", "burstgpt", "jsonl"] = "auto"
-    speed: Annotated[float, Field(ge=0.001, le=1_000_000), _NUMBER] = 1.0
-    start_s: Annotated[float, Field(ge=0, le=1e9), _SECONDS] = 0.0
-    end_s: Annotated[float, Field(gt=0, le=1e9), _SECONDS] | None = None
-    sha256: str | None = None
-
-    @field_validator("sha256")
-    @classmethod
-    def _digest(cls, digest: str | None) -> str | None:
-        if digest is not None and not re.fullmatch(r"[0-9a-f]{64}", digest):
-            raise ValueError("must be the 64 hexadecimal digits of the file's SHA-256; or leave it out")
-        return digest
+    speed: Annotated[float, Field(ge=0.001, le=1_000_000), NUMBER] = 1.0
+    start_s: Annotated[float, Field(ge=0, le=1e9), SECONDS] = 0.0
+    end_s: Annotated[float, Field(gt=0, le=1e9), SECONDS] | None = None
+    sha256: _Sha256 | None = None
 
 
 class Tokenizer(Part):
@@ -380,7 +327,7 @@ class Sut(Part):
     quantization: str | None = None
     software: str | None = None
     accelerator: str | None = None
-    accelerator_count: Annotated[int, Field(ge=0), _NUMBER] | None = None
+    accelerator_count: Annotated[int, Field(ge=0), NUMBER] | None = None
     accelerator_memory: str | None = None
     prefix_caching: Literal["enabled", "disabled"] | None = None
     guardrails: Guardrails = Guardrails()
@@ -390,7 +337,7 @@ class Sut(Part):
 class Instrument(Part):
     """How we measure."""
 
-    workers: Annotated[int, Field(ge=1, le=256), _NUMBER] = 1
+    workers: Annotated[int, Field(ge=1, le=256), NUMBER] = 1
 
 
 class Plan(Part):
@@ -425,7 +372,8 @@ class Plan(Part):
     @model_validator(mode="after")
     def _settle(self) -> Plan:
         if self.workload.count_template is None:
-            counted = self.tokenizer.own and self.target.api == "chat"
+            drawn = self.workload.prompts is None and self.trace is None
+            counted = self.tokenizer.own and self.target.api == "chat" and drawn
             settled = self.workload.model_copy(update={"count_template": counted})
             object.__setattr__(self, "workload", settled)  # frozen from here on
         return self

@@ -30,7 +30,7 @@ _WANTED = {
     "model": "a mapping of keys to values",
     "literal": "one of the values listed",
 }
-_QUIET = ("url", "headers", "extra_body", "api_key_env", "api_key_file")
+_QUIET = ("url", "headers", "extra_body", "api_key_env", "api_key_file", "prompt", "messages", "system")
 _LONGEST_MESSAGE = 400
 
 
@@ -55,7 +55,7 @@ def _keys(part: type[BaseModel], prefix: str) -> Iterator[str]:
 def unknown(path: tuple[str | int, ...]) -> tuple[str, str | None]:
     """What to say about a key that is none, and the key probably meant."""
     name = str(path[-1])
-    parent = ".".join(str(part) for part in path[:-1])
+    parent = ".".join(part for part in path[:-1] if isinstance(part, str))
     every = [key for key in every_key() if not key.startswith("slos.")]
     siblings = {key.rpartition(".")[2]: key for key in every if key.rpartition(".")[0] == parent}
     near = difflib.get_close_matches(name, siblings, n=1, cutoff=0.6)
@@ -87,6 +87,8 @@ def refusal(error: dict[str, Any]) -> str:
         message = _literal(context["expected"], given, told)
     elif kind == "string_pattern_mismatch":
         message = "must be 1 to 64 letters, digits, dots, hyphens and underscores" + told
+    elif kind == "too_long":
+        message = f"holds too many: at most {context['max_length']}"
     elif kind == "string_too_short":
         message = "must not be empty"
     else:

@@ -13,8 +13,10 @@ from inferometer.judge.calibration import beside
 from inferometer.judge.checks import failures
 from inferometer.judge.slo import SloOutcome, wilson
 from inferometer.judge.verdict import Verdict
+from inferometer.measure.classes import OfClass
 from inferometer.measure.lengths import Lengths
 from inferometer.measure.measurement import Measurement
+from inferometer.plan.disclosed import NAMES, disclosed, missing, requirement
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
 from inferometer.report.summary import compose
@@ -65,6 +67,8 @@ def summarise(
             | {name: getattr(bucket, name) for name in ("p50", "p90", "p95", "p99", "p99_9")}
             for bucket in measurement.ttft_by_input
         ],
+        workload=_workload(plan, run),
+        by_class=_plain([_class(one) for one in measurement.by_class]),
         throughput={
             **asdict(measurement.throughput.steady),
             "whole_run": asdict(measurement.throughput.whole_run),
@@ -122,6 +126,35 @@ def _sut(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
         "stream": target.stream,
         "protocol": "none: simulated" if run.get("simulated") else protocol,
         "observed": {"server": run["server"], "models": run["models"]},
+    }
+
+
+def _workload(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
+    """The seven items of draft 4.3.1, the ids of those that are missing, and what is known of a file of prompts."""
+    items = disclosed(plan, run["prompts"], run["trace"])
+    return {
+        "items": [
+            {"id": requirement(name), "name": words, "value": getattr(items, name)}
+            for name, words in NAMES.items()
+        ],
+        "missing": missing(items),
+        "prompts": run["prompts"],
+    }
+
+
+def _class(one: OfClass) -> dict[str, Any]:
+    plain = asdict(one)
+    counts = ("sent", "completed", "failed", "cancelled")
+    return {
+        "name": one.name,
+        "requests": {name: plain[name] for name in counts},
+        **{name: plain[name] for name in ("ttft_ms", "tpot_ms", "e2e_ms", "input_tokens", "output_tokens")},
+        "prompt": {
+            "asked_mean": one.prompt.asked_mean,
+            "sent_mean": one.prompt.local_mean,
+            "server_mean": one.prompt.server_mean,
+        },
+        "output": plain["output"],
     }
 
 

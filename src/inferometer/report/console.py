@@ -127,7 +127,8 @@ def render_console(summary: Mapping[str, Any], console: Console, report: str | N
     say("")
     table, missing = _table(summary, console.width, ascii_)
     console.print(table)
-    _footnotes(summary, missing, say)
+    rough = _classes(summary, console, ascii_)
+    _footnotes(summary, missing, say, rough=rough)
     for slo in summary["slos"]:
         met = {True: "met", False: "not met", None: "undecided"}[slo["met"]]
         found = (
@@ -144,10 +145,35 @@ def render_console(summary: Mapping[str, Any], console: Console, report: str | N
         console.print(_plain(f"Report: {disclosure.text(report)}", ascii_), soft_wrap=True)
 
 
-def _footnotes(summary: Mapping[str, Any], missing: Sequence[str], say: Say) -> None:
+def _classes(summary: Mapping[str, Any], console: Console, ascii_: bool) -> bool:
+    """A line for each class of requests, further figures being in the report. Whether a figure carries MARK."""
+    if not summary["by_class"]:
+        return False
+    shown = [("TTFT P50", "ttft_ms", "p50"), ("P99", "ttft_ms", "p99"), ("TPOT P50", "tpot_ms", "p50")]
+    if console.width >= _WIDE:
+        shown += [("P99", "tpot_ms", "p99"), ("Latency P50", "e2e_ms", "p50"), ("P99", "e2e_ms", "p99")]
+    table = Table(box=_RULE, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("Class, ms", max_width=20, overflow="fold")
+    for heading in ("Sent", *(words for words, _, _ in shown)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    rough = False
+    for one in summary["by_class"]:
+        found = [marked(one[name], key) for _, name, key in shown]
+        rough = rough or any(few for _, few in found)
+        cells = [value + (MARK if few else "") for value, few in found]
+        row = (disclosure.text(one["name"]), figure(one["requests"]["sent"]), *cells)
+        table.add_row(*(_plain(text, ascii_) for text in row))
+    console.print()
+    console.print(table)
+    return rough
+
+
+def _footnotes(summary: Mapping[str, Any], missing: Sequence[str], say: Say, *, rough: bool) -> None:
     shown = [summary["metrics"][name] for name in TABLE]
     left_out = {heading: key for key, heading in STATISTICS.items() if heading in missing}
-    if any(marked(stats, key)[1] for stats in shown for key in STATISTICS if key not in left_out.values()):
+    if rough or any(
+        marked(stats, key)[1] for stats in shown for key in STATISTICS if key not in left_out.values()
+    ):
         say(f"{MARK} fewer samples than this percentile needs: a rough figure", "dim")
     if missing:
         say(f"{', '.join(missing)}: in the report", "dim")

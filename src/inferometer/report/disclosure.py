@@ -31,9 +31,9 @@ ITL_METHODS = {
 
 SPECIAL_TOKENS = {
     False: "special tokens (BOS, EOS) are left out of the client's counts and are part of the server's prompt count, as are "
-    "the chat template and any tool formatting; there is no separate system prompt",
+    "the chat template and any tool formatting",
     True: "the client counts nothing: local counts are not applicable; special tokens (BOS, EOS), the chat template and any "
-    "tool formatting are part of the server's prompt count; there is no separate system prompt",
+    "tool formatting are part of the server's prompt count",
 }
 """Draft 4.4.3; True: no tokenizer was declared."""
 
@@ -115,6 +115,10 @@ def measured(summary: Summary) -> str:
     )
     if summary["load"]["trace"] is not None:
         asked = f" Lengths are those of the trace {clean(summary['load']['trace']['file'])}."
+    elif summary["workload"]["prompts"] is not None:
+        asked = f" Prompts from the file {clean(summary['workload']['prompts']['file'])}."
+    elif summary["by_class"]:
+        asked = f" Requests of {figure(len(summary['by_class']))} classes."
     return (
         f"{figure(requests['sent'])} requests to {text(sut['model'], 'a model of unknown name')} at {server(summary)} "
         f"({text(sut['api'])}, {'streamed' if sut['stream'] else 'not streamed'}, {text(sut['protocol'])}), "
@@ -167,7 +171,18 @@ def deviations(summary: Summary) -> list[str]:
         missing.append("guardrails")
     if missing:
         found.append(f"Not declared: {', '.join(missing)}.")
-    return found
+    return [*found, *_unspecified(summary)]
+
+
+def _unspecified(summary: Summary) -> list[str]:
+    """What of draft 4.3.1 is missing (D-4.3-custom-full)."""
+    workload = summary["workload"]
+    lacking = [
+        f"{clean(item['name']).lower()} ({clean(item['id'])})"
+        for item in workload["items"]
+        if item["id"] in workload["missing"]
+    ]
+    return [f"The workload is not fully specified (draft 4.3.1): {', '.join(lacking)}."] if lacking else []
 
 
 def system(summary: Summary) -> list[Row]:
@@ -201,33 +216,35 @@ def method(summary: Summary) -> list[Row]:
 
 def _asked(summary: Summary) -> list[Row]:
     trace = summary["load"]["trace"]
-    lengths = (text(_planned(summary, "workload", name)) for name in ("input_tokens", "output_tokens"))
     workload, seed = _planned(summary, "workload", "name"), _planned(summary, "workload", "seed")
     return [
         ("Load", load(summary)),
         ("Requests", requests(summary)),
-        ("Workload", f"{text(workload)}; input and output tokens {' and '.join(lengths)}")
-        if trace is None
-        else ("Workload", f"lengths of the trace; {_traced_lengths(trace)}"),
+        ("Workload", f"{text(workload)}{_made_of(summary)}" if trace is None else "lengths of the trace"),
+        *((clean(item["name"]), text(item["value"], UNDECLARED)) for item in summary["workload"]["items"]),
         *([] if trace is None else _trace(trace)),
         ("Seed", UNKNOWN if seed is None else clean(seed)),
     ]
 
 
-def _traced_lengths(trace: Mapping[str, Any]) -> str:
-    """Draft 4.3.1: the empirical distributions."""
-    parts = []
-    for name, words in (("input_tokens", "input"), ("output_tokens", "output")):
-        seen = trace[name]
-        if seen is not None:
-            points = ", ".join(f"{label} {figure(seen[key])}" for label, key in _POINTS)
-            parts.append(f"{words} tokens {points}")
-    if trace["texts"]:
-        parts.append(f"{figure(trace['texts'])} prompts are the trace's own texts")
-    return "; ".join(parts)
+ORDERS = {
+    "file": "in the file's order",
+    "shuffled": "in a drawn order",
+    "sampled": "drawn with replacement",
+}
 
 
-_POINTS = (("mean", "mean"), ("min", "min"), ("P50", "p50"), ("P95", "p95"), ("P99", "p99"), ("max", "max"))
+def _made_of(summary: Summary) -> str:
+    """Classes, or the file the prompts are from and how often it was gone through."""
+    file, sent = summary["workload"]["prompts"], summary["requests"]["sent"]
+    classes = ", ".join(clean(one["name"]) for one in summary["by_class"])
+    if file is None:
+        return f", of the classes {classes}" if classes else ""
+    order = ORDERS.get(str(_planned(summary, "workload", "order")), UNKNOWN)
+    said = f": {figure(file['rows'])} prompts from {clean(file['file'])} (SHA-256 {clean(file['sha256'])}), {order}"
+    if sent > file["rows"]:
+        said += f"; {figure(sent)} requests, so prompts were used again, {figure(sent / file['rows'], 3)} times on average"
+    return said + (f"; classes {classes}" if classes else "")
 
 
 def _trace(trace: Mapping[str, Any]) -> list[Row]:
@@ -268,7 +285,7 @@ def _counted(summary: Summary) -> list[Row]:
         ),
         (
             "Token counts",
-            f"from {text(tokens['count_source'])}; {SPECIAL_TOKENS[tokenizer['kind'] == 'none']}",
+            f"from {text(tokens['count_source'])}; {SPECIAL_TOKENS[tokenizer['kind'] == 'none']}{_system(summary)}",
         ),
         (
             "Prompt tokens, mean",
@@ -288,6 +305,16 @@ def _counted(summary: Summary) -> list[Row]:
         ),
         ("ITL option", ITL_METHODS.get(tokens["itl_method"], text(tokens["itl_method"]))),
     ]
+
+
+def _system(summary: Summary) -> str:
+    """Whether there is a system prompt, as far as it is known."""
+    said = next(
+        (one["value"] for one in summary["workload"]["items"] if one["id"] == "D-4.3.1-system-prompt"), None
+    )
+    if said is None:
+        return ""
+    return "; there is no separate system prompt" if said == "none" else f"; system prompt {clean(said)}"
 
 
 def _yardstick(tokenizer: Mapping[str, Any]) -> str:

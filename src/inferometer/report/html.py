@@ -160,6 +160,30 @@ def _by_input(summary: Mapping[str, Any]) -> list[Context]:
     return rows
 
 
+def _by_class(summary: Mapping[str, Any]) -> list[Context]:
+    """A row for each class of requests: counts, latencies in ms, mean lengths in tokens."""
+    rows = []
+    for one in summary["by_class"]:
+        counts = one["requests"]
+        cells = [
+            marked(one[name], key)
+            for name in ("ttft_ms", "tpot_ms", "e2e_ms")
+            for key in ("p50", "p90", "p99")
+        ]
+        means = [(part, key) for part, second in (("prompt", "sent_mean"), ("output", "local_mean"))
+                 for key in ("asked_mean", second, "server_mean")]  # fmt: skip
+        rows.append(
+            {
+                "name": clean(one["name"]),
+                "sent": figure(counts["sent"]),
+                "failed": figure(counts["failed"]),
+                "cells": cells,
+                "lengths": [figure(one[part][key]) for part, key in means],
+            }
+        )
+    return rows
+
+
 def _check_rows(summary: Mapping[str, Any]) -> list[Context]:
     return [
         {
@@ -254,6 +278,7 @@ def _context(summary: Mapping[str, Any], series: Mapping[str, Any]) -> Context:
         "intervals": _intervals(summary),
         "objectives": objectives,
         "by_input": _by_input(summary),
+        "by_class": _by_class(summary),
         "checks": checks,
         "pace_title": METRICS[pace].title,
         "captions": {

@@ -119,6 +119,26 @@ def _ttft(summary: Mapping[str, Any]) -> str:
     return _table(head, rows)
 
 
+def _by_class(summary: Mapping[str, Any]) -> str:
+    """What each class of requests met, and how long its prompts and answers were."""
+    latency = ("TTFT", "TPOT", "Latency")
+    head = ["Class", "Sent", "Completed", *(f"{name} {key}" for name in latency for key in ("P50", "P99"))]
+    rows, lengths = [], []
+    for one in summary["by_class"]:
+        counts, prompt, output = one["requests"], one["prompt"], one["output"]
+        cells = [
+            value + (MARK if few else "")
+            for name in ("ttft_ms", "tpot_ms", "e2e_ms")
+            for value, few in (marked(one[name], key) for key in ("p50", "p99"))
+        ]
+        rows.append([one["name"], figure(counts["sent"]), figure(counts["completed"]), *cells])
+        prompts = (figure(prompt[key]) for key in ("asked_mean", "sent_mean", "server_mean"))
+        answers = (figure(output[key]) for key in ("asked_mean", "server_mean", "local_mean"))
+        lengths.append([one["name"], *prompts, *answers])
+    about = ["Class", "Prompt asked", "sent", "server", "Output asked", "server", "client"]
+    return f"{_table(head, rows)}\n\nIn ms. Mean lengths in tokens:\n\n{_table(about, lengths)}"
+
+
 def bucket(part: Mapping[str, Any]) -> str:
     """A range of input lengths: `256 to 511`, `4096 and more`."""
     low, high = part["from"], part["to"]
@@ -172,6 +192,7 @@ def render_markdown(summary: Mapping[str, Any]) -> str:
         *(["## Objectives", _slos(summary)] if summary["slos"] else []),
         "## Results",
         _results(summary),
+        *(["## By class", _by_class(summary)] if summary["by_class"] else []),
         "## System under test",
         _table(["Item", "Declared"], disclosure.system(summary)),
         "## Client",

@@ -398,7 +398,7 @@ CHECKS: dict[str, Wording] = {
             "fail": "The server took {value} of the prompt tokens from a cache, where {limit} is accepted: "
             "TTFT is shorter than the prompts would cost.",
             "na unknown": "The server reports no cached tokens.",
-            "na": "The plan repeats its prompts by wish, so cached tokens are expected.",
+            "na": "Prompts repeat or begin alike by the plan's wish, so cached tokens are expected.",
         },
         {
             "fail": "Turn prefix caching off on the server, or use --repeatable-prompts if the cache is what you measure."

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import random
 import re
 import struct
@@ -34,7 +35,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +66,10 @@ class Prompt:
     """One request's words. `asked` and `sent` are prompt tokens under the declared tokenizer, `output` those asked for.
 
     `content` is text or token ids. `nonce` is spelled as in the JSON body ("123456789", or "12345,67890"), "" if none.
+
+    `messages`: role and text of a chat's several messages, sent in place of `content`, which then is all their texts.
+    `request_class`: which of the workload's classes it is of. `fields`: of the body, beside everybody's. `bare`: the content
+    without nonces, where there are others than the one it begins with.
     """
 
     content: str | list[int]
@@ -72,6 +77,10 @@ class Prompt:
     sent: int
     output: int
     nonce: str
+    messages: tuple[tuple[str, str], ...] | None = None
+    request_class: int | None = None
+    fields: dict[str, Any] | None = None
+    bare: str | list[int] | None = None
 
 
 def generate(
@@ -90,7 +99,7 @@ def generate(
     marks = _marks(tokenizer, salt, prompt_format, n, salted=not spec.repeatable_prompts)
     requests = zip(_drawn(spec, tokenizer.vocab_size, n), marks, strict=True)
     if prompt_format == "text":
-        write = _writer(tokenizer).write
+        write = writer(tokenizer).write
 
         def text_prompt(request: tuple[tuple[Ids, int], str]) -> Prompt:
             (ids, output), mark = request
@@ -99,9 +108,10 @@ def generate(
 
         yield from in_order(text_prompt, requests, tokenizer.lanes)
     else:
-        allowed = _allowed(tokenizer, 0, tokenizer.vocab_size)
+        allowed = allowed_ids(tokenizer)
         for (ids, output), mark in requests:
-            yield _ids_prompt(ids.tolist(), output, mark, tokenizer.reserved, allowed)
+            made = ids_prompt(ids.tolist(), mark, tokenizer.reserved, allowed)
+            yield Prompt(made, len(ids), len(made), output, mark)
 
 
 def salt_of(seed: int) -> int:
@@ -130,12 +140,7 @@ def speller(tokenizer: Tokenizer, prompt_format: Literal["ids", "text"]) -> Call
 
 def plain_words(tokenizer: Tokenizer) -> Sequence[str]:
     """Words of one token each, a space before every one, that stay one token behind each other; empty if there are none."""
-    return _writer(tokenizer).words
-
-
-def allowed_ids(tokenizer: Tokenizer) -> Sequence[int]:
-    """The ids that may be drawn."""
-    return _allowed(tokenizer, 0, tokenizer.vocab_size)
+    return writer(tokenizer).words
 
 
 class Fingerprint:
@@ -151,16 +156,29 @@ class Fingerprint:
     def of(self, prompts: Iterable[Prompt]) -> Iterator[Prompt]:
         """The prompts, each of them taken in as it passes."""
         for prompt in prompts:
-            if isinstance(prompt.content, str):
-                kind, body = b"t", prompt.content[len(prompt.nonce) :].encode()
+            said = _bare(prompt)
+            if isinstance(said, str):
+                kind, body = b"t", said.encode()
             else:
-                ids = prompt.content[prompt.nonce.count(",") + 1 if prompt.nonce else 0 :]
-                kind, body = b"i", struct.pack(f"<{len(ids)}I", *ids)
+                kind, body = b"i", struct.pack(f"<{len(said)}I", *said)
             self._digest.update(struct.pack("<cIII", kind, prompt.asked, prompt.output, len(body)) + body)
+            if prompt.messages is not None or prompt.request_class is not None or prompt.fields is not None:
+                roles = None if prompt.messages is None else [role for role, _ in prompt.messages]
+                more = json.dumps([roles, prompt.request_class, prompt.fields], sort_keys=True).encode()
+                self._digest.update(struct.pack("<cI", b"+", len(more)) + more)
             yield prompt
 
     def __str__(self) -> str:
         return f"sha256:{self._digest.hexdigest()}"
+
+
+def _bare(prompt: Prompt) -> str | list[int]:
+    """What a prompt says, without its nonces."""
+    if prompt.bare is not None:
+        return prompt.bare
+    if isinstance(prompt.content, str):
+        return prompt.content[len(prompt.nonce) :]
+    return prompt.content[prompt.nonce.count(",") + 1 if prompt.nonce else 0 :]
 
 
 def below(rng: random.Random, bound: int, count: int) -> Ids:
@@ -200,16 +218,19 @@ def _drawn(spec: Workload, vocab_size: int, n: int) -> Iterator[tuple[Ids, int]]
         yield below(rng, vocab_size, asked), output
 
 
-def _ids_prompt(
-    ids: list[int], output: int, nonce: str, reserved: frozenset[int], allowed: Sequence[int]
-) -> Prompt:
-    asked = len(ids)
+def ids_prompt(ids: list[int], nonce: str, reserved: frozenset[int], allowed: Sequence[int]) -> list[int]:
+    """The ids with ordinary ones (`allowed`) for the reserved, and the nonce in place of the first, if there is one."""
     if reserved:
         ids = [allowed[i % len(allowed)] if i in reserved else i for i in ids]
     if nonce:
         front = [int(word) for word in nonce.split(",")]
         ids = front + ids[len(front) :]
-    return Prompt(ids, asked, len(ids), output, nonce)
+    return ids
+
+
+def allowed_ids(tokenizer: Tokenizer) -> Sequence[int]:
+    """The ids that may be drawn."""
+    return _allowed(tokenizer, 0, tokenizer.vocab_size)
 
 
 def _allowed(tokenizer: Tokenizer, start: int, stop: int) -> Sequence[int]:
@@ -226,12 +247,12 @@ def _equally_long_ids(tokenizer: Tokenizer) -> Sequence[int]:
 
 
 @functools.lru_cache(maxsize=4)
-def _writer(tokenizer: Tokenizer) -> _Writer:
+def writer(tokenizer: Tokenizer) -> Writer:
     """A writer remembers the pieces of a vocabulary, which are slow to make, so each tokenizer keeps its own."""
-    return _Writer(tokenizer)
+    return Writer(tokenizer)
 
 
-class _Writer:
+class Writer:
     """Turns drawn ids into text that the tokenizer counts as exactly as long as asked, if that can be had."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:

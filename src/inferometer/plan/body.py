@@ -1,0 +1,123 @@
+"""What a plan may put into requests beside their prompts: headers, fields of the body, sampling parameters.
+
+None of them may hold a secret, for a plan is saved to disk, nor frame the request, which is ours to do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from inferometer.plan.part import NUMBER, Part
+
+_SECRET_NAME = re.compile(
+    r"authorization|cookie|api[-_]?key|secret|passw|credential|(access|auth|bearer|refresh|session)[-_]?token|^x-auth|^token$",
+    re.IGNORECASE,
+)
+_SECRET_VALUE = re.compile(r"^\s*(bearer|basic)\s+\S|^\s*(sk|hf|gsk|xai|nvapi)[-_]\w{8}", re.IGNORECASE)
+_FRAMING = {"host", "content-length", "transfer-encoding", "connection", "expect", "upgrade", "te"}
+_NO_SECRETS = (
+    "looks like a secret, and a plan is saved to disk: "
+    "use --api-key-env or --api-key-file (target.api_key_env, target.api_key_file)"
+)
+_OURS = {
+    "model": "target.model",
+    "messages": "workload",
+    "prompt": "workload",
+    "stream": "target.stream",
+    "max_tokens": "workload.output_tokens",
+    "n": "load.requests",
+}
+
+
+def _header_name(name: str) -> str:
+    if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):  # RFC 9110, 5.6.2: token
+        raise ValueError(
+            "a header's name is letters, digits and hyphens, for example X-Request-Source: bench"
+        )
+    if _SECRET_NAME.search(name) or name.lower().endswith("token"):
+        raise ValueError(_NO_SECRETS)
+    if name.lower() in _FRAMING:
+        raise ValueError("is set by inferometer itself: it frames the request")
+    return name
+
+
+def _header_value(value: str) -> str:
+    if _SECRET_VALUE.search(value):
+        raise ValueError(_NO_SECRETS)
+    if not all(char == "\t" or " " <= char <= "~" or "\x80" <= char <= "\xff" for char in value):
+        raise ValueError("holds a character that an HTTP header cannot")
+    return value
+
+
+def _plain_body(body: dict[str, Any]) -> dict[str, Any]:
+    ours = [f"{key} comes from {_OURS[key]}" for key in body if key in _OURS]
+    if ours:
+        raise ValueError(f"cannot set what the plan decides: {', '.join(ours)}")
+    try:
+        json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError):
+        raise ValueError("must be something JSON can say: no dates, no NaN, no infinity") from None
+    _refuse_secrets(body)
+    return body
+
+
+def _refuse_secrets(value: object, name: str = "") -> None:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            _refuse_secrets(inner, str(key))
+    elif isinstance(value, list):
+        for inner in value:
+            _refuse_secrets(inner, name)
+    elif isinstance(value, str) and (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value)):
+        raise ValueError(f"{name} {_NO_SECRETS}")
+
+
+Headers = dict[Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]]
+"""Header lines by name."""
+
+Body = Annotated[dict[str, Any], AfterValidator(_plain_body)]
+"""Fields merged into a request's JSON."""
+
+Priority = Annotated[int, Field(ge=-(2**31), lt=2**31), NUMBER]
+"""The body's `priority`. vLLM serves lower ones sooner."""
+
+
+class Sampling(Part):
+    """Sampling parameters by the names that OpenAI's interface and vLLM give them. None: not sent."""
+
+    temperature: Annotated[float, Field(ge=0, le=10), NUMBER] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1), NUMBER] | None = None
+    top_k: Annotated[int, Field(ge=-1, le=10_000_000), NUMBER] | None = None
+    min_p: Annotated[float, Field(ge=0, le=1), NUMBER] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2), NUMBER] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2), NUMBER] | None = None
+    repetition_penalty: Annotated[float, Field(gt=0, le=10), NUMBER] | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**63), NUMBER] | None = None
+    stop: (
+        Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1, max_length=16)] | None
+    ) = None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of a body that say it."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+def fields_of(sampling: Sampling, priority: int | None, extra: dict[str, Any]) -> dict[str, Any]:
+    """The fields that one request has beside everybody's."""
+    said = sampling.fields if priority is None else {**sampling.fields, "priority": priority}
+    return {**said, **extra}
+
+
+def refuse_twice(extra: dict[str, Any], sampling: object, priority: object) -> dict[str, Any]:
+    """`extra` as it is, unless it sets what the other two have set: then ValueError."""
+    said = set(sampling.fields) if isinstance(sampling, Sampling) else set()
+    said |= {"priority"} if priority is not None else set()
+    twice = sorted(said & extra.keys())
+    if twice:
+        raise ValueError(f"sets {', '.join(twice)} a second time: say it in one place")
+    return extra

@@ -1,0 +1,194 @@
+"""What a report has to say of a workload: the seven items of draft 4.3.1, and which of them are missing.
+
+| id                      | item                                                                                          |
+| ----------------------- | --------------------------------------------------------------------------------------------- |
+| `D-4.3.1-input`         | distribution of input lengths: type, parameters, unit                                         |
+| `D-4.3.1-output`        | distribution of output lengths: the same                                                      |
+| `D-4.3.1-control`       | how output length is controlled                                                               |
+| `D-4.3.1-domain`        | domain of the content                                                                         |
+| `D-4.3.1-language`      | its language                                                                                  |
+| `D-4.3.1-system-prompt` | whether there is a system prompt, and how long it is                                          |
+| `D-4.3.1-prefix`        | share of requests with a common prefix, and how long those are                                |
+
+What the plan decides is derived from it. Of prompts from a file, lengths and system prompts are what was found in it; what
+they are about, and what they have in common, only their owner knows: that is declared (`workload.domain`, `language`,
+`prefix_sharing`), or missing. Of a trace, lengths are what was found in it. Its prompts are random words, unless it brings
+texts; what share of them begins alike by its wish, and for how long, is declared or missing too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from inferometer.plan.lengths import Distribution
+from inferometer.plan.mixture import Content, RequestClass
+from inferometer.plan.schema import Plan, Workload
+
+Facts = Mapping[str, Any]
+"""What run.json says of a file of prompts, under `prompts`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosed:
+    """The seven items in words; None: missing."""
+
+    input: str | None
+    output: str | None
+    control: str | None
+    domain: str | None
+    language: str | None
+    system_prompt: str | None
+    prefix: str | None
+
+
+NAMES: dict[str, str] = {
+    "input": "Input lengths",
+    "output": "Output lengths",
+    "control": "Output control",
+    "domain": "Domain",
+    "language": "Language",
+    "system_prompt": "System prompt",
+    "prefix": "Shared prefixes",
+}
+
+
+def requirement(name: str) -> str:
+    """The id of an item: `D-4.3.1-system-prompt` for `system_prompt`."""
+    return f"D-4.3.1-{name.replace('_', '-')}"
+
+
+_DOMAINS: dict[Content, str] = {
+    "random": "none: random tokens without meaning",
+    "english": "general: Python's language reference",
+    "code": "code: Python's standard library",
+}
+_LANGUAGES: dict[Content, str] = {"random": "none", "english": "English", "code": "Python"}
+
+
+def disclosed(plan: Plan, file: Facts | None = None, trace: Facts | None = None) -> Disclosed:
+    """The items of a plan's workload. `file`, `trace`: what was found in its file of prompts or its trace, if it has one."""
+    workload = plan.workload
+    unit = f", in tokens of {plan.tokenizer.name}"
+    if workload.prompts is not None:
+        return _of_file(plan, file or {}, unit)
+    if workload.classes:
+        return _of_classes(plan, unit)
+    if plan.trace is not None:
+        return _of_trace(plan, trace or {}, unit)
+    return Disclosed(
+        input=f"{workload.input_tokens}{unit}",
+        output=f"{workload.output_tokens}{unit}",
+        control=_control(plan, stops=_stops(plan, {})),
+        domain=workload.domain or _DOMAINS["random"],
+        language=workload.language or _LANGUAGES["random"],
+        system_prompt="none",
+        prefix="none",
+    )
+
+
+def missing(items: Disclosed) -> list[str]:
+    """The ids of what is missing (D-4.3-custom-full)."""
+    return [requirement(name) for name in NAMES if getattr(items, name) is None]
+
+
+def _of_classes(plan: Plan, unit: str) -> Disclosed:
+    workload = plan.workload
+    stops = any(_stops(plan, one.fields) for one in workload.classes)
+    shared = {one.name: one.shared_prefix for one in workload.classes if one.shared_prefix is not None}
+    total = sum(one.weight for one in workload.classes)
+    carry = sum(
+        one.weight * one.shared_prefix.share for one in workload.classes if one.shared_prefix is not None
+    )
+    prefix = f"{carry / total:.4g} of all requests: " + "; ".join(
+        f"{name}: {what}" for name, what in shared.items()
+    )
+    return Disclosed(
+        input=_each(workload, lambda one: str(one.input_tokens))
+        + unit
+        + (", without shared prefixes" if shared else ""),
+        output=_each(workload, lambda one: str(one.output_tokens)) + unit,
+        control=_control(plan, stops=stops),
+        domain=_each(workload, lambda one: one.domain or workload.domain or _DOMAINS[one.content]),
+        language=_each(workload, lambda one: one.language or workload.language or _LANGUAGES[one.content]),
+        system_prompt="none",
+        prefix=prefix if shared else "none",
+    )
+
+
+def _each(workload: Workload, say: Callable[[RequestClass], str]) -> str:
+    """What is said of every class, once where all are alike."""
+    said = [say(one) for one in workload.classes]
+    if len(set(said)) == 1:
+        return said[0]
+    total = sum(one.weight for one in workload.classes)
+    return "; ".join(
+        f"{one.name} ({one.weight / total:.4g} of the requests): {what}"
+        for one, what in zip(workload.classes, said, strict=True)
+    )
+
+
+def _of_file(plan: Plan, file: Facts, unit: str) -> Disclosed:
+    workload = plan.workload
+    rows, systems = file.get("rows"), file.get("with_system_prompt")
+    system = None
+    if rows is not None and systems is not None:
+        system = "none" if not systems else f"in {systems} of {rows} prompts, counted with the input lengths"
+    return Disclosed(
+        input=_empirical(file.get("input_tokens"), unit),
+        output=_outputs(workload.default_output, file.get("output_tokens"), unit),
+        control=_control(plan, stops=_stops(plan, {})),
+        domain=workload.domain,
+        language=workload.language,
+        system_prompt=system,
+        prefix=workload.prefix_sharing,
+    )
+
+
+def _of_trace(plan: Plan, trace: Facts, unit: str) -> Disclosed:
+    workload, rows, texts = plan.workload, trace.get("rows", 0), trace.get("texts", 0)
+    lengths = _traced(trace.get("input_tokens"), rows - texts, unit)
+    if lengths is not None and texts:
+        lengths += f"; {texts} prompts are the trace's own texts, as long as they are"
+    return Disclosed(
+        input=lengths,
+        output=_traced(trace.get("output_tokens"), rows, unit),
+        control=_control(plan, stops=_stops(plan, {})),
+        domain=workload.domain or (None if texts else "none: random words without meaning"),
+        language=workload.language or (None if texts else _LANGUAGES["random"]),
+        system_prompt="none",
+        prefix=workload.prefix_sharing if trace.get("shares_prefixes", True) else "none",
+    )
+
+
+def _traced(seen: Facts | None, requests: int, unit: str) -> str | None:
+    if seen is None:
+        return None
+    points = ", ".join(f"{words} {seen[key]:,}" for words, key in _POINTS)
+    return f"empirical: mean {seen['mean']:,.1f}, {points}, of {requests:,} arrivals{unit}"
+
+
+_POINTS = (("min", "min"), ("P50", "p50"), ("P95", "p95"), ("P99", "p99"), ("max", "max"))
+
+
+def _empirical(tally: Facts | None, unit: str) -> str | None:
+    if tally is None:
+        return None
+    spread = "" if tally["std"] is None else f", standard deviation {tally['std']:.4g}"
+    return f"empirical: mean {tally['mean']:.4g}{spread}, {tally['min']} to {tally['max']}, of {tally['n']} requests{unit}"
+
+
+def _outputs(length: Distribution | None, tally: Facts | None, unit: str) -> str | None:
+    said = _empirical(tally, unit)
+    return said if said is None or length is None else f"{said}; {length} where a prompt names none"
+
+
+def _stops(plan: Plan, fields: Mapping[str, Any]) -> bool:
+    return bool(fields.get("stop") or plan.target.extra_body.get("stop"))
+
+
+def _control(plan: Plan, *, stops: bool) -> str:
+    """max_tokens, or both that and what ends an answer before it."""
+    ends = "" if plan.workload.ignore_eos else " and the model's own end of sequence"
+    return f"max_tokens{ends}{' and stop sequences' if stops else ''}"

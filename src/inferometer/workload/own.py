@@ -1,0 +1,131 @@
+"""Requests from a file of prompts of one's own.
+
+| order      | rows are taken                                    | from                                                      |
+| ---------- | ------------------------------------------------- | --------------------------------------------------------- |
+| `file`     | as they stand in the file, over and over          | row `skip` on                                             |
+| `shuffled` | each once, in a drawn order; then in another      | `random.Random(seed).shuffle` of all rows, for every pass |
+| `sampled`  | each time any of them                             | `random.Random(seed).randrange(rows)`                     |
+
+A row that says nothing of its answer's length has one drawn from the plan's `output_tokens`, by a `random.Random(seed)` of its
+own, row by row.
+
+A prompt is sent as it is, but for the nonces: a line with the request's own at the head of its first user message, and where
+messages stand before that, a line with the run's at the head of the first of them. So system prompts are shared within a run
+and not with another. Its length is what the tokenizer counts of all its messages' texts, nonces included; what the chat
+template adds is not counted.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import islice, repeat
+from typing import TYPE_CHECKING
+
+from inferometer.plan.lengths import Distribution
+from inferometer.workload import lengths
+from inferometer.workload.lanes import in_order
+from inferometer.workload.prompt_file import PromptFile, Row
+from inferometer.workload.prompts import Prompt, nonces
+
+if TYPE_CHECKING:
+    from inferometer.plan.schema import Workload
+    from inferometer.workload.tokenizers import Tokenizer
+
+Chat = tuple[tuple[str, str], ...]
+
+_YARDSTICK = 2
+"""A text hardly has half as many tokens under another tokenizer."""
+
+
+def numbers(spec: Workload, rows: int, skip: int = 0) -> Iterator[int]:
+    """Rows of the file in the order in which they are sent, without end."""
+    rng = random.Random(spec.seed)  # noqa: S311 (a repeatable stream is the purpose, not a secret one)
+    if spec.order == "sampled":
+        while True:
+            yield rng.randrange(rows)
+    order = list(range(rows))
+    if spec.order == "file":
+        yield from islice(order, skip % rows, None)
+    while True:
+        if spec.order == "shuffled":
+            rng.shuffle(order)
+        yield from order
+
+
+def generate(
+    spec: Workload, tokenizer: Tokenizer, file: PromptFile, n: int, salt: int, skip: int = 0
+) -> Iterator[Prompt]:
+    """The first `n` prompts, one after the other. `skip`: rows that the order `file` begins behind. Raises PlanError."""
+    marks: Iterator[str] = repeat("", n)
+    common = ""
+    if not spec.repeatable_prompts:
+        marks = nonces(tokenizer, salt, "text", 0, n)
+        [common] = nonces(tokenizer, salt, "text", n, 1)
+    classes = {name: number for number, name in enumerate(file.classes)}
+    outputs = _outputs(spec.default_output, spec.seed)
+
+    def prompt(request: tuple[Row, str, int]) -> Prompt:
+        row, mark, output = request
+        chat = _marked(row.chat, mark, common)
+        sent = sum(len(tokenizer.encode(text)) for _, text in chat)
+        alone = len(chat) == 1 and chat[0][0] == "user"
+        return Prompt(
+            "\n".join(text for _, text in chat), sent, sent, row.output_tokens or output, mark,
+            messages=None if alone else chat,
+            request_class=None if row.class_ is None else classes[row.class_],
+            fields=row.fields or None,
+            bare="\n".join(text for _, text in row.chat),
+        )  # fmt: skip
+
+    rows = file.rows(islice(numbers(spec, len(file), skip), n))
+    yield from in_order(prompt, zip(rows, marks, outputs, strict=False), tokenizer.lanes)
+
+
+def _outputs(length: Distribution | None, seed: int) -> Iterator[int]:
+    """An answer's length for each row, whether it needs one or not. 0 where the plan has none: then every row has its own."""
+    if length is None:
+        yield from repeat(0)
+        return
+    rng = random.Random(seed)  # noqa: S311 (a repeatable stream is the purpose, not a secret one)
+    while True:
+        yield lengths.draw(length, rng)
+
+
+def _marked(chat: Chat, mark: str, common: str) -> Chat:
+    """The messages with their nonces."""
+    if not mark:
+        return chat
+    first = next(at for at, (role, _) in enumerate(chat) if role == "user")
+    heads = {0: common, first: mark}  # where they are one, it is the request's own
+    return tuple(
+        (role, f"{heads[at]}\n{text}" if at in heads else text) for at, (role, text) in enumerate(chat)
+    )
+
+
+def check_lengths(
+    spec: Workload, tokenizer: Tokenizer, file: PromptFile, context: int, *, native: bool
+) -> None:
+    """Raise PlanError for the first prompt that the model cannot take: with its answer, more than `context` tokens.
+
+    A tokenizer that is not the model's own (`native`) is a yardstick only: by it, a prompt is refused beyond twice that.
+    """
+    default = spec.default_output
+    least = 0 if default is None else 1
+
+    def counted(row: Row) -> int:
+        return sum(len(tokenizer.encode(text)) for _, text in row.chat)
+
+    def both(row: Row) -> tuple[int, int]:
+        return counted(row), row.output_tokens or least
+
+    limit = context if native else _YARDSTICK * context
+    rows = file.rows(range(len(file)))
+    for number, (tokens, output) in enumerate(in_order(both, rows, tokenizer.lanes)):
+        if tokens + (output if native else 0) > limit:
+            raise file.problem(
+                number,
+                "prompt",
+                f"is {tokens:,} tokens long by {tokenizer.name}, and {output:,} are asked for: "
+                f"the model takes {context:,} in all",
+            )

@@ -1,0 +1,67 @@
+"""What each class met: a partition of all that was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pytest
+
+from inferometer.errors import RecordError
+from inferometer.measure.classes import by_class
+from inferometer.measure.measurement import measure, samples_of
+from inferometer.measure.record import Record
+from inferometer.plan.schema import Plan
+
+NAMES = ("gold", "free", "never")
+
+
+def classed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every third request has no class; the others are gold or free in turn."""
+    return [
+        row | {"request_class": None if at % 3 == 2 else at % 3, "output_tokens_asked": 7}
+        for at, row in enumerate(rows)
+    ]
+
+
+def test_classes_are_parts_of_the_whole(
+    build: Callable[..., Record], plan_of: Callable[..., Plan], random_rows: Callable[..., Any]
+) -> None:
+    """Law: a class measures what a record of its requests alone measures; with those of no class, counts add up to all."""
+    rows, plan = classed(random_rows(3, 90)), plan_of()
+    record = build(*rows, classes=NAMES)
+    found = by_class(record, samples_of(plan, record))
+    assert [one.name for one in found] == list(NAMES)
+    for number, one in enumerate(found):
+        alone = measure(plan, build(*[row for row in rows if row["request_class"] == number], classes=NAMES))
+        counts = (one.sent, one.completed, one.failed, one.cancelled)
+        assert counts == tuple(
+            getattr(alone.requests, name) for name in ("sent", "completed", "failed", "cancelled")
+        )
+        for name in ("ttft_ms", "tpot_ms", "e2e_ms", "input_tokens", "output_tokens"):
+            assert getattr(one, name) == getattr(alone.metrics, name)
+        assert one.prompt == type(one.prompt)(
+            alone.tokens.prompt.asked_mean, alone.tokens.prompt.local_mean, alone.tokens.prompt.server_mean
+        )
+    whole = measure(plan, record)
+    others = sum(row["request_class"] is None and row["phase"] == 1 for row in rows)
+    assert sum(one.sent for one in found) + others == whole.requests.sent
+    assert found[0].output.asked_mean == 7
+    assert asdict(found[2].prompt) == {"asked_mean": None, "local_mean": None, "server_mean": None}
+
+
+def test_a_record_without_classes_has_none(
+    build: Callable[..., Record], plan_of: Callable[..., Plan]
+) -> None:
+    """Every other workload: nothing to tell by class."""
+    record = build({"t_intended": 0.0})
+    assert by_class(record, samples_of(plan_of(), record)) == ()
+    assert np.array_equal(record.request_class.codes, [-1])
+
+
+def test_a_class_without_a_name_is_damage(build: Callable[..., Record]) -> None:
+    """run.json and the record have to agree."""
+    with pytest.raises(RecordError, match="no name"):
+        build({"request_class": 1}, classes=("gold",))
