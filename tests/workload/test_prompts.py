@@ -306,6 +306,17 @@ def test_the_fingerprint_ignores_the_salt_and_nothing_else(
     assert len({fingerprint(prompts), *map(fingerprint, others)}) == 5
 
 
+@pytest.mark.parametrize("kind", ["cl100k_base", "none", "file"])
+def test_many_prompts_are_made_in_processes_to_the_same_bytes(
+    cl100k: Tokenizer, tiny_file: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How a prompt is made does not depend on where: the same list, whatever tokenizer goes to the other process."""
+    tokenizer = load(Spec(name=str(tiny_file) if kind == "file" else kind))
+    here = generate(Workload(), tokenizer, 50, 3, "text")
+    monkeypatch.setattr(making, "_MUCH", 1)
+    assert generate(Workload(), tokenizer, 50, 3, "text") == here
+
+
 @pytest.mark.parametrize("kind", ["metaspace", "wordpiece", "characters"])
 def test_tokenizers_of_other_kinds_are_counted_rightly(tmp_path: Path, cl100k: Tokenizer, kind: str) -> None:
     """Decoders that drop spaces, normalizers that lose case, and vocabularies without words never falsify `sent`."""

@@ -17,7 +17,7 @@ import functools
 import hashlib
 import importlib.resources
 import lzma
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -82,7 +82,11 @@ class Shipped:
         self.reserved: frozenset[int] = frozenset()  # the special tokens all lie above the ranks
         # No alternative of the patterns matches a letter and then a space, and none looks back.
         self.splits_at_words = True
-        self.lanes = cores()
+        self.lanes = 1
+
+    def __reduce__(self) -> tuple[Callable[..., Shipped], tuple[str, ...]]:
+        """To another process goes the name alone."""
+        return Shipped, (self.name,)
 
     @property
     def ink(self) -> Shipped:
@@ -99,7 +103,7 @@ class Shipped:
 
     def count_all(self, texts: Sequence[str]) -> list[int | None]:
         """See `Tokenizer.count_all`."""
-        batch = self._encoding.encode_ordinary_batch(list(texts), num_threads=min(8, self.lanes))
+        batch = self._encoding.encode_ordinary_batch(list(texts), num_threads=min(8, cores()))
         return [len(ids) for ids in batch]
 
 

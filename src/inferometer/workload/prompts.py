@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inferometer.workload import lengths
-from inferometer.workload.lanes import in_order
+from inferometer.workload.lanes import in_order, in_processes
 
 if TYPE_CHECKING:
     from inferometer.plan.schema import Workload
@@ -53,6 +53,8 @@ NONCES = 10**9
 STRIDE = 618_033_989
 """Near NONCES over the golden ratio, and coprime to NONCES: neighbours get far-apart nonces, and none comes twice."""
 
+_MUCH = 2_000_000
+"""From so many tokens on, one or two seconds of reading, it pays to start processes for it."""
 _TRIES = 8
 _WORDS = 512
 _ENOUGH = 8
@@ -91,7 +93,7 @@ def generate(
     prompt_format: Literal["ids", "text"],
     template: int = 0,
 ) -> Iterator[Prompt]:
-    """The first `n` prompts of a workload, one after the other; texts are made on the tokenizer's lanes, a little ahead.
+    """The first `n` prompts of a workload, one after the other; texts are made a little ahead, and many of them in processes.
 
     `salt` (0 or more, fresh for each run) decides the nonces and nothing else; `spec.repeatable_prompts` leaves them out.
     `template`: so many of the tokens asked for are not ours to send, for the server puts them around a text by itself.
@@ -99,14 +101,9 @@ def generate(
     marks = _marks(tokenizer, salt, prompt_format, n, salted=not spec.repeatable_prompts)
     requests = zip(_drawn(spec, tokenizer.vocab_size, n), marks, strict=True)
     if prompt_format == "text":
-        write = writer(tokenizer).write
-
-        def text_prompt(request: tuple[tuple[Ids, int], str]) -> Prompt:
-            (ids, output), mark = request
-            text, sent = write(ids[: max(1, len(ids) - template)], mark)
-            return Prompt(text, len(ids), sent, output, mark)
-
-        yield from in_order(text_prompt, requests, tokenizer.lanes)
+        write = _TextPrompt(tokenizer, template)
+        much = tokenizer.lanes == 1 and n * spec.input_tokens.mean() > _MUCH
+        yield from in_processes(write, requests) if much else in_order(write, requests, tokenizer.lanes)
     else:
         allowed = allowed_ids(tokenizer)
         for (ids, output), mark in requests:
@@ -197,6 +194,19 @@ def below(rng: random.Random, bound: int, count: int) -> Ids:
         ) >> np.uint32(shift)
         found.append(words[words < bound])
     return np.concatenate(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _TextPrompt:
+    """Makes a text prompt of what was drawn; may be sent to another process."""
+
+    tokenizer: Tokenizer
+    template: int
+
+    def __call__(self, request: tuple[tuple[Ids, int], str]) -> Prompt:
+        (ids, output), mark = request
+        text, sent = writer(self.tokenizer).write(ids[: max(1, len(ids) - self.template)], mark)
+        return Prompt(text, len(ids), sent, output, mark)
 
 
 def _marks(

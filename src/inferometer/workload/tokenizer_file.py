@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from inferometer.errors import PlanError, Problem
-from inferometer.workload.lanes import cores
 
 FILE = "tokenizer.json"
 
@@ -25,6 +24,7 @@ class TokenizerFile:
     def __init__(
         self, path: Path, name: str, kind: Literal["file", "hub"] = "file", source: str = "custom file"
     ) -> None:
+        self._made_of = path, name, kind, source
         content, inner = _read(path)
         inner.no_truncation()
         inner.no_padding()
@@ -39,9 +39,13 @@ class TokenizerFile:
         self.source = source
         self.reserved = frozenset(range(self.vocab_size)) - (set(ordinary.values()) - special)
         self.splits_at_words = False  # not known of a file, so its texts are always read whole
-        self.lanes = cores()
+        self.lanes = 1
         if self.vocab_size - len(self.reserved) < _FEWEST:
             raise refused(f"{name!r} has fewer than {_FEWEST} ordinary tokens")
+
+    def __reduce__(self) -> tuple[type[TokenizerFile], tuple[Path, str, Literal["file", "hub"], str]]:
+        """To another process goes where the file is."""
+        return TokenizerFile, self._made_of
 
     @property
     def ink(self) -> TokenizerFile:

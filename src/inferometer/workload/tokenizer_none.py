@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from inferometer.workload.encodings import CL100K, Shipped
 
@@ -16,6 +16,10 @@ class Uncounted(Shipped):
         self.name = "none"
         self.version = None
         self.source = f"the server's usage alone; prompts are made with {CL100K} as a yardstick"
+
+    def __reduce__(self) -> tuple[Callable[..., Uncounted], tuple[str, ...]]:
+        """See `Shipped`."""
+        return Uncounted, ()
 
     def count_all(self, texts: Sequence[str]) -> list[int | None]:
         """None for every text."""

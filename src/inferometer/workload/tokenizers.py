@@ -43,7 +43,8 @@ class Tokenizer(Protocol):
     drawn, because they are special tokens or no tokens at all. `ink`: what those ids are ids of, and whose texts prompts are
     written with: itself, where it knows its vocabulary. `source`: where it came from, in the words of draft 4.4.1.
     `splits_at_words`: text may be parted between an ASCII letter and a space before another, and each part be read by
-    itself, with the same ids as the whole. `lanes`: how many threads may well encode at once.
+    itself, with the same ids as the whole. `lanes`: how many threads it may well be asked from at once; 1 where it keeps a
+    core busy itself, and then it can be pickled.
     """
 
     name: str
