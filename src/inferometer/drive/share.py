@@ -18,7 +18,7 @@ class Share:
         self.slots, self._worker, self._workers = slots, worker, workers
         phases = schedule.table.column("phase").to_pylist()
         self._rows = [row for row, its_phase in enumerate(phases) if its_phase == phase]
-        self._classes = schedule.table.column("request_class").fill_null(0).to_numpy()
+        self._classes: bytes = schedule.table.column("request_class").fill_null(0).to_numpy().tobytes()
         self._nonces = schedule.table.select(["nonce_at", "nonce_len"]).to_pydict()
 
     def pacer(self, start_ns: int, duration_ns: int = 0, *, again: bool = False) -> Pacer:
@@ -40,7 +40,7 @@ class Share:
 
     def request_class(self, hit: Hit) -> int:
         """The class of a request that is due; 0 where it has none."""
-        return int(self._classes[hit.row])
+        return self._classes[hit.row]
 
     def _renew_nonce(self, body: bytes, hit: Hit) -> bytes:
         """The schedule is gone through again: pair this body with another's nonce, so that no prefix recurs."""
