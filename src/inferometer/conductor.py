@@ -183,7 +183,7 @@ def evaluate(folder: RunFolder) -> Finding:
         timestamp_source=facts["timestamp_source"],
         deaths=[Death(**death) for death in facts["dead_workers"]],
         replay=Replay.of(facts.get("trace")),
-        classes=facts["classes"],
+        classes=facts.get("classes", ()),
     )
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples)

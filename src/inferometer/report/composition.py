@@ -131,14 +131,14 @@ def _sut(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _workload(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
     """The seven items of draft 4.3.1, the ids of those that are missing, and what is known of a file of prompts."""
-    items = disclosed(plan, run["prompts"], run["trace"])
+    items = disclosed(plan, run.get("prompts"), run.get("trace"))
     return {
         "items": [
             {"id": requirement(name), "name": words, "value": getattr(items, name)}
             for name, words in NAMES.items()
         ],
         "missing": missing(items),
-        "prompts": run["prompts"],
+        "prompts": run.get("prompts"),
     }
 
 
