@@ -24,7 +24,8 @@ from inferometer.plan.disclosed import NAMES, requirement
 from inferometer.plan.flags import FLAGS
 from inferometer.plan.mixture import RequestClass, SharedPrefix
 from inferometer.plan.parse import build
-from inferometer.plan.schema import STANDARD, Plan
+from inferometer.plan.schema import Plan
+from inferometer.plan.standard import STANDARD
 from inferometer.report.metrics import RATES, STATISTICS
 from inferometer.report.summary import summary_schema
 from inferometer.server import controls, dialects

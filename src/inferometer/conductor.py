@@ -187,7 +187,7 @@ def evaluate(folder: RunFolder) -> Finding:
     )
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples)
-    verdict = judge(plan, measurement, record, facts.get("calibration"))
+    verdict = judge(plan, measurement, record, facts.get("calibration"), facts.get("requests"))
     arrival = arrival_found(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos)
@@ -217,12 +217,15 @@ def _known(plan: Plan, engine: dict[str, Any] | None) -> Plan:
         "notes": ", ".join(f"{name} {value}" for name, value in settings.items()) or None,
         "accelerator": "cpu" if engine is None else "simulated",
         "accelerator_count": 0,
-        "prefix_caching": "disabled",
+        "prefix_caching": "enabled" if settings.get("prefix_caching") else "disabled",
+        "cache_state": "cold",
         "guardrails": Guardrails(input_filter=False, output_filter=False),
     }
     # A saved plan spells every default, so undeclared is what still has its default.
     undeclared = {
-        name: value for name, value in ours.items() if getattr(plan.sut, name) in (None, Guardrails())
+        name: value
+        for name, value in ours.items()
+        if getattr(plan.sut, name) in (None, "unknown", Guardrails())
     }
     updates: dict[str, Any] = {"sut": plan.sut.model_copy(update=undeclared)}
     if plan.tokenizer.name == REFERENCE_TOKENIZER:  # it counts with this one

@@ -22,6 +22,7 @@ from inferometer.plan.schema import Load, Plan
 from inferometer.replayer import Clock, Replayed
 from inferometer.units import ns_to_ms
 from inferometer.workload import tokenizers
+from inferometer.workload.account import Account
 from inferometer.workload.prompts import NONCES, Fingerprint, Prompt
 from inferometer.workload.shared import Composer
 from inferometer.workload.sources import Source
@@ -103,6 +104,7 @@ class Requests:
     ) -> None:
         self.salt = salt
         self.fingerprint: str | None = None
+        self._account: dict[str, Any] | None = None
         self.rows = self.measured = 0
         self.warm, self.total = plan.load.warmup, plan.load.requests
         self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
@@ -124,10 +126,11 @@ class Requests:
         first, self.measured = len(self._warm), len(due)
         self.rows = first + self.measured
         fingerprint = Fingerprint()
-        passing = fingerprint.of(self._source.counted(prompts))
+        account = Account(self._plan.workload.published)
+        passing = account.of(fingerprint.of(self._source.counted(prompts)))
         measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, passing, due)
         schedules.write(self._folder.schedule, chain(self._warm, measured))
-        self.fingerprint = str(fingerprint)
+        self.fingerprint, self._account = str(fingerprint), account.facts()
 
     def began(self, start_ns: int) -> None:
         """See Replayed."""
@@ -144,7 +147,7 @@ class Requests:
 
     def facts(self) -> dict[str, Any]:
         """What is known of the requests so far."""
-        return {"fingerprint": self.fingerprint, **self._source.facts()}
+        return {"fingerprint": self.fingerprint, "requests": self._account, **self._source.facts()}
 
     def _requests(self, phase: Phase, salt: int) -> tuple[Iterator[Prompt], Sequence[int | None]]:
         """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop)."""
@@ -192,7 +195,7 @@ def _scheduled(
         nonce = prompt.nonce.encode()
         yield schedules.Scheduled(
             row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
-            prompt.asked, prompt.sent, prompt.output, prompt.request_class,
+            prompt.asked, prompt.sent, prompt.output, prompt.request_class, prompt.shared,
         )  # fmt: skip
 
 

@@ -77,7 +77,7 @@ class Replayed:
 
     def facts(self) -> dict[str, Any]:
         """What is known of the requests so far, as of any: they are of no class and of no file of prompts."""
-        return {"fingerprint": self.fingerprint, **Source().facts()}
+        return {"fingerprint": self.fingerprint, "requests": None, **Source().facts()}
 
     def warm_up(self) -> None:
         """Write the warm-up: the trace's first requests at their own instants, with nonces that nothing measured has."""

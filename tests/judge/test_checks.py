@@ -36,6 +36,7 @@ CODES = {
     *(
         "token_counts",
         "cache_hits",
+        "workload_lengths",
         "samples_p99",
         "samples_p99_9",
         "tokens_per_event",

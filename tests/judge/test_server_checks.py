@@ -9,7 +9,7 @@ import pytest
 
 from inferometer.judge.checks import stationary
 from inferometer.judge.judge import judge
-from inferometer.judge.verdict import Check
+from inferometer.judge.verdict import Check, Verdict
 
 MS = 1_000_000
 TOTAL = 1300
@@ -20,6 +20,12 @@ LENGTHS = np.random.default_rng(3).integers(128, 513, TOTAL)
 def found(run: Any, code: str, **changes: Any) -> Check:
     """The check named `code` on the good run with changes."""
     return judge(*run(**changes)).check(code)
+
+
+def judged(run: Any, prepared: Any, **changes: Any) -> Verdict:
+    """The verdict on the good run with changes, and an account of its requests."""
+    plan, measurement, record = run(**changes)
+    return judge(plan, measurement, record, prepared=prepared)
 
 
 def prompts(server: Any, sent: Any = LENGTHS) -> dict[str, Any]:
@@ -186,3 +192,65 @@ def test_a_fast_stream_read_late_by_less_than_a_millisecond_is_noticed(run: Any)
     assert late.status == "fail"
     assert late.value == pytest.approx(1 / 3)
     assert found(run, "receive_lag", **columns).status == "pass"
+
+
+@pytest.mark.parametrize(("status", "cached"), [("pass", 0.30), ("pass", 0.52), ("fail", 0.60)])
+def test_a_workload_that_shares_prefixes_may_find_as_much_as_there_is(
+    run: Any, status: str, cached: float
+) -> None:
+    """Law: hits up to the best possible share and the usual twentieth are the workload's own; more was known before."""
+    columns = prompts(LENGTHS) | {"usage_cached": (LENGTHS * cached).astype(np.int64)}
+    plan = {"workload": {"name": "conversation"}, "tokenizer": {"method": "native"}}
+    prepared = {"prefix_hits": {"exact": 0.5}, "published": [], "requests": TOTAL}
+    check = judged(run, prepared, **columns, plan=plan).check("cache_hits")
+    assert (check.status, check.limit, check.facts["of"]) == (status, 0.55, "shared")
+    # A workload that shares nothing is held to nothing, whatever its account says.
+    alone = judged(run, prepared, **columns, plan={"tokenizer": {"method": "native"}})
+    assert alone.check("cache_hits").status == "fail"
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_the_templates_tokens_around_a_system_message_are_told_apart(run: Any, counted: bool) -> None:
+    """Law: 7 tokens around one message and 19 around two are no misses, neither for one kind of request nor for the other;
+    whether the first 7 are among the tokens asked for or not."""
+    shares = np.arange(TOTAL) % 2 == 0
+    shared = np.where(shares, 200, 0)
+    sent = LENGTHS // 4 + shared
+    columns = prompts(sent + 7 + 12 * shares, sent) | {"input_tokens_shared": shared}
+    columns["input_tokens_asked"] = sent + 7 * counted
+    plan = {
+        "workload": {"name": "conversation", "count_template": counted},
+        "tokenizer": {"method": "native"},
+    }
+    assert judge(*run(**columns, plan=plan)).check("prompt_length").value == 0
+    columns["usage_input"] = columns["usage_input"] + np.where(shares, 0, 40 * counted)
+    assert judge(*run(**columns, plan=plan)).check("prompt_length").status == ("fail" if counted else "pass")
+
+
+def figure(off: float) -> dict[str, Any]:
+    return {
+        "side": "input",
+        "figure": "p95",
+        "published": 892,
+        "source": "draft A.3.2",
+        "drawn": 500.0,
+        "off": off,
+    }
+
+
+@pytest.mark.parametrize(
+    ("prepared", "status", "value"),
+    [
+        (None, "na", None),
+        ({"requests": 5000, "published": []}, "na", None),
+        ({"requests": 999, "published": [figure(3.0)]}, "na", None),
+        ({"requests": 1000, "published": [figure(0.2), figure(0.9)]}, "pass", 0.9),
+        ({"requests": 1000, "published": [figure(0.2), figure(1.1)]}, "note", 1.1),
+    ],
+)
+def test_drawn_lengths_that_are_not_the_published_ones_are_told(
+    run: Any, prepared: Any, status: str, value: float | None
+) -> None:
+    """Law: the worst figure decides, a note at most; few draws and no figures say nothing."""
+    check = judged(run, prepared).check("workload_lengths")
+    assert (check.status, check.value) == (status, value)

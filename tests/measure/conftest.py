@@ -59,6 +59,7 @@ def row(**given: Any) -> dict[str, Any]:
         "input_tokens_asked": 100,
         "input_tokens_sent": 100,
         "output_tokens_asked": text,
+        "input_tokens_shared": 0,
     } | given
     for name in TIMES:
         if values.get(name) is not None:

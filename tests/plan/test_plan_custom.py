@@ -12,7 +12,8 @@ from inferometer.errors import PlanError
 from inferometer.plan import saved
 from inferometer.plan.disclosed import NAMES, disclosed, missing, requirement
 from inferometer.plan.parse import build
-from inferometer.plan.schema import STANDARD, Plan, Workload
+from inferometer.plan.schema import Plan, Workload
+from inferometer.plan.standard import STANDARD
 
 CLASS = {"name": "a", "input_tokens": "uniform(9,12)", "output_tokens": 3}
 
@@ -124,10 +125,28 @@ def test_the_file_named_has_to_be_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", STANDARD)
 def test_a_workload_of_lengths_is_fully_specified(name: str) -> None:
     """Draft 4.3.1: seven items, none missing; the unit is the tokenizer's tokens."""
-    items = disclosed(Plan(workload=Workload.model_validate({"name": name})))
+    spec = Workload.model_validate({"name": name})
+    items = disclosed(Plan(workload=spec))
     assert missing(items) == []
     assert all(getattr(items, item) for item in NAMES)
-    assert items.input == f"{STANDARD[name][0]}, in tokens of cl100k_base"
+    alone = ", without shared prefixes" if spec.shares else ""
+    assert items.input == f"{spec.input_tokens}, in tokens of cl100k_base{alone}"
+
+
+def test_a_standard_workload_of_natural_text_says_what_it_is_about_and_what_it_shares() -> None:
+    """Draft 4.3.2.3 and 4.3.2.4: domain, language, system prompt and prefix; without The Stack the language is Python alone."""
+    chat = disclosed(Plan(workload=Workload(name="conversation")))
+    assert (chat.domain, chat.language) == ("conversation", "English")
+    assert chat.system_prompt == "200 tokens, a system message, of 0.5 of the requests"
+    assert chat.prefix == "0.5 of the requests, 200 tokens on top of the input length, one text"
+    stand_in, whole = (
+        disclosed(Plan(workload=Workload(name="code-completion", dataset=one))) for one in (None, "x")
+    )
+    assert (stand_in.language, whole.language) == ("Python", "Python, JavaScript, TypeScript")
+    assert whole.prefix == (
+        "0.8 of the requests, uniform(512,1024) tokens on top of the input length, one of 10 texts, Zipf with s = 1.5"
+    )
+    assert (whole.system_prompt, whole.domain) == ("none", "code")
 
 
 def test_the_items_of_a_mixture_are_said_for_every_class(tmp_path: Path) -> None:

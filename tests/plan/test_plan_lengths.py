@@ -14,6 +14,7 @@ from inferometer.plan.lengths import (
     LONGEST,
     Clamped,
     Distribution,
+    Empirical,
     Fixed,
     Length,
     fixed,
@@ -21,6 +22,7 @@ from inferometer.plan.lengths import (
     lognormal,
     normal,
     parse,
+    quantiles,
     uniform,
 )
 
@@ -45,6 +47,15 @@ distributions = st.one_of(
         st.dictionaries(tokens, st.floats(1e-9, 1e15), min_size=1, max_size=6),
         bounds,
     ),
+    st.builds(
+        lambda percents, values, c: quantiles(
+            zip([0, *sorted(percents), 100], sorted(values[: len(percents) + 2]), strict=True), **c
+        ),
+        st.sets(st.floats(0.01, 99.99), max_size=4),
+        st.lists(tokens, min_size=6, max_size=6),
+        bounds,
+    ),
+    st.just(Empirical()),
 )
 
 
@@ -79,6 +90,9 @@ def test_every_example_of_an_error_message_is_right_and_canonical(example: str) 
         ("histogram(256:3,128:1)", "histogram(128:1,256:3)"),
         ({"kind": "normal", "mean": 550, "std": 150, "min": 16}, "normal(550,150,min=16)"),
         ({"kind": "histogram", "bins": {"128": 1, "256": 3}}, "histogram(128:1,256:3)"),
+        ("quantiles(0:8, 50.0:156, 100:4096, max=900)", "quantiles(0:8,50:156,100:4096,max=900)"),
+        ({"kind": "quantiles", "points": [[0, 8], [100, 9]]}, "quantiles(0:8,100:9)"),
+        ({"kind": "empirical"}, "empirical"),
     ],
 )
 def test_other_spellings_come_to_the_canonical_one(written: object, canonical: str) -> None:
@@ -119,6 +133,12 @@ def test_other_spellings_come_to_the_canonical_one(written: object, canonical: s
         ({"kind": "normal", "mean": 5}, ["std"]),
         ({"mean": 5}, ["None"]),
         ({"kind": "histogram", "bins": 5}, ["value:weight"]),
+        ("quantiles(50:156,100:200)", ["first", "0"]),
+        ("quantiles(0:8,50:156)", ["last", "100"]),
+        ("quantiles(0:8,60:20,50:30,100:40)", ["go up"]),
+        ("quantiles(0:9,50:8,100:40)", ["go up"]),
+        ("quantiles(0:9,100)", ["'100'", "percent:value"]),
+        ("empirical(min=3)", ["'min'"]),
     ],
 )
 def test_a_refusal_names_what_is_wrong_and_shows_a_right_example(written: object, names: list[str]) -> None:
@@ -144,7 +164,7 @@ def test_nothing_but_a_value_error_is_raised(written: object) -> None:
 @given(distributions, st.floats(-1e9, 1e9) | st.just(math.inf))
 def test_clamping_gives_a_whole_number_within_the_bounds(length: Distribution, value: float) -> None:
     """clamp(x) is an int between floor and cap, and rounding to the nearest comes first."""
-    if isinstance(length, Fixed):
+    if isinstance(length, Fixed | Empirical):
         return
     assert isinstance(length, Clamped)
     clamped = length.clamp(value)
@@ -172,6 +192,8 @@ def test_the_uniform_mean_is_that_of_its_values(low: int, width: int, limits: di
         (histogram([(128, 1), (256, 3)]), 224),
         (histogram([(128, 1), (256, 3)], max=200), 182),
         (fixed(7), 7),
+        (quantiles([(0, 100), (100, 100)]), 100),
+        (quantiles([(0, 1), (100, 1000)]), 999 / math.log(1000)),
     ],
 )
 def test_means_agree_with_theory(length: Distribution, mean: float) -> None:

@@ -83,9 +83,12 @@ def test_every_flag_reaches_its_key() -> None:
         "--duration": "5m",
         "--warmup": "100",
         "--drain": "10s",
-        "--workload": "custom",
+        "--workload": "code-completion",
         "--input-tokens": "normal(550,150)",
         "--output-tokens": "150",
+        "--dataset": "stack.jsonl",
+        "--dataset-subset": "python",
+        "--dataset-version": "v1.2",
         "--seed": "7",
         "--prompt-format": "ids",
         "--repeatable-prompts": True,
@@ -107,6 +110,7 @@ def test_every_flag_reaches_its_key() -> None:
         "--quantization": "fp8",
         "--hardware": "H100x4:80GB",
         "--prefix-caching": "disabled",
+        "--cache-state": "cold",
         "--guardrails": "both:Llama Guard,Filter",
     }
     # Each excludes another flag of the list; the trace's are in tests/plan/test_plan_trace.py.
@@ -127,6 +131,8 @@ def test_every_flag_reaches_its_key() -> None:
         "normal(550,150)",
         "150",
     )
+    assert (workload.based_on, workload.dataset) == ("code-completion", "stack.jsonl")
+    assert (workload.dataset_subset, workload.dataset_version) == ("python", "v1.2")
     assert (workload.seed, workload.prompt_format) == (7, "ids")
     assert (workload.repeatable_prompts, workload.ignore_eos) == (True, False)
     assert workload.count_template is False
@@ -135,6 +141,7 @@ def test_every_flag_reaches_its_key() -> None:
     assert (plan.instrument.workers, plan.name) == (2, "nightly")
     assert (sut.accelerator, sut.accelerator_count, sut.accelerator_memory) == ("H100", 4, "80GB")
     assert (sut.boundary, sut.quantization, sut.prefix_caching) == ("engine", "fp8", "disabled")
+    assert sut.cache_state == "cold"
     assert (sut.guardrails.input_filter, sut.guardrails.output_filter) == (True, True)
     assert sut.guardrails.names == ("Llama Guard", "Filter")
 

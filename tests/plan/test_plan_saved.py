@@ -18,8 +18,9 @@ from inferometer.plan.lengths import parse as parse_length
 from inferometer.plan.mixture import RequestClass, SharedPrefix
 from inferometer.plan.parse import build
 from inferometer.plan.rules import check
-from inferometer.plan.schema import STANDARD, Load, Plan, Sut, Target, Tokenizer, Workload
+from inferometer.plan.schema import Load, Plan, Sut, Target, Tokenizer, Workload
 from inferometer.plan.slo import Slo
+from inferometer.plan.standard import STANDARD
 
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _json = st.recursive(

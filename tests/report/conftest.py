@@ -43,6 +43,13 @@ def stats(values: list[float]) -> dict[str, Any]:
     return {"n": n, "mean": mean, "std": std, "min": ordered[0], "max": ordered[-1], **found, "ci95": ci}
 
 
+def drawn(values: list[float]) -> dict[str, Any]:
+    """The statistics of drawn lengths."""
+    ordered = sorted(values)
+    points = {name: quantile(ordered, p) for name, p in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))}
+    return {"mean": sum(values) / len(values), **points, "min": int(ordered[0]), "max": int(ordered[-1])}
+
+
 def distribution(values: list[float], bins: int = 48) -> dict[str, Any]:
     ordered = sorted(values)
     width = (ordered[-1] - ordered[0]) / bins or 1.0
@@ -154,6 +161,7 @@ def parts() -> dict[str, Any]:
             "accelerator_count": 1,
             "accelerator_memory": "80 GB",
             "prefix_caching": "disabled",
+            "cache_state": "cold",
             "guardrails": {"input_filter": False, "output_filter": False, "names": []},
             "notes": "Clocks locked at 1,980 MHz.",
             "model": "meta-llama/Llama-3.1-8B-Instruct",
@@ -233,6 +241,17 @@ def parts() -> dict[str, Any]:
                 "rows": 400,
                 "with_system_prompt": 12,
                 "input_tokens": {"n": 1000, "mean": 320.5, "std": 10.5, "min": 128, "max": 512},
+            },
+            "deviations": [],
+            "texts": None,
+            "drawn": {
+                "requests": 1009,
+                "input_tokens": drawn(lengths),
+                "unshared_input_tokens": drawn(lengths),
+                "output_tokens": drawn(outputs),
+                "shared": {"requests": 0, "fraction": 0.0, "tokens": None, "groups": []},
+                "prefix_hits": {"exact": 0.0, "blocks": 0.0, "block_tokens": 16},
+                "published": [],
             },
         },
         "by_class": [
@@ -427,7 +446,15 @@ def empty_summary() -> Summary:
     whole["run"] |= {"interrupted": True, "simulated": False}
     whole["sut"] |= {"api": "chat", "stream": False, "protocol": "HTTP/1.1"}
     whole["plan"] = {}
-    whole["workload"] = {"items": [], "missing": [], "prompts": None}
+    whole["sut"]["cache_state"] = "unknown"
+    whole["workload"] = {
+        "items": [],
+        "missing": [],
+        "prompts": None,
+        "deviations": [],
+        "texts": None,
+        "drawn": None,
+    }
     whole["requests"] = {
         "sent": 0,
         "completed": 0,

@@ -19,6 +19,7 @@ from inferometer.plan.lengths import (
     parse,
     uniform,
 )
+from inferometer.plan.standard import STAND_INS
 from inferometer.workload.lengths import draw
 
 SEEDS = st.integers(0, 2**63 - 1)
@@ -70,6 +71,7 @@ def test_a_lognormal_length_is_rounded_then_clamped(seed: int) -> None:
             "normal(10,900)",
             "lognormal(3,9,min=5,max=50)",
             "histogram(1:1,60:5,min=3,max=40)",
+            "quantiles(0:1,50:9,100:900,min=3,max=40)",
         ]
     ),
 )
@@ -91,6 +93,8 @@ def test_no_length_leaves_its_bounds(seed: int, spelled: str) -> None:
         lognormal(5.5, 1.0, min=32, max=4096),
         lognormal(4.5, 1.2, min=16, max=2048),
         histogram([(128, 1), (256, 3), (1024, 0.5)]),
+        STAND_INS["conversation"][0],
+        STAND_INS["conversation"][1],
     ],
 )
 def test_draws_average_to_the_distributions_mean(length: Distribution) -> None:

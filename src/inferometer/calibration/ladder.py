@@ -144,7 +144,10 @@ def plan_rung(plan: Plan, ttft_ms: float, interval_ms: float) -> Rung:
     if plan.workload.own:
         why = "prompts from a file or of several classes have no one length to calibrate for: give a plan with lengths"
         raise PlanError([Problem("--like", why)])
-    tokens = min(max(round(plan.workload.output_tokens.mean()), 2), PLAN_TOKENS)
+    mean = plan.workload.output_tokens.mean()
+    tokens = (
+        PLAN_TOKENS if math.isnan(mean) else min(max(round(mean), 2), PLAN_TOKENS)
+    )  # NaN: a dataset's own
     if plan.trace is not None:
         raise PlanError(
             [Problem("--like", "a trace has no one rate to calibrate for: give a plan with a rate")]

@@ -45,6 +45,7 @@ class Scheduled:
     input_tokens_sent: int
     output_tokens_asked: int
     request_class: int | None = None
+    input_tokens_shared: int = 0
 
 
 def write(path: Path, rows: Iterable[Scheduled]) -> None:

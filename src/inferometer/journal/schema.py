@@ -79,6 +79,7 @@ SCHEDULE = pa.schema(
         pa.field("input_tokens_sent", pa.int32(), nullable=False),  # by the declared tokenizer
         pa.field("output_tokens_asked", pa.int32(), nullable=False),
         pa.field("request_class", pa.int8()),  # index into `classes` of run.json; null: it has none
+        pa.field("input_tokens_shared", pa.int32(), nullable=False),  # of those asked, in common with others
     ],
     metadata={"inferometer": f"schedule/{VERSION}"},
 )
@@ -130,6 +131,7 @@ RECORD = pa.schema(
         pa.field("input_tokens_sent", pa.int32(), nullable=False),
         pa.field("output_tokens_asked", pa.int32(), nullable=False),
         pa.field("request_class", pa.int8()),
+        pa.field("input_tokens_shared", pa.int32(), nullable=False),
         pa.field("output_tokens_local", pa.int32()),  # the declared tokenizer over `text`
     ],
     metadata={"inferometer": f"record/{VERSION}"},

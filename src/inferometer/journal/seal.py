@@ -20,7 +20,13 @@ from inferometer.journal.schema import OUTCOME, PULSE, RECORD
 Count = Callable[[Sequence[str]], Sequence[int | None]]
 """The tokens of each text, None where nobody could count it."""
 
-_JOINED = ("input_tokens_asked", "input_tokens_sent", "output_tokens_asked", "request_class")
+_JOINED = (
+    "input_tokens_asked",
+    "input_tokens_sent",
+    "output_tokens_asked",
+    "request_class",
+    "input_tokens_shared",
+)
 
 
 def read_stream(path: Path, schema: pa.Schema) -> pa.Table:

@@ -35,13 +35,18 @@ NOT_SIMULATED = frozenset(
 
 
 def judge(
-    plan: Plan, measurement: Measurement, record: Record, cited: Mapping[str, Any] | None = None
+    plan: Plan,
+    measurement: Measurement,
+    record: Record,
+    cited: Mapping[str, Any] | None = None,
+    prepared: Mapping[str, Any] | None = None,
 ) -> Verdict:
     """The verdict on a run: every check of the method, `na` where it does not apply.
 
     In a simulation the checks of NOT_SIMULATED do not apply either.
 
-    `cited`: the calibration certificate as the run noted it down when it began; None: it noted nothing.
+    `cited`: the calibration certificate as the run noted it down when it began, `prepared`: the account of its requests
+    (workload/account.py); None: it noted nothing.
     """
     native = plan.tokenizer.own
     p99, p99_9, few = checks.sample_counts(measurement)
@@ -62,7 +67,8 @@ def judge(
         checks.prompt_length(measurement),
         checks.output_length(measurement, native=native),
         checks.token_counts(measurement, native=native),
-        checks.cache_hits(plan, measurement, record),
+        checks.cache_hits(plan, measurement, record, prepared),
+        checks.workload_lengths(prepared),
         p99,
         p99_9,
         checks.tokens_per_event(plan, measurement),

@@ -12,6 +12,9 @@ finds them again whatever the prompts do, because the prompts themselves begin w
 The room is the median of (server's prompt tokens - half the tokens sent): a text hardly shrinks to half its tokens under
 another tokenizer, so what is cached beyond that is prompt.
 
+A shared prefix may be a message of its own, around which the template puts tokens of its own; so with a native tokenizer T is
+found apart for the requests that share one and for those that do not.
+
 A reference tokenizer's count of what was sent says nothing of what was read. But a server that reads all of a prompt counts
 more tokens for a longer one. With a the intercept of its counts over the tokens sent by the shorter half (0 <= a <=
 TEMPLATE_TOKENS: the template), and r = (server - a) / sent in the means,
@@ -76,14 +79,17 @@ def prompt_lengths(record: Record, samples: Samples, *, native: bool, with_templ
     """Judged by the declared tokenizer, or by server usage less its constant overhead if that tokenizer is the model's.
 
     `with_template`: the lengths asked for are those the server should count, so its usage is judged as it is, and where it
-    gives none, what was sent and the tokens that were left to the template: the median of (asked - sent).
+    gives none, what was sent and the tokens that were left to the template: the median of (asked - sent). What the template
+    puts around a shared system message is on top of that, as the message is.
     """
     asked = record.input_tokens_asked[samples.rows].astype(np.float64)
     sent = record.input_tokens_sent[samples.rows].astype(np.float64)
     server = samples.counts.server_input
     judged = sent + float(np.median(asked - sent)) if with_template and len(sent) else sent
     if native and not np.isnan(server).all():
-        overhead = 0.0 if with_template else _overhead(record, samples)
+        overhead = (
+            _second_message(server - asked, record, samples) if with_template else _overhead(record, samples)
+        )
         judged = np.where(np.isnan(server), judged, server - overhead)
     misses = int(off_by_more(judged, asked, *PROMPT_MISS).sum())
     known = ~np.isnan(server)
@@ -105,21 +111,34 @@ def cached_beyond_template(record: Record, samples: Samples, told: Mask, *, nati
     """Tokens the server took from a cache less the template's, one entry a sample that is `told`, which has both counts."""
     cached = record.usage_cached.values[samples.rows][told].astype(np.float64)
     if native:
-        template = _overhead(record, samples)
+        beyond: Floats = np.maximum(cached - _overhead(record, samples)[told], 0.0)
     else:
         sent = record.input_tokens_sent[samples.rows][told].astype(np.float64)
         template = _constant_hit(cached, samples.counts.server_input[told], sent)
-    beyond: Floats = np.maximum(cached - template, 0.0)
+        beyond = np.maximum(cached - template, 0.0)
     return beyond
 
 
-def _overhead(record: Record, samples: Samples) -> float:
-    """What the chat template adds to every prompt by the model's own tokenizer, in tokens; 0 where it is no template."""
-    server = samples.counts.server_input
-    if np.isnan(server).all():
-        return 0.0
-    overhead = float(np.nanmedian(server - record.input_tokens_sent[samples.rows]))
-    return overhead if 0 <= overhead <= TEMPLATE_TOKENS else 0.0
+def _second_message(beyond: Floats, record: Record, samples: Samples) -> Floats:
+    """By how many tokens more the server's counts are beyond those asked where a prefix is shared than where none is; 0 for the
+    others, and where it is no template."""
+    shares = record.input_tokens_shared[samples.rows] > 0
+    if np.isnan(beyond[shares]).all() or np.isnan(beyond[~shares]).all():
+        return np.zeros(len(beyond))
+    more = float(np.nanmedian(beyond[shares]) - np.nanmedian(beyond[~shares]))
+    return np.where(shares & (0 <= more <= TEMPLATE_TOKENS), more, 0.0)
+
+
+def _overhead(record: Record, samples: Samples) -> Floats:
+    """What the chat template adds to each prompt by the model's own tokenizer, in tokens; 0 where it is no template."""
+    added = samples.counts.server_input - record.input_tokens_sent[samples.rows]
+    shares = record.input_tokens_shared[samples.rows] > 0
+    found = np.zeros(len(added))
+    for kind in (shares, ~shares):
+        if not np.isnan(added[kind]).all():
+            overhead = float(np.nanmedian(added[kind]))
+            found[kind] = overhead if 0 <= overhead <= TEMPLATE_TOKENS else 0.0
+    return found
 
 
 def _constant_hit(cached: Floats, server: Floats, sent: Floats) -> float:

@@ -180,6 +180,7 @@ class Record:
     input_tokens_asked: Ints
     input_tokens_sent: Ints
     output_tokens_asked: Ints
+    input_tokens_shared: Ints
     output_tokens_local: Column
     request_class: Labels
     pulse: Pulse
@@ -281,6 +282,7 @@ _REQUIRED = (
     "input_tokens_asked",
     "input_tokens_sent",
     "output_tokens_asked",
+    "input_tokens_shared",
 )
 _NULLABLE = (
     "t_connect",

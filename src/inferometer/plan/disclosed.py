@@ -77,20 +77,39 @@ def disclosed(plan: Plan, file: Facts | None = None, trace: Facts | None = None)
         return _of_classes(plan, unit)
     if plan.trace is not None:
         return _of_trace(plan, trace or {}, unit)
-    return Disclosed(
-        input=f"{workload.input_tokens}{unit}",
-        output=f"{workload.output_tokens}{unit}",
-        control=_control(plan, stops=_stops(plan, {})),
-        domain=workload.domain or _DOMAINS["random"],
-        language=workload.language or _LANGUAGES["random"],
-        system_prompt="none",
-        prefix="none",
-    )
+    return _of_lengths(plan, unit)
 
 
 def missing(items: Disclosed) -> list[str]:
     """The ids of what is missing (D-4.3-custom-full)."""
     return [requirement(name) for name in NAMES if getattr(items, name) is None]
+
+
+def _of_lengths(plan: Plan, unit: str) -> Disclosed:
+    """Of a standard workload, or of lengths of one's own over random tokens."""
+    workload, content = plan.workload, plan.workload.content
+    sharing = content.sharing
+    system = "none"
+    if sharing is not None and sharing.system:
+        where = "a system message" if plan.target.api == "chat" else "in front of the prompt"
+        system = f"{sharing.tokens} tokens, {where}, of {sharing.fraction:.4g} of the requests"
+    return Disclosed(
+        input=f"{workload.input_tokens}{unit}{'' if sharing is None else ', without shared prefixes'}",
+        output=f"{workload.output_tokens}{unit}",
+        control=_control(plan, stops=_stops(plan, {})),
+        domain=workload.domain or (_DOMAINS["random"] if content.text is None else content.domain),
+        language=workload.language or _language(workload),
+        system_prompt=system,
+        prefix="none" if sharing is None else str(sharing),
+    )
+
+
+def _language(workload: Workload) -> str:
+    """Without a dataset code is that of the package, which is Python's."""
+    content = workload.content
+    if content.text is None or (content.text == "code" and workload.dataset is None):
+        return _LANGUAGES[content.text or "random"]
+    return content.language
 
 
 def _of_classes(plan: Plan, unit: str) -> Disclosed:

@@ -172,7 +172,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(
         "--workload",
         "workload.name",
-        "synthetic-uniform (default), synthetic-skewed, normal or custom.",
+        "synthetic-uniform (default), synthetic-skewed, conversation, code-completion, long-context, normal or custom.",
         "NAME",
         drops=tuple(f"workload.{key}" for key in ("input_tokens", "output_tokens", "based_on", *_OWN)),
     ),
@@ -220,6 +220,20 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--trace-end", "trace.end_s", "End before here: seconds behind the trace's first row.", "S"),
     Flag("--input-tokens", "workload.input_tokens", f"Prompt lengths: {_LENGTHS}.", "LENGTH"),
     Flag("--output-tokens", "workload.output_tokens", "Answer lengths, spelled the same way.", "LENGTH"),
+    Flag(
+        "--dataset",
+        "workload.dataset",
+        "ShareGPT for conversation, The Stack for code-completion: JSON, JSONL or Parquet, a directory, or a cached org/name.",
+        "PATH",
+        drops=("workload.dataset_subset", "workload.dataset_version"),
+    ),
+    Flag(
+        "--dataset-subset",
+        "workload.dataset_subset",
+        "Which files of a dataset's directory: a folder or a glob.",
+        "WHICH",
+    ),
+    Flag("--dataset-version", "workload.dataset_version", "The dataset's version (declared).", "TEXT"),
     Flag(
         "--seed", "workload.seed", "Seed of everything drawn: lengths, prompts and arrivals. Default 42.", "N"
     ),
@@ -315,6 +329,12 @@ FLAGS: tuple[Flag, ...] = (
     ),
     Flag("--hardware", "sut", "Accelerators (declared): H100x4, H100x4:80GB or cpu.", "NAMExN", hardware),
     Flag("--prefix-caching", "sut.prefix_caching", "enabled or disabled (declared).", "STATE"),
+    Flag(
+        "--cache-state",
+        "sut.cache_state",
+        "cold, warm or unknown (default): its prefix cache before (declared).",
+        "STATE",
+    ),
     Flag(
         "--guardrails",
         "sut.guardrails",

@@ -7,10 +7,12 @@
 | `normal(550,150)`                    | mean, standard deviation                                        |
 | `lognormal(5.5,1.0,min=32,max=4096)` | mu and sigma of the logarithm                                   |
 | `histogram(128:1,256:3)`             | value:weight pairs                                              |
+| `quantiles(0:8,50:156,100:4096)`     | percent:value pairs; log-linear in between                      |
+| `empirical`                          | each prompt's own: those of the texts that are sent             |
 
-`min=` and `max=` clamp any of them but the first, after rounding to the nearest integer (draft 4.3.2.2 says "capped";
-docs/method.md). Without them a length still stays within 1 and 10,000,000: nothing shorter can be sent, nothing longer is
-meant.
+`min=` and `max=` clamp any of them but the first and the last, after rounding to the nearest integer (draft 4.3.2.2 says
+"capped"; docs/method.md). Without them a length still stays within 1 and 10,000,000: nothing shorter can be sent, nothing
+longer is meant.
 A plan file may also write a mapping with the parameters' names: `{kind: normal, mean: 550, std: 150, min: 16}`.
 """
 
@@ -35,13 +37,18 @@ EXAMPLES = {
     "normal": "normal(550,150)",
     "lognormal": "lognormal(5.5,1.0,min=32,max=4096)",
     "histogram": "histogram(128:1,256:3)",
+    "quantiles": "quantiles(0:8,50:156,95:892,100:4096)",
+    "empirical": "empirical",
 }
 _PARAMETERS = {
     "fixed": ("tokens",),
     "uniform": ("low", "high"),
     "normal": ("mean", "std"),
     "lognormal": ("mu", "sigma"),
+    "empirical": (),
 }
+_PAIRS = {"histogram": "bins", "quantiles": "points"}
+_PAIR = {"histogram": "value:weight", "quantiles": "percent:value"}
 _BOUNDS = ("min", "max")
 _CALL = re.compile(r"^(?P<kind>[A-Za-z_-]+)\s*\((?P<args>[^()]*)\)$")
 
@@ -264,7 +271,66 @@ class Histogram(Clamped):
         return math.fsum(self.clamp(value) * weight for value, weight in self.bins) / total
 
 
-Distribution = Fixed | Uniform | Normal | Lognormal | Histogram
+@dataclass(frozen=True, slots=True)
+class Quantiles(Clamped):
+    """The distribution with these quantiles: `points` is ((percent, tokens), ...) from 0 to 100, both ascending.
+
+    Between two points (p, v) and (q, w) the logarithm of the length is linear in the percentage:
+    Q(x) = v (w / v)^((x - p) / (q - p)).
+    """
+
+    kind: ClassVar[str] = "quantiles"
+    points: tuple[tuple[float, int], ...]
+
+    def __post_init__(self) -> None:
+        points = tuple(
+            (_real(self.kind, "a percentage", percent), _whole(self.kind, "a value", value))
+            for percent, value in self.points
+        )
+        percents = [percent for percent, _ in points]
+        if len(points) < 2 or percents[0] != 0 or percents[-1] != 100:
+            _refuse(self.kind, "the first percentage must be 0 and the last 100")
+        for (percent, value), (next_percent, next_value) in pairwise(points):
+            if percent >= next_percent or value > next_value:
+                _refuse(self.kind, "percentages and values must go up")
+        object.__setattr__(self, "points", points)
+        self._check_bounds()
+
+    def __str__(self) -> str:
+        return self._call(*(f"{_spell(percent)}:{value}" for percent, value in self.points))
+
+    def at(self, share: float) -> float:
+        """The length, before rounding and clamping, that a share of 0 to 1 of all lengths stays below."""
+        last = len(self.points) - 2
+        for place, ((percent, value), (next_percent, next_value)) in enumerate(pairwise(self.points)):
+            if 100 * share <= next_percent or place == last:
+                part = (100 * share - percent) / (next_percent - percent)
+                return float(value * (next_value / value) ** part)
+        raise AssertionError("there are two points at least")
+
+    def mean(self) -> float:
+        """Expected length in tokens, rounding and clamping neglected: over one piece it is (w - v) / ln(w / v)."""
+        return math.fsum(
+            (q - p) / 100 * (v if v == w else (w - v) / math.log(w / v))
+            for (p, v), (q, w) in pairwise(self.points)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Empirical:
+    """Each text is as long as it is: only whoever has the texts knows the lengths."""
+
+    kind: ClassVar[str] = "empirical"
+
+    def __str__(self) -> str:
+        return self.kind
+
+    def mean(self) -> float:
+        """Not known here: NaN."""
+        return math.nan
+
+
+Distribution = Fixed | Uniform | Normal | Lognormal | Histogram | Quantiles | Empirical
 """Any length distribution: for `isinstance` and `match`."""
 
 
@@ -295,6 +361,13 @@ def histogram(
     return Histogram(tuple(bins), min=min, max=max)
 
 
+def quantiles(
+    points: Iterable[tuple[float, int]], *, min: int | None = None, max: int | None = None
+) -> Quantiles:
+    """Lengths with these quantiles, each (percent, tokens). ValueError unless they go up from 0 to 100 percent."""
+    return Quantiles(tuple(points), min=min, max=max)
+
+
 def parse(value: object) -> Distribution:
     """Read a length from an int, a string of the table above, or a mapping with `kind`.
 
@@ -321,6 +394,8 @@ def _known_kind(name: object) -> str:
 def _parse_text(text: str) -> Distribution:
     if re.fullmatch(r"[-+]?[0-9.]+", text):
         return Fixed(cast(int, text))  # Fixed checks it
+    if text == Empirical.kind:
+        return Empirical()
     call = _CALL.match(text)
     if call is None:
         raise ValueError(f"{text!r} is no length; write {' or '.join(EXAMPLES.values())}")
@@ -337,34 +412,38 @@ def _parse_text(text: str) -> Distribution:
             _refuse(kind, f"{name.strip()} is there twice")
         else:
             given[name.strip()] = argument.strip()
-    if kind == "histogram":
-        return _build(kind, {"bins": [_bin(part) for part in positional], **given})
+    if kind in _PAIRS:
+        return _build(kind, {_PAIRS[kind]: [_pair(kind, part) for part in positional], **given})
     names = _PARAMETERS[kind]
     if len(positional) > len(names) or any(name in given for name in names[: len(positional)]):
         _refuse(kind, f"{kind} takes {len(names)} numbers: {', '.join(names)}")
     return _build(kind, {**dict(zip(names, positional, strict=False)), **given})
 
 
-def _bin(part: str) -> tuple[str, str]:
-    value, colon, weight = part.partition(":")
+def _pair(kind: str, part: str) -> tuple[str, str]:
+    first, colon, second = part.partition(":")
     if not colon:
-        _refuse("histogram", f"{part!r} is no value:weight pair")
-    return value.strip(), weight.strip()
+        _refuse(kind, f"{part!r} is no {_PAIR[kind]} pair")
+    return first.strip(), second.strip()
 
 
 def _build(kind: str, given: dict[str, object]) -> Distribution:
     """Build from named parameters as they were written, still unchecked."""
-    names = ("bins",) if kind == "histogram" else _PARAMETERS[kind]
-    allowed = {*names, *(() if kind == "fixed" else _BOUNDS)}
+    names = (_PAIRS[kind],) if kind in _PAIRS else _PARAMETERS[kind]
+    allowed = {*names, *(() if kind in ("fixed", "empirical") else _BOUNDS)}
     for name in given:
         if name not in allowed:
-            _refuse(kind, f"{kind} has no {name!r}, only {', '.join(sorted(allowed))}")
+            only = f", only {', '.join(sorted(allowed))}" if allowed else ""
+            _refuse(kind, f"{kind} has no {name!r}{only}")
     for name in names:
         if name not in given:
             _refuse(kind, f"{kind} needs {name}")
     bounds: Any = {name: given[name] for name in _BOUNDS if name in given}
-    if kind == "histogram":
-        return Histogram(_bins(given["bins"]), **bounds)
+    if kind == "empirical":
+        return Empirical()
+    if kind in _PAIRS:
+        pairs = _pairs(kind, given[_PAIRS[kind]])
+        return Histogram(pairs, **bounds) if kind == "histogram" else Quantiles(pairs, **bounds)
     first, *rest = (cast(int, given[name]) for name in names)
     if kind == "fixed":
         return Fixed(first)
@@ -373,13 +452,14 @@ def _build(kind: str, given: dict[str, object]) -> Distribution:
     return (Normal if kind == "normal" else Lognormal)(first, rest[0], **bounds)
 
 
-def _bins(given: object) -> tuple[tuple[int, float], ...]:
+def _pairs(kind: str, given: object) -> Any:
+    """Pairs as they were written, still unchecked."""
     pairs = list(given.items()) if isinstance(given, Mapping) else given
     if not isinstance(pairs, list | tuple) or any(
         not isinstance(p, list | tuple) or len(p) != 2 for p in pairs
     ):
-        _refuse("histogram", "bins must be value:weight pairs")
-    return tuple((value, weight) for value, weight in pairs)
+        _refuse(kind, f"{_PAIRS[kind]} must be {_PAIR[kind]} pairs")
+    return tuple((first, second) for first, second in pairs)
 
 
 Length = Annotated[

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inferometer.errors import PlanError, Problem
+from inferometer.plan.lengths import Empirical
 from inferometer.plan.mixture import RequestClass
 from inferometer.plan.schema import (
     NO_TOKENIZER,
@@ -47,6 +48,7 @@ def faults(plan: Plan) -> list[Fault]:
         *_sizes(plan.load),
         *_target(plan.target),
         *_own(plan.workload, traced=plan.trace is not None),
+        *_texts(plan.workload),
         *_across(plan),
     ]
 
@@ -218,6 +220,35 @@ def _class(one: RequestClass, key: str, before: list[str]) -> Iterator[Fault]:
             yield Fault((f"{key}.{name}",), f"a class needs {name}, for example uniform(128,512)")
     if one.shared_prefix is not None and not one.shared_prefix.tokens:
         yield Fault((f"{key}.shared_prefix.tokens",), "a shared prefix needs its length in tokens")
+
+
+def _texts(workload: Workload) -> Iterator[Fault]:
+    """What needs texts of somebody's own, or is about them."""
+    whose = workload.content.dataset
+    if workload.dataset is not None and whose is None:
+        yield Fault(
+            ("workload.dataset", "workload.name"),
+            "{workload.dataset} is for conversation (ShareGPT) and code-completion (The Stack): set {workload.name} to one",
+        )
+    for key in ("dataset_subset", "dataset_version"):
+        if getattr(workload, key) is not None and workload.dataset is None:
+            yield Fault(
+                (f"workload.{key}", "workload.dataset"), f"{{workload.{key}}} is about a {{workload.dataset}}"
+            )
+    known = {
+        "input_tokens": whose == "the-stack" or (whose == "sharegpt" and workload.dataset is not None),
+        "output_tokens": whose == "sharegpt" and workload.dataset is not None,
+    }
+    for key, there in known.items():
+        if isinstance(getattr(workload, key), Empirical) and not there:
+            yield Fault(
+                (f"workload.{key}", "workload.name", "workload.dataset"),
+                f"no text says what an empirical {{workload.{key}}} is here: give a distribution, for example "
+                "uniform(128,512), or set {workload.name} to conversation with a {workload.dataset}",
+            )
+    lengths = [length for one in workload.classes for length in (one.input_tokens, one.output_tokens)]
+    if any(isinstance(length, Empirical) for length in lengths):
+        yield Fault(("workload.classes",), "the lengths of a class are drawn: none can be empirical")
 
 
 def _across(plan: Plan) -> Iterator[Fault]:

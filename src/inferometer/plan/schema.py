@@ -23,11 +23,23 @@ from pydantic import (
 )
 
 from inferometer.plan.body import Body, Headers
-from inferometer.plan.lengths import Distribution, Length, fixed, lognormal, normal, uniform
+from inferometer.plan.lengths import Distribution, Length, uniform
 from inferometer.plan.lengths import parse as parse_length
 from inferometer.plan.mixture import MOST_CLASSES, Domain, Language, RequestClass
 from inferometer.plan.part import NUMBER, SECONDS, Part
 from inferometer.plan.slo import Slo
+from inferometer.plan.standard import (
+    CONTENTS,
+    RANDOM,
+    STAND_INS,
+    STANDARD,
+    WITHOUT_DATASET,
+    Content,
+    Name,
+    Published,
+    published,
+    same,
+)
 
 SCHEMA: Literal["inferometer/plan/1"] = "inferometer/plan/1"
 
@@ -39,16 +51,6 @@ REFERENCE_TOKENIZER = "cl100k_base"
 SHIPPED_TOKENIZERS = (REFERENCE_TOKENIZER, "o200k_base")
 SERVER_TOKENIZER = "server"
 NO_TOKENIZER = "none"
-
-STANDARD: dict[str, tuple[Distribution, Distribution]] = {
-    "synthetic-uniform": (uniform(128, 512), uniform(64, 256)),  # draft 4.3.2.1, A.1
-    "synthetic-skewed": (
-        lognormal(5.5, 1.0, min=32, max=4096),
-        lognormal(4.5, 1.2, min=16, max=2048),
-    ),  # draft A.2
-    "normal": (normal(550, 150), fixed(150)),  # the kind of prompts of the from-scratch article
-}
-"""Input and output lengths that a workload's name stands for."""
 
 
 class Target(Part):
@@ -174,9 +176,13 @@ class Load(Part):
 class Workload(Part):
     """What requests say: draft 4.3.1's parameters.
 
-    A standard `name` brings its lengths. Other lengths under a standard name make the workload `custom` and name the
-    standard one in `based_on`, so that a report never prints a standard's name over something else. The workload `trace` has
-    no lengths of its own: they are the plan's Trace's, and null on disk.
+    A standard `name` brings its lengths and its kind of text. Other lengths under a standard name, or no dataset where the
+    standard takes its text from one, make the workload `custom` and name the standard one in `based_on`, so that a report
+    never prints a standard's name over something else. The workload `trace` has no lengths of its own: they are the plan's
+    Trace's, and null on disk.
+
+    `dataset` is a file, a directory or a Hugging Face cache of ShareGPT or The Stack; `dataset_subset` says which files of a
+    directory, and `dataset_version` is what its owner calls it.
 
     `count_template`: input lengths are those the server should count, the chat template it puts around a text included.
 
@@ -186,10 +192,13 @@ class Workload(Part):
     `domain`, `language` and, of a file or a trace, `prefix_sharing` declare what is not known of the content (draft 4.3.1).
     """
 
-    name: Literal["synthetic-uniform", "synthetic-skewed", "normal", "custom", "trace"] = "synthetic-uniform"
-    based_on: Literal["synthetic-uniform", "synthetic-skewed", "normal"] | None = None
+    name: Literal[Name, "custom", "trace"] = "synthetic-uniform"
+    based_on: Name | None = None
     input_tokens: Length = uniform(128, 512)
     output_tokens: Length = uniform(64, 256)
+    dataset: Annotated[str, Field(min_length=1)] | None = None
+    dataset_subset: Annotated[str, Field(min_length=1)] | None = None
+    dataset_version: Annotated[str, Field(min_length=1)] | None = None
     prompts: Annotated[str, Field(min_length=1)] | None = None
     order: Literal["file", "shuffled", "sampled"] = "file"
     prompts_sha256: _Sha256 | None = None
@@ -219,14 +228,16 @@ class Workload(Part):
         standard = workload.get("based_on") if name == "custom" else name
         if not isinstance(standard, str) or standard not in STANDARD:
             return workload
-        same = True
-        for key, length in zip(("input_tokens", "output_tokens"), STANDARD[standard], strict=True):
-            asked = workload.setdefault(key, length)
+        bare = workload.get("dataset") is None
+        lengths = STAND_INS.get(standard, STANDARD[standard]) if bare else STANDARD[standard]
+        whole = not (bare and standard in WITHOUT_DATASET)
+        for side, key in enumerate(("input_tokens", "output_tokens")):
+            asked = workload.setdefault(key, lengths[side])
             try:
-                same = same and parse_length(asked) == length
+                whole = same(standard, side, parse_length(asked)) and whole
             except ValueError:
                 return workload  # the field's own validation will say what is wrong
-        workload["name"], workload["based_on"] = (standard, None) if same else ("custom", standard)
+        workload["name"], workload["based_on"] = (standard, None) if whole else ("custom", standard)
         return workload
 
     @field_serializer("input_tokens", "output_tokens", mode="wrap")
@@ -254,20 +265,42 @@ class Workload(Part):
     @property
     def shares(self) -> bool:
         """Whether prompts may begin alike by wish: then cached tokens are no fault."""
-        shared = any(one.shared_prefix is not None for one in self.classes)
+        shared = self.content.sharing is not None or any(
+            one.shared_prefix is not None for one in self.classes
+        )
         return self.repeatable_prompts or shared or self.prompts is not None
+
+    @property
+    def standard(self) -> str | None:
+        """The standard workload that this one is, or is based on."""
+        named = self.based_on if self.name == "custom" else self.name
+        return named if named in STANDARD and not self.own else None
+
+    @property
+    def content(self) -> Content:
+        """What its texts are, where they are not those of classes, of a file or of a trace."""
+        return CONTENTS.get(self.standard or "", RANDOM)
+
+    @property
+    def published(self) -> tuple[Published, ...]:
+        """The figures that drawn lengths are held to."""
+        return published(self.standard, (self.input_tokens, self.output_tokens))
 
     @property
     def deviations(self) -> tuple[str, ...]:
         """In words, how a custom workload differs from the standard one it is based on; empty when it is based on none."""
-        if self.based_on is None:
+        standard = self.based_on
+        if standard is None:
             return ()
-        pairs = zip(("input_tokens", "output_tokens"), STANDARD[self.based_on], strict=True)
-        return tuple(
-            f"{key} is {getattr(self, key)}; {self.based_on} has {length}"
-            for key, length in pairs
-            if getattr(self, key) != length
-        )
+        pairs = enumerate(zip(("input_tokens", "output_tokens"), STANDARD[standard], strict=True))
+        found = [
+            f"{key} is {getattr(self, key)}; {standard} has {length}"
+            for side, (key, length) in pairs
+            if not same(standard, side, getattr(self, key))
+        ]
+        if self.dataset is None and standard in WITHOUT_DATASET:
+            found.append(WITHOUT_DATASET[standard])
+        return tuple(found)
 
 
 class Trace(Part):
@@ -330,6 +363,7 @@ class Sut(Part):
     accelerator_count: Annotated[int, Field(ge=0), NUMBER] | None = None
     accelerator_memory: str | None = None
     prefix_caching: Literal["enabled", "disabled"] | None = None
+    cache_state: Literal["cold", "warm", "unknown"] = "unknown"
     guardrails: Guardrails = Guardrails()
     notes: str | None = None
 

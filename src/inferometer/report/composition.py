@@ -130,7 +130,8 @@ def _sut(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _workload(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
-    """The seven items of draft 4.3.1, the ids of those that are missing, and what is known of a file of prompts."""
+    """The seven items of draft 4.3.1, the ids of those that are missing, and what is known of whose words were sent and of what
+    was drawn: of a file of prompts, a dataset or a corpus, and the account of the requests."""
     items = disclosed(plan, run.get("prompts"), run.get("trace"))
     return {
         "items": [
@@ -139,6 +140,9 @@ def _workload(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
         ],
         "missing": missing(items),
         "prompts": run.get("prompts"),
+        "deviations": list(plan.workload.deviations),
+        "texts": run.get("texts"),
+        "drawn": run.get("requests"),
     }
 
 

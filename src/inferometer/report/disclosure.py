@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inferometer.report import wording
+from inferometer.report import wording, workload
 from inferometer.report.figures import ABSENT, clean, figure, moment, seconds, share, size
 
 Row = tuple[str, str]
@@ -159,6 +159,7 @@ def deviations(summary: Summary) -> list[str]:
         for check in wording.ordered(summary["verdict"]["checks"])
         if check["status"] in ("fail", "unsure", "note")
     ]
+    found += [f"Workload: {clean(part)}." for part in summary["workload"]["deviations"]]
     sut = summary["sut"]
     names = {
         "boundary": "SUT boundary",
@@ -176,11 +177,11 @@ def deviations(summary: Summary) -> list[str]:
 
 def _unspecified(summary: Summary) -> list[str]:
     """What of draft 4.3.1 is missing (D-4.3-custom-full)."""
-    workload = summary["workload"]
+    about = summary["workload"]
     lacking = [
         f"{clean(item['name']).lower()} ({clean(item['id'])})"
-        for item in workload["items"]
-        if item["id"] in workload["missing"]
+        for item in about["items"]
+        if item["id"] in about["missing"]
     ]
     return [f"The workload is not fully specified (draft 4.3.1): {', '.join(lacking)}."] if lacking else []
 
@@ -202,6 +203,7 @@ def system(summary: Summary) -> list[Row]:
         ("Hardware", hardware(summary)),
         ("Accelerator memory", text(sut["accelerator_memory"], UNDECLARED)),
         ("Prefix caching", text(sut["prefix_caching"], UNDECLARED)),
+        ("Prefix cache before the run", text(sut["cache_state"])),
         ("Guardrails", guardrails(summary)),
         ("Notes", text(sut["notes"], "none")),
         ("Seen: server header", text(sut["observed"]["server"], "none")),
@@ -216,12 +218,15 @@ def method(summary: Summary) -> list[Row]:
 
 def _asked(summary: Summary) -> list[Row]:
     trace = summary["load"]["trace"]
-    workload, seed = _planned(summary, "workload", "name"), _planned(summary, "workload", "seed")
+    name, seed = _planned(summary, "workload", "name"), _planned(summary, "workload", "seed")
+    based_on = _planned(summary, "workload", "based_on")
+    named = f"{text(name)}, based on {text(based_on)}" if based_on else text(name)
     return [
         ("Load", load(summary)),
         ("Requests", requests(summary)),
-        ("Workload", f"{text(workload)}{_made_of(summary)}" if trace is None else "lengths of the trace"),
+        ("Workload", f"{named}{_made_of(summary)}" if trace is None else "lengths of the trace"),
         *((clean(item["name"]), text(item["value"], UNDECLARED)) for item in summary["workload"]["items"]),
+        *workload.rows(summary["workload"]),
         *([] if trace is None else _trace(trace)),
         ("Seed", UNKNOWN if seed is None else clean(seed)),
     ]
@@ -356,7 +361,8 @@ def _timed(summary: Summary) -> list[Row]:
         ),
         (
             "Prefix caching",
-            f"{text(sut['prefix_caching'], UNDECLARED)}; cached prompt tokens {_cached(summary)}",
+            f"{text(sut['prefix_caching'], UNDECLARED)}; cache before the run: {text(sut['cache_state'])} (declared); "
+            f"cached prompt tokens {_cached(summary)}; best possible {workload.best_hits(summary['workload']['drawn'])}",
         ),
         ("Guardrails", guardrails(summary)),
         (

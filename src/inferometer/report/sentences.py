@@ -404,6 +404,37 @@ CHECKS: dict[str, Wording] = {
             "fail": "Turn prefix caching off on the server, or use --repeatable-prompts if the cache is what you measure."
         },
     ),
+    "cache_hits:shared": Wording(
+        "Prefix cache",
+        "share",
+        {
+            "pass": "The server took {value} of the prompt tokens from a cache; up to {limit} is accepted.",
+            "fail": "The server took {value} of the prompt tokens from a cache, where {limit} is accepted: "
+            "it knew prompts from before the run, and TTFT is shorter than the workload's own sharing would make it.",
+        },
+        {"fail": "Empty the server's cache before the run, and see what else is sent to it."},
+        {("best_share",): "Requests of this run could have found {best_share} of theirs with each other."},
+    ),
+    "workload_lengths": Wording(
+        "Drawn lengths",
+        "number",
+        {
+            "pass": "The drawn lengths come to the figures published for the workload: the worst is off by {value} of what "
+            "chance allows (up to {limit}).",
+            "note": "The drawn lengths do not come to the figures published for the workload: the worst is off by {value} "
+            "times what chance allows (up to {limit}).",
+            "na": "Nothing is published of these lengths, or fewer than 1,000 were drawn.",
+        },
+        {"note": "See whether the dataset and its subset are the ones meant, and whether the tokenizer is."},
+        {
+            (
+                "side",
+                "figure",
+                "published",
+                "drawn",
+            ): "The worst: {side} tokens, {figure}; published {published}, drawn {drawn}."
+        },
+    ),
     "samples_p99": Wording(
         "P99 samples",
         "number",

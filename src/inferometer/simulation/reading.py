@@ -26,15 +26,24 @@ class Encoder(Protocol):
 
 
 class _Counted:
-    """Stands in for the tokenizer where a prompt's tokens have been counted: as many ids, none of them its own."""
+    """Stands in for the tokenizer where a prompt's tokens have been counted: as many ids, none of them its own.
+
+    A chat's texts are asked for one by one, and counted together: the first one is given all of the ids.
+    """
 
     def __init__(self, tokenizer: Encoder) -> None:
-        self._names = {name: tokenizer.encode(name) for name in ("user", "assistant")}  # a chat's roles
+        self._names = {
+            name: tokenizer.encode(name) for name in ("system", "user", "assistant")
+        }  # a chat's roles
         self.tokens = 0
 
     def encode(self, text: str) -> list[int]:
         """See Encoder."""
-        return self._names.get(text) or [0] * self.tokens
+        if text in self._names:
+            return self._names[text]
+        ids = [0] * self.tokens
+        self.tokens = 0
+        return ids
 
 
 def reader(

@@ -13,6 +13,9 @@ front of L characters has grows with L, but not by one at a time: a character ma
 where it had been three. So a front is guessed from the tokens of a longer one, counted anew, and moved to between the
 longest that was too short and the shortest that was too long, until it is right or nothing is left between them. If no
 front near there has the count (or all that do end in white space, which a chat template may strip), the next place is tried.
+
+A long piece need not be read again: where the tokenizer lets text be parted between words, a Ruler knows the tokens of every
+run of SEGMENT characters or so, and only the ends of the piece are counted.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ import bisect
 import functools
 import hashlib
 import importlib.resources
+import itertools
 import lzma
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     from inferometer.workload.tokenizers import Tokenizer
 
 Name = Literal["english", "code"]
+Front = Callable[[int, int], str]
+"""So many characters of a text from a start on, the text going on for ever; a start is no white space."""
 
 SHA256: dict[Name, str] = {
     "english": "2ba26b0a82dd351ca538a350979759dcbfc321852da092ad2c869309b3d9050a",
@@ -53,12 +59,13 @@ _STARTS: dict[Name, re.Pattern[str]] = {
 
 _PLACES = 16
 _ROUNDS = 12
+_SEGMENT = 256  # characters between two marks, at least
 _SAMPLE = 4096  # characters from which the length of a token is guessed
 _NEAR = 8  # characters on both sides of the place where the count steps over the one asked for
 _APART = "\n\n"  # between the end of the text and its beginning
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
     """A text and what a report says of it. `sha256`: hexadecimal, of the UTF-8 bytes. `starts`: where pieces may begin."""
 
@@ -68,6 +75,11 @@ class Corpus:
     language: str
     source: str
     starts: tuple[int, ...] = field(repr=False)
+
+    def starts_from(self, at: int, count: int) -> list[int]:
+        """So many starts from there on, going round."""
+        first = bisect.bisect_left(self.starts, at % len(self.text))
+        return [self.starts[(first + place) % len(self.starts)] for place in range(count)]
 
     def front(self, start: int, chars: int) -> str:
         """So many characters from `start` on, going round."""
@@ -100,11 +112,14 @@ def cut(corpus: Corpus, tokenizer: Tokenizer, tokens: int, at: int) -> str:
     `at` counts characters and may be any number: it is taken modulo the text's length. Neither end is white space.
     If none of the _PLACES starts from there on has a piece that long, the nearest that was found is given.
     """
-    first = bisect.bisect_left(corpus.starts, at % len(corpus.text))
+    return cut_from(corpus.front, tokenizer, tokens, corpus.starts_from(at, _PLACES))
+
+
+def cut_from(front: Front, tokenizer: Tokenizer, tokens: int, starts: Iterable[int]) -> str:
+    """The same of any text that goes on and on: from the first of some starts that has a piece so long, or the nearest."""
     best: tuple[int, str] | None = None
-    for place in range(_PLACES):
-        start = corpus.starts[(first + place) % len(corpus.starts)]
-        missed, text = _Piece(corpus, tokenizer, tokens, start).find()
+    for start in starts:
+        missed, text = _Piece(front, tokenizer, tokens, start).find()
         if missed == 0:
             return text
         if best is None or missed < best[0]:
@@ -113,12 +128,59 @@ def cut(corpus: Corpus, tokenizer: Tokenizer, tokens: int, at: int) -> str:
     return best[1]
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A piece of a corpus in three parts: `head` from its start on, then `middle`, of `tokens` tokens, then what `rest` cuts of
+    so many tokens (its second number, which would ask for another start, is not heeded). Both seams lie between a letter and a
+    space before another, so each part may be counted by itself.
+    """
+
+    head: str
+    middle: str
+    tokens: int
+    rest: Callable[[int, int], str]
+
+
+@functools.lru_cache(maxsize=4)
+class Ruler:
+    """The tokens of a corpus between marks, going round. The tokenizer must part text between words."""
+
+    def __init__(self, corpus: Corpus, tokenizer: Tokenizer) -> None:
+        self._corpus, self._tokenizer = corpus, tokenizer
+        self._round = corpus.text + _APART
+        marks: list[int] = []
+        for seam in re.finditer(r"[A-Za-z](?= [A-Za-z])", corpus.text):
+            if not marks or seam.end() - marks[-1] >= _SEGMENT:
+                marks.append(seam.end())
+        ends = [*marks[1:], len(self._round) + marks[0]]
+        parts = [corpus.front(mark, end - mark) for mark, end in zip(marks, ends, strict=True)]
+        self._marks = marks
+        self._before = [0, *itertools.accumulate(len(tokenizer.encode(part)) for part in parts)]
+
+    def stretch(self, start: int, tokens: int) -> Stretch:
+        """From a start on, with a middle of at most so many tokens and of nearly as many."""
+        first = bisect.bisect_left(self._marks, start) % len(self._marks)
+        rounds, left = divmod(tokens, self._before[-1])
+        goal = self._before[first] + left
+        wraps = goal >= self._before[-1]
+        last = bisect.bisect_right(self._before, goal - self._before[-1] * wraps) - 1
+        begin, end, around = self._marks[first], self._marks[last], len(self._round)
+        chars = end - begin + around * (rounds + wraps)
+        count = self._before[last] - self._before[first] + self._before[-1] * (rounds + wraps)
+        return Stretch(
+            self._corpus.front(start, (begin - start) % around),
+            self._corpus.front(begin, chars),
+            count,
+            lambda left, _: cut_from(self._corpus.front, self._tokenizer, left, [end]),
+        )
+
+
 class _Piece:
     """The search for the front of one place that has so many tokens."""
 
-    def __init__(self, corpus: Corpus, tokenizer: Tokenizer, tokens: int, start: int) -> None:
+    def __init__(self, front: Front, tokenizer: Tokenizer, tokens: int, start: int) -> None:
         self._tokens, self._tokenizer = tokens, tokenizer
-        self._text, self._ids = _long_enough(corpus, tokenizer, tokens, start)
+        self._text, self._ids = long_enough(front, tokenizer, tokens, start)
         self._count = self._counter()
 
     def find(self) -> tuple[int, str]:
@@ -170,11 +232,11 @@ class _Piece:
         return count
 
 
-def _long_enough(corpus: Corpus, tokenizer: Tokenizer, tokens: int, start: int) -> tuple[str, list[int]]:
+def long_enough(front: Front, tokenizer: Tokenizer, tokens: int, start: int) -> tuple[str, list[int]]:
     """A front of more than `tokens` tokens, and its ids."""
     chars = min(_SAMPLE, 16 * tokens + 16)
     while True:
-        text = corpus.front(start, chars)
+        text = front(start, chars)
         ids = tokenizer.encode(text)
         if len(ids) > tokens + _NEAR:
             return text, ids

@@ -10,6 +10,8 @@ in this order, decides what the draws after it are:
 | normal    | `normalvariate(mean, std)`     | rounded to the nearest integer, clamped             |
 | lognormal | `lognormvariate(mu, sigma)`    | rounded to the nearest integer, clamped (draft A.2) |
 | histogram | `choices(values, weights)`     | clamped                                             |
+| quantiles | `random()`                     | Q of it, rounded to the nearest integer, clamped    |
+| empirical | nothing                        | not here: the text decides (texts.py)               |
 
 `normalvariate` rather than `gauss`: the latter keeps every other value for its next call, so what a draw takes would
 depend on the one before. No length is below 1 token.
@@ -19,7 +21,16 @@ from __future__ import annotations
 
 import random
 
-from inferometer.plan.lengths import Distribution, Fixed, Histogram, Lognormal, Normal, Uniform
+from inferometer.plan.lengths import (
+    Distribution,
+    Empirical,
+    Fixed,
+    Histogram,
+    Lognormal,
+    Normal,
+    Quantiles,
+    Uniform,
+)
 
 
 def draw(length: Distribution, rng: random.Random, *, truncate: bool = False) -> int:
@@ -37,3 +48,7 @@ def draw(length: Distribution, rng: random.Random, *, truncate: bool = False) ->
         case Histogram(bins=bins):
             values, weights = zip(*bins, strict=True)
             return length.clamp(rng.choices(values, weights)[0])
+        case Quantiles():
+            return length.clamp(length.at(rng.random()))
+        case Empirical():
+            raise ValueError("an empirical length is a text's own and is not drawn")

@@ -33,7 +33,18 @@ import numpy as np
 
 from inferometer.workload import corpora, lengths
 from inferometer.workload.lanes import in_order
-from inferometer.workload.prompts import Ids, Prompt, allowed_ids, below, ids_prompt, nonces, writer
+from inferometer.workload.prompts import (
+    NO_IDS,
+    Ids,
+    Prompt,
+    allowed_ids,
+    below,
+    ids_prompt,
+    known,
+    nonces,
+    read,
+    writer,
+)
 
 if TYPE_CHECKING:
     from inferometer.plan.mixture import Content, RequestClass
@@ -44,7 +55,6 @@ Format = Literal["ids", "text"]
 
 _TRIES = 8
 _PARAGRAPH = "\n\n"
-_NO_IDS: Ids = np.empty(0, np.uint32)
 
 
 class Draw(NamedTuple):
@@ -79,7 +89,7 @@ def drawn(spec: Workload, vocab_size: int, n: int) -> Iterator[Draw]:
         if one.content == "random":
             yield Draw(number, asked, output, group, below(rng, vocab_size, asked), 0)
         else:
-            yield Draw(number, asked, output, group, _NO_IDS, rng.getrandbits(64))
+            yield Draw(number, asked, output, group, NO_IDS, rng.getrandbits(64))
 
 
 def generate(
@@ -94,13 +104,14 @@ def generate(
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """A group's prefix: with its nonce as it is sent, without it, and its tokens."""
+    """A group's prefix: with its nonce as it is sent, without it, its tokens, and the ids that a cache knows it by."""
 
     text: str
     bare: str
     ids: list[int]
     bare_ids: list[int]
     tokens: int
+    key: Ids
 
 
 class _Maker:
@@ -138,17 +149,21 @@ class _Maker:
                 one.content, draw.ids, draw.at, head, max(1, asked - self._template), mark
             )
             content = head + own
+            key = read(self._tokenizer, mark or content)
             if shared is not None:
                 bare = shared.bare + _PARAGRAPH + own
+                key = np.concatenate([shared.key, key]) if mark else key
         else:
             made = self._ids(one.content, draw.ids, draw.at, draw.asked, mark)
             content, sent = made, before + len(made)
             if shared is not None:
                 bare = [*shared.bare_ids, *made[mark.count(",") + 1 if mark else 0 :]]
                 content = [*shared.ids, *made]
+            key = known(content, mark, before)
         return Prompt(
             content, asked, sent, draw.output, mark,
             request_class=draw.number, fields=self._fields[draw.number], bare=bare,
+            shared=before, group=self._first[draw.number] - self._first[0] + draw.group if before else -1, key=key,
         )  # fmt: skip
 
     def _prefix(self, number: int, group: int) -> _Shared:
@@ -166,13 +181,14 @@ class _Maker:
         name = b"inferometer shared prefix %d %d %b" % (self._seed, group, one.name.encode())
         seed = int.from_bytes(hashlib.sha256(name).digest(), "big")
         rng = random.Random(seed)  # noqa: S311 (a repeatable stream is the purpose, not a secret one)
-        ids = below(rng, self._tokenizer.vocab_size, tokens) if one.content == "random" else _NO_IDS
+        ids = below(rng, self._tokenizer.vocab_size, tokens) if one.content == "random" else NO_IDS
         at = rng.getrandbits(64)
         if self._text:
             own, sent = self._words(one.content, ids, at, mark, tokens, mark)
-            return _Shared(mark + own, own, [], [], sent)
+            return _Shared(mark + own, own, [], [], sent, read(self._tokenizer, mark + own + _PARAGRAPH))
         made = self._ids(one.content, ids, at, tokens, mark)
-        return _Shared("", "", made, made[mark.count(",") + 1 if mark else 0 :], len(made))
+        bare = made[mark.count(",") + 1 if mark else 0 :]
+        return _Shared("", "", made, bare, len(made), np.asarray(made, np.uint32))
 
     def _words(
         self, content: Content, ids: Ids, at: int, head: str, asked: int, mark: str

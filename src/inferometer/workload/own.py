@@ -22,11 +22,13 @@ from collections.abc import Iterator
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from inferometer.plan.lengths import Distribution
 from inferometer.workload import lengths
 from inferometer.workload.lanes import in_order
 from inferometer.workload.prompt_file import PromptFile, Row
-from inferometer.workload.prompts import Prompt, nonces
+from inferometer.workload.prompts import Prompt, nonces, read
 
 if TYPE_CHECKING:
     from inferometer.plan.schema import Workload
@@ -69,6 +71,7 @@ def generate(
         row, mark, output = request
         chat = _marked(row.chat, mark, common)
         sent = sum(len(tokenizer.encode(text)) for _, text in chat)
+        told = [text for role, text in chat] if not mark else _before(chat, mark)
         alone = len(chat) == 1 and chat[0][0] == "user"
         return Prompt(
             "\n".join(text for _, text in chat), sent, sent, row.output_tokens or output, mark,
@@ -76,6 +79,7 @@ def generate(
             request_class=None if row.class_ is None else classes[row.class_],
             fields=row.fields or None,
             bare="\n".join(text for _, text in row.chat),
+            key=np.concatenate([read(tokenizer, text) for text in told]),
         )  # fmt: skip
 
     rows = file.rows(islice(numbers(spec, len(file), skip), n))
@@ -101,6 +105,12 @@ def _marked(chat: Chat, mark: str, common: str) -> Chat:
     return tuple(
         (role, f"{heads[at]}\n{text}" if at in heads else text) for at, (role, text) in enumerate(chat)
     )
+
+
+def _before(chat: Chat, mark: str) -> list[str]:
+    """The messages up to the request's own nonce, and that."""
+    first = next(at for at, (role, _) in enumerate(chat) if role == "user")
+    return [*(text for _, text in chat[:first]), mark]
 
 
 def check_lengths(

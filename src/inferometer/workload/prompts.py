@@ -32,7 +32,7 @@ import random
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -50,10 +50,11 @@ if TYPE_CHECKING:
 Ids: TypeAlias = NDArray[np.uint32]
 
 NONCES = 10**9
+NO_IDS: Ids = np.empty(0, np.uint32)
 STRIDE = 618_033_989
 """Near NONCES over the golden ratio, and coprime to NONCES: neighbours get far-apart nonces, and none comes twice."""
 
-_MUCH = 2_000_000
+MUCH = 2_000_000
 """From so many tokens on, one or two seconds of reading, it pays to start processes for it."""
 _TRIES = 8
 _WORDS = 512
@@ -72,6 +73,9 @@ class Prompt:
     `messages`: role and text of a chat's several messages, sent in place of `content`, which then is all their texts.
     `request_class`: which of the workload's classes it is of. `fields`: of the body, beside everybody's. `bare`: the content
     without nonces, where there are others than the one it begins with.
+
+    `shared` of the tokens asked for are a prefix in common with the others of `group` (-1: of none). `key`: the prompt's first
+    ids, as far as an earlier request can have begun with them: for the account (account.py), and not compared.
     """
 
     content: str | list[int]
@@ -83,6 +87,9 @@ class Prompt:
     request_class: int | None = None
     fields: dict[str, Any] | None = None
     bare: str | list[int] | None = None
+    shared: int = 0
+    group: int = -1
+    key: Ids = field(default_factory=lambda: NO_IDS, repr=False, compare=False)
 
 
 def generate(
@@ -102,13 +109,13 @@ def generate(
     requests = zip(_drawn(spec, tokenizer.vocab_size, n), marks, strict=True)
     if prompt_format == "text":
         write = _TextPrompt(tokenizer, template)
-        much = tokenizer.lanes == 1 and n * spec.input_tokens.mean() > _MUCH
+        much = tokenizer.lanes == 1 and n * spec.input_tokens.mean() > MUCH
         yield from in_processes(write, requests) if much else in_order(write, requests, tokenizer.lanes)
     else:
         allowed = allowed_ids(tokenizer)
         for (ids, output), mark in requests:
             made = ids_prompt(ids.tolist(), mark, tokenizer.reserved, allowed)
-            yield Prompt(made, len(ids), len(made), output, mark)
+            yield Prompt(made, len(ids), len(made), output, mark, key=known(made, mark))
 
 
 def salt_of(seed: int) -> int:
@@ -206,7 +213,17 @@ class _TextPrompt:
     def __call__(self, request: tuple[tuple[Ids, int], str]) -> Prompt:
         (ids, output), mark = request
         text, sent = writer(self.tokenizer).write(ids[: max(1, len(ids) - self.template)], mark)
-        return Prompt(text, len(ids), sent, output, mark)
+        return Prompt(text, len(ids), sent, output, mark, key=read(self.tokenizer, mark or text))
+
+
+def known(ids: list[int], mark: str, before: int = 0) -> Ids:
+    """What an earlier request can have begun with of a prompt of ids: all up to its nonce, which stands behind `before` ids."""
+    return np.asarray(ids[: before + mark.count(",") + 1] if mark else ids, np.uint32)
+
+
+def read(tokenizer: Tokenizer, text: str) -> Ids:
+    """The ids of a text, as those of its `ink` if the tokenizer has none at hand."""
+    return np.asarray(tokenizer.ink.encode(text), np.uint32)
 
 
 def _marks(

@@ -1,10 +1,11 @@
-"""Where a plan's requests come from, and what is known of them: drawn from lengths, from classes, or rows of a file.
+"""Where a plan's requests come from, and what is known of them: drawn from lengths, texts or classes, or rows of a file.
 
-| the workload has | made by                   |
-| ---------------- | ------------------------- |
-| lengths          | prompts.py                |
-| `classes`        | mixture.py                |
-| `prompts`        | prompt_file.py and own.py |
+| the workload has             | made by                   |
+| ---------------------------- | ------------------------- |
+| lengths and random tokens    | prompts.py                |
+| a standard's natural text    | natural.py                |
+| `classes`                    | mixture.py                |
+| `prompts`                    | prompt_file.py and own.py |
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from inferometer.errors import PlanError, Problem
-from inferometer.workload import mixture, own, prompts
+from inferometer.workload import mixture, natural, own, prompts, texts
 from inferometer.workload.prompt_file import PromptFile, survey
 from inferometer.workload.prompts import Prompt
 
@@ -27,10 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Source:
-    """The requests of one plan. `file`: where they are rows of one; `asked`: lengths of those made for the measurement."""
+    """The requests of one plan. `file`: where they are rows of one; `asked`: lengths of those made for the measurement.
+
+    `chat`: a system prompt is a message of its own. `texts`: whose words prompts of natural text are (texts.py).
+    """
 
     file: PromptFile | None = None
     classes: tuple[str, ...] = ()
+    chat: bool = False
+    texts: dict[str, Any] | None = None
     asked: dict[str, Tally] = field(default_factory=dict)
 
     def check(self, plan: Plan, tokenizer: Tokenizer, context: int | None, *, native: bool) -> None:
@@ -53,6 +59,8 @@ class Source:
             return own.generate(spec, tokenizer, self.file, n, salt, skip)
         if spec.classes:
             return mixture.generate(spec, tokenizer, n, salt, prompt_format, template)
+        if spec.content.text is not None:
+            return natural.generate(spec, tokenizer, n, salt, prompt_format, template, chat=self.chat)
         return prompts.generate(spec, tokenizer, n, salt, prompt_format, template)
 
     def counted(self, made: Iterable[Prompt]) -> Iterator[Prompt]:
@@ -67,7 +75,7 @@ class Source:
         """What run.json and the reports say of it: the classes' names and, of a file, all but its words."""
         file = self.file
         if file is None:
-            return {"classes": list(self.classes), "prompts": None}
+            return {"classes": list(self.classes), "prompts": None, "texts": self.texts}
         found = {
             "file": file.name,
             "format": file.format,
@@ -77,7 +85,7 @@ class Source:
             "with_system_prompt": file.systems,
             **{name: tally.facts() for name, tally in self.asked.items()},
         }
-        return {"classes": list(self.classes), "prompts": found}
+        return {"classes": list(self.classes), "prompts": found, "texts": None}
 
 
 class Tally:
@@ -106,13 +114,15 @@ class Tally:
 
 
 def sourced(plan: Plan) -> tuple[Plan, Source]:
-    """The plan with the SHA-256 of its file of prompts, and where its requests come from; the file has been read through.
+    """The plan with the SHA-256 of its file of prompts, and where its requests come from; its files have been read through.
 
-    Raises PlanError where the file is unsound, or another than the plan's.
+    Raises PlanError where a file or a dataset is unsound, or the file of prompts is another than the plan's.
     """
     spec = plan.workload
     if spec.prompts is None:
-        return plan, Source(None, tuple(one.name for one in spec.classes))
+        whose = texts.facts(spec) if spec.content.text is not None else None
+        names = tuple(one.name for one in spec.classes)
+        return plan, Source(None, names, plan.target.api == "chat", whose)
     path = Path(spec.prompts).expanduser()
     found = survey(path, chat=plan.target.api == "chat", needs_output=spec.default_output is None)
     if spec.prompts_sha256 not in (None, found.sha256):

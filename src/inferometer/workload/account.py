@@ -1,0 +1,156 @@
+"""An account of the requests of a run, taken as they pass: lengths, sharing, and the best prefix-hit rate there could be.
+
+A prefix cache without limit, that knows every earlier request of the run and nothing before it, would find of a prompt the
+tokens that an earlier one began with: h, the longest common prefix. Over a run
+
+    exact = sum(h) / sum(prompt tokens),        blocks = sum(16 floor(h / 16)) / sum(prompt tokens),
+
+the latter being what a cache of whole blocks of 16 tokens can do. The chat template's own tokens are left out, though a cache
+finds those too, and so is what a closed loop that ends by time sends when it goes through its requests again.
+Requests in flight together cannot hit each other on every engine; the rate is a bound, not a forecast.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from inferometer.plan.standard import Published
+from inferometer.workload.prompts import Ids, Prompt
+
+BLOCK = 16
+MOST_GROUPS = 100
+CHANCE_SD = 4.5
+"""By so many standard deviations may a figure be off by chance; a good draw is, in fewer than one run in a hundred thousand."""
+SHARE_SLACK, MEAN_SLACK = 0.005, 0.02
+"""What rounding to whole tokens, clamping and a published "about" may do beside chance: to a share, and to a mean."""
+
+
+class Prefixes:
+    """Everything that was begun with, as a tree: an edge is a run of ids, and each child of a node begins with another id."""
+
+    def __init__(self) -> None:
+        self._root: _Node = _Node(np.empty(0, np.uint32))
+
+    def add(self, ids: Ids) -> int:
+        """How many of the first ids an earlier call began with; from now on all of them are known."""
+        node, at = self._root, 0
+        while at < len(ids):
+            child = node.children.get(int(ids[at]))
+            if child is None:
+                node.children[int(ids[at])] = _Node(ids[at:])
+                return at
+            edge = child.ids
+            length = min(len(edge), len(ids) - at)
+            unlike = np.flatnonzero(edge[:length] != ids[at : at + length])
+            same = int(unlike[0]) if len(unlike) else length
+            if same < len(edge):
+                node.children[int(ids[at])] = child.split(same)
+                child = node.children[int(ids[at])]
+            node, at = child, at + same
+        return at
+
+
+class _Node:
+    __slots__ = ("children", "ids")
+
+    def __init__(self, ids: Ids) -> None:
+        self.ids = ids
+        self.children: dict[int, _Node] = {}
+
+    def split(self, at: int) -> _Node:
+        """A node with the first `at` ids, whose only child is the rest of this one."""
+        front = _Node(self.ids[:at])
+        self.ids = self.ids[at:]
+        front.children[int(self.ids[0])] = self
+        return front
+
+
+class Account:
+    """See the head. `published`: what the lengths should come to."""
+
+    def __init__(self, published: Sequence[Published] = ()) -> None:
+        self._published = published
+        self._asked, self._shared, self._sent, self._output = (array("q") for _ in range(4))
+        self._groups: Counter[int] = Counter()
+        self._known = Prefixes()
+        self._hits = self._block_hits = 0
+
+    def of(self, prompts: Iterable[Prompt]) -> Iterator[Prompt]:
+        """The prompts, each of them taken in as it passes."""
+        for prompt in prompts:
+            self._asked.append(prompt.asked)
+            self._shared.append(prompt.shared)
+            self._sent.append(prompt.sent)
+            self._output.append(prompt.output)
+            if prompt.group >= 0:
+                self._groups[prompt.group] += 1
+            hit = self._known.add(prompt.key)
+            self._hits += hit
+            self._block_hits += hit // BLOCK * BLOCK
+            yield prompt
+
+    def facts(self) -> dict[str, Any]:
+        """What run.json says of them; statistics are None where there were none."""
+        asked, shared, output = (np.asarray(values) for values in (self._asked, self._shared, self._output))
+        sharing, total = shared[shared > 0], sum(self._sent)
+        drawn = {"input": asked - shared, "output": output}
+        return {
+            "requests": len(asked),
+            "input_tokens": _statistics(asked),
+            "unshared_input_tokens": _statistics(drawn["input"]),
+            "output_tokens": _statistics(output),
+            "shared": {
+                "requests": len(sharing),
+                "fraction": len(sharing) / len(asked) if len(asked) else None,
+                "tokens": _statistics(sharing),
+                "groups": self._by_group(),
+            },
+            "prefix_hits": {
+                "exact": self._hits / total if total else None,
+                "blocks": self._block_hits / total if total else None,
+                "block_tokens": BLOCK,
+            },
+            "published": [_held(figure, drawn[figure.side]) for figure in self._published],
+        }
+
+    def _by_group(self) -> list[int] | None:
+        """Requests of each prefix in turn; None where there are too many to list."""
+        count = max(self._groups, default=-1) + 1
+        return [self._groups[group] for group in range(count)] if count <= MOST_GROUPS else None
+
+
+def _statistics(values: NDArray[np.int64]) -> dict[str, float] | None:
+    if not len(values):
+        return None
+    points = dict(zip(("p50", "p95", "p99"), np.percentile(values, (50, 95, 99)).tolist(), strict=True))
+    return {"mean": float(values.mean()), **points, "min": int(values.min()), "max": int(values.max())}
+
+
+def _held(figure: Published, drawn: NDArray[np.int64]) -> dict[str, Any]:
+    """A published figure beside what was drawn. `off`: by how much of what is allowed they differ; up to 1 is good.
+
+    A percentile v of p %: the share of lengths up to v against p %, whose standard deviation is sqrt(p (1 - p) / n). A mean:
+    against the drawn one, sd / sqrt(n).
+    """
+    n, percent, tokens = len(drawn), figure.percent, figure.tokens
+    value = off = None
+    if n and percent is None:
+        value = float(drawn.mean())
+        chance = float(drawn.std()) / math.sqrt(n)
+        off = abs(value - tokens) / (CHANCE_SD * chance + MEAN_SLACK * tokens)
+    elif n and percent is not None:
+        value, share = float(np.percentile(drawn, percent)), percent / 100
+        # Half of those that are just as long count as shorter: lengths are whole numbers.
+        below = float((drawn < tokens).mean() + (drawn == tokens).mean() / 2)
+        off = abs(below - share) / (CHANCE_SD * math.sqrt(share * (1 - share) / n) + SHARE_SLACK)
+    name = "mean" if percent is None else f"p{percent}"
+    return {
+        "side": figure.side, "figure": name, "published": tokens, "source": figure.source, "drawn": value, "off": off,
+    }  # fmt: skip
