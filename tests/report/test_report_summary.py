@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -31,6 +32,17 @@ def nodes(value: Any) -> Iterator[dict[str, Any]]:
 def test_the_shipped_schema_is_a_valid_schema() -> None:
     """Draft 2020-12's own meta-schema accepts it."""
     jsonschema.Draft202012Validator.check_schema(SHIPPED)
+
+
+def test_no_name_stands_twice_in_one_object_of_the_schema() -> None:
+    """Of two definitions under one name JSON keeps the last, and says nothing."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        assert len(dict(pairs)) == len(pairs), [name for name, _ in pairs]
+        return dict(pairs)
+
+    shipped = importlib.resources.files("inferometer.report").joinpath("summary.schema.json")
+    json.loads(shipped.read_text("utf-8"), object_pairs_hook=once)
 
 
 def test_every_fixed_set_of_names_is_closed_and_required() -> None:
