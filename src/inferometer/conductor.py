@@ -376,8 +376,8 @@ def _over(lines: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]
 
 def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: _Target, key: str | None) -> list[Job]:
     wanted, load, workers = plan.target, plan.load, plan.instrument.workers
-    open_loop, slots = load.model == "open", load.concurrency or 1
-    first = trace.first_second if trace is not None else (load.rate or 0) * SPARE_SECONDS
+    open_loop, slots = load.model != "closed", load.concurrency or 1
+    first = trace.first_second if trace is not None else (load.offered_rate or 0) * SPARE_SECONDS
     at_start = -(-int(min(first, SPARE_MOST)) // workers)
     return [
         Job(
@@ -441,7 +441,8 @@ def _deaths(plan: Plan, crew: Crew, measured: int) -> list[dict[str, Any]]:
     """The workers that died, each with its share of a load of so many measured requests."""
     load, workers = plan.load, plan.instrument.workers
     slots = load.concurrency or 1 if load.model == "closed" else None
-    fixed = slots is None or load.duration_s is None
+    alone = load.model != "users" and plan.workload.turns is None
+    fixed = alone and (slots is None or load.duration_s is None)
 
     def share(worker: int) -> dict[str, Any]:
         requests = len(deal(measured, worker, workers, slots)) if fixed else None

@@ -18,11 +18,12 @@ from inferometer.journal import schedule as schedules
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.plan.arrivals import phase_instants
-from inferometer.plan.schema import Load, Plan
+from inferometer.plan.schema import Load, Plan, Workload
 from inferometer.replayer import Clock, Replayed
 from inferometer.units import ns_to_ms
 from inferometer.workload import tokenizers
 from inferometer.workload.account import Account
+from inferometer.workload.places import Place, arranged
 from inferometer.workload.prompts import NONCES, Fingerprint, Prompt
 from inferometer.workload.shared import Composer
 from inferometer.workload.sources import Source
@@ -150,17 +151,51 @@ class Requests:
         return {"fingerprint": self.fingerprint, "requests": self._account, **self._source.facts()}
 
     def _requests(self, phase: Phase, salt: int) -> tuple[Iterator[Prompt], Sequence[int | None]]:
-        """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop)."""
-        load, workload = self._plan.load, self._plan.workload
+        """The prompts of one phase, made as they are taken, and their due offsets (ns; None where nobody knows)."""
+        workload = self._plan.workload
         warm = phase is Phase.WARMUP
-        due = _due(load, workload.seed, warm=warm)
+        skip = self._rows_of_file() if warm and self._source.file is not None else 0
         spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
-        skip = len(_due(load, workload.seed, warm=False)) if warm and self._source.file is not None else 0
-        target, salt = self._target, salt % NONCES
+        places = self._places(spec, skip, warm=warm)
+        due = (
+            _due(self._plan.load, workload.seed, warm=warm)
+            if places is None
+            else [one.due_ns for one in places]
+        )
+        target = self._target
         made = self._source.prompts(
-            spec, self._tokenizer, len(due), salt, target.prompt_format, target.template or 0, skip
+            spec,
+            self._tokenizer,
+            len(due),
+            salt % NONCES,
+            target.prompt_format,
+            target.template or 0,
+            skip,
+            places or (),
         )
         return made, due
+
+    def _places(self, spec: Workload, skip: int, *, warm: bool) -> list[Place] | None:
+        """Where the requests of a phase stand; None: each for itself."""
+        load = self._plan.load
+        if spec.turns is None and load.model != "users":
+            return None
+        count = load.warmup if warm else load.requests
+        if count is None and load.model == "closed":
+            count = _pool(load)
+        sessions = self._source.sessions(spec, skip)
+        # As without sessions, the arrivals of the warm-up are those of its own stream, not of its own seed.
+        seed = self._plan.workload.seed
+        return arranged(load, seed, sessions, count, warm=warm, alone=spec.turns is None)
+
+    def _rows_of_file(self) -> int:
+        """How many rows of a file of prompts the measurement takes."""
+        places = self._places(self._plan.workload, 0, warm=False)
+        if places is None or self._plan.workload.turns is None:
+            return len(
+                _due(self._plan.load, self._plan.workload.seed, warm=False) if places is None else places
+            )
+        return sum(place.turn == 0 for place in places)
 
 
 def _due(load: Load, seed: int, *, warm: bool) -> Sequence[int | None]:
@@ -170,7 +205,12 @@ def _due(load: Load, seed: int, *, warm: bool) -> Sequence[int | None]:
         return due
     if warm:
         return [None] * load.warmup
-    return [None] * (load.requests or max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1)))
+    return [None] * (load.requests or _pool(load))
+
+
+def _pool(load: Load) -> int:
+    """Prompts of a closed loop that ends by time alone."""
+    return max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1))
 
 
 def _scheduled(
@@ -196,7 +236,29 @@ def _scheduled(
         yield schedules.Scheduled(
             row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
             prompt.asked, prompt.sent, prompt.output, prompt.request_class, prompt.shared,
+            **_placed(prompt, body),
         )  # fmt: skip
+
+
+def _placed(prompt: Prompt, body: bytes) -> dict[str, Any]:
+    """What the schedule says of a request that does not stand alone."""
+    place = prompt.place
+    if place is None:
+        return {}
+    if place.session is None or prompt.messages is None:
+        return {"user": place.user}
+    own = openai.messages_json(prompt.messages)
+    return {
+        "input_tokens_repeated": prompt.repeated,
+        "session": place.session,
+        "turn": place.turn,
+        "turns": place.turns,
+        "think_ns": place.think_ns,
+        "user": place.user,
+        "own_at": body.index(own),
+        "own_len": len(own),
+        "reply": None if prompt.reply is None else openai.messages_json(prompt.reply),
+    }
 
 
 def options_of(plan: Plan, fields: dict[str, Any] | None = None) -> dict[str, Any]:

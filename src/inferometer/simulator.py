@@ -21,7 +21,7 @@ from inferometer.conductor import (
     leave_no_empty,
 )
 from inferometer.drive.live import Progress
-from inferometer.drive.share import Share
+from inferometer.drive.turns import share_of
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule
@@ -128,8 +128,8 @@ def _simulate(
     schedule = Schedule(folder.schedule)
     theirs = Cl100k()
     same = tokenizer.kind == "none" or (tokenizer.kind, tokenizer.name) == ("shipped", theirs.name)
-    # A file's prompts may be chats of several messages, which nobody counted one by one.
-    same = same and plan.workload.prompts is None
+    # Chats of several messages, as a file's prompts and the turns of conversations may be, nobody counted one by one.
+    same = same and plan.workload.prompts is None and plan.workload.turns is None
     counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
     model = target.model or Options().model
     server = Server(
@@ -137,7 +137,7 @@ def _simulate(
         Script(model, target.api == "chat"),
         reader(target.api, model, engine.settings, theirs, counted, lengths),
     )
-    slots = None if load.model == "open" else load.concurrency or 1
+    slots = load.concurrency or 1 if load.model == "closed" else None
 
     def watch(phase: int, progress: Progress) -> None:
         ui.watch(Phase(phase), progress, requests.warm if phase == Phase.WARMUP else requests.total)
@@ -154,11 +154,11 @@ def _simulate(
             watch=watch,
         )
         if load.warmup:
-            driver.run(Phase.WARMUP, Share(schedule, Phase.WARMUP, slots))
+            driver.run(Phase.WARMUP, share_of(schedule, Phase.WARMUP, slots))
         if not interrupt.pressed:
             driver.run(
                 Phase.MEASURE,
-                Share(schedule, Phase.MEASURE, slots),
+                share_of(schedule, Phase.MEASURE, slots),
                 duration_ns=seconds_to_ns(load.duration_s) if load.duration_s is not None else 0,
                 again=slots is not None and load.requests is None,
             )

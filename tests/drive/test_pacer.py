@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.drive.pacer import ClosedPacer, Hit, OpenPacer, Pacer, deal, slots_of
+from inferometer.drive.pacer import ClosedPacer, Ending, Hit, OpenPacer, Pacer, deal, slots_of
 from inferometer.plan.arrivals import instants
 from inferometer.plan.schema import Load
 
@@ -16,18 +16,19 @@ from inferometer.plan.schema import Load
 def play(pacer: Pacer, service: list[int], *, late: int = 0, until: int = 1 << 60) -> list[tuple[int, Hit]]:
     """Run a pacer against answers that take `service[i]`; gives (instant given out, hit)."""
     given_out: list[tuple[int, Hit]] = []
-    in_flight: list[int] = []
+    in_flight: list[tuple[int, Hit]] = []
     now = 0
     while now < until:
         while (hit := pacer.take(now)) is not None:
             given_out.append((now, hit))
-            heapq.heappush(in_flight, now + service[(len(given_out) - 1) % len(service)])
-        coming = [at for at in (pacer.next_due(), in_flight[0] if in_flight else None) if at is not None]
+            heapq.heappush(in_flight, (now + service[(len(given_out) - 1) % len(service)], hit))
+        coming = [at for at in (pacer.next_due(), in_flight[0][0] if in_flight else None) if at is not None]
         if not coming:
             return given_out
         now = max(now, min(coming)) + late
-        while in_flight and in_flight[0] <= now:
-            pacer.ended(heapq.heappop(in_flight))
+        while in_flight and in_flight[0][0] <= now:
+            at, hit = heapq.heappop(in_flight)
+            pacer.ended(Ending(hit.row, hit.cycle, at, ok=True))
     return given_out
 
 
@@ -79,7 +80,7 @@ def test_a_stopped_pacer_gives_out_nothing_more() -> None:
     for pacer in (OpenPacer(range(3), [0, 1, 2]), ClosedPacer(range(3), 3, 0)):
         assert pacer.take(0) is not None
         pacer.stop()
-        pacer.ended(5)
+        pacer.ended(Ending(0, 0, 5, ok=True))
         assert (pacer.take(10), pacer.next_due(), pacer.exhausted) == (None, None, True)
 
 

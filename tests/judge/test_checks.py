@@ -26,6 +26,7 @@ CODES = {
     *(
         "arrival_lag1",
         "concurrency_held",
+        "users_held",
         "receive_lag",
         "worker_cpu",
         "clock_step",

@@ -60,6 +60,9 @@ def row(**given: Any) -> dict[str, Any]:
         "input_tokens_sent": 100,
         "output_tokens_asked": text,
         "input_tokens_shared": 0,
+        "input_tokens_repeated": 0,
+        "turn": 0,
+        "turns": 1,
     } | given
     for name in TIMES:
         if values.get(name) is not None:

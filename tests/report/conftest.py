@@ -91,6 +91,7 @@ VALID_CHECKS = [
     check("arrival_dispersion", "pass", 1.04, 1.19, "", low=0.83, high=1.19),
     check("arrival_lag1", "pass", 0.012, 0.062, "", low=-0.062, high=0.062),
     check("concurrency_held", "na"),
+    check("users_held", "na"),
     check("cache_hits", "pass", 0.0, 0.05, "share"),
     check("samples_p99", "pass", 1006, 1000),
     check("samples_p99_9", "note", 1006, 10000),
@@ -248,6 +249,7 @@ def parts() -> dict[str, Any]:
                 "requests": 1009,
                 "input_tokens": drawn(lengths),
                 "unshared_input_tokens": drawn(lengths),
+                "repeated_input_tokens": drawn(lengths),
                 "output_tokens": drawn(outputs),
                 "shared": {"requests": 0, "fraction": 0.0, "tokens": None, "groups": []},
                 "prefix_hits": {"exact": 0.0, "blocks": 0.0, "block_tokens": 16},
@@ -268,6 +270,27 @@ def parts() -> dict[str, Any]:
             }
             for name, first, count in (("chat", 0, 900), ("batch", 900, 106))
         ],
+        "conversations": {
+            "begun": 403,
+            "finished": 396,
+            "broken": 3,
+            "cut": 4,
+            "left_out": 11,
+            "by_turn": [
+                {
+                    "turn": turn,
+                    "and_later": turn == 3,
+                    "sent": 336,
+                    "completed": 335,
+                    "ttft_ms": stats(ttft[turn::3]),
+                    "e2e_ms": stats(e2e[turn::3]),
+                    "input_tokens": stats(lengths[turn::3]),
+                    "repeated_mean": 350.5 * (turn - 1),
+                    "cached_share": None if turn == 1 else 0.61,
+                }
+                for turn in (1, 2, 3)
+            ],
+        },
         "throughput": {
             "output_tok_s": 3118.2,
             "input_tok_s": 6240.9,
@@ -278,8 +301,9 @@ def parts() -> dict[str, Any]:
         },
         "load": {
             "model": "open",
-            "offered": {"rate": 20.0, "arrival": "poisson", "burstiness": 1.0},
+            "offered": {"rate": 20.0, "rate_of": "requests", "arrival": "poisson", "burstiness": 1.0},
             "trace": None,
+            "held": {"requests": 12, "of": 1009, "ms": stats(late)},
             "achieved": {"request_s": 20.31, "concurrency_mean": 44.9, "concurrency_max": 63},
             "lateness_ms": stats(late),
             "lateness_causes_ms": {
@@ -441,6 +465,7 @@ def empty_summary() -> Summary:
     """Nothing ever answered: null wherever the schema allows it."""
     old = parts()
     whole = _emptied(old)
+    whole["conversations"] = whole["load"]["held"] = None
     for name in ("id", "name", "started"):
         whole["run"][name] = old["run"][name]
     whole["run"] |= {"interrupted": True, "simulated": False}

@@ -13,7 +13,7 @@ WORST = {
     "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive streamed",
     "unsure": "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples "
     "stationary calibration",
-    "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections calibration workload_lengths",
+    "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections calibration workload_lengths users_held",
 }
 """The checks by the statuses, other than pass and na, that the judge may give them."""
 

@@ -152,6 +152,9 @@ def plan_rung(plan: Plan, ttft_ms: float, interval_ms: float) -> Rung:
         raise PlanError(
             [Problem("--like", "a trace has no one rate to calibrate for: give a plan with a rate")]
         )
+    if load.model == "users" or plan.workload.turns is not None:
+        why = "users, and conversations of several turns, have no one load to calibrate for: give a plan with a rate"
+        raise PlanError([Problem("--like", why)])
     if load.model == "open":
         assert load.rate is not None
         return Rung("plan", load.rate, min(max(round(load.rate * PLAN_S), 2), PLAN_REQUESTS), tokens, True)

@@ -4,6 +4,8 @@
 | ------ | ---------------------------------------------------- | ------------------------------------------- |
 | open   | at its instant, drawn or recorded before the start   | nothing (draft 4.2.3, 4.2.5)                |
 | closed | when one of the `slots` becomes free                 | its slot's next request (draft 4.2.4)       |
+| turns  | some at their instants or when a slot becomes free,  | what waits for it: turns.py                 |
+|        | the others after the answer that they wait for       |                                             |
 
 A request that cannot be sent when due is sent late, and its lateness is on record; none is dropped and none re-anchored.
 """
@@ -24,6 +26,15 @@ class Hit(NamedTuple):
     due_ns: int
 
 
+class Ending(NamedTuple):
+    """How a request that was given out has ended: in success or not; its slot is free from `at` (ns) on."""
+
+    row: int
+    cycle: int
+    at: int
+    ok: bool
+
+
 class Pacer(Protocol):
     """What the reactor asks of either kind of load."""
 
@@ -33,8 +44,8 @@ class Pacer(Protocol):
     def next_due(self) -> int | None:
         """The instant of the next request, as far as it is known now."""
 
-    def ended(self, at: int) -> None:
-        """A request given out earlier has ended; a slot is free from `at` on."""
+    def ended(self, end: Ending) -> None:
+        """A request given out earlier has ended."""
 
     def stop(self) -> None:
         """Give out no more."""
@@ -65,7 +76,7 @@ class OpenPacer:
         """See Pacer."""
         return self._due[self._next] if self._next < self._end else None
 
-    def ended(self, at: int) -> None:
+    def ended(self, end: Ending) -> None:
         """Answers do not move arrivals."""
 
     def stop(self) -> None:
@@ -109,7 +120,7 @@ class TailPacer:
         """See Pacer."""
         return self._coming[0].due_ns if self._coming else None
 
-    def ended(self, at: int) -> None:
+    def ended(self, end: Ending) -> None:
         """Answers do not move arrivals."""
 
     def stop(self) -> None:
@@ -157,9 +168,9 @@ class ClosedPacer:
         """See Pacer."""
         return self._free[0] if self._free and not self._stopped else None
 
-    def ended(self, at: int) -> None:
+    def ended(self, end: Ending) -> None:
         """See Pacer."""
-        heapq.heappush(self._free, at)
+        heapq.heappush(self._free, end.at)
 
     def stop(self) -> None:
         """See Pacer."""

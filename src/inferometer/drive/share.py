@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inferometer.drive.pacer import ClosedPacer, Hit, OpenPacer, Pacer, TailPacer, deal, slots_of
+from inferometer.drive.pacer import ClosedPacer, Ending, Hit, OpenPacer, Pacer, TailPacer, deal, slots_of
 from inferometer.journal.schedule import Schedule, Tail
 
 
 class Share:
     """What one of so many `workers` has to send. `slots`: of the closed loop over all workers; None: open loop."""
+
+    listens = False
+    """Whether what is sent depends on what was answered: then `ended` is to be told."""
 
     def __init__(
         self, schedule: Schedule, phase: int, slots: int | None, worker: int = 0, workers: int = 1
@@ -20,6 +23,8 @@ class Share:
         self._rows = [row for row, its_phase in enumerate(phases) if its_phase == phase]
         self._classes: bytes = schedule.table.column("request_class").fill_null(0).to_numpy().tobytes()
         self._nonces = schedule.table.select(["nonce_at", "nonce_len"]).to_pydict()
+        self._marked: dict[int, int] | None = None  # which rows have a nonce, found when it is needed
+        self._others: list[int] = []
 
     def pacer(self, start_ns: int, duration_ns: int = 0, *, again: bool = False) -> Pacer:
         """When they are due, from `start_ns` on. `duration_ns` 0: until all is sent. `again`: over and over."""
@@ -42,13 +47,19 @@ class Share:
         """The class of a request that is due; 0 where it has none."""
         return self._classes[hit.row]
 
+    def ended(self, end: Ending, said: str) -> None:
+        """A request has ended; `said` is what the server answered."""
+
     def _renew_nonce(self, body: bytes, hit: Hit) -> bytes:
         """The schedule is gone through again: pair this body with another's nonce, so that no prefix recurs."""
         at, length = self._nonces["nonce_at"][hit.row], self._nonces["nonce_len"][hit.row]
         if at < 0:
             return body
-        rows = self._rows
-        other = rows[(hit.row - rows[0] + hit.cycle) % len(rows)]  # a phase's rows stand together
+        if self._marked is None:
+            marked = [row for row in self._rows if self._nonces["nonce_at"][row] >= 0]
+            self._marked = {row: number for number, row in enumerate(marked)}
+            self._others = marked
+        other = self._others[(self._marked[hit.row] + hit.cycle) % len(self._others)]
         other_at = self._nonces["nonce_at"][other]
         nonce = self._schedule.body(other)[other_at : other_at + length]
         return body[:at] + nonce + body[at + length :]
@@ -57,9 +68,11 @@ class Share:
 class TailShare:
     """The part of one of so many `workers` in a phase whose schedule is still being written.
 
-    `first`: row of the schedule that the appended part begins with. The i-th request of the phase is worker i mod workers', as
-    in any open loop.
+    Its requests wait for no answers. `first`: row of the schedule that the appended part begins with. The i-th request of the
+    phase is worker i mod workers', as in any open loop.
     """
+
+    listens = False
 
     def __init__(self, tail: Tail, first: int, start_ns: int, worker: int = 0, workers: int = 1) -> None:
         self._tail, self._first, self._worker, self._workers = tail, first, worker, workers
@@ -81,3 +94,6 @@ class TailShare:
     def request_class(self, _hit: Hit) -> int:
         """0: a trace's requests have no class."""
         return 0
+
+    def ended(self, end: Ending, said: str) -> None:
+        """See Share."""

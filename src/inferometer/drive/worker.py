@@ -20,10 +20,11 @@ from inferometer.drive import clock, live
 from inferometer.drive.connection import Peer
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.job import Command, Go, Job, More, PhaseDone, Ready, Report, Stop
-from inferometer.drive.pacer import Hit, OpenPacer, Pacer
+from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.reactor import Reactor
 from inferometer.drive.share import Share, TailShare
 from inferometer.drive.tls import context
+from inferometer.drive.turns import share_of
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule, Tail
 from inferometer.journal.schema import Outcome
@@ -94,7 +95,7 @@ class Worker:
             self._read_on()
             return self._share.pacer
         slots = None if job.open_loop else job.slots
-        self._share = Share(Schedule(path), go.phase, slots, job.worker, job.workers)
+        self._share = share_of(Schedule(path), go.phase, slots, job.worker, job.workers)
         return self._share.pacer(go.start_ns, go.duration_ns, again=go.again)
 
     def _read_on(self) -> None:
@@ -187,8 +188,8 @@ class Worker:
         self._reactor.submit(exchange, now)
 
     def _ended(self, exchange: Exchange) -> None:
-        free_at = exchange.t_end
-        if exchange.outcome == "ok":
+        free_at, ok = exchange.t_end, exchange.outcome == "ok"
+        if ok:
             self._ok += 1
         else:
             self._failed += 1
@@ -197,7 +198,10 @@ class Worker:
         exchange.wire = b""
         self._events += len(exchange.answer.texts)
         self._journal.add(exchange)
-        self._pacer.ended(free_at)
+        end = Ending(exchange.index, exchange.cycle, free_at, ok)
+        if self._share is not None and self._share.listens:
+            self._share.ended(end, exchange.answer.said())
+        self._pacer.ended(end)
 
     # Housekeeping, a few times a second.
 

@@ -15,6 +15,7 @@ from array import array
 from inferometer.journal.schema import EventClass
 
 CONTENT = int(EventClass.CONTENT)
+_TEXTS = frozenset({CONTENT, int(EventClass.REASONING), int(EventClass.TOOL_CALL)})
 
 
 class Answer:
@@ -67,6 +68,13 @@ class Answer:
         """An event without text arrived at `at`."""
         self.event_ns.append(at)
         self.event_class.append(kind)
+
+    def said(self) -> str:
+        """The answer's own text: that of class content, without the thinking before it."""
+        kinds = [kind for kind in self.event_class if kind in _TEXTS]
+        if kinds.count(CONTENT) == len(kinds):
+            return "".join(self.texts)
+        return "".join(text for kind, text in zip(kinds, self.texts, strict=True) if kind == CONTENT)
 
     def _firsts(self, kind: int, text: str) -> None:
         index = len(self.event_class)

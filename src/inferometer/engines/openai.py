@@ -121,6 +121,12 @@ def body(
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
+def messages_json(messages: Sequence[tuple[str, str]]) -> bytes:
+    """Role and text of each message as they stand in the body of a chat, without the list's brackets."""
+    said = [{"role": role, "content": content} for role, content in messages]
+    return json.dumps(said, separators=(",", ":"), ensure_ascii=False)[1:-1].encode()
+
+
 def read_event(answer: Answer, payload: bytes, at: int) -> None:
     """Write one streamed event that arrived at `at` into the answer. Never raises: what is wrong becomes data."""
     try:

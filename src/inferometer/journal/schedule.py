@@ -46,6 +46,15 @@ class Scheduled:
     output_tokens_asked: int
     request_class: int | None = None
     input_tokens_shared: int = 0
+    input_tokens_repeated: int = 0
+    session: int | None = None
+    turn: int = 0
+    turns: int = 1
+    think_ns: int = 0
+    user: int | None = None
+    own_at: int = -1
+    own_len: int = 0
+    reply: bytes | None = None
 
 
 def write(path: Path, rows: Iterable[Scheduled]) -> None:

@@ -80,6 +80,21 @@ SCHEDULE = pa.schema(
         pa.field("output_tokens_asked", pa.int32(), nullable=False),
         pa.field("request_class", pa.int8()),  # index into `classes` of run.json; null: it has none
         pa.field("input_tokens_shared", pa.int32(), nullable=False),  # of those asked, in common with others
+        pa.field(
+            "input_tokens_repeated", pa.int32(), nullable=False
+        ),  # said before in its session, beside those
+        pa.field("session", pa.int32()),  # the conversation that it is a turn of; null: of none
+        pa.field("turn", pa.int16(), nullable=False),  # counted from 0; a session's rows stand together
+        pa.field("turns", pa.int16(), nullable=False),  # of its session
+        pa.field("think_ns", pa.int64(), nullable=False),  # from the answer before to this request
+        pa.field("user", pa.int32()),  # who waits for the answer before asking again; null: nobody
+        pa.field(
+            "own_at", pa.int32(), nullable=False
+        ),  # byte offset of a turn's own messages; -1: it is none
+        pa.field("own_len", pa.int32(), nullable=False),
+        pa.field(
+            "reply", pa.binary()
+        ),  # as messages, what later turns repeat as its answer; null: the server's
     ],
     metadata={"inferometer": f"schedule/{VERSION}"},
 )
@@ -132,6 +147,12 @@ RECORD = pa.schema(
         pa.field("output_tokens_asked", pa.int32(), nullable=False),
         pa.field("request_class", pa.int8()),
         pa.field("input_tokens_shared", pa.int32(), nullable=False),
+        pa.field("input_tokens_repeated", pa.int32(), nullable=False),  # of those asked and sent
+        pa.field("session", pa.int32()),
+        pa.field("turn", pa.int16(), nullable=False),
+        pa.field("turns", pa.int16(), nullable=False),
+        pa.field("user", pa.int32()),
+        pa.field("due_ns", pa.int64()),
         pa.field("output_tokens_local", pa.int32()),  # the declared tokenizer over `text`
     ],
     metadata={"inferometer": f"record/{VERSION}"},

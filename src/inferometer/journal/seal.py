@@ -26,6 +26,12 @@ _JOINED = (
     "output_tokens_asked",
     "request_class",
     "input_tokens_shared",
+    "input_tokens_repeated",
+    "session",
+    "turn",
+    "turns",
+    "user",
+    "due_ns",
 )
 
 
@@ -68,9 +74,50 @@ def seal(folder: RunFolder, count: Count) -> None:
     counted = iter(count([text for text in texts if text is not None]))
     local = pa.array([None if text is None else next(counted) for text in texts], pa.int32())
     columns = [*outcomes.columns, *asked.columns, local]
-    write_table(pa.Table.from_arrays(columns, schema=RECORD), folder.record)
+    record = pa.Table.from_arrays(columns, schema=RECORD)
+    if asked.column("session").null_count < len(record):
+        record = _with_repeated(record, schedule.column("reply").is_valid().take(outcomes.column("index")))
+    write_table(record, folder.record)
     pulses = streams(folder, "pulse", PULSE).sort_by([("t_ns", "ascending")])
     write_table(pulses, folder.pulse)
+
+
+def _with_repeated(record: pa.Table, recorded: pa.ChunkedArray) -> pa.Table:
+    """The record of conversations: what a turn repeats is part of the tokens asked for and sent.
+
+    How long the server's own replies are is known now: by its count less the reasoning, which nobody repeats, or else by the
+    tokenizer's. `recorded`: turns whose recorded reply is repeated instead, and whose tokens the schedule knows.
+    """
+    names = (
+        "session",
+        "cycle",
+        "phase",
+        "turn",
+        "input_tokens_asked",
+        "input_tokens_sent",
+        "input_tokens_repeated",
+    )
+    session, cycle, phase, turn, asked, sent, known = (record.column(name).to_pylist() for name in names)
+    replies = ("usage_output", "usage_reasoning", "output_tokens_local")
+    said = [
+        max(0, usage - (thought or 0)) if usage is not None else local or 0
+        for usage, thought, local in zip(*(record.column(name).to_pylist() for name in replies), strict=True)
+    ]
+    before: dict[tuple[int, int, int], int] = {}
+    # A conversation's turns are due one after the other, and the record stands in that order.
+    for row, fixed in enumerate(recorded.to_pylist()):
+        if session[row] is None:
+            continue
+        key = (phase[row], session[row], cycle[row])
+        repeated = known[row] if fixed else before.get(key, 0) if turn[row] else 0
+        before[key] = repeated + sent[row] + said[row]
+        asked[row] += repeated
+        sent[row] += repeated
+        known[row] = repeated
+    for name, values in zip(names[-3:], (asked, sent, known), strict=True):
+        at = record.schema.get_field_index(name)
+        record = record.set_column(at, RECORD.field(name), pa.array(values, pa.int32()))
+    return record.replace_schema_metadata(RECORD.metadata)
 
 
 def write_table(table: pa.Table, path: Path) -> None:

@@ -55,6 +55,8 @@ WORKER_CPU = 0.9
 CONCURRENCY_HELD = 0.95
 """A twentieth of the slots empty is the most a label "concurrency N" can bear."""
 
+HELD_SHARE = 0.01
+
 CACHE_SHARE = 0.05
 """Prompts are made to share nothing; a chat template's own tokens may still hit and are left out where they can be told."""
 
@@ -224,7 +226,7 @@ def lateness(plan: Plan, measurement: Measurement, record: Record) -> Check:
     )
     facts |= _unprepared(record, facts.get("cause"))
     e2e = measurement.metrics.e2e_ms
-    if plan.load.model == "open":
+    if plan.load.model != "closed":
         return Check("lateness", _within(stats.p99, limit), stats.p99, limit, "ms", facts)
     if e2e is None or e2e.mean <= 0:
         return Check("lateness", "na", None, LATENESS_SLOT_SHARE, "", facts)
@@ -292,11 +294,12 @@ def worker_cpu(measurement: Measurement) -> Check:
     return Check("worker_cpu", _within(max(shares), WORKER_CPU), max(shares), WORKER_CPU, facts=facts)
 
 
-def concurrency_held(measurement: Measurement) -> Check:
-    """Mean number in flight while all slots should be taken, as a share of the concurrency asked for."""
+def concurrency_held(plan: Plan, measurement: Measurement) -> Check:
+    """Mean number in flight while all slots should be taken, as a share of the concurrency asked for. Where people think
+    between turns they are not taken all the time."""
     load, window = measurement.load, measurement.window
     asked, mean = load.offered_concurrency, load.concurrency_mean
-    if asked is None or mean is None or window.load_start_s is None:
+    if not plan.keeps_full or asked is None or mean is None or window.load_start_s is None:
         return Check("concurrency_held", "na", None, CONCURRENCY_HELD)
     share = mean / asked
     facts = {"asked": asked, "mean": mean, "max": load.concurrency_max}
@@ -328,6 +331,10 @@ def stationary(plan: Plan, measurement: Measurement, record: Record) -> Check:
     if load.model != "open" or flight is None or latency is None or intervals is None:
         return Check("stationary", "na", None, None)
     variation = {"constant": 0.0, "poisson": 1.0, "gamma": 1.0 / (load.burstiness or 1.0)}[load.arrival]
+    if measurement.conversations is not None:
+        # Conversations of k turns bring requests k at a time: n / E[k] arrivals of variance E[k^2].
+        turns = record.turns[record.measured & (record.turn == 0)].astype(np.float64)
+        variation *= float((turns**2).mean() / turns.mean())
     wander = math.sqrt((1.0 + variation) * measurement.requests.sent * 2.0 / 3.0)
     limit = max(GROWTH_REQUESTS, GROWTH_SHARE * flight[0], wander)
     rise = flight[2] - flight[0]
@@ -340,6 +347,18 @@ def stationary(plan: Plan, measurement: Measurement, record: Record) -> Check:
     )
     facts = {"in_flight": list(flight), "latency_ms": list(latency)}
     return Check("stationary", "unsure" if growing else "pass", rise, limit, "", facts)
+
+
+def users_held(measurement: Measurement) -> Check:
+    """Share of users' requests that had to wait for the answer before them: so much of the load was not offered when asked."""
+    held = measurement.held
+    if held is None:
+        return Check("users_held", "na", None, HELD_SHARE)
+    share = held.requests / held.of
+    facts = {"held": held.requests, "of": held.of} | (
+        {"p50": held.ms.p50, "p99": held.ms.p99} if held.ms else {}
+    )
+    return Check("users_held", "pass" if share <= HELD_SHARE else "note", share, HELD_SHARE, facts=facts)
 
 
 def stale_connections(plan: Plan, record: Record) -> Check:
@@ -370,7 +389,9 @@ def cache_hits(
     if record.replay is not None and record.replay.shares_prefixes:
         return Check("cache_hits", "na", share, CACHE_SHARE, facts={"of": "trace"})
     best = (prepared or {}).get("prefix_hits", {}).get("exact")
-    unknown = plan.workload.shares and best is None
+    # How much of the server's own replies there was to repeat is not known beforehand.
+    answers = plan.workload.turns is not None and plan.workload.replies == "server"
+    unknown = plan.workload.shares and (best is None or answers)
     if share is None or plan.workload.repeatable_prompts or unknown:
         return Check("cache_hits", "na", share, CACHE_SHARE)
     if not plan.workload.shares:

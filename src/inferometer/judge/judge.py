@@ -58,7 +58,8 @@ def judge(
         checks.streamed(plan, measurement),
         checks.lateness(plan, measurement, record),
         *_arrival(plan, measurement, record),
-        checks.concurrency_held(measurement),
+        checks.concurrency_held(plan, measurement),
+        checks.users_held(measurement),
         checks.stationary(plan, measurement, record),
         checks.receive_lag(measurement),
         checks.worker_cpu(measurement),
@@ -94,7 +95,8 @@ def arrival_found(plan: Plan, measurement: Measurement, record: Record) -> Arriv
     ours = np.clip(lateness_ms(record) - excused_ms(record), 0.0, checks.lateness_limit_ms(measurement))
     late = ours + connecting_ms(record)
     sends = _offers_s(record)
-    return compare(_process(load), sends, late / MS_PER_S, _duration(load, len(sends), record.interrupted))
+    duration = _duration(load, measurement.requests.sent, record.interrupted)
+    return compare(_process(load), sends, late / MS_PER_S, duration)
 
 
 def _process(load: Load) -> Process:
@@ -106,10 +108,10 @@ def _process(load: Load) -> Process:
 def _offers_s(record: Record) -> Floats:
     """When each measured request was offered, ascending, in s from the first: t_send, which no back-pressure moves, or for
     one the server never took (a refused connection) t_connect if it was opened for it, else t_intended. Leaving those out
-    would look like dropped arrivals."""
+    would look like dropped arrivals. Of a conversation its first: the others are no arrivals."""
     offered = np.where(record.opened, record.t_connect.values, record.t_intended)
     offered = np.where(record.t_send.valid, record.t_send.values, offered)
-    offered = np.sort(offered[record.measured])
+    offered = np.sort(offered[record.measured & (record.turn == 0)])
     return (offered - offered[0]) / NS_PER_S if len(offered) else np.zeros(0)
 
 
@@ -135,9 +137,9 @@ def _arrival(plan: Plan, measurement: Measurement, record: Record) -> tuple[Chec
         and load.duration_s is None
         and not record.interrupted
     ):
-        dropped = max(
-            0, load.requests - sent - measurement.requests.unaccounted
-        )  # the lost ones are workers_alive's
+        lost = measurement.requests.unaccounted  # these are workers_alive's
+        left_out = measurement.conversations.left_out if measurement.conversations else 0
+        dropped = max(0, load.requests - sent - lost - left_out)
     if dropped:
         rate = replace(rate, status="fail", facts={**rate.facts, "dropped": dropped})
     return rate, dispersion, lag1

@@ -12,8 +12,9 @@ finds them again whatever the prompts do, because the prompts themselves begin w
 The room is the median of (server's prompt tokens - half the tokens sent): a text hardly shrinks to half its tokens under
 another tokenizer, so what is cached beyond that is prompt.
 
-A shared prefix may be a message of its own, around which the template puts tokens of its own; so with a native tokenizer T is
-found apart for the requests that share one and for those that do not.
+A shared prefix may be a message of its own, around which the template puts tokens of its own, and so is everything that a turn
+of a conversation repeats; so with a native tokenizer T is found apart for the requests that share one and for those that do
+not, and for each turn.
 
 A reference tokenizer's count of what was sent says nothing of what was read. But a server that reads all of a prompt counts
 more tokens for a longer one. With a the intercept of its counts over the tokens sent by the shorter half (0 <= a <=
@@ -31,7 +32,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inferometer.measure.record import Floats, Mask, Record
+from inferometer.measure.record import Floats, Ints, Mask, Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import percentile
 from inferometer.measure.tokens import off_by_more
@@ -80,7 +81,7 @@ def prompt_lengths(record: Record, samples: Samples, *, native: bool, with_templ
 
     `with_template`: the lengths asked for are those the server should count, so its usage is judged as it is, and where it
     gives none, what was sent and the tokens that were left to the template: the median of (asked - sent). What the template
-    puts around a shared system message is on top of that, as the message is.
+    puts around a shared system message, or what a turn repeats, is on top of that, as those messages are.
     """
     asked = record.input_tokens_asked[samples.rows].astype(np.float64)
     sent = record.input_tokens_sent[samples.rows].astype(np.float64)
@@ -88,7 +89,7 @@ def prompt_lengths(record: Record, samples: Samples, *, native: bool, with_templ
     judged = sent + float(np.median(asked - sent)) if with_template and len(sent) else sent
     if native and not np.isnan(server).all():
         overhead = (
-            _second_message(server - asked, record, samples) if with_template else _overhead(record, samples)
+            _more_messages(server - asked, record, samples) if with_template else _overhead(record, samples)
         )
         judged = np.where(np.isnan(server), judged, server - overhead)
     misses = int(off_by_more(judged, asked, *PROMPT_MISS).sum())
@@ -119,26 +120,40 @@ def cached_beyond_template(record: Record, samples: Samples, told: Mask, *, nati
     return beyond
 
 
-def _second_message(beyond: Floats, record: Record, samples: Samples) -> Floats:
-    """By how many tokens more the server's counts are beyond those asked where a prefix is shared than where none is; 0 for the
-    others, and where it is no template."""
-    shares = record.input_tokens_shared[samples.rows] > 0
-    if np.isnan(beyond[shares]).all() or np.isnan(beyond[~shares]).all():
-        return np.zeros(len(beyond))
-    more = float(np.nanmedian(beyond[shares]) - np.nanmedian(beyond[~shares]))
-    return np.where(shares & (0 <= more <= TEMPLATE_TOKENS), more, 0.0)
+def _more_messages(beyond: Floats, record: Record, samples: Samples) -> Floats:
+    """By how many tokens more the server's counts are beyond those asked than where a prompt is one message; 0 for those, and
+    where it is no template."""
+    kinds = _kinds(record, samples)
+    found = np.zeros(len(beyond))
+    single = beyond[kinds == 0]
+    base = float(np.nanmedian(single)) if not np.isnan(single).all() else 0.0
+    for kind in np.unique(kinds[kinds > 0]):
+        found[kinds == kind] = _template(beyond[kinds == kind] - base, int(kind))
+    return found
 
 
 def _overhead(record: Record, samples: Samples) -> Floats:
     """What the chat template adds to each prompt by the model's own tokenizer, in tokens; 0 where it is no template."""
     added = samples.counts.server_input - record.input_tokens_sent[samples.rows]
-    shares = record.input_tokens_shared[samples.rows] > 0
+    kinds = _kinds(record, samples)
     found = np.zeros(len(added))
-    for kind in (shares, ~shares):
-        if not np.isnan(added[kind]).all():
-            overhead = float(np.nanmedian(added[kind]))
-            found[kind] = overhead if 0 <= overhead <= TEMPLATE_TOKENS else 0.0
+    for kind in np.unique(kinds):
+        found[kinds == kind] = _template(added[kinds == kind], int(kind))
     return found
+
+
+def _kinds(record: Record, samples: Samples) -> Ints:
+    """Samples that have as many messages: 2 turn + (1 where a prefix is shared)."""
+    kinds: Ints = 2 * record.turn[samples.rows] + (record.input_tokens_shared[samples.rows] > 0)
+    return kinds
+
+
+def _template(added: Floats, kind: int) -> float:
+    """The median of what prompts of one kind have beyond their texts, or 0 where that is no template's: too much a message."""
+    if np.isnan(added).all():
+        return 0.0
+    median = float(np.nanmedian(added))
+    return median if 0 <= median <= TEMPLATE_TOKENS * (1 + kind // 2) else 0.0
 
 
 def _constant_hit(cached: Floats, server: Floats, sent: Floats) -> float:

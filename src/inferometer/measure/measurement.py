@@ -33,6 +33,7 @@ from inferometer.measure.stats import (
     quantile_interval,
 )
 from inferometer.measure.tokens import ItlMethod, itl_method, single_token_share
+from inferometer.measure.turns import Conversations, Held, conversations, held
 from inferometer.plan.schema import Load, Plan
 from inferometer.units import NS_PER_S
 
@@ -157,7 +158,7 @@ class LoadSeen:
     end to end where nothing was streamed) with its interval; None without a span, or when a third has too few samples.
     """
 
-    model: Literal["closed", "open"]
+    model: Literal["closed", "open", "users"]
     offered_rate: float | None
     offered_concurrency: int | None
     achieved_request_s: float | None
@@ -209,6 +210,8 @@ class Measurement:
     excluded: dict[str, int]
     ttft_by_input: tuple[Bucket, ...]
     by_class: tuple[OfClass, ...]
+    conversations: Conversations | None
+    held: Held | None
     throughput: Throughput
     load: LoadSeen
     tokens: Tokens
@@ -232,16 +235,18 @@ def measure(plan: Plan, record: Record, samples: Samples | None = None) -> Measu
     samples = samples_of(plan, record) if samples is None else samples
     columns = _columns(samples)
     sweep = Sweep(record)
-    slots = plan.load.concurrency if plan.load.model == "closed" else None
+    slots = plan.load.concurrency if plan.keeps_full else None
     parts = spans(record, sweep, slots, float(np.median(samples.e2e)) if len(samples) else None)
     metrics = {name: describe(values) for name, values in columns.items()}
     return Measurement(
         requests=_requests(record, samples),
-        window=_window(record, parts, plan.load),
+        window=_window(record, parts, keeps_full=plan.keeps_full),
         metrics=Metrics(**metrics, itl_ms=describe_pooled(samples.gaps, samples.gap_offsets)),
         excluded={name: int(np.isnan(values).sum()) for name, values in columns.items()},
         ttft_by_input=_ttft_by_input(samples),
         by_class=by_class(record, samples),
+        conversations=conversations(record, samples),
+        held=held(record),
         throughput=_throughput(record, samples, parts, plan.tokenizer.own),
         load=_load(record, samples, sweep, parts, plan.load),
         tokens=_tokens(record, samples, plan),
@@ -284,13 +289,13 @@ def _requests(record: Record, samples: Samples) -> Requests:
     )
 
 
-def _window(record: Record, parts: Spans, load: Load) -> Window:
+def _window(record: Record, parts: Spans, *, keeps_full: bool) -> Window:
     if parts.run is None:
         return Window(None, None, None, "none", None, None, None, None)
     start = parts.run.start
     rule: WindowRule = "none"
     if parts.steady is not None:
-        rule = "open-last-90" if load.model == "open" else "closed-full-last-90"
+        rule = "closed-full-last-90" if keeps_full else "open-last-90"
     offset = record.pulse.clock_offset_ns
     return Window(
         start,
@@ -382,9 +387,7 @@ def _load(record: Record, samples: Samples, sweep: Sweep, parts: Spans, load: Lo
 
 
 def _offered_rate(record: Record, load: Load) -> float | None:
-    if load.model == "closed":
-        return None
-    return load.rate if record.replay is None else record.replay.rate
+    return load.offered_rate if record.replay is None else record.replay.rate
 
 
 def _in_flight_thirds(sweep: Sweep, span: Span | None) -> tuple[float, ...] | None:

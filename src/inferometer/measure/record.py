@@ -181,6 +181,13 @@ class Record:
     input_tokens_sent: Ints
     output_tokens_asked: Ints
     input_tokens_shared: Ints
+    input_tokens_repeated: Ints
+    cycle: Ints
+    turn: Ints
+    turns: Ints
+    session: Column
+    user: Column
+    due_ns: Column
     output_tokens_local: Column
     request_class: Labels
     pulse: Pulse
@@ -283,6 +290,10 @@ _REQUIRED = (
     "input_tokens_sent",
     "output_tokens_asked",
     "input_tokens_shared",
+    "input_tokens_repeated",
+    "cycle",
+    "turn",
+    "turns",
 )
 _NULLABLE = (
     "t_connect",
@@ -294,6 +305,9 @@ _NULLABLE = (
     "usage_output",
     "usage_cached",
     "output_tokens_local",
+    "session",
+    "user",
+    "due_ns",
 )
 
 

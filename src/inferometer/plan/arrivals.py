@@ -10,6 +10,9 @@ Gaps between arrivals are independent and, with rate r per second and shape k,
 | `gamma`    | burstiness | k < 1 bunched, k > 1 more even, k -> infinity constant              |
 | `constant` | -          | exactly 1 / r apart, the first at 0; nothing is drawn               |
 
+A user's requests follow each other as an open loop's do, at the user's own rate. Constant ones of N users begin 1 / (N r)
+apart, so that together they are constant at N r; drawn ones have a generator for each user.
+
 The arrivals of a `trace` are not drawn: `Window` says which of them belong to a run, and when each is due.
 
 The first drawn arrival comes one gap after the phase's start: starting at 0 would put an arrival there with certainty.
@@ -23,7 +26,9 @@ for any number of workers. (Workers that each draw their own gaps from one seed 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,8 +96,24 @@ def phase_instants(load: Load, seed: int, *, warmup: bool = False) -> NDArray[np
     return instants(load, seed, load.requests, duration_ns)
 
 
-def _generator(seed: int, stream: int) -> np.random.RandomState:
-    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed, spawn_key=(stream,))))
+def user_instants(load: Load, seed: int, user: int, *, stream: int = 0) -> Iterator[int]:
+    """When the requests of one of the plan's users are due, without end, as `instants`; `user` counts from 0.
+
+    ValueError without users or their rate.
+    """
+    if load.users is None or load.user_rate is None:
+        raise ValueError("users need their number and a rate")
+    if load.arrival == "constant":
+        # On all users' own grid, so that no error adds up and no two of them coincide.
+        every = NS_PER_S / (load.users * load.user_rate)
+        return (round((user + turn * load.users) * every) for turn in count())
+    shape = load.burstiness if load.arrival == "gamma" else 1.0
+    chunks = _chunks(load.user_rate, shape, _generator(seed, stream, user))
+    return chain.from_iterable(chunk.tolist() for chunk in chunks)
+
+
+def _generator(seed: int, *stream: int) -> np.random.RandomState:
+    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed, spawn_key=stream)))
 
 
 def _constant(rate: float, n: int | None, duration_ns: int | None) -> NDArray[np.int64]:
@@ -109,17 +130,24 @@ def _drawn(
     rate: float, shape: float, generator: np.random.RandomState, n: int | None, duration_ns: int | None
 ) -> NDArray[np.int64]:
     chunks: list[NDArray[np.int64]] = []
-    left, now = n, 0
-    while left is None or left > 0:
-        # Whole chunks always, so that the values do not depend on how many were asked for.
-        gaps = generator.standard_gamma(shape, _CHUNK) * (NS_PER_S / (rate * shape))
-        due = now + np.cumsum(np.rint(np.minimum(gaps, _LONGEST_GAP_NS)).astype(np.int64))
-        now = int(due[-1])
-        if left is not None:
-            due = due[:left]
-            left -= len(due)
-        if duration_ns is not None and now >= duration_ns:
+    left = n
+    for chunk in _chunks(rate, shape, generator) if n != 0 else ():
+        due = chunk[:left]
+        left = None if left is None else left - len(due)
+        if duration_ns is not None and int(chunk[-1]) >= duration_ns:
             chunks.append(due[due < duration_ns])
             break
         chunks.append(due)
+        if left == 0:
+            break
     return np.concatenate(chunks) if chunks else np.empty(0, dtype=np.int64)
+
+
+def _chunks(rate: float, shape: float, generator: np.random.RandomState) -> Iterator[NDArray[np.int64]]:
+    """Instants without end. Whole chunks always, so that the values do not depend on how many were asked for."""
+    now = 0
+    while True:
+        gaps = generator.standard_gamma(shape, _CHUNK) * (NS_PER_S / (rate * shape))
+        due = now + np.cumsum(np.rint(np.minimum(gaps, _LONGEST_GAP_NS)).astype(np.int64))
+        now = int(due[-1])
+        yield due

@@ -19,7 +19,7 @@ texts; what share of them begins alike by its wish, and for how long, is declare
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from inferometer.plan.lengths import Distribution
@@ -69,6 +69,22 @@ _LANGUAGES: dict[Content, str] = {"random": "none", "english": "English", "code"
 
 def disclosed(plan: Plan, file: Facts | None = None, trace: Facts | None = None) -> Disclosed:
     """The items of a plan's workload. `file`, `trace`: what was found in its file of prompts or its trace, if it has one."""
+    items = _of_requests(plan, file, trace)
+    turns = plan.workload.turns
+    if turns is None:
+        return items
+    whose = "the server's own answers" if plan.workload.replies == "server" else "recorded answers"
+    each = (
+        f"conversations of {turns} requests" if plan.workload.prompts is None else "the file's conversations"
+    )
+    said = f"{each}: a request repeats all before it in its own, with {whose}"
+    before = "" if items.prefix in (None, "none") else f"{items.prefix}; "
+    named = None if items.input is None else f"{items.input}, without what a conversation repeats"
+    return replace(items, input=named, prefix=before + said)
+
+
+def _of_requests(plan: Plan, file: Facts | None, trace: Facts | None) -> Disclosed:
+    """Of requests each by itself."""
     workload = plan.workload
     unit = f", in tokens of {plan.tokenizer.name}"
     if workload.prompts is not None:

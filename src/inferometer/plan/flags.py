@@ -132,19 +132,35 @@ FLAGS: tuple[Flag, ...] = (
         "load.concurrency",
         "Closed loop: this many requests in flight. Default 16.",
         "N",
-        drops=("load.model", "load.rate", "load.arrival", "load.burstiness"),
+        drops=tuple(
+            f"load.{key}" for key in ("model", "rate", "arrival", "burstiness", "users", "user_rate")
+        ),
     ),
     Flag(
         "--rate",
         "load.rate",
         "Open loop: this many requests per second, whatever the server does.",
         "PER_S",
-        drops=("load.model", "load.concurrency"),
+        drops=("load.model", "load.concurrency", "load.users", "load.user_rate"),
+    ),
+    Flag(
+        "--users",
+        "load.users",
+        "So many users, each asking at --user-rate but waiting for its own answers.",
+        "N",
+        drops=("load.model", "load.concurrency", "load.rate"),
+    ),
+    Flag(
+        "--user-rate",
+        "load.user_rate",
+        "Requests per second of each user.",
+        "PER_S",
+        drops=("load.model", "load.concurrency", "load.rate"),
     ),
     Flag(
         "--arrival",
         "load.arrival",
-        "Open loop: poisson (default), constant or gamma.",
+        "Open loop: poisson (default), constant or gamma. Users: constant (default), poisson or gamma.",
         "PROCESS",
         drops=("load.burstiness",),
     ),
@@ -198,7 +214,8 @@ FLAGS: tuple[Flag, ...] = (
         "Replay a trace: arrivals and lengths from a file of Mooncake's, Azure's, BurstGPT's, or plain JSONL.",
         "FILE",
         drops=(
-            *(f"load.{key}" for key in ("model", "rate", "concurrency", "arrival", "burstiness")),
+            *(f"load.{key}" for key in ("model", "rate", "concurrency", "users", "user_rate")),
+            *("load.arrival", "load.burstiness", "workload.turns", "workload.think_ms", "workload.replies"),
             *("load.requests", "load.duration_s", "trace.format", "trace.sha256"),
             *(f"workload.{key}" for key in ("name", "based_on", "input_tokens", "output_tokens", *_OWN)),
             "workload.count_template",
@@ -220,6 +237,24 @@ FLAGS: tuple[Flag, ...] = (
     Flag("--trace-end", "trace.end_s", "End before here: seconds behind the trace's first row.", "S"),
     Flag("--input-tokens", "workload.input_tokens", f"Prompt lengths: {_LENGTHS}.", "LENGTH"),
     Flag("--output-tokens", "workload.output_tokens", "Answer lengths, spelled the same way.", "LENGTH"),
+    Flag(
+        "--turns",
+        "workload.turns",
+        "Conversations of so many requests each, spelled as lengths are; of a file, at most so many of each row.",
+        "NUMBER",
+    ),
+    Flag(
+        "--think-ms",
+        "workload.think_ms",
+        "From the end of an answer to the conversation's next request, in ms, spelled as lengths are. Default none.",
+        "MS",
+    ),
+    Flag(
+        "--replies",
+        "workload.replies",
+        "What a conversation repeats as answers: the server's (default), or recorded ones.",
+        "WHOSE",
+    ),
     Flag(
         "--dataset",
         "workload.dataset",

@@ -217,9 +217,11 @@ def _written(draft: _Draft) -> Iterator[Fault]:
     if traced:
         return
     for key in ("arrival", "burstiness"):
-        if load.get(key) is not None and load.get("model") is None and load.get("rate") is None:
+        rated = any(load.get(name) is not None for name in ("model", "rate", "users", "user_rate"))
+        if load.get(key) is not None and not rated:
             keys = (f"load.{key}", "load.rate", "load.model", "load.concurrency")
-            yield Fault(keys, f"only open loop draws arrivals: {{load.{key}}} needs {{load.rate}}")
+            needs = f"only open loop and users have arrivals: {{load.{key}}} needs {{load.rate}}, or {{load.users}}"
+            yield Fault(keys, needs)
     files, classes = workload.get("prompts") is not None, bool(workload.get("classes"))
     if files or classes:
         own = "workload.prompts" if files else "workload.classes"

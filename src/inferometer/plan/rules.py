@@ -49,6 +49,7 @@ def faults(plan: Plan) -> list[Fault]:
         *_target(plan.target),
         *_own(plan.workload, traced=plan.trace is not None),
         *_texts(plan.workload),
+        *_turns(plan),
         *_across(plan),
     ]
 
@@ -62,7 +63,9 @@ def check(plan: Plan) -> Plan:
 
 
 def _load(load: Load) -> Iterator[Fault]:
-    if load.rate is not None and load.concurrency is not None:
+    if load.users is not None or load.user_rate is not None or load.model == "users":
+        yield from _users(load)
+    elif load.rate is not None and load.concurrency is not None:
         yield Fault(
             ("load.rate", "load.concurrency", "load.model"),
             "choose one: {load.rate} is open loop (so many a second, whatever the server does), "
@@ -78,16 +81,40 @@ def _load(load: Load) -> Iterator[Fault]:
         yield Fault(
             ("load.rate", "load.model"), "closed loop has no rate: leave {load.model} out, or set it to open"
         )
-    if load.model == "closed" and load.rate is None and (load.arrival != "poisson" or load.burstiness != 1):
+    alone = load.rate is None and load.users is None
+    if load.model == "closed" and alone and (load.arrival != "poisson" or load.burstiness != 1):
         key = "load.arrival" if load.arrival != "poisson" and load.burstiness == 1 else "load.burstiness"
         yield Fault(
             (key, "load.arrival", "load.burstiness", "load.model", "load.rate", "load.concurrency"),
-            f"only open loop draws arrivals: {{{key}}} needs {{load.rate}}",
+            f"only open loop and users have arrivals: {{{key}}} needs {{load.rate}}, or {{load.users}}",
         )
     elif load.arrival != "gamma" and load.burstiness != 1:
         yield Fault(
             ("load.burstiness", "load.arrival"),
             f"{load.arrival} arrivals have no burstiness: set {{load.arrival}} to gamma, or leave {{load.burstiness}} out",
+        )
+
+
+def _users(load: Load) -> Iterator[Fault]:
+    """So many users, each at a rate, and no other load beside."""
+    for key, other in (("load.rate", load.rate), ("load.concurrency", load.concurrency)):
+        if other is not None:
+            yield Fault(
+                ("load.users", key, "load.user_rate"),
+                f"choose one: {{load.users}} are so many users at a rate each, {{{key}}} is another load",
+            )
+            return
+    for key, missing in (("load.users", load.users is None), ("load.user_rate", load.user_rate is None)):
+        if missing:
+            yield Fault(
+                (key, "load.users", "load.user_rate", "load.model"),
+                "users need their number and the rate of each: set {load.users} and {load.user_rate} (requests a second)",
+            )
+            return
+    if load.model != "users":
+        yield Fault(
+            ("load.users", "load.model"),
+            "{load.users} is a load of its own: leave {load.model} out, or set it to users",
         )
 
 
@@ -107,6 +134,7 @@ def _trace(plan: Plan) -> Iterator[Fault]:
     for key, wrong, hint in (
         ("load.rate", load.rate is not None, ", or set {trace.speed}"),
         ("load.concurrency", load.concurrency is not None, ""),
+        ("load.users", load.users is not None or load.user_rate is not None, ", or set {trace.speed}"),
         ("load.duration_s", load.duration_s is not None, ", or set {trace.end_s}"),
         ("load.model", load.model != "open" and load.arrival == "trace", ""),
         ("load.arrival", load.arrival != "trace", ""),
@@ -131,20 +159,21 @@ def _trace(plan: Plan) -> Iterator[Fault]:
 
 def _sizes(load: Load) -> Iterator[Fault]:
     """Bounds that keep a schedule within memory and a week."""
-    if load.rate is None:
+    rate, key_of_rate = load.offered_rate, "load.user_rate" if load.model == "users" else "load.rate"
+    if rate is None:
         return
-    if load.requests is None and load.duration_s is not None and load.rate * load.duration_s > MOST_REQUESTS:
+    if load.requests is None and load.duration_s is not None and rate * load.duration_s > MOST_REQUESTS:
         yield Fault(
-            ("load.duration_s", "load.rate", "load.requests"),
-            f"{load.rate:g} a second for {load.duration_s:g} s is {load.rate * load.duration_s:,.0f} requests; "
+            ("load.duration_s", key_of_rate, "load.requests"),
+            f"{rate:g} a second for {load.duration_s:g} s is {rate * load.duration_s:,.0f} requests; "
             f"the most is {MOST_REQUESTS:,}",
         )
     for key, count in (("load.requests", load.requests), ("load.warmup", load.warmup)):
         bounded = key == "load.requests" and load.duration_s is not None
-        if count and not bounded and count / load.rate > LONGEST_S:
+        if count and not bounded and count / rate > LONGEST_S:
             yield Fault(
-                (key, "load.rate"),
-                f"{count} requests at {load.rate:g} a second take {count / load.rate / 86_400:.1f} days; the most is 7",
+                (key, key_of_rate),
+                f"{count} requests at {rate:g} a second take {count / rate / 86_400:.1f} days; the most is 7",
             )
 
 
@@ -249,6 +278,40 @@ def _texts(workload: Workload) -> Iterator[Fault]:
     lengths = [length for one in workload.classes for length in (one.input_tokens, one.output_tokens)]
     if any(isinstance(length, Empirical) for length in lengths):
         yield Fault(("workload.classes",), "the lengths of a class are drawn: none can be empirical")
+
+
+def _turns(plan: Plan) -> Iterator[Fault]:
+    """What conversations of several turns need, and what goes with nothing else."""
+    workload = plan.workload
+    if workload.turns is None:
+        for key, used in (
+            ("think_ms", workload.think_ms is not None),
+            ("replies", workload.replies != "server"),
+        ):
+            if used:
+                yield Fault(
+                    (f"workload.{key}", "workload.turns"), "is about conversations: set {workload.turns}"
+                )
+        return
+    if plan.target.api != "chat":
+        yield Fault(
+            ("workload.turns", "target.api"),
+            "a conversation is a list of messages, which only chats have: leave {target.api} out, or set it to chat",
+        )
+    if "messages" in plan.target.extra_body:
+        yield Fault(
+            ("workload.turns", "target.extra_body"),
+            "{target.extra_body} must not hold the messages of a conversation",
+        )
+    if isinstance(workload.turns, Empirical) or isinstance(workload.think_ms, Empirical):
+        yield Fault(
+            ("workload.turns", "workload.think_ms"), "turns and think times are drawn: none can be empirical"
+        )
+    if plan.trace is not None:
+        yield Fault(
+            ("workload.turns", "trace.file"),
+            "the trace says what is sent ({trace.file}): leave {workload.turns} out",
+        )
 
 
 def _across(plan: Plan) -> Iterator[Fault]:

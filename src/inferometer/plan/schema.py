@@ -137,14 +137,19 @@ class Load(Part):
     `open`: `rate` requests per second, at instants drawn before the start (draft 4.2.3); `gamma` gaps have shape
     `burstiness` (1 is Poisson, below 1 is burstier). Ends after `requests` requests or `duration_s`, whichever is first.
     The arrival `trace` has neither rate nor duration: the plan's Trace says when, and `requests` is the most of it to replay.
+    `users`: so many of them, each of whom asks `user_rate` times a second, at instants drawn before the start, but waits for
+    the answer to what it asked before.
 
-    Implied: a `rate` alone is open loop, anything else closed, with 16 in flight; a `burstiness` other than 1 without an
-    arrival is gamma; 1,000 requests when neither end is given; 100 requests of warm-up, but no more than are measured.
+    Implied: a `rate` alone is open loop, `users` are users, anything else closed, with 16 in flight; a `burstiness` other than
+    1 without an arrival is gamma; a user's arrivals are constant; 1,000 requests when neither end is given; 100 requests of
+    warm-up, but no more than are measured.
     """
 
-    model: Literal["closed", "open"] = "closed"
+    model: Literal["closed", "open", "users"] = "closed"
     concurrency: Annotated[int, Field(ge=1, le=100_000), NUMBER] | None = None
     rate: Annotated[float, Field(ge=1e-6, le=1_000_000), NUMBER] | None = None
+    users: Annotated[int, Field(ge=1, le=100_000), NUMBER] | None = None
+    user_rate: Annotated[float, Field(ge=1e-6, le=1_000_000), NUMBER] | None = None
     arrival: Literal["poisson", "constant", "gamma", "trace"] = "poisson"
     burstiness: Annotated[float, Field(ge=0.001, le=1_000), NUMBER] = 1.0
     requests: Annotated[int, Field(ge=1, le=10_000_000), NUMBER] | None = None
@@ -161,7 +166,8 @@ class Load(Part):
         traced = load.get("arrival") == "trace"
         if "model" not in load:
             rated = "rate" in load and "concurrency" not in load
-            load["model"] = "open" if rated or traced else "closed"
+            users = ("users" in load or "user_rate" in load) and not {"rate", "concurrency"} & load.keys()
+            load["model"] = "users" if users else "open" if rated or traced else "closed"
         if "requests" not in load and "duration_s" not in load and not traced:
             load["requests"] = DEFAULT_REQUESTS
         if load["model"] == "closed" and "rate" not in load and "concurrency" not in load:
@@ -170,7 +176,16 @@ class Load(Part):
             load["warmup"] = _at_most(DEFAULT_WARMUP, load.get("requests"))
         if "arrival" not in load and load.get("burstiness", 1) not in (1, "1", "1.0"):
             load["arrival"] = "gamma"
+        if "arrival" not in load and load["model"] == "users":
+            load["arrival"] = "constant"
         return load
+
+    @property
+    def offered_rate(self) -> float | None:
+        """Requests a second that are asked for whatever the server does, or by all users if none has to wait; None: no rate."""
+        if self.model == "users":
+            return None if self.users is None or self.user_rate is None else self.users * self.user_rate
+        return self.rate
 
 
 class Workload(Part):
@@ -190,6 +205,11 @@ class Workload(Part):
     or `classes`, drawn by their weights. It has no lengths here (on disk they are null), but that `output_tokens` are for
     prompts of a file that name none. `prompts_sha256` is the file's: filled in when a run begins, and demanded from then on.
     `domain`, `language` and, of a file or a trace, `prefix_sharing` declare what is not known of the content (draft 4.3.1).
+
+    `turns` makes conversations: as many requests each, of which every one repeats what was said before it. The next comes
+    `think_ms` (0 if None) after an answer's end. What was said before are the server's own `replies`, or recorded ones: a
+    file's, or for prompts that are drawn, text of the length asked for. Of a file, each row is a conversation, of at most
+    `turns` turns.
     """
 
     name: Literal[Name, "custom", "trace"] = "synthetic-uniform"
@@ -203,6 +223,9 @@ class Workload(Part):
     order: Literal["file", "shuffled", "sampled"] = "file"
     prompts_sha256: _Sha256 | None = None
     classes: Annotated[tuple[RequestClass, ...], Field(max_length=MOST_CLASSES)] = ()
+    turns: Length | None = None
+    think_ms: Length | None = None
+    replies: Literal["server", "recorded"] = "server"
     domain: Domain | None = None
     language: Language | None = None
     prefix_sharing: Annotated[str, Field(min_length=1, max_length=200)] | None = None
@@ -230,7 +253,7 @@ class Workload(Part):
             return workload
         bare = workload.get("dataset") is None
         lengths = STAND_INS.get(standard, STANDARD[standard]) if bare else STANDARD[standard]
-        whole = not (bare and standard in WITHOUT_DATASET)
+        whole = not (bare and standard in WITHOUT_DATASET) and workload.get("turns") is None
         for side, key in enumerate(("input_tokens", "output_tokens")):
             asked = workload.setdefault(key, lengths[side])
             try:
@@ -268,7 +291,7 @@ class Workload(Part):
         shared = self.content.sharing is not None or any(
             one.shared_prefix is not None for one in self.classes
         )
-        return self.repeatable_prompts or shared or self.prompts is not None
+        return self.repeatable_prompts or shared or self.prompts is not None or self.turns is not None
 
     @property
     def standard(self) -> str | None:
@@ -300,6 +323,10 @@ class Workload(Part):
         ]
         if self.dataset is None and standard in WITHOUT_DATASET:
             found.append(WITHOUT_DATASET[standard])
+        if self.turns is not None:
+            found.append(
+                f"requests are the turns of conversations, {self.turns} each; {standard} has requests of one turn"
+            )
         return tuple(found)
 
 
@@ -402,6 +429,11 @@ class Plan(Part):
                 said = {key: value for key, value in given_part.items() if value is not None}
                 plan[part] = values | said
         return plan
+
+    @property
+    def keeps_full(self) -> bool:
+        """Whether all slots of a closed loop should be taken at any time: nobody thinks meanwhile."""
+        return self.load.model == "closed" and self.workload.think_ms is None
 
     @model_validator(mode="after")
     def _settle(self) -> Plan:

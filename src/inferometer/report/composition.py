@@ -69,6 +69,7 @@ def summarise(
         ],
         workload=_workload(plan, run),
         by_class=_plain([_class(one) for one in measurement.by_class]),
+        conversations=_plain(measurement.conversations and asdict(measurement.conversations)),
         throughput={
             **asdict(measurement.throughput.steady),
             "whole_run": asdict(measurement.throughput.whole_run),
@@ -190,16 +191,24 @@ def _load(
     plan: Plan, run: Mapping[str, Any], measurement: Measurement, arrival: ArrivalCheck | None
 ) -> dict[str, Any]:
     seen, load = measurement.load, plan.load
-    open_loop = load.model == "open"
+    closed, users = load.model == "closed", load.model == "users"
     return {
         "model": load.model,
         "offered": {
             "rate": seen.offered_rate,
-            "concurrency": None if open_loop else load.concurrency,
-            "arrival": load.arrival if open_loop else None,
-            "burstiness": load.burstiness if open_loop and load.arrival == "gamma" else None,
+            "rate_of": None
+            if closed
+            else "requests"
+            if users or plan.workload.turns is None
+            else "conversations",
+            "concurrency": load.concurrency if closed else None,
+            "users": load.users if users else None,
+            "user_rate": load.user_rate if users else None,
+            "arrival": None if closed else load.arrival,
+            "burstiness": load.burstiness if not closed and load.arrival == "gamma" else None,
         },
         "trace": _trace(plan, run.get("trace")),
+        "held": measurement.held and asdict(measurement.held),
         "achieved": {
             "request_s": seen.achieved_request_s,
             "concurrency_mean": seen.concurrency_mean,

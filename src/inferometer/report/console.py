@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from inferometer.report import disclosure, wording
+from inferometer.report import conversations, disclosure, wording
 from inferometer.report.figures import MARK, THIN, ascii_only, figure, interval, marked
 from inferometer.report.metrics import METRICS, RATES, STATISTICS, TABLE
 
@@ -137,6 +137,10 @@ def render_console(summary: Mapping[str, Any], console: Console, report: str | N
             else figure(slo["value"])
         )
         say(f"Objective {disclosure.text(slo['expr'])}: {met} ({found})")
+    if told := summary["conversations"]:
+        say("")
+        say(conversations.sentence(told))
+        say(f"TTFT P50 by turn, ms: {conversations.ttft_by_turn(told)}")
     say("")
     _verdict(summary, say)
     if report is not None:

@@ -100,7 +100,10 @@ def load(summary: Summary) -> str:
         return f"open loop, arrivals of a trace, {often}"
     burstiness = offered.get("burstiness") or _planned(summary, "load", "burstiness")
     process = "Poisson" if arrival == "poisson" else text(arrival)
-    words = f"open loop, {text(offered.get('rate'))} requests/s, {process} arrivals"
+    words = f"open loop, {text(offered.get('rate'))} {text(offered.get('rate_of'), 'requests')}/s, {process} arrivals"
+    if summary["load"]["model"] == "users":
+        each = f"{text(offered.get('user_rate'))} requests/s each"
+        words = f"{text(offered.get('users'))} users, {each}, who wait for their answers, {process} arrivals"
     return f"{words} (burstiness {text(burstiness)})" if arrival == "gamma" else words
 
 

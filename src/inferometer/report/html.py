@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from inferometer.report import disclosure, wording
+from inferometer.report import conversations, disclosure, wording
 from inferometer.report.figures import (
     ABSENT,
     DASH,
@@ -184,6 +184,18 @@ def _by_class(summary: Mapping[str, Any]) -> list[Context]:
     return rows
 
 
+def _by_turn(told: Mapping[str, Any] | None) -> Context | None:
+    """How the conversations ended, and a row for each turn: counts, and latencies in ms."""
+    if told is None:
+        return None
+    return {
+        "sentence": conversations.sentence(told),
+        "head": conversations.HEAD,
+        "latencies": conversations.LATENCY_HEAD,
+        "rows": conversations.rows(told),
+    }
+
+
 def _check_rows(summary: Mapping[str, Any]) -> list[Context]:
     return [
         {
@@ -279,6 +291,7 @@ def _context(summary: Mapping[str, Any], series: Mapping[str, Any]) -> Context:
         "objectives": objectives,
         "by_input": _by_input(summary),
         "by_class": _by_class(summary),
+        "by_turn": _by_turn(summary["conversations"]),
         "checks": checks,
         "pace_title": METRICS[pace].title,
         "captions": {

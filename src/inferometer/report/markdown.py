@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from inferometer.report import disclosure, metrics, wording
+from inferometer.report import conversations, disclosure, metrics, wording
 from inferometer.report.figures import MARK, clean, figure, interval, marked
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!&])")
@@ -36,6 +36,8 @@ def minimum_report(summary: Mapping[str, Any]) -> str:
         if closed
         else f"open-loop {disclosure.text(offered.get('rate'))} req/s"
     )
+    if summary["load"]["model"] == "users" or offered.get("rate_of") == "conversations":
+        pace = disclosure.load(summary)
     sut = summary["sut"]
     notes = [*disclosure.deviations(summary), "Guardrails: " + disclosure.guardrails(summary)]
     lines = [
@@ -139,6 +141,16 @@ def _by_class(summary: Mapping[str, Any]) -> str:
     return f"{_table(head, rows)}\n\nIn ms. Mean lengths in tokens:\n\n{_table(about, lengths)}"
 
 
+def _by_turn(told: Mapping[str, Any]) -> str:
+    """What each turn of the conversations met."""
+    head = [*conversations.HEAD, *conversations.LATENCY_HEAD]
+    rows = [
+        [*counts, *(value + (MARK if few else "") for value, few in cells)]
+        for counts, cells in conversations.rows(told)
+    ]
+    return f"{conversations.sentence(told)}\n\n{_table(head, rows)}\n\nLatencies in ms; mean tokens."
+
+
 def bucket(part: Mapping[str, Any]) -> str:
     """A range of input lengths: `256 to 511`, `4096 and more`."""
     low, high = part["from"], part["to"]
@@ -193,6 +205,7 @@ def render_markdown(summary: Mapping[str, Any]) -> str:
         "## Results",
         _results(summary),
         *(["## By class", _by_class(summary)] if summary["by_class"] else []),
+        *(["## By turn", _by_turn(told)] if (told := summary["conversations"]) else []),
         "## System under test",
         _table(["Item", "Declared"], disclosure.system(summary)),
         "## Client",

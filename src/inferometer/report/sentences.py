@@ -348,6 +348,20 @@ CHECKS: dict[str, Wording] = {
         },
         {("mean", "asked"): "In flight: {mean} of {asked}."},
     ),
+    "users_held": Wording(
+        "Users who waited",
+        "share",
+        {
+            "pass": "{value} of the requests had to wait for the same user's answer before them; up to {limit} is overlooked.",
+            "note": "{value} of the requests, more than {limit}, came later than their users meant them to, for the answer "
+            "before them was still on its way: the server saw a lighter load than all users' rates make.",
+            "na": "Waiting is told of users at a rate each; this run has none.",
+        },
+        {
+            "note": "That is what these users do to this server. To offer the rate whatever is answered, use --rate."
+        },
+        {("held", "of"): "Held: {held} of {of}."},
+    ),
     "stationary": Wording(
         "Steady queue",
         "number",

@@ -24,7 +24,7 @@ from typing import Protocol
 
 from inferometer.drive.exchange import Exchange, outcome_of_status
 from inferometer.drive.live import Progress
-from inferometer.drive.pacer import Hit, OpenPacer, Pacer
+from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.share import Share
 from inferometer.journal.schema import Outcome
 from inferometer.journal.writer import Journal
@@ -113,6 +113,7 @@ class Driver:
         self.now = START_NS
         self._phase = 0
         self._pacer: Pacer = OpenPacer([], [])
+        self._share: Share | None = None
         self._reaction = 0
         self._flying: deque[Generation] = deque()  # by deadline, for all have the same time; some have ended
         self._in_flight = self._sent = self._ok = self._failed = self._events = 0
@@ -122,7 +123,7 @@ class Driver:
 
     def run(self, phase: int, share: Share, *, duration_ns: int = 0, again: bool = False) -> None:
         """A phase from its start, which is now, to its end. See Share.pacer for the times."""
-        self._phase, self._reaction = phase, reaction(share.slots)
+        self._phase, self._reaction, self._share = phase, reaction(share.slots), share
         start = self._next_pulse = self.now
         self._pacer = pacer = share.pacer(start, duration_ns, again=again)
         self._end, self._drain_by = start + duration_ns if duration_ns else None, None
@@ -242,7 +243,8 @@ class Driver:
         self._record(generation.exchange, events, self.now)
 
     def _record(self, exchange: Exchange, events: int, free_at: int) -> None:
-        if exchange.outcome == Outcome.OK:
+        ok = exchange.outcome == Outcome.OK
+        if ok:
             self._ok += 1
         else:
             self._failed += 1
@@ -250,7 +252,10 @@ class Driver:
         self._journal.add(exchange)
         if self._journal.pending >= FLUSH_ROWS:
             self._journal.flush(self._phase)
-        self._pacer.ended(free_at)
+        end = Ending(exchange.index, exchange.cycle, free_at, ok)
+        if self._share is not None and self._share.listens:
+            self._share.ended(end, exchange.answer.said())
+        self._pacer.ended(end)
 
     # Who watches.
 

@@ -7,6 +7,7 @@ tokens that an earlier one began with: h, the longest common prefix. Over a run
 
 the latter being what a cache of whole blocks of 16 tokens can do. The chat template's own tokens are left out, though a cache
 finds those too, and so is what a closed loop that ends by time sends when it goes through its requests again.
+Turns of a conversation repeat all before them; where they repeat the server's replies, those are taken to be as long as asked.
 Requests in flight together cannot hit each other on every engine; the rate is a bound, not a forecast.
 """
 
@@ -77,7 +78,7 @@ class Account:
 
     def __init__(self, published: Sequence[Published] = ()) -> None:
         self._published = published
-        self._asked, self._shared, self._sent, self._output = (array("q") for _ in range(4))
+        self._asked, self._shared, self._sent, self._output, self._repeated = (array("q") for _ in range(5))
         self._groups: Counter[int] = Counter()
         self._known = Prefixes()
         self._hits = self._block_hits = 0
@@ -85,13 +86,15 @@ class Account:
     def of(self, prompts: Iterable[Prompt]) -> Iterator[Prompt]:
         """The prompts, each of them taken in as it passes."""
         for prompt in prompts:
-            self._asked.append(prompt.asked)
+            self._asked.append(prompt.asked + prompt.repeated)
             self._shared.append(prompt.shared)
-            self._sent.append(prompt.sent)
+            self._sent.append(prompt.sent + prompt.repeated)
+            self._repeated.append(prompt.repeated)
             self._output.append(prompt.output)
             if prompt.group >= 0:
                 self._groups[prompt.group] += 1
-            hit = self._known.add(prompt.key)
+            # A conversation is known by its beginning: all of it was sent or answered before, and only there.
+            hit = prompt.repeated or self._known.add(prompt.key)
             self._hits += hit
             self._block_hits += hit // BLOCK * BLOCK
             yield prompt
@@ -100,11 +103,13 @@ class Account:
         """What run.json says of them; statistics are None where there were none."""
         asked, shared, output = (np.asarray(values) for values in (self._asked, self._shared, self._output))
         sharing, total = shared[shared > 0], sum(self._sent)
-        drawn = {"input": asked - shared, "output": output}
+        repeated = np.asarray(self._repeated)
+        drawn = {"input": asked - shared - repeated, "output": output}
         return {
             "requests": len(asked),
             "input_tokens": _statistics(asked),
             "unshared_input_tokens": _statistics(drawn["input"]),
+            "repeated_input_tokens": _statistics(repeated[repeated > 0]),
             "output_tokens": _statistics(output),
             "shared": {
                 "requests": len(sharing),

@@ -25,8 +25,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -68,14 +69,17 @@ class Draw(NamedTuple):
     at: int
 
 
-def drawn(spec: Workload, vocab_size: int, n: int) -> Iterator[Draw]:
-    """The first `n` requests, in the order of the module's head."""
+def drawn(spec: Workload, vocab_size: int, n: int, same: Iterable[bool] = ()) -> Iterator[Draw]:
+    """The first `n` requests, in the order of the module's head. `same`: which of them go on with the conversation before, if
+    any do: no class is drawn for those, and none has a shared prefix, which the conversation began with."""
     rng = random.Random(spec.seed)  # noqa: S311 (a repeatable stream is the purpose, not a secret one)
     classes = spec.classes
     numbers, weights = range(len(classes)), [one.weight for one in classes]
     groups = [None if one.shared_prefix is None else one.shared_prefix.weights for one in classes]
-    for _ in range(n):
-        number = rng.choices(numbers, weights)[0]
+    number = 0
+    for _, again in zip(range(n), chain(same, repeat(False)), strict=False):
+        if not again:
+            number = rng.choices(numbers, weights)[0]
         one, shared = classes[number], groups[number]
         assert one.input_tokens is not None, "a plan that was checked"
         assert one.output_tokens is not None, "a plan that was checked"
@@ -85,7 +89,7 @@ def drawn(spec: Workload, vocab_size: int, n: int) -> Iterator[Draw]:
         if one.shared_prefix is not None and shared is not None:
             carries = rng.random() < one.shared_prefix.share
             group = rng.choices(range(len(shared)), shared)[0]
-            group = group if carries else -1
+            group = group if carries and not again else -1
         if one.content == "random":
             yield Draw(number, asked, output, group, below(rng, vocab_size, asked), 0)
         else:
@@ -93,12 +97,18 @@ def drawn(spec: Workload, vocab_size: int, n: int) -> Iterator[Draw]:
 
 
 def generate(
-    spec: Workload, tokenizer: Tokenizer, n: int, salt: int, prompt_format: Format, template: int = 0
+    spec: Workload,
+    tokenizer: Tokenizer,
+    n: int,
+    salt: int,
+    prompt_format: Format,
+    template: int = 0,
+    same: Iterable[bool] = (),
 ) -> Iterator[Prompt]:
-    """The first `n` prompts, one after the other; texts are made on the tokenizer's lanes. See prompts.generate."""
+    """The first `n` prompts, one after the other; texts are made on the tokenizer's lanes. See prompts.generate, and drawn."""
     marks = [""] * n if spec.repeatable_prompts else nonces(tokenizer, salt, prompt_format, 0, n)
     maker = _Maker(spec, tokenizer, n, salt, prompt_format, template)
-    requests = zip(drawn(spec, tokenizer.vocab_size, n), marks, strict=True)
+    requests = zip(drawn(spec, tokenizer.vocab_size, n, same), marks, strict=True)
     yield from in_order(maker.prompt, requests, tokenizer.lanes)
 
 

@@ -18,7 +18,7 @@ template adds is not counted.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
@@ -27,14 +27,14 @@ import numpy as np
 from inferometer.plan.lengths import Distribution
 from inferometer.workload import lengths
 from inferometer.workload.lanes import in_order
-from inferometer.workload.prompt_file import PromptFile, Row
-from inferometer.workload.prompts import Prompt, nonces, read
+from inferometer.workload.places import Place
+from inferometer.workload.prompt_file import Chat, PromptFile, Row, segments
+from inferometer.workload.prompts import NO_IDS, Prompt, nonces, read
+from inferometer.workload.sessions import Told
 
 if TYPE_CHECKING:
     from inferometer.plan.schema import Workload
     from inferometer.workload.tokenizers import Tokenizer
-
-Chat = tuple[tuple[str, str], ...]
 
 _YARDSTICK = 2
 """A text hardly has half as many tokens under another tokenizer."""
@@ -64,7 +64,7 @@ def generate(
     if not spec.repeatable_prompts:
         marks = nonces(tokenizer, salt, "text", 0, n)
         [common] = nonces(tokenizer, salt, "text", n, 1)
-    classes = {name: number for number, name in enumerate(file.classes)}
+    classes = _numbered(file)
     outputs = _outputs(spec.default_output, spec.seed)
 
     def prompt(request: tuple[Row, str, int]) -> Prompt:
@@ -84,6 +84,55 @@ def generate(
 
     rows = file.rows(islice(numbers(spec, len(file), skip), n))
     yield from in_order(prompt, zip(rows, marks, outputs, strict=False), tokenizer.lanes)
+
+
+def _numbered(file: PromptFile) -> dict[str, int]:
+    return {name: number for number, name in enumerate(file.classes)}
+
+
+def turns(spec: Workload, file: PromptFile, skip: int = 0) -> Iterator[int]:
+    """How many turns the rows have, in the order in which they are taken, without end."""
+    return (file.turns[number] for number in numbers(spec, len(file), skip))
+
+
+def conversations(
+    spec: Workload, tokenizer: Tokenizer, file: PromptFile, places: Sequence[Place], salt: int, skip: int = 0
+) -> Iterator[Prompt]:
+    """Rows as sessions: the prompts of these places. The nonces are those of `generate`, in the first turn of each row.
+
+    Answers in the file are the replies that later turns repeat, unless the plan asks for the server's.
+    """
+    starts = [at for at, place in enumerate(places) if place.turn == 0]
+    n = len(starts)
+    marks: Iterator[str] = repeat("", n)
+    common = ""
+    if not spec.repeatable_prompts:
+        marks = nonces(tokenizer, salt, "text", 0, n)
+        [common] = nonces(tokenizer, salt, "text", n, 1)
+    classes, outputs, told = _numbered(file), _outputs(spec.default_output, spec.seed), Told()
+    rows = file.rows(islice(numbers(spec, len(file), skip), n))
+
+    def count(messages: Chat) -> int:
+        return sum(len(tokenizer.encode(text)) for _, text in messages)
+
+    for start, end, row, mark in zip(starts, [*starts[1:], len(places)], rows, marks, strict=True):
+        bare = segments(row.chat)
+        for place, (plain, answer) in zip(places[start:end], bare, strict=False):
+            own = _marked(plain, mark, common) if place.turn == 0 else plain
+            sent, output = count(own), row.output_tokens or next(outputs)
+            recorded = answer if spec.replies == "recorded" else None
+            first = [
+                read(tokenizer, text) for text in (_before(own, mark) if mark else [one for _, one in own])
+            ]
+            prompt = Prompt(
+                "\n".join(text for _, text in own), sent, sent, output, mark if place.turn == 0 else "",
+                messages=own,
+                request_class=None if row.class_ is None else classes[row.class_],
+                fields=row.fields or None,
+                bare="\n".join(text for _, text in plain),
+                key=np.concatenate(first) if place.turn == 0 else NO_IDS,
+            )  # fmt: skip
+            yield told.turn(prompt, place, recorded, output if recorded is None else count(recorded))
 
 
 def _outputs(length: Distribution | None, seed: int) -> Iterator[int]:

@@ -38,6 +38,9 @@ from inferometer.plan.mixture import MOST_CLASSES, ClassName
 from inferometer.plan.part import NUMBER, Part
 from inferometer.plan.wording import refusal
 
+Chat = tuple[tuple[str, str], ...]
+"""Role and text of each message."""
+
 MOST_PROBLEMS = 20
 LONGEST_LINE = 32 << 20
 """Bytes; more is no prompt."""
@@ -93,7 +96,7 @@ class Row(Part):
         return refuse_twice(extra, info.data.get("sampling"), info.data.get("priority"))
 
     @property
-    def chat(self) -> tuple[tuple[str, str], ...]:
+    def chat(self) -> Chat:
         """Role and text of each message, the system prompt first."""
         before = () if self.system is None else (("system", self.system),)
         if self.messages is None:
@@ -106,12 +109,28 @@ class Row(Part):
         return fields_of(self.sampling, self.priority, self.extra_body)
 
 
+def segments(chat: Chat) -> list[tuple[Chat, Chat]]:
+    """A chat as turns: the messages up to a user's last one in a row, and the assistant's that follow it, if any do."""
+    found: list[tuple[list[tuple[str, str]], list[tuple[str, str]]]] = [([], [])]
+    asked = False
+    for role, text in chat:
+        if role == "assistant" and asked:
+            found[-1][1].append((role, text))
+            continue
+        if found[-1][1]:
+            found.append(([], []))
+        asked = asked or role == "user"
+        found[-1][0].append((role, text))
+    return [(tuple(own), tuple(answer)) for own, answer in found]
+
+
 FIELDS = tuple(info.alias or name for name, info in Row.model_fields.items())
 
 
 @dataclass(frozen=True, slots=True)
 class PromptFile:
-    """A file that was read through and found sound. `at` and `lines`: of each row, its first byte and its line (from 1).
+    """A file that was read through and found sound. `at`, `lines` and `turns`: of each row, its first byte, its line (from 1)
+    and, as a conversation, its turns.
 
     `classes`: their names, in the order in which they first come. `systems`: rows with a system prompt. `size`: in bytes.
     """
@@ -122,6 +141,7 @@ class PromptFile:
     size: int
     at: array[int] = field(repr=False)
     lines: array[int] = field(repr=False)
+    turns: array[int] = field(repr=False)
     header: tuple[str, ...]
     classes: tuple[str, ...]
     systems: int
@@ -176,7 +196,7 @@ class _Survey:
         self._problems: list[Problem] = []
         self._classes: dict[str, int] = {}
         self._systems = 0
-        self._at, self._lines = array("q"), array("q")
+        self._at, self._lines, self._turns = array("q"), array("q"), array("q")
 
     def read(self) -> PromptFile:
         try:
@@ -203,7 +223,7 @@ class _Survey:
         if self._problems:
             raise PlanError(self._problems)
         return PromptFile(
-            self._path, kind, digest.hexdigest(), file.tell(), self._at, self._lines, header,
+            self._path, kind, digest.hexdigest(), file.tell(), self._at, self._lines, self._turns, header,
             tuple(self._classes), self._systems,
         )  # fmt: skip
 
@@ -247,6 +267,7 @@ class _Survey:
         self._problems += [Problem(f"{where}: {name}", message) for name, message in self._across(row)]
         self._at.append(record.at)
         self._lines.append(record.line)
+        self._turns.append(len(segments(row.chat)))
         self._systems += any(role in ("system", "developer") for role, _ in row.chat)
         if row.class_ is not None:
             self._classes.setdefault(row.class_, len(self._classes))

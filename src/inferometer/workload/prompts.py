@@ -42,12 +42,15 @@ from numpy.typing import NDArray
 
 from inferometer.workload import lengths
 from inferometer.workload.lanes import in_order, in_processes
+from inferometer.workload.places import Place
 
 if TYPE_CHECKING:
     from inferometer.plan.schema import Workload
     from inferometer.workload.tokenizers import Tokenizer
 
 Ids: TypeAlias = NDArray[np.uint32]
+Message: TypeAlias = tuple[str, str]
+"""Role and text."""
 
 NONCES = 10**9
 NO_IDS: Ids = np.empty(0, np.uint32)
@@ -76,6 +79,10 @@ class Prompt:
 
     `shared` of the tokens asked for are a prefix in common with the others of `group` (-1: of none). `key`: the prompt's first
     ids, as far as an earlier request can have begun with them: for the account (account.py), and not compared.
+
+    `place`: of one that does not stand alone (places.py). A turn of a conversation is its own messages alone; before them it
+    repeats `repeated` tokens, as far as that can be known now. `reply`: the recorded answer that later turns repeat; None: the
+    server's.
     """
 
     content: str | list[int]
@@ -83,13 +90,16 @@ class Prompt:
     sent: int
     output: int
     nonce: str
-    messages: tuple[tuple[str, str], ...] | None = None
+    messages: tuple[Message, ...] | None = None
     request_class: int | None = None
     fields: dict[str, Any] | None = None
     bare: str | list[int] | None = None
     shared: int = 0
     group: int = -1
     key: Ids = field(default_factory=lambda: NO_IDS, repr=False, compare=False)
+    place: Place | None = None
+    repeated: int = 0
+    reply: tuple[Message, ...] | None = None
 
 
 def generate(
@@ -170,6 +180,10 @@ class Fingerprint:
                 roles = None if prompt.messages is None else [role for role, _ in prompt.messages]
                 more = json.dumps([roles, prompt.request_class, prompt.fields], sort_keys=True).encode()
                 self._digest.update(struct.pack("<cI", b"+", len(more)) + more)
+            if prompt.place is not None:
+                place = prompt.place._replace(due_ns=None, user=None)  # which are of the load
+                told = json.dumps([place, prompt.reply], ensure_ascii=False).encode()
+                self._digest.update(struct.pack("<cI", b"@", len(told)) + told)
             yield prompt
 
     def __str__(self) -> str:

@@ -11,13 +11,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from inferometer.errors import PlanError, Problem
-from inferometer.workload import mixture, natural, own, prompts, texts
+from inferometer.workload import mixture, natural, own, prompts, sessions, texts
+from inferometer.workload.places import ONE_TURN, Place, Session, drawn
 from inferometer.workload.prompt_file import PromptFile, survey
 from inferometer.workload.prompts import Prompt
 
@@ -53,12 +55,45 @@ class Source:
         prompt_format: Literal["ids", "text"],
         template: int = 0,
         skip: int = 0,
+        places: Sequence[Place] = (),
     ) -> Iterator[Prompt]:
-        """The first `n` prompts. `skip`: as many that were, or will be, measured; a file in its order goes on behind them."""
+        """The first `n` prompts, at their `places` where they have any. `skip`: as many rows of a file that were, or will be,
+        measured; in its order it goes on behind them."""
+        if spec.turns is None:
+            made = self._alone(spec, tokenizer, n, salt, prompt_format, template, skip)
+            return (
+                (replace(one, place=place) for one, place in zip(made, places, strict=True))
+                if places
+                else made
+            )
+        if self.file is not None:
+            return own.conversations(spec, tokenizer, self.file, places, salt, skip)
+        same = [place.turn > 0 for place in places]
+        made = self._alone(spec, tokenizer, n, salt, prompt_format, template, skip, same)
+        return sessions.chained(spec, tokenizer, made, places)
+
+    def sessions(self, spec: Workload, skip: int = 0) -> Iterator[Session]:
+        """The conversations that the requests are, or one of one turn for each. `skip`: see prompts."""
+        if spec.turns is None:
+            return repeat(ONE_TURN)
+        return drawn(spec, None if self.file is None else own.turns(spec, self.file, skip))
+
+    def _alone(
+        self,
+        spec: Workload,
+        tokenizer: Tokenizer,
+        n: int,
+        salt: int,
+        prompt_format: Literal["ids", "text"],
+        template: int,
+        skip: int,
+        same: Sequence[bool] = (),
+    ) -> Iterator[Prompt]:
+        """Each by itself, as if nothing had been said before. `same`: which are of the class before."""
         if self.file is not None:
             return own.generate(spec, tokenizer, self.file, n, salt, skip)
         if spec.classes:
-            return mixture.generate(spec, tokenizer, n, salt, prompt_format, template)
+            return mixture.generate(spec, tokenizer, n, salt, prompt_format, template, same)
         if spec.content.text is not None:
             return natural.generate(spec, tokenizer, n, salt, prompt_format, template, chat=self.chat)
         return prompts.generate(spec, tokenizer, n, salt, prompt_format, template)

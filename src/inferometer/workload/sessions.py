@@ -1,0 +1,81 @@
+"""What the turns of a conversation say (places.py has which requests those are).
+
+The messages of the turns are drawn as for requests of one turn, one after the other: conversations change nothing about what is
+said, only who repeats it. A turn sends everything that was said in its session before, and adds its own messages. Nobody
+knows the server's replies before the start, so the worker that sends the turns puts together what they repeat
+(drive/turns.py). Recorded replies come with the turn that they answer: those of a file, or for drawn prompts pieces of the
+English corpus, as long as the answer asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from inferometer.workload import corpora
+from inferometer.workload.places import Place
+from inferometer.workload.prompts import Message, Prompt
+
+if TYPE_CHECKING:
+    from inferometer.plan.schema import Workload
+    from inferometer.workload.tokenizers import Tokenizer
+
+
+def chained(
+    spec: Workload, tokenizer: Tokenizer, prompts: Iterable[Prompt], places: Sequence[Place]
+) -> Iterator[Prompt]:
+    """Drawn prompts as the turns at these places. A system prompt is said in the first turn only."""
+    reply = _recorded(spec, tokenizer) if spec.replies == "recorded" else None
+    told = Told()
+    for prompt, place in zip(prompts, places, strict=True):
+        first = _first(prompt) if place.turn == 0 else _later(prompt)
+        if reply is None:
+            yield told.turn(first, place, None, first.output)
+        else:
+            text = reply(first.output)
+            yield told.turn(first, place, (("assistant", text),), len(tokenizer.encode(text)))
+
+
+def _recorded(spec: Workload, tokenizer: Tokenizer) -> Callable[[int], str]:
+    corpus = corpora.load("english")
+    digest = hashlib.sha256(b"inferometer replies %d" % spec.seed).digest()
+    rng = random.Random(int.from_bytes(digest, "big"))  # noqa: S311 (a repeatable stream, not a secret one)
+    return lambda tokens: corpora.cut(corpus, tokenizer, tokens, rng.getrandbits(64))
+
+
+def _first(prompt: Prompt) -> Prompt:
+    return prompt if prompt.messages else replace(prompt, messages=(("user", str(prompt.content)),))
+
+
+def _later(prompt: Prompt) -> Prompt:
+    """Without the system prompt, which is a message of its own."""
+    messages = prompt.messages or (("user", str(prompt.content)),)
+    text = messages[-1][1]
+    if len(messages) == 1:
+        return replace(prompt, messages=messages)
+    return replace(
+        prompt,
+        content=text,
+        bare=text[len(prompt.nonce) :],
+        messages=messages[-1:],
+        asked=prompt.asked - prompt.shared,
+        sent=prompt.sent - prompt.shared,
+        shared=0,
+        group=-1,
+    )
+
+
+class Told:
+    """How many tokens have been said in a session, turn by turn."""
+
+    def __init__(self) -> None:
+        self._tokens = 0
+
+    def turn(self, prompt: Prompt, place: Place, reply: tuple[Message, ...] | None, tokens: int) -> Prompt:
+        """The prompt at its place, with the recorded `reply` to it; that, or the server's, is to have so many tokens."""
+        repeated = self._tokens if place.turn else 0
+        self._tokens = repeated + prompt.sent + tokens
+        return replace(prompt, place=place, reply=reply, repeated=repeated)
