@@ -266,6 +266,7 @@ def options_of(plan: Plan, fields: dict[str, Any] | None = None) -> dict[str, An
     return {
         "temperature": plan.workload.temperature,
         "ignore_eos": plan.workload.ignore_eos,
+        "min_tokens": plan.workload.min_tokens,
         "extra": {**plan.target.extra_body, **fields} if fields else plan.target.extra_body,
     }
 

@@ -132,5 +132,7 @@ def test_a_request_body_asks_for_what_the_plan_says() -> None:
     )
     assert (ids["prompt"], ids["stream"], ids["top_p"]) == ([1, 2], False, 0.5)
     assert "ignore_eos" not in ids
+    floored = json.loads(openai.body("chat", "m", "hi", 7, ignore_eos=False, min_tokens=True))
+    assert (floored["min_tokens"], floored["max_tokens"], "min_tokens" in chat) == (7, 7, False)
     assert "stream_options" not in ids
     assert "temperature" not in json.loads(openai.body("chat", "m", "x", 5, extra={"temperature": None}))

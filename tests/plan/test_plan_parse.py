@@ -93,6 +93,7 @@ def test_every_flag_reaches_its_key() -> None:
         "--prompt-format": "ids",
         "--repeatable-prompts": True,
         "--no-ignore-eos": True,
+        "--min-tokens": True,
         "--tokenizer": "./tok",
         "--token-count": "reference",
         "--count-template": "no",
@@ -135,7 +136,7 @@ def test_every_flag_reaches_its_key() -> None:
     assert (workload.based_on, workload.dataset) == ("code-completion", "stack.jsonl")
     assert (workload.dataset_subset, workload.dataset_version) == ("python", "v1.2")
     assert (workload.seed, workload.prompt_format) == (7, "ids")
-    assert (workload.repeatable_prompts, workload.ignore_eos) == (True, False)
+    assert (workload.repeatable_prompts, workload.ignore_eos, workload.min_tokens) == (True, False, True)
     assert workload.count_template is False
     assert (plan.tokenizer.name, plan.tokenizer.method) == ("./tok", "reference")
     assert [str(slo) for slo in plan.slos] == ["ttft_p99<500ms", "success_rate>0.99"]

@@ -205,6 +205,7 @@ def parts() -> dict[str, Any]:
                 "output_tokens": "uniform(64,256)",
                 "seed": 42,
                 "ignore_eos": True,
+                "min_tokens": False,
                 "temperature": 0.0,
                 "repeatable_prompts": False,
                 "prompt_format": "auto",

@@ -94,6 +94,7 @@ def body(
     stream: bool = True,
     temperature: float = 0.0,
     ignore_eos: bool = True,
+    min_tokens: bool = False,
     extra: dict[str, Any] | None = None,
     length_field: str = "max_tokens",
     messages: Sequence[tuple[str, str]] | None = None,
@@ -116,6 +117,8 @@ def body(
         fields["stream_options"] = {"include_usage": True}
     if ignore_eos:
         fields["ignore_eos"] = True
+    if min_tokens:
+        fields["min_tokens"] = max_tokens
     fields.update(extra or {})
     fields = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()

@@ -438,7 +438,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
             native=native and plan.workload.prompts is None,
             with_template=bool(plan.workload.count_template),
         ),
-        output=output_lengths(record, samples, forced=plan.workload.ignore_eos),
+        output=output_lengths(record, samples, forced=plan.workload.forced),
         server_where_both=int(counts.server_output[usage].sum()),
         events_where_both=int(events[usage].sum()),
         silent_events_where_both=int(_silent_events(record, samples)[usage].sum()),

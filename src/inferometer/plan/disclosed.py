@@ -225,5 +225,5 @@ def _stops(plan: Plan, fields: Mapping[str, Any]) -> bool:
 
 def _control(plan: Plan, *, stops: bool) -> str:
     """max_tokens, or both that and what ends an answer before it."""
-    ends = "" if plan.workload.ignore_eos else " and the model's own end of sequence"
+    ends = "" if plan.workload.forced else " and the model's own end of sequence"
     return f"max_tokens{ends}{' and stop sequences' if stops else ''}"

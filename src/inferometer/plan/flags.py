@@ -288,6 +288,13 @@ FLAGS: tuple[Flag, ...] = (
         value=False,
     ),
     Flag(
+        "--min-tokens",
+        "workload.min_tokens",
+        "Also send min_tokens, as much as max_tokens: for servers that know it and not ignore_eos.",
+        switch=True,
+        value=True,
+    ),
+    Flag(
         "--tokenizer",
         "tokenizer.name",
         "cl100k_base (default), o200k_base, a tokenizer.json or its folder, org/name[@revision], server or none.",

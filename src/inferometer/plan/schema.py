@@ -199,6 +199,8 @@ class Workload(Part):
     `dataset` is a file, a directory or a Hugging Face cache of ShareGPT or The Stack; `dataset_subset` says which files of a
     directory, and `dataset_version` is what its owner calls it.
 
+    `ignore_eos` and `min_tokens` ask for answers of full length: engines know one or the other, or both.
+
     `count_template`: input lengths are those the server should count, the chat template it puts around a text included.
 
     A workload of its own kind, always `custom`, has `prompts`, a file of them (workload/prompt_file.py) taken in this `order`,
@@ -234,6 +236,7 @@ class Workload(Part):
     repeatable_prompts: bool = False
     count_template: bool | None = None
     ignore_eos: bool = True
+    min_tokens: bool = False
     temperature: Annotated[float, Field(ge=0, le=10), NUMBER] = 0.0
 
     @model_validator(mode="before")
@@ -268,6 +271,11 @@ class Workload(Part):
         given = self.prompts is not None and length is self.default_output
         undeclared = self.name == "trace" or (self.own and not given)
         return None if undeclared else plainly(length)
+
+    @property
+    def forced(self) -> bool:
+        """Whether answers are asked to be as long as `max_tokens`, whatever the model would do."""
+        return self.ignore_eos or self.min_tokens
 
     @property
     def own(self) -> bool:
