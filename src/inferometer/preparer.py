@@ -85,6 +85,11 @@ def requests_of(
     return Replayed(plan, trace, folder, salt, compose, partial(_scheduled, plan, served), clock)
 
 
+def warm_salt(salt: int) -> int:
+    """Half-way round, so that no nonce of the warm-up begins like one of the measurement."""
+    return (salt + NONCES // 2) % NONCES
+
+
 class Requests:
     """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them.
 
@@ -113,9 +118,7 @@ class Requests:
 
     def warm_up(self) -> None:
         """Write the warm-up's requests."""
-        # Half-way round, so that no nonce of the warm-up begins like one of the measurement.
-        salt = self.salt + NONCES // 2
-        made = self._requests(Phase.WARMUP, salt)
+        made = self._requests(Phase.WARMUP, warm_salt(self.salt))
         self._warm = list(_scheduled(self._plan, self._target, Phase.WARMUP, 0, *made))
         self.rows = len(self._warm)
         schedules.write(self._folder.schedule, self._warm)
@@ -150,27 +153,45 @@ class Requests:
         return {"fingerprint": self.fingerprint, "requests": self._account, **self._source.facts()}
 
     def _requests(self, phase: Phase, salt: int) -> tuple[Iterator[Prompt], Sequence[int | None]]:
-        """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop)."""
-        load, workload = self._plan.load, self._plan.workload
-        warm = phase is Phase.WARMUP
-        due = _due(load, workload.seed, warm=warm)
-        spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
-        skip = len(_due(load, workload.seed, warm=False)) if warm and self._source.file is not None else 0
-        target, salt = self._target, salt % NONCES
-        made = self._source.prompts(
-            spec, self._tokenizer, len(due), salt, target.prompt_format, target.template or 0, skip
+        target = self._target
+        return drawn(
+            self._plan, self._source, self._tokenizer, phase, salt, target.prompt_format, target.template or 0
         )
-        return made, due
 
 
-def _due(load: Load, seed: int, *, warm: bool) -> Sequence[int | None]:
-    """When each request of a phase is due (ns from its start; None in closed loop, where nobody knows)."""
+def drawn(
+    plan: Plan,
+    source: Source,
+    tokenizer: tokenizers.Tokenizer,
+    phase: Phase,
+    salt: int,
+    prompt_format: PromptFormat,
+    template: int = 0,
+) -> tuple[Iterator[Prompt], Sequence[int | None]]:
+    """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop)."""
+    load, workload, made = plan.load, plan.workload, source.made
+    warm = phase is Phase.WARMUP
+    pool = None if made is None else made.header.requests
+    due = _due(load, workload.seed, pool, warm=warm)
+    spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
+    skip = len(_due(load, workload.seed, pool, warm=False)) if warm and source.file is not None else 0
+    prompts = source.prompts(
+        spec, tokenizer, len(due), salt % NONCES, prompt_format, template, skip, warm=warm
+    )
+    return prompts, due
+
+
+def _due(load: Load, seed: int, pool: int | None, *, warm: bool) -> Sequence[int | None]:
+    """When each request of a phase is due (ns from its start; None in closed loop, where nobody knows).
+
+    `pool`: as many as there are for a closed loop that ends by time alone, if that is decided.
+    """
     if load.model == "open":
         due: list[int | None] = phase_instants(load, seed, warmup=warm).tolist()
         return due
     if warm:
         return [None] * load.warmup
-    return [None] * (load.requests or max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1)))
+    return [None] * (load.requests or pool or max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1)))
 
 
 def _scheduled(

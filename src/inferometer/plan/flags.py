@@ -110,7 +110,9 @@ _LENGTHS = (
     "320, uniform(128,512), normal(550,150), lognormal(5.5,1.0,min=32,max=4096) or histogram(128:1,256:3)"
 )
 
-_OWN = ("prompts", "order", "prompts_sha256", "prefix_sharing", "classes")
+_OWN = ("prompts", "order", "prompts_sha256", "prefix_sharing", "classes", "file", "file_sha256")
+_DRAWN = ("name", "based_on", "input_tokens", "output_tokens", "seed", "prompt_format", "repeatable_prompts")
+_TEXTS = ("dataset", "dataset_subset", "dataset_version", "domain", "language", "count_template")
 
 FLAGS: tuple[Flag, ...] = (
     Flag(
@@ -183,7 +185,10 @@ FLAGS: tuple[Flag, ...] = (
         "FILE",
         drops=tuple(
             f"workload.{key}"
-            for key in ("name", "input_tokens", "based_on", "prompts_sha256", "classes", "count_template")
+            for key in (
+                *("name", "input_tokens", "based_on", "prompts_sha256", "classes", "count_template"),
+                *("file", "file_sha256"),
+            )
         ),
     ),
     Flag(
@@ -191,6 +196,13 @@ FLAGS: tuple[Flag, ...] = (
         "workload.order",
         "file (default: as they stand there), shuffled, or sampled (with replacement).",
         "ORDER",
+    ),
+    Flag(
+        "--workload-file",
+        "workload.file",
+        "Send the requests of this file, which inferometer workload make wrote (.arrow or .jsonl).",
+        "FILE",
+        drops=tuple(f"workload.{key}" for key in (*_DRAWN, *_TEXTS, *_OWN)),
     ),
     Flag(
         "--trace",

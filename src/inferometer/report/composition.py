@@ -139,6 +139,8 @@ def _workload(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
             for name, words in NAMES.items()
         ],
         "missing": missing(items),
+        "fingerprint": run.get("fingerprint"),
+        "made": run.get("made"),
         "prompts": run.get("prompts"),
         "deviations": list(plan.workload.deviations),
         "texts": run.get("texts"),
