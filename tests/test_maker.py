@@ -17,9 +17,10 @@ from inferometer.errors import PlanError, RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
-from inferometer.maker import bins, make, show, verify
+from inferometer.maker import make, pictured, show, verify
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
+from inferometer.report.workload_page import page
 from inferometer.simulation.engine import choose
 from inferometer.simulator import simulate
 from inferometer.workload import lanes, made, prompts, tokenizers
@@ -432,27 +433,31 @@ def test_a_report_of_other_requests_is_told_from_one_of_these(mixture: Path, tmp
         verify(mixture, tmp_path / "no.json")
 
 
-@given(st.lists(st.integers(1, 10**6) | st.just(5), min_size=1, max_size=300))
-def test_bins_hold_every_length_once(lengths: list[int]) -> None:
-    """Side by side, of one width, some dozen of them; the open one holds a hundredth at most."""
-    found = bins(lengths)
-    assert sum(one["requests"] or 0 for one in found) == len(lengths)
-    for one in found:
-        low, high = one["low"], one["high"]
-        assert low is not None
-        inside = [length for length in lengths if low <= length and (high is None or length <= high)]
-        assert len(inside) == one["requests"]
-        assert high is not None or len(inside) <= max(1, len(lengths) / 100)
-    assert len(found) <= 14
-    assert [one["low"] for one in found[1:]] == [(one["high"] or 0) + 1 for one in found[:-1]]
-
-
 def test_what_is_shown_of_a_file_and_of_its_run_is_the_same(mixture: Path, tmp_path: Path) -> None:
     """But for the file's name, and the digest where the run was not of the file."""
     flags: dict[str, object] = {"--workload-file": str(mixture / "workload.arrow")}
     folder = simulate(build(None, flags), choose(None, ()), tmp_path / "runs", Nobody()).folder
     of_file, of_run = show(mixture), show(folder)
     assert of_file | {"name": of_run["name"]} == of_run
-    assert of_file["account"]["shared"]["requests"] == sum(
-        one["requests"] for one in of_file["histograms"]["shared_input_tokens"]
-    )
+    for name, which, count in (
+        ("input_tokens", "asked", 40),
+        ("output_tokens", "asked", 40),
+        ("shared_input_tokens", "shared", of_file["account"]["shared"]["requests"]),
+    ):
+        assert sum(of_file["histograms"][name]["counts"][which]) == count
+
+
+def test_the_page_of_a_file_has_the_pictures_of_its_runs_report(mixture: Path, tmp_path: Path) -> None:
+    """The same histograms and account as the run's; a run's folder has its own page."""
+    flags: dict[str, object] = {"--workload-file": str(mixture / "workload.arrow")}
+    folder = simulate(build(None, flags), choose(None, ()), tmp_path / "runs", Nobody()).folder
+    account, facts = RunFolder.open(folder).read_run()["requests"], pictured(mixture)
+    for name in ("input_tokens", "output_tokens"):
+        assert facts["histograms"][name] == account["histograms"][name]
+    assert {name: facts[name] for name in account if name not in ("published", "histograms")} == {
+        name: account[name] for name in account if name not in ("published", "histograms")
+    }
+    text = page("mixture", facts)
+    assert "A workload of 40 requests. Nothing was sent." in text
+    with pytest.raises(RecordError, match=r"its report\.html has the pictures"):
+        pictured(folder)

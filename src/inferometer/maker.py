@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow.compute as pc
 
 from inferometer.errors import PlanError, Problem, RecordError
@@ -23,6 +24,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.plan import saved
+from inferometer.plan.bins import histogram
 from inferometer.plan.schema import Plan
 from inferometer.preparer import PromptFormat, drawn, warm_salt
 from inferometer.workload import made, tokenizers
@@ -33,8 +35,8 @@ from inferometer.workload.sources import Source, sourced
 
 PATHS = ("prompts", "dataset")
 """Keys of a plan's workload that are paths, of which a file keeps the last part."""
-_ACCOUNT = ("requests", "input_tokens", "unshared_input_tokens", "output_tokens", "shared", "prefix_hits")
-BINS = 12
+_LENGTHS = ("input_tokens", "unshared_input_tokens", "sent_tokens", "output_tokens")
+_ACCOUNT = ("requests", *_LENGTHS, "shared", "prefix_hits")
 
 
 def make(plan: Plan, folder: Path, note: Callable[[str], None]) -> Header:
@@ -125,50 +127,38 @@ class _Making:
 
 
 class _Lengths:
-    """Of each measured request its tokens: asked for with shared prefixes, to answer with, and in common with others."""
+    """Of each measured request its tokens: asked for with shared prefixes, sent, in common with others, to answer with."""
 
     def __init__(self) -> None:
-        self.input, self.output, self.shared = array("q"), array("q"), array("q")
+        self.asked, self.sent, self.shared, self.output = (array("q") for _ in range(4))
 
     def see(self, row: Row) -> None:
         """One more row; the warm-up's are passed over."""
         if row.phase == "measure":
-            self.input.append(row.input_tokens)
-            self.output.append(row.output_tokens)
+            self.asked.append(row.input_tokens)
+            self.sent.append(row.input_tokens_sent)
             self.shared.append(row.input_tokens_shared)
+            self.output.append(row.output_tokens)
 
     def facts(self) -> dict[str, Any]:
-        """As histograms, and how many prompt tokens there are and are shared."""
+        """As histograms (plan/bins.py), and how many prompt tokens there are and are shared."""
+        sharing = np.asarray(self.shared)
         histograms = {
-            "input_tokens": bins(self.input),
-            "output_tokens": bins(self.output),
-            "shared_input_tokens": bins([shared for shared in self.shared if shared]),
+            "input_tokens": histogram({"asked": self.asked, "sent": self.sent}),
+            "output_tokens": histogram({"asked": self.output}),
+            "shared_input_tokens": histogram({"shared": sharing[sharing > 0]}),
         }
-        tokens = {"input_tokens": sum(self.input), "shared_input_tokens": sum(self.shared)}
+        tokens = {"input_tokens": sum(self.asked), "shared_input_tokens": sum(self.shared)}
         return {"histograms": histograms, "tokens": tokens}
 
 
-def bins(lengths: Sequence[int]) -> list[dict[str, int | None]]:
-    """A histogram of some BINS bars of equal, round width: `requests` whose length is from `low` up to `high`, that included.
-
-    The last is open (`high` None) where the longest hundredth would need more bars.
-    """
-    if not lengths:
-        return []
-    low, most = min(lengths), max(lengths)
-    high = sorted(lengths)[min(len(lengths) - 1, len(lengths) * 99 // 100)]
-    width = next(
-        step * 10**power for power in range(12) for step in (1, 2, 5) if step * 10**power * BINS > high - low
-    )
-    first, last = low // width, high // width
-    counts = Counter(min(length // width, last + 1) for length in lengths)
-    found: list[dict[str, int | None]] = [
-        {"low": at * width, "high": (at + 1) * width - 1, "requests": counts[at]}
-        for at in range(first, last + 1)
-    ]
-    if most // width > last:
-        found.append({"low": (last + 1) * width, "high": None, "requests": counts[last + 1]})
-    return found
+def pictured(path: Path) -> dict[str, Any]:
+    """The account of a file's requests, with its histograms, as the page with pictures wants it. Raises RecordError."""
+    if (path / "plan.json").is_file():
+        raise RecordError(f"{path}: is a run's folder: its report.html has the pictures")
+    facts = show(path)
+    account: dict[str, Any] = facts["account"]
+    return account | {"histograms": facts["histograms"]}
 
 
 def show(path: Path) -> dict[str, Any]:
@@ -218,11 +208,12 @@ def _of_run(path: Path) -> dict[str, Any]:
     folder = RunFolder.open(path)
     plan, run = saved.read(folder.plan), folder.read_run()
     account = run.get("requests")
-    names = ("input_tokens_asked", "output_tokens_asked", "input_tokens_shared")
+    names = ("input_tokens_asked", "input_tokens_sent", "input_tokens_shared", "output_tokens_asked")
     table = Schedule(folder.schedule).table.select(["phase", *names])
     measured = table.filter(pc.field("phase") == int(Phase.MEASURE))
     lengths = _Lengths()
-    for values, name in zip((lengths.input, lengths.output, lengths.shared), names, strict=True):
+    columns = (lengths.asked, lengths.sent, lengths.shared, lengths.output)
+    for values, name in zip(columns, names, strict=True):
         values.extend(measured.column(name).to_pylist())
     return {
         "name": path.name,
@@ -237,7 +228,7 @@ def _of_run(path: Path) -> dict[str, Any]:
         "fingerprint": run["fingerprint"],
         "digest": (run.get("made") or {}).get("digest"),
         "classes": run["classes"],
-        "account": None if account is None else {name: account[name] for name in _ACCOUNT},
+        "account": None if account is None else {name: account.get(name) for name in _ACCOUNT},
         **lengths.facts(),
     }
 

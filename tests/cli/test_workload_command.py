@@ -162,7 +162,12 @@ def test_what_is_shown_fits_and_survives_a_pipe(
         assert max(map(len, lines)) <= int(columns)
         assert "  20  40  " in stdout
     code, stdout, _ = finish("workload", "show", str(made), "--json")
-    assert json.loads(stdout)["histograms"]["input_tokens"] == [{"low": 20, "high": 20, "requests": 40}]
+    asked = json.loads(stdout)["histograms"]["input_tokens"]
+    assert asked["counts"]["asked"] == [40]
+    assert asked["edges"] == [20, 21]
+    page = made.parent / "w.html"
+    assert finish("workload", "show", str(made), "--html", str(page))[0] == 0
+    assert "A workload of 40 requests" in page.read_text()
 
 
 def test_exit_codes_tell_another_file_from_one_that_cannot_be_read(

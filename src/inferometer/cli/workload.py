@@ -39,6 +39,7 @@ bytes on any machine. PLAN is a YAML file or a plan.json; flags override it. Run
 SHOW = """\b
 Examples:
   inferometer workload show chat
+  inferometer workload show chat --html chat.html
   inferometer workload show runs/20260102T030405Z-run --json
 
 Show what is in a workload that was made, or what a run sent: seed, hashes, lengths, and what prompts share. WHERE is a file,
@@ -73,13 +74,17 @@ def _make(plan: Path | None, out: Path, quiet: bool, **given: Any) -> int:
     return 0
 
 
-def _show(where: Path, as_json: bool) -> int:
+def _show(where: Path, as_json: bool, html: Path | None) -> int:
     from rich.console import Console
 
     from inferometer.cli.screen import say
-    from inferometer.maker import show
+    from inferometer.maker import pictured, show
     from inferometer.report.sequence import render
+    from inferometer.report.workload_page import page
 
+    if html is not None:
+        html.write_text(page(where.name, pictured(where)), encoding="utf-8")
+        return 0
     facts = show(where)
     if as_json:
         say(json.dumps(facts, ensure_ascii=False))
@@ -127,7 +132,13 @@ show_command = click.Command(
     help=SHOW,
     short_help="Show what is in it.",
     context_settings=_WIDE,
-    params=[click.Argument(["where"], type=_PATH), _JSON],
+    params=[
+        click.Argument(["where"], type=_PATH),
+        _JSON,
+        click.Option(
+            ["--html"], type=_PATH, metavar="FILE", help="Write it as a page with pictures instead."
+        ),
+    ],
 )
 verify_command = click.Command(
     "verify",

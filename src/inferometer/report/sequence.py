@@ -17,6 +17,7 @@ _BAR, _BAR_ASCII = "█", "#"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LONGEST = 60
 """Columns of the longest bar."""
+MOST_BARS = 15
 _GROUPS = 10
 """Prefixes with a bar of their own."""
 WORDS = {
@@ -45,7 +46,7 @@ def lines(facts: Facts, width: int, *, ascii_: bool) -> list[str]:
         found += [
             "",
             *_titled(title, facts["account"], key, width),
-            *_histogram(facts["histograms"][key], width),
+            *_histogram(facts["histograms"][key], "asked", width),
         ]
     found += ["", *_sharing(facts, width)]
     plain = [line.replace(THIN, " ") for line in found]
@@ -104,14 +105,18 @@ def _titled(title: str, account: Facts | None, key: str, width: int) -> Iterator
     yield from _wrapped("  ", said, width)
 
 
-def _histogram(bins: Sequence[Facts], width: int) -> Iterator[str]:
-    labels = [_range(one["low"], one["high"]) for one in bins]
-    yield from _bars(labels, [one["requests"] for one in bins], width)
+def _histogram(histogram: Facts | None, which: str, width: int) -> Iterator[str]:
+    """A set of lengths in its bins (plan/bins.py), so many side by side taken together that there are MOST_BARS at most."""
+    if histogram is None:
+        return
+    edges, counts = histogram["edges"], histogram["counts"][which]
+    step = -(-len(counts) // MOST_BARS)
+    parts = range(0, len(counts), step)
+    labels = [_range(edges[at], edges[min(at + step, len(counts))] - 1) for at in parts]
+    yield from _bars(labels, [sum(counts[at : at + step]) for at in parts], width)
 
 
-def _range(low: int, high: int | None) -> str:
-    if high is None:
-        return f"from {figure(low)}"
+def _range(low: int, high: int) -> str:
     return figure(low) if low == high else f"{figure(low)} to {figure(high)}"
 
 
@@ -138,7 +143,7 @@ def _sharing(facts: Facts, width: int) -> Iterator[str]:
     else:
         said = f"{share(shared['fraction'])} of the requests share one, {figure(shared['tokens']['mean'])} tokens on average"
         yield from _wrapped("Shared prefixes: ", said, width)
-        yield from _histogram(facts["histograms"]["shared_input_tokens"], width)
+        yield from _histogram(facts["histograms"]["shared_input_tokens"], "shared", width)
         own = tokens["input_tokens"] - tokens["shared_input_tokens"]
         yield "Prompt tokens"
         yield from _bars(["shared", "a request's own"], [tokens["shared_input_tokens"], own], width)
