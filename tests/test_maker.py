@@ -20,6 +20,7 @@ from inferometer.journal.schema import Phase
 from inferometer.maker import make, pictured, show, verify
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
+from inferometer.report.sequence import lines
 from inferometer.report.workload_page import page
 from inferometer.simulation.engine import choose
 from inferometer.simulator import simulate
@@ -132,7 +133,11 @@ def test_a_run_of_the_plan_and_runs_of_its_file_send_the_same(tmp_path: Path, ki
     assert tables[0].equals(tables[2])
     for about in facts:
         assert about["fingerprint"] == header.fingerprint
-        assert {name: about["requests"][name] for name in header.account} == header.account
+        assert about["requests"]["prefix_hits"] == header.prefix_hits
+        assert {**about["requests"], "published": []} == {
+            **show(tmp_path / "made")["account"],
+            "published": [],
+        }
     assert [about["made"] and about["made"]["file"] for about in facts] == [
         None,
         "workload.arrow",
@@ -375,6 +380,26 @@ def test_what_the_file_does_not_decide_is_the_plans(tmp_path: Path) -> None:
     assert not plan.workload.ignore_eos
 
 
+def test_a_closed_loop_that_ends_by_time_goes_through_the_whole_file(tmp_path: Path) -> None:
+    """However many rows that is: its requests are all of them, again and again."""
+    file = made_in(tmp_path, KINDS["random"]) / "workload.jsonl"
+    flags: dict[str, object] = {"--duration": "30s", "--concurrency": "2", "--workload-file": str(file)}
+    folder = simulate(build(None, flags), choose(None, ()), tmp_path / "runs", Nobody()).folder
+    assert len(Schedule(RunFolder.open(folder).schedule)) == 35
+    assert verify(file, folder)[-1].same
+
+
+def test_a_file_and_a_trace_exclude_each_other_and_a_digest_needs_its_file(tmp_path: Path) -> None:
+    """Told before either is read."""
+    for name in ("w", "t"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(PlanError, match="choose one: --workload-file says what is sent, and so does --trace"):
+        build(None, {"--workload-file": str(tmp_path / "w"), "--trace": str(tmp_path / "t")})
+    (tmp_path / "plan.yaml").write_text(f"workload: {{file_sha256: {'a' * 64}}}")
+    with pytest.raises(PlanError, match=r"is about a workload that was made: set workload\.file"):
+        build(tmp_path / "plan.yaml")
+
+
 def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
     """Names of both are told."""
     file = made_in(tmp_path, KINDS["random"]) / "workload.jsonl"
@@ -439,24 +464,29 @@ def test_what_is_shown_of_a_file_and_of_its_run_is_the_same(mixture: Path, tmp_p
     folder = simulate(build(None, flags), choose(None, ()), tmp_path / "runs", Nobody()).folder
     of_file, of_run = show(mixture), show(folder)
     assert of_file | {"name": of_run["name"]} == of_run
-    for name, which, count in (
-        ("input_tokens", "asked", 40),
-        ("output_tokens", "asked", 40),
-        ("shared_input_tokens", "shared", of_file["account"]["shared"]["requests"]),
-    ):
-        assert sum(of_file["histograms"][name]["counts"][which]) == count
+    table = Schedule(RunFolder.open(folder).schedule).table.slice(8)
+    for name, column in (("input_tokens", "asked"), ("shared_input_tokens", "shared")):
+        assert of_file["tokens"][name] == sum(table.column(f"input_tokens_{column}").to_pylist())
+
+
+def test_what_is_shown_of_a_replayed_trace_is_its_lengths(tmp_path: Path) -> None:
+    """They are taken from what was to be sent; what is shared nobody worked out."""
+    trace = [{"timestamp": at / 10, "input_tokens": 20 + at, "output_tokens": 3} for at in range(30)]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, trace)))
+    flags: dict[str, object] = {"--trace": str(tmp_path / "t.jsonl"), "--warmup": "2"}
+    facts = show(simulate(build(None, flags), choose(None, ()), tmp_path / "runs", Nobody()).folder)
+    assert (facts["requests"], facts["warmup"]) == (30, 2)
+    assert facts["account"]["input_tokens"]["max"] == 49
+    assert facts["account"]["shared"]["requests"] is None
+    assert "What the prompts share was not worked out." in lines(facts, 80, ascii_=False)
 
 
 def test_the_page_of_a_file_has_the_pictures_of_its_runs_report(mixture: Path, tmp_path: Path) -> None:
     """The same histograms and account as the run's; a run's folder has its own page."""
     flags: dict[str, object] = {"--workload-file": str(mixture / "workload.arrow")}
     folder = simulate(build(None, flags), choose(None, ()), tmp_path / "runs", Nobody()).folder
-    account, facts = RunFolder.open(folder).read_run()["requests"], pictured(mixture)
-    for name in ("input_tokens", "output_tokens"):
-        assert facts["histograms"][name] == account["histograms"][name]
-    assert {name: facts[name] for name in account if name not in ("published", "histograms")} == {
-        name: account[name] for name in account if name not in ("published", "histograms")
-    }
+    facts = pictured(mixture)
+    assert RunFolder.open(folder).read_run()["requests"] == facts | {"published": []}
     text = page("mixture", facts)
     assert "A workload of 40 requests. Nothing was sent." in text
     with pytest.raises(RecordError, match=r"its report\.html has the pictures"):

@@ -9,14 +9,12 @@ depend on how many processes make the prompts.
 from __future__ import annotations
 
 import json
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import pyarrow.compute as pc
 
 from inferometer.errors import PlanError, Problem, RecordError
@@ -24,19 +22,19 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.plan import saved
-from inferometer.plan.bins import histogram
 from inferometer.plan.schema import Plan
 from inferometer.preparer import PromptFormat, drawn, warm_salt
 from inferometer.workload import made, tokenizers
-from inferometer.workload.account import Account
+from inferometer.workload.account import BLOCK, Account
 from inferometer.workload.made import Header, Made, PhaseName, Row
 from inferometer.workload.prompts import Fingerprint, Prompt, salt_of, valuer
 from inferometer.workload.sources import Source, sourced
 
 PATHS = ("prompts", "dataset")
 """Keys of a plan's workload that are paths, of which a file keeps the last part."""
-_LENGTHS = ("input_tokens", "unshared_input_tokens", "sent_tokens", "output_tokens")
-_ACCOUNT = ("requests", *_LENGTHS, "shared", "prefix_hits")
+_COLUMNS = ("input_tokens_asked", "input_tokens_sent", "output_tokens_asked")
+UNKNOWN: dict[str, Any] = {"requests": None, "fraction": None, "tokens": None, "groups": None, "curve": []}
+"""What is shared where nobody worked it out."""
 
 
 def make(plan: Plan, folder: Path, note: Callable[[str], None]) -> Header:
@@ -101,7 +99,7 @@ class _Making:
 
     def header(self, rows_sha256: str) -> Header:
         """See made.write."""
-        plan, account = self._plan, self._account.facts()
+        plan = self._plan
         workload = saved.resolved(plan)["workload"]
         workload |= {key: Path(workload[key]).name for key in PATHS if workload[key] is not None}
         facts = tokenizers.facts(self._tokenizer)
@@ -116,7 +114,7 @@ class _Making:
             salt=self._salt,
             warmup=self._counts["warmup"],
             requests=self._counts["measure"],
-            account={name: account[name] for name in _ACCOUNT},
+            prefix_hits=self._account.facts()["prefix_hits"],
             source={name: source[name] for name in ("classes", "prompts", "texts")},
             fingerprint=str(self._fingerprint),
             rows_sha256=rows_sha256,
@@ -126,48 +124,51 @@ class _Making:
 # Reading.
 
 
-class _Lengths:
-    """Of each measured request its tokens: asked for with shared prefixes, sent, in common with others, to answer with."""
-
-    def __init__(self) -> None:
-        self.asked, self.sent, self.shared, self.output = (array("q") for _ in range(4))
-
-    def see(self, row: Row) -> None:
-        """One more row; the warm-up's are passed over."""
-        if row.phase == "measure":
-            self.asked.append(row.input_tokens)
-            self.sent.append(row.input_tokens_sent)
-            self.shared.append(row.input_tokens_shared)
-            self.output.append(row.output_tokens)
-
-    def facts(self) -> dict[str, Any]:
-        """As histograms (plan/bins.py), and how many prompt tokens there are and are shared."""
-        sharing = np.asarray(self.shared)
-        histograms = {
-            "input_tokens": histogram({"asked": self.asked, "sent": self.sent}),
-            "output_tokens": histogram({"asked": self.output}),
-            "shared_input_tokens": histogram({"shared": sharing[sharing > 0]}),
-        }
-        tokens = {"input_tokens": sum(self.asked), "shared_input_tokens": sum(self.shared)}
-        return {"histograms": histograms, "tokens": tokens}
-
-
 def pictured(path: Path) -> dict[str, Any]:
     """The account of a file's requests, with its histograms, as the page with pictures wants it. Raises RecordError."""
     if (path / "plan.json").is_file():
         raise RecordError(f"{path}: is a run's folder: its report.html has the pictures")
-    facts = show(path)
-    account: dict[str, Any] = facts["account"]
-    return account | {"histograms": facts["histograms"]}
+    account: dict[str, Any] = show(path)["account"]
+    return account
 
 
 def show(path: Path) -> dict[str, Any]:
-    """What is in a file, in the folder of one, or in a run's: facts, histograms, sums. Raises RecordError."""
+    """What is in a file, in the folder of one, or in a run's, and the account of its requests. Raises RecordError."""
     if (path / "plan.json").is_file():
         return _of_run(path)
-    found, lengths = _opened(path), _Lengths()
-    _sound(found, lengths.see)
-    return _facts(found.header, path.name) | lengths.facts()
+    found, account = _opened(path), Account()
+
+    def see(row: Row) -> None:
+        if row.phase == "measure":
+            group = -1 if row.group is None else row.group
+            one = Prompt(
+                "", row.input_tokens, row.input_tokens_sent, row.output_tokens, "",
+                shared=row.input_tokens_shared, group=group,
+            )  # fmt: skip
+            _take(account, one)
+
+    _sound(found, see)
+    return _facts(found.header, path.name) | _told(
+        account.facts() | {"prefix_hits": found.header.prefix_hits}
+    )
+
+
+def _take(account: Account, prompt: Prompt) -> None:
+    for _ in account.of([prompt]):
+        pass
+
+
+def _told(account: dict[str, Any]) -> dict[str, Any]:
+    """An account, and the sums of its prompt tokens."""
+    kept = {name: value for name, value in account.items() if name != "published"}
+    sums = {
+        name: 0 if of is None else round(of["mean"] * count)
+        for name, of, count in (
+            ("input_tokens", account["input_tokens"], account["requests"]),
+            ("shared_input_tokens", account["shared"]["tokens"], account["shared"]["requests"]),
+        )
+    }
+    return {"account": kept, "tokens": sums}
 
 
 def _opened(path: Path) -> Made:
@@ -200,21 +201,23 @@ def _facts(header: Header, name: str) -> dict[str, Any]:
         "fingerprint": header.fingerprint,
         "digest": header.digest,
         "classes": list(header.classes),
-        "account": header.account,
     }
 
 
 def _of_run(path: Path) -> dict[str, Any]:
     folder = RunFolder.open(path)
     plan, run = saved.read(folder.plan), folder.read_run()
-    account = run.get("requests")
-    names = ("input_tokens_asked", "input_tokens_sent", "input_tokens_shared", "output_tokens_asked")
-    table = Schedule(folder.schedule).table.select(["phase", *names])
+    table = Schedule(folder.schedule).table.select(["phase", *_COLUMNS])
     measured = table.filter(pc.field("phase") == int(Phase.MEASURE))
-    lengths = _Lengths()
-    columns = (lengths.asked, lengths.sent, lengths.shared, lengths.output)
-    for values, name in zip(columns, names, strict=True):
-        values.extend(measured.column(name).to_pylist())
+    account = run.get("requests")
+    if account is None or "histograms" not in account:  # of a trace, or of an earlier version's
+        lengths = Account()
+        for asked, sent, output in zip(
+            *(measured.column(name).to_pylist() for name in _COLUMNS), strict=True
+        ):
+            _take(lengths, Prompt("", asked, sent, output, ""))
+        unknown = {"prefix_hits": {"exact": None, "blocks": None, "block_tokens": BLOCK}, "shared": UNKNOWN}
+        account = lengths.facts() | unknown | (account or {})
     return {
         "name": path.name,
         "workload": plan.workload.name,
@@ -228,8 +231,7 @@ def _of_run(path: Path) -> dict[str, Any]:
         "fingerprint": run["fingerprint"],
         "digest": (run.get("made") or {}).get("digest"),
         "classes": run["classes"],
-        "account": None if account is None else {name: account.get(name) for name in _ACCOUNT},
-        **lengths.facts(),
+        **_told(account),
     }
 
 

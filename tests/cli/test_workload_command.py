@@ -162,7 +162,7 @@ def test_what_is_shown_fits_and_survives_a_pipe(
         assert max(map(len, lines)) <= int(columns)
         assert "  20  40  " in stdout
     code, stdout, _ = finish("workload", "show", str(made), "--json")
-    asked = json.loads(stdout)["histograms"]["input_tokens"]
+    asked = json.loads(stdout)["account"]["histograms"]["input_tokens"]
     assert asked["counts"]["asked"] == [40]
     assert asked["edges"] == [20, 21]
     page = made.parent / "w.html"

@@ -22,7 +22,7 @@ _GROUPS = 10
 """Prefixes with a bar of their own."""
 WORDS = {
     "rows": ("rows", "its header"),
-    "digest": ("header and rows", "its header"),
+    "digest": ("header", "it"),
     "fingerprint": ("measured requests", "its header"),
     "report": ("measured requests", "the report"),
 }
@@ -46,7 +46,7 @@ def lines(facts: Facts, width: int, *, ascii_: bool) -> list[str]:
         found += [
             "",
             *_titled(title, facts["account"], key, width),
-            *_histogram(facts["histograms"][key], "asked", width),
+            *_histogram(facts["account"]["histograms"][key], width),
         ]
     found += ["", *_sharing(facts, width)]
     plain = [line.replace(THIN, " ") for line in found]
@@ -94,8 +94,9 @@ def _wrapped(first: str, text: str, width: int) -> Iterator[str]:
     yield first + line
 
 
-def _titled(title: str, account: Facts | None, key: str, width: int) -> Iterator[str]:
-    stats = account[key] if account is not None else None
+def _titled(title: str, account: Facts, key: str, width: int) -> Iterator[str]:
+    stats, histogram = account[key], account["histograms"][key]
+    title += " (bins grow)" if histogram is not None and histogram["log"] else ""
     if stats is None:
         yield title
         return
@@ -105,11 +106,11 @@ def _titled(title: str, account: Facts | None, key: str, width: int) -> Iterator
     yield from _wrapped("  ", said, width)
 
 
-def _histogram(histogram: Facts | None, which: str, width: int) -> Iterator[str]:
-    """A set of lengths in its bins (plan/bins.py), so many side by side taken together that there are MOST_BARS at most."""
+def _histogram(histogram: Facts | None, width: int) -> Iterator[str]:
+    """The lengths asked for in their bins (plan/bins.py), neighbours taken together until there are MOST_BARS at most."""
     if histogram is None:
         return
-    edges, counts = histogram["edges"], histogram["counts"][which]
+    edges, counts = histogram["edges"], histogram["counts"]["asked"]
     step = -(-len(counts) // MOST_BARS)
     parts = range(0, len(counts), step)
     labels = [_range(edges[at], edges[min(at + step, len(counts))] - 1) for at in parts]
@@ -134,16 +135,14 @@ def _bars(labels: Sequence[str], counts: Sequence[int], width: int) -> Iterator[
 
 def _sharing(facts: Facts, width: int) -> Iterator[str]:
     account, tokens = facts["account"], facts["tokens"]
-    if account is None:
-        yield from _wrapped("", "What prompts share is not worked out for a trace.", width)
-        return
     shared = account["shared"]
-    if not shared["requests"]:
+    if shared["requests"] is None:
+        yield from _wrapped("", "What the prompts share was not worked out.", width)
+    elif not shared["requests"]:
         yield "No request shares a prefix by wish."
     else:
         said = f"{share(shared['fraction'])} of the requests share one, {figure(shared['tokens']['mean'])} tokens on average"
         yield from _wrapped("Shared prefixes: ", said, width)
-        yield from _histogram(facts["histograms"]["shared_input_tokens"], "shared", width)
         own = tokens["input_tokens"] - tokens["shared_input_tokens"]
         yield "Prompt tokens"
         yield from _bars(["shared", "a request's own"], [tokens["shared_input_tokens"], own], width)
@@ -162,7 +161,11 @@ def verified(checks: Sequence[Facts]) -> list[str]:
         if one["said"] == one["found"]:
             found += [f"same       {what}, as {who} says", f"  {one['found']}"]
         else:
-            found += [f"DIFFERENT  {what}", f"  they are     {one['found']}", f"  {who} says {one['said']}"]
+            found += [
+                f"DIFFERENT  {what}",
+                f"  {'found':16} {one['found']}",
+                f"  {who + ' says':16} {one['said']}",
+            ]
     wrong = [one["what"] for one in checks if one["said"] != one["found"]]
     if not wrong:
         ours = "and the one that the report names" if any(one["what"] == "report" for one in checks) else ""

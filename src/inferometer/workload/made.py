@@ -129,8 +129,8 @@ class Header(Part):
     """What a file says before its rows.
 
     `workload` is the plan's part, `tokenizer` what run.json says of it, `declared` the name and method by which a plan asks for
-    it (the name is null where it is a path), `account` that of the requests (account.py), `source` what is known of where they
-    came from (sources.py).
+    it (its name is null where it is a path), `prefix_hits` the best rates there could be (account.py), `source` what is known
+    of where the requests came from (sources.py). Other figures are worked out from the rows when they are wanted.
     """
 
     inferometer: Literal["workload/1"] = VERSION
@@ -142,7 +142,7 @@ class Header(Part):
     salt: Annotated[int, Field(ge=0, lt=NONCES)]
     warmup: _Count
     requests: _Count
-    account: dict[str, Any]
+    prefix_hits: dict[str, Any]
     source: dict[str, Any]
     fingerprint: _Hash
     rows_sha256: _Hash
@@ -477,8 +477,8 @@ def _lines(made: Made, wrong: Callable[[int, str], None]) -> Iterator[tuple[byte
 def _arrow_rows(made: Made, wrong: Callable[[int, str], None]) -> Iterator[tuple[bytes, Any]]:
     number = 0
     try:
-        with pa.memory_map(str(made.path)) as mapped:
-            reader = pa.ipc.open_file(mapped)
+        with pa.OSFile(str(made.path)) as file:  # not mapped: what was read need not stay in memory
+            reader = pa.ipc.open_file(file)
             for at in range(reader.num_record_batches):
                 batch = reader.get_batch(at)
                 batch.validate(full=True)
