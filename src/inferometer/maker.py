@@ -26,7 +26,7 @@ from inferometer.plan.schema import Plan
 from inferometer.preparer import PromptFormat, drawn, warm_salt
 from inferometer.workload import made, tokenizers
 from inferometer.workload.account import BLOCK, Account
-from inferometer.workload.made import Header, Made, PhaseName, Row
+from inferometer.workload.made import Counted, Declared, From, Header, Hits, Made, PhaseName, Row
 from inferometer.workload.prompts import Fingerprint, Prompt, salt_of, valuer
 from inferometer.workload.sources import Source, sourced
 
@@ -109,13 +109,13 @@ class _Making:
             workload={key: value for key, value in workload.items() if value is not None},
             api=plan.target.api,
             prompt_format=self._format,
-            declared={"name": named, "method": plan.tokenizer.method},
-            tokenizer=facts,
+            declared=Declared(name=named, method=plan.tokenizer.method),
+            tokenizer=Counted(**facts),
             salt=self._salt,
             warmup=self._counts["warmup"],
             requests=self._counts["measure"],
-            prefix_hits=self._account.facts()["prefix_hits"],
-            source={name: source[name] for name in ("classes", "prompts", "texts")},
+            prefix_hits=Hits(**self._account.facts()["prefix_hits"]),
+            source=From(**{name: source[name] for name in ("classes", "prompts", "texts")}),
             fingerprint=str(self._fingerprint),
             rows_sha256=rows_sha256,
         )
@@ -149,7 +149,7 @@ def show(path: Path) -> dict[str, Any]:
 
     _sound(found, see)
     return _facts(found.header, path.name) | _told(
-        account.facts() | {"prefix_hits": found.header.prefix_hits}
+        account.facts() | {"prefix_hits": found.header.prefix_hits.model_dump()}
     )
 
 
@@ -171,9 +171,17 @@ def _told(account: dict[str, Any]) -> dict[str, Any]:
     return {"account": kept, "tokens": sums}
 
 
+def files(path: Path) -> list[Path]:
+    """The files of a workload: both, or those that are left, of a folder, or the one that is named."""
+    if not path.is_dir():
+        return [path]
+    both = [path / f"{made.NAME}.{form}" for form in made.FORMATS]
+    return [one for one in both if one.exists()] or both[:1]
+
+
 def _opened(path: Path) -> Made:
     try:
-        return made.opened(path / f"{made.NAME}.{made.FORMATS[0]}" if path.is_dir() else path)
+        return made.opened(files(path)[0])
     except PlanError as wrong:
         raise RecordError(str(wrong)) from None
 
@@ -195,7 +203,7 @@ def _facts(header: Header, name: str) -> dict[str, Any]:
         "seed": spec.seed,
         "api": header.api,
         "prompt_format": header.prompt_format,
-        "tokenizer": header.tokenizer,
+        "tokenizer": header.tokenizer.model_dump(),
         "warmup": header.warmup,
         "requests": header.requests,
         "fingerprint": header.fingerprint,

@@ -48,6 +48,22 @@ def ran(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str],
     return folder
 
 
+def test_another_process_writes_the_same_bytes(made: Path, tmp_path: Path) -> None:
+    """Whatever its hash seed, time zone and language."""
+    run(
+        "workload",
+        "make",
+        *LOAD,
+        "--quiet",
+        out=tmp_path / "w",
+        PYTHONHASHSEED="7",
+        TZ="Asia/Tokyo",
+        LC_ALL="C",
+    )
+    for form in ("arrow", "jsonl"):
+        assert (tmp_path / "w" / f"workload.{form}").read_bytes() == (made / f"workload.{form}").read_bytes()
+
+
 def bodies(folder: Path) -> list[str]:
     """What was to be sent, nonces written over."""
     schedule = Schedule(RunFolder.open(folder).schedule)
@@ -188,3 +204,5 @@ def test_exit_codes_tell_another_file_from_one_that_cannot_be_read(
     code, _, stderr = finish("workload", "verify", str(file))
     assert code == 2
     assert "is no workload" in stderr
+    code, stdout, _ = finish("workload", "verify", str(made))
+    assert (code, stdout.count("is as it was made.")) == (0, 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,10 @@ MAKE = """\b
 Examples:
   inferometer workload make --workload conversation --requests 2000 --out chat
   inferometer workload make plan.yaml --out chat
+  inferometer run --workload-file chat/workload.arrow
 
 Write the requests of a plan into DIR, as workload.arrow and workload.jsonl, and ask no server. The same plan gives the same
-bytes on any machine. PLAN is a YAML file or a plan.json; flags override it. Run it with
-  inferometer run --workload-file chat/workload.arrow
+bytes on any machine. PLAN is a YAML file or a plan.json; flags override it.
 """
 
 SHOW = """\b
@@ -52,7 +53,7 @@ Examples:
   inferometer workload verify chat/workload.jsonl runs/20260102T030405Z-run
 
 Work out a file's hashes from its rows, and compare them with those that it says, and with the one that a report names. REPORT
-is a run's folder, or its summary.json or run.json.
+is a run's folder, or its summary.json or run.json. Of a folder, both files are verified.
 """
 _PATH = click.Path(path_type=Path)
 _WIDE: dict[str, Any] = {"max_content_width": 110}
@@ -95,13 +96,17 @@ def _show(where: Path, as_json: bool, html: Path | None) -> int:
 
 def _verify(file: Path, report: Path | None, as_json: bool) -> int:
     from inferometer.cli.screen import say
-    from inferometer.maker import verify
+    from inferometer.maker import files, verify
     from inferometer.report.sequence import verified
 
-    checks = verify(file, report)
-    plain = [{"what": one.what, "said": one.said, "found": one.found} for one in checks]
-    same = all(one.same for one in checks)
-    say(json.dumps({"same": same, "checks": plain}) if as_json else "\n".join(verified(plain)))
+    checked = [(one.name, verify(one, report)) for one in files(file)]
+    same = all(check.same for _, checks in checked for check in checks)
+    plain = [(name, [asdict(one) for one in checks]) for name, checks in checked]
+    if as_json:
+        said = [{"file": name, "checks": checks} for name, checks in plain]
+        say(json.dumps({"same": same, "files": said}))
+    else:
+        say("\n\n".join("\n".join(verified(name, checks)) for name, checks in plain))
     return 0 if same else DIFFERENT
 
 

@@ -153,8 +153,8 @@ def _sharing(facts: Facts, width: int) -> Iterator[str]:
     yield from _wrapped("Best possible prefix hits: ", best_hits(account), width)
 
 
-def verified(checks: Sequence[Facts]) -> list[str]:
-    """What verifying found, a hash a paragraph. `checks`: `what`, `said`, `found` of each."""
+def verified(name: str, checks: Sequence[Facts]) -> list[str]:
+    """What verifying a file of this name found. `checks`: `what`, `said`, `found` of each."""
     found: list[str] = []
     for one in checks:
         what, who = WORDS[one["what"]]
@@ -168,8 +168,8 @@ def verified(checks: Sequence[Facts]) -> list[str]:
             ]
     wrong = [one["what"] for one in checks if one["said"] != one["found"]]
     if not wrong:
-        ours = "and the one that the report names" if any(one["what"] == "report" for one in checks) else ""
-        return [*found, f"This file is as it was made{f', {ours}' if ours else ''}."]
+        ours = ", and the one that the report names" if any(one["what"] == "report" for one in checks) else ""
+        return [*found, f"{clean(name)} is as it was made{ours}."]
     if wrong == ["report"]:
-        return [*found, "This file is as it was made, but the report is of other requests."]
-    return [*found, "This file is not as it was made."]
+        return [*found, f"{clean(name)} is as it was made, but the report is of other requests."]
+    return [*found, f"{clean(name)} is not as it was made."]

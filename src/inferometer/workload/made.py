@@ -125,25 +125,56 @@ class Row(Part):
         return joined(without(self.parts, [(one.message, one.at, one.length) for one in self.nonces]))
 
 
+class Declared(Part):
+    """The plan's tokenizer; its name is None where it is a path."""
+
+    name: str | None
+    method: Literal["reference", "native"]
+
+
+class Counted(Part):
+    """What run.json says of a tokenizer (tokenizers.facts)."""
+
+    kind: str
+    name: str
+    version: str | None
+    vocab_size: _Count | None
+    source: str
+
+
+class Hits(Part):
+    """The best possible prefix-hit rates (account.py)."""
+
+    exact: float | None
+    blocks: float | None
+    block_tokens: _Count
+
+
+class From(Part):
+    """Where requests came from (sources.py)."""
+
+    classes: tuple[ClassName, ...]
+    prompts: dict[str, Any] | None
+    texts: dict[str, Any] | None
+
+
 class Header(Part):
     """What a file says before its rows.
 
-    `workload` is the plan's part, `tokenizer` what run.json says of it, `declared` the name and method by which a plan asks for
-    it (its name is null where it is a path), `prefix_hits` the best rates there could be (account.py), `source` what is known
-    of where the requests came from (sources.py). Other figures are worked out from the rows when they are wanted.
+    `workload` is the plan's part. Figures that are not here are worked out from the rows when they are wanted.
     """
 
     inferometer: Literal["workload/1"] = VERSION
     workload: dict[str, Any]
     api: Literal["chat", "completions"]
     prompt_format: Literal["ids", "text"]
-    declared: dict[str, str | None]
-    tokenizer: dict[str, Any]
+    declared: Declared
+    tokenizer: Counted
     salt: Annotated[int, Field(ge=0, lt=NONCES)]
     warmup: _Count
     requests: _Count
-    prefix_hits: dict[str, Any]
-    source: dict[str, Any]
+    prefix_hits: Hits
+    source: From
     fingerprint: _Hash
     rows_sha256: _Hash
     digest: str = ""
@@ -156,7 +187,7 @@ class Header(Part):
     @property
     def classes(self) -> tuple[str, ...]:
         """The classes' names."""
-        return tuple(self.source["classes"])
+        return self.source.classes
 
     def sealed(self) -> Header:
         """With the digest that belongs to it."""
@@ -275,6 +306,7 @@ def _places(content: Text, mark: Text, shared: int) -> Iterator[int]:
 def write(folder: Path, rows: Iterable[dict[str, Any]], finish: Callable[[str], Header]) -> Header:
     """Write both files into a folder. `finish` gives the header when all rows have passed, from their hash. Raises OSError."""
     loose, digest = folder / f"{NAME}.rows.part", hashlib.sha256()
+    parts = {kind: folder / f"{NAME}.{kind}.part" for kind in FORMATS}
     try:
         with loose.open("wb") as sink:
             for values in rows:
@@ -282,7 +314,6 @@ def write(folder: Path, rows: Iterable[dict[str, Any]], finish: Callable[[str], 
                 digest.update(line)
                 sink.write(line)
         header = finish(f"sha256:{digest.hexdigest()}").sealed()
-        parts = {kind: folder / f"{NAME}.{kind}.part" for kind in FORMATS}
         with ExitStack() as stack:
             source = stack.enter_context(loose.open("rb"))
             jsonl = stack.enter_context(parts["jsonl"].open("wb"))
@@ -295,7 +326,8 @@ def write(folder: Path, rows: Iterable[dict[str, Any]], finish: Callable[[str], 
             os.replace(part, folder / f"{NAME}.{kind}")
         return header
     finally:
-        loose.unlink(missing_ok=True)
+        for part in (loose, *parts.values()):
+            part.unlink(missing_ok=True)
 
 
 def arrow_schema(header: Header) -> pa.Schema:
@@ -348,12 +380,10 @@ def opened(path: Path) -> Made:
         raise refused(path.name, told)
     try:
         header = Header.model_validate(values)
-        names = header.spec, header.classes
-    except (ValidationError, KeyError, TypeError) as wrong:
-        at = wrong.errors()[0]["loc"] if isinstance(wrong, ValidationError) else ("source",)
-        where = f"{path.name} (header)"
-        raise refused(where, f"{'.'.join(map(str, at))} is missing or cannot be read") from None
-    assert names
+        assert header.spec
+    except ValidationError as wrong:
+        at = ".".join(map(str, wrong.errors()[0]["loc"]))
+        raise refused(f"{path.name} (header)", f"{at} is missing or cannot be read") from None
     return Made(path, kind, header)
 
 
@@ -397,8 +427,7 @@ class _Check:
         self.problems: list[Problem] = []
         self._made, self._header = made, made.header
         self._classes = set(made.header.classes)
-        vocabulary = made.header.tokenizer.get("vocab_size")
-        self._vocabulary: int | None = vocabulary if isinstance(vocabulary, int) else None
+        self._vocabulary = made.header.tokenizer.vocab_size
 
     def row(self, number: int, values: dict[str, Any]) -> Row | None:
         """The row, or None where it is none; what is wrong is noted."""
@@ -431,7 +460,7 @@ class _Check:
         if row.ids is not None and self._vocabulary is not None:
             high = max(row.ids, default=0)
             if high >= self._vocabulary:
-                name = header.tokenizer.get("name")
+                name = header.tokenizer.name
                 yield "ids", f"{high} is above the vocabulary of {name}, which ends at {self._vocabulary - 1}"
 
 

@@ -67,7 +67,7 @@ def taken_over(plan: Plan) -> tuple[Plan, Made]:
 
 def check_tokenizer(found: Made, tokenizer: Mapping[str, Any]) -> None:
     """Raise PlanError unless this tokenizer (what run.json says of it) is the one the file was made with."""
-    theirs = found.header.tokenizer
+    theirs = found.header.tokenizer.model_dump()
     if any(theirs[key] != tokenizer[key] for key in ("version", "vocab_size")):
         told = (
             f"{_called(tokenizer)} is not the one that {found.name} was made with, which is {_called(theirs)}: give that one, "
@@ -105,16 +105,17 @@ def _workload(given: Workload, found: Made, problems: list[Problem]) -> Workload
 
 def _tokenizer(given: Tokenizer, found: Made, problems: list[Problem]) -> Tokenizer:
     if given.name == SERVER_TOKENIZER:
-        told = f"{found.name} was made with {_called(found.header.tokenizer)}, and the server's own is not known to be that one"
+        called = _called(found.header.tokenizer.model_dump())
+        told = f"{found.name} was made with {called}, and the server's own is not known to be that one"
         problems.append(Problem("--tokenizer", told))
     if "name" in given.model_fields_set:
         return given
-    name, method = found.header.declared["name"], found.header.declared["method"]
-    if name is None:
-        told = f"{found.name} was made with {_called(found.header.tokenizer)}: say where that is"
+    declared = found.header.declared
+    if declared.name is None:
+        told = f"{found.name} was made with {_called(found.header.tokenizer.model_dump())}: say where that is"
         problems.append(Problem("--tokenizer", told))
         return given
-    return Tokenizer.model_validate({"name": name, "method": method})
+    return Tokenizer.model_validate(declared.model_dump())
 
 
 def _load(given: Load, seed: int, found: Made, problems: list[Problem]) -> Load:

@@ -89,7 +89,7 @@ class Source:
         """What run.json and the reports say of it: the classes' names and, of a file, all but its words."""
         file, found = self.file, self.made
         if found is not None:
-            said = dict(found.header.source)
+            said = found.header.source.model_dump(mode="json")
             if said["prompts"] is not None:
                 said["prompts"] |= {name: tally.facts() for name, tally in self.asked.items()}
             return {

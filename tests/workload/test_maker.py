@@ -133,7 +133,7 @@ def test_a_run_of_the_plan_and_runs_of_its_file_send_the_same(tmp_path: Path, ki
     assert tables[0].equals(tables[2])
     for about in facts:
         assert about["fingerprint"] == header.fingerprint
-        assert about["requests"]["prefix_hits"] == header.prefix_hits
+        assert about["requests"]["prefix_hits"] == header.prefix_hits.model_dump()
         assert {**about["requests"], "published": []} == {
             **show(tmp_path / "made")["account"],
             "published": [],
@@ -387,6 +387,24 @@ def test_a_closed_loop_that_ends_by_time_goes_through_the_whole_file(tmp_path: P
     folder = simulate(build(None, flags), choose(None, ()), tmp_path / "runs", Nobody()).folder
     assert len(Schedule(RunFolder.open(folder).schedule)) == 35
     assert verify(file, folder)[-1].same
+
+
+def test_a_tokenizer_from_a_path_leaves_its_hash_and_is_to_be_named_again(
+    tmp_path: Path, tiny_file: Path
+) -> None:
+    """The file says which it was, without the path; a run that does not name it is told so, one that does sends the same."""
+    flags = SMALL | {"--tokenizer": str(tiny_file), "--count-template": "no", "--input-tokens": "30"}
+    plan = planned(tmp_path, flags)
+    file = made_in(tmp_path, flags) / "workload.jsonl"
+    assert str(tiny_file.parent).encode() not in file.read_bytes()
+    ours: dict[str, object] = {"--workload-file": str(file)}
+    with pytest.raises(PlanError, match=r"was made with tokenizer\.json \(sha256:.*\): say where that is"):
+        sourced(build(None, ours))
+    runs = [simulate(one, choose(None, ()), tmp_path / "runs", Nobody()).folder for one in (
+        plan, build(None, ours | {"--tokenizer": str(tiny_file)})
+    )]  # fmt: skip
+    tables = [Schedule(RunFolder.open(run).schedule).table for run in runs]
+    assert tables[0].equals(tables[1])
 
 
 def test_a_file_and_a_trace_exclude_each_other_and_a_digest_needs_its_file(tmp_path: Path) -> None:
