@@ -148,7 +148,7 @@ def show(path: Path) -> dict[str, Any]:
             _take(account, one)
 
     _sound(found, see)
-    return _facts(found.header, path.name) | _told(
+    return _facts(found.header, path.resolve().name) | _told(
         account.facts() | {"prefix_hits": found.header.prefix_hits.model_dump()}
     )
 
@@ -227,7 +227,7 @@ def _of_run(path: Path) -> dict[str, Any]:
         unknown = {"prefix_hits": {"exact": None, "blocks": None, "block_tokens": BLOCK}, "shared": UNKNOWN}
         account = lengths.facts() | unknown | (account or {})
     return {
-        "name": path.name,
+        "name": path.resolve().name,
         "workload": plan.workload.name,
         "based_on": plan.workload.based_on,
         "seed": plan.workload.seed,

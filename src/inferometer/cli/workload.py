@@ -84,7 +84,7 @@ def _show(where: Path, as_json: bool, html: Path | None) -> int:
     from inferometer.report.workload_page import page
 
     if html is not None:
-        html.write_text(page(where.name, pictured(where)), encoding="utf-8")
+        html.write_text(page(where.resolve().name, pictured(where)), encoding="utf-8")
         return 0
     facts = show(where)
     if as_json:
