@@ -28,6 +28,7 @@ ALLOWED: dict[str, set[str]] = {
     "calibration": {"plan", "journal"},
     "replayer": {"plan", "workload", "journal"},
     "preparer": {"plan", "workload", "engines", "journal", "replayer"},
+    "maker": {"plan", "workload", "journal", "preparer"},
     "conductor": {
         "calibration", "plan", "workload", "preparer", "replayer", "drive", "engines", "journal", "measure", "judge", "report",
         "server", "telemetry",
@@ -36,7 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "fitter": {"conductor", "journal", "measure", "plan", "server", "simulation", "simulator"},
     "simulator": {"conductor", "drive", "journal", "plan", "preparer", "replayer", "server", "simulation", "workload"},
     "cli": {
-        "calibrator", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "simulation", "simulator",
+        "calibrator", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "maker", "simulation", "simulator",
     },
     "errors": set(),
     "units": set(),

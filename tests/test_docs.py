@@ -14,6 +14,7 @@ from inferometer.cli.app import COMMANDS
 from inferometer.cli.calibrate import command as calibrate_command
 from inferometer.cli.run import command as run_command
 from inferometer.cli.simulate import command as simulate_command
+from inferometer.cli.workload import command as workload_command
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
 from inferometer.judge.judge import NOT_SIMULATED, judge
@@ -34,7 +35,7 @@ from inferometer.server.engine.settings import FIELDS
 from inferometer.server.faults import KINDS
 from inferometer.server.presets import PRESETS
 from inferometer.server.truth import Entry
-from inferometer.workload import prompt_file
+from inferometer.workload import made, prompt_file
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -91,7 +92,7 @@ def test_every_flag_in_the_docs_exists() -> None:
     """An example must not name a flag that is no more."""
     known = {
         option
-        for command in (run_command, calibrate_command, simulate_command)
+        for command in (run_command, calibrate_command, simulate_command, *workload_command.commands.values())
         for parameter in command.params
         for option in parameter.opts
     }
@@ -170,6 +171,15 @@ def test_the_field_that_names_the_fault_is_in_the_truth() -> None:
     entry.ended.append(0)
     assert entry.as_dict()["fault"] is None
     assert "`fault`" in text("docs/faults.md")
+
+
+def test_the_columns_and_the_header_of_a_workload_file_are_told() -> None:
+    """Each has its row, and the version and the exit codes are named."""
+    told = rows("docs/workload-files.md")
+    assert {*made.COLUMNS, *made.Header.model_fields, *made.Nonce.model_fields} <= told
+    page = text("docs/workload-files.md")
+    assert all(f"inferometer workload {name}" in page for name in workload_command.commands)
+    assert made.VERSION in page
 
 
 def test_every_metric_is_defined() -> None:

@@ -109,11 +109,13 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
             # Processes first: they start up while this one prepares.
             embedded = stack.enter_context(Embedded(folder.log)) if plan.target.url is None else None
             with Crew(plan.instrument.workers, folder.log) as crew:
+                plan, source = sourced(plan)
                 asks_server = plan.tokenizer.name == SERVER_TOKENIZER
                 tokenizer = None if asks_server else tokenizers.load(plan.tokenizer)
+                if tokenizer is not None:
+                    source.check_tokenizer(tokenizer)
                 url = plan.target.url if embedded is None else embedded.url()
                 assert url is not None
-                plan, source = sourced(plan)
                 plan, trace = surveyed(plan, ui.note)
                 if embedded is None:
                     ui.note("asking the server what it serves, with one short request")

@@ -86,6 +86,11 @@ def requests_of(
     return Replayed(plan, trace, folder, salt, compose, partial(_scheduled, plan, served), clock)
 
 
+def warm_salt(salt: int) -> int:
+    """Half-way round, so that no nonce of the warm-up begins like one of the measurement."""
+    return (salt + NONCES // 2) % NONCES
+
+
 class Requests:
     """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them.
 
@@ -114,9 +119,7 @@ class Requests:
 
     def warm_up(self) -> None:
         """Write the warm-up's requests."""
-        # Half-way round, so that no nonce of the warm-up begins like one of the measurement.
-        salt = self.salt + NONCES // 2
-        made = self._requests(Phase.WARMUP, salt)
+        made = self._requests(Phase.WARMUP, warm_salt(self.salt))
         self._warm = list(_scheduled(self._plan, self._target, Phase.WARMUP, 0, *made))
         self.rows = len(self._warm)
         schedules.write(self._folder.schedule, self._warm)
@@ -151,61 +154,70 @@ class Requests:
         return {"fingerprint": self.fingerprint, "requests": self._account, **self._source.facts()}
 
     def _requests(self, phase: Phase, salt: int) -> tuple[Iterator[Prompt], Sequence[int | None]]:
-        """The prompts of one phase, made as they are taken, and their due offsets (ns; None where nobody knows)."""
-        workload = self._plan.workload
-        warm = phase is Phase.WARMUP
-        skip = self._rows_of_file() if warm and self._source.file is not None else 0
-        spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
-        places = self._places(spec, skip, warm=warm)
-        due = (
-            _due(self._plan.load, workload.seed, warm=warm)
-            if places is None
-            else [one.due_ns for one in places]
-        )
         target = self._target
-        made = self._source.prompts(
-            spec,
-            self._tokenizer,
-            len(due),
-            salt % NONCES,
-            target.prompt_format,
-            target.template or 0,
-            skip,
-            places or (),
+        return drawn(
+            self._plan, self._source, self._tokenizer, phase, salt, target.prompt_format, target.template or 0
         )
-        return made, due
-
-    def _places(self, spec: Workload, skip: int, *, warm: bool) -> list[Place] | None:
-        """Where the requests of a phase stand; None: each for itself."""
-        load = self._plan.load
-        if spec.turns is None and load.model != "users":
-            return None
-        count = load.warmup if warm else load.requests
-        if count is None and load.model == "closed":
-            count = _pool(load)
-        sessions = self._source.sessions(spec, skip)
-        # As without sessions, the arrivals of the warm-up are those of its own stream, not of its own seed.
-        seed = self._plan.workload.seed
-        return arranged(load, seed, sessions, count, warm=warm, alone=spec.turns is None)
-
-    def _rows_of_file(self) -> int:
-        """How many rows of a file of prompts the measurement takes."""
-        places = self._places(self._plan.workload, 0, warm=False)
-        if places is None or self._plan.workload.turns is None:
-            return len(
-                _due(self._plan.load, self._plan.workload.seed, warm=False) if places is None else places
-            )
-        return sum(place.turn == 0 for place in places)
 
 
-def _due(load: Load, seed: int, *, warm: bool) -> Sequence[int | None]:
-    """When each request of a phase is due (ns from its start; None in closed loop, where nobody knows)."""
+def drawn(
+    plan: Plan,
+    source: Source,
+    tokenizer: tokenizers.Tokenizer,
+    phase: Phase,
+    salt: int,
+    prompt_format: PromptFormat,
+    template: int = 0,
+) -> tuple[Iterator[Prompt], Sequence[int | None]]:
+    """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop)."""
+    workload, warm = plan.workload, phase is Phase.WARMUP
+    pool = None if source.made is None else source.made.header.requests
+    skip = _rows_of_file(plan, source, pool) if warm and source.file is not None else 0
+    spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
+    places = _places(plan, source, spec, skip, pool, warm=warm)
+    due = (
+        _due(plan.load, workload.seed, pool, warm=warm) if places is None else [one.due_ns for one in places]
+    )
+    prompts = source.prompts(
+        spec, tokenizer, len(due), salt % NONCES, prompt_format, template, skip, places or (), warm=warm
+    )
+    return prompts, due
+
+
+def _places(
+    plan: Plan, source: Source, spec: Workload, skip: int, pool: int | None, *, warm: bool
+) -> list[Place] | None:
+    """Where the requests of a phase stand; None: each for itself."""
+    load = plan.load
+    if spec.turns is None and load.model != "users":
+        return None
+    count = load.warmup if warm else load.requests
+    if count is None and load.model == "closed":
+        count = pool or _pool(load)
+    sessions = source.sessions(spec, skip, warm=warm)
+    # As without sessions, the arrivals of the warm-up are those of its own stream, not of its own seed.
+    return arranged(load, plan.workload.seed, sessions, count, warm=warm, alone=spec.turns is None)
+
+
+def _rows_of_file(plan: Plan, source: Source, pool: int | None) -> int:
+    """How many rows of a file of prompts the measurement takes."""
+    places = _places(plan, source, plan.workload, 0, pool, warm=False)
+    if places is None:
+        return len(_due(plan.load, plan.workload.seed, pool, warm=False))
+    return len(places) if plan.workload.turns is None else sum(place.turn == 0 for place in places)
+
+
+def _due(load: Load, seed: int, pool: int | None, *, warm: bool) -> Sequence[int | None]:
+    """When each request of a phase is due (ns from its start; None in closed loop, where nobody knows).
+
+    `pool`: as many as there are for a closed loop that ends by time alone, if that is decided.
+    """
     if load.model == "open":
         due: list[int | None] = phase_instants(load, seed, warmup=warm).tolist()
         return due
     if warm:
         return [None] * load.warmup
-    return [None] * (load.requests or _pool(load))
+    return [None] * (load.requests or pool or _pool(load))
 
 
 def _pool(load: Load) -> int:

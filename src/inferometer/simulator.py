@@ -55,10 +55,12 @@ def simulate(
     the prompt and of the answer as they were in a run of this plan.
     """
     started = time.time_ns()
-    plan, source = sourced(_without_server(plan))
+    plan, source = sourced(plan)
+    plan = _without_server(plan)
     folder = RunFolder.create(out, plan.name, started)
     try:
         tokenizer = tokenizers.load(plan.tokenizer)
+        source.check_tokenizer(tokenizer)
         served = _simulated_server(plan)
         ui.note(f"simulating {engine.preset}: virtual time, no server")
         plan, trace = surveyed(plan, ui.note)

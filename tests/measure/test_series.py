@@ -42,6 +42,24 @@ def test_nothing_is_lost_between_samples_and_series(
         assert sum(line["in_flight"]) * width == pytest.approx(spent, abs=1e-6)
 
 
+@given(st.integers(0, 2**32), st.integers(1, 120))
+@settings(max_examples=25, deadline=None)
+def test_every_length_is_in_one_bin(build: Any, plan_of: Any, random_rows: Any, seed: int, n: int) -> None:
+    """Law: asked and sent count every measured request, counted every one that succeeded, and of those of the prompt every one
+    that the server counted."""
+    record, plan = build(*random_rows(seed, n)), plan_of(**OPEN)
+    samples, drawn = samples_of(plan, record), series(plan, record)["lengths"]
+    sent = int(record.measured.sum())
+    told = int((~np.isnan(samples.counts.server_input)).sum())
+    expected = {
+        "input_tokens": {"asked": sent, "sent": sent, "counted": told},
+        "output_tokens": {"asked": sent, "counted": len(samples)},
+    }
+    for name, sets in expected.items():
+        counts = drawn[name]["counts"] if drawn[name] else {}
+        assert {of: sum(bins) for of, bins in counts.items()} == {of: m for of, m in sets.items() if m}
+
+
 def test_a_long_run_is_drawn_with_few_points_that_keep_the_extremes(build: Any, plan_of: Any) -> None:
     """Law: at most 400 CDF points, 300 bins and 1,500 lateness points; the largest value of each stays in view."""
     random = np.random.default_rng(4)
@@ -86,7 +104,7 @@ def test_nothing_measured_is_drawn_as_nothing(build: Any, plan_of: Any) -> None:
     for record in (build(), build({"outcome": "timeout"}), build({"phase": 0})):
         drawn = series(plan_of(**OPEN), record)
         assert drawn["ttft_ms"] == {"hist": {"edges": [], "counts": []}, "cdf": {"x": [], "p": []}}
-        assert set(drawn) == {"ttft_ms", "itl_ms", "tpot_ms", "e2e_ms", "timeline", "lateness"}
+        assert set(drawn) == {"ttft_ms", "itl_ms", "tpot_ms", "e2e_ms", "timeline", "lateness", "lengths"}
 
 
 def test_equal_samples_still_make_a_histogram(build: Any, plan_of: Any) -> None:

@@ -117,6 +117,7 @@ def test_every_flag_reaches_its_key() -> None:
     # Each excludes another flag of the list; the trace's are in tests/plan/test_plan_trace.py.
     elsewhere = {"--concurrency", "--api-key-file", "--insecure", "--prompts", "--prompts-order"}
     elsewhere |= {"--users", "--user-rate", "--turns", "--think-ms", "--replies"}  # in test_plan_turns.py
+    elsewhere |= {"--workload-file"}
     elsewhere |= {name for name in BY_NAME if name.startswith("--trace")}
     assert set(given) | elsewhere == set(BY_NAME)
     assert {flag.key for flag in FLAGS} <= set(every_key())

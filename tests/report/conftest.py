@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from inferometer.plan.bins import histogram
 from inferometer.report import metrics
 from inferometer.report.summary import compose
 
@@ -251,8 +252,9 @@ def parts() -> dict[str, Any]:
                 "input_tokens": drawn(lengths),
                 "unshared_input_tokens": drawn(lengths),
                 "repeated_input_tokens": drawn(lengths),
+                "sent_tokens": drawn(lengths),
                 "output_tokens": drawn(outputs),
-                "shared": {"requests": 0, "fraction": 0.0, "tokens": None, "groups": []},
+                "shared": {"requests": 0, "fraction": 0.0, "tokens": None, "groups": [], "curve": [[0, 0]]},
                 "prefix_hits": {"exact": 0.0, "blocks": 0.0, "block_tokens": 16},
                 "published": [],
             },
@@ -390,6 +392,10 @@ def rich_series() -> Series:
             "t_s": [i * 0.0525 for i in range(1000)],
             "ms": [0.02 + rng.expovariate(12) for _ in range(1000)],
         },
+        "lengths": {
+            "input_tokens": histogram({name: [128, 320, 512] for name in ("asked", "sent", "counted")}),
+            "output_tokens": histogram({"asked": [16, 2048], "counted": [15, 2049]}),
+        },
     }
 
 
@@ -506,6 +512,7 @@ def empty_series() -> Series:
         **dict.fromkeys(("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms"), none),
         "timeline": {name: [] for name in names},
         "lateness": {"t_s": [], "ms": []},
+        "lengths": {"input_tokens": None, "output_tokens": None},
     }
 
 

@@ -6,59 +6,17 @@ import base64
 import hashlib
 import json
 import re
-from html.parser import HTMLParser
 from importlib import resources
 from typing import Any
 
 import pytest
+from html_page import LOADING, Page
 
 from inferometer.report import wording
 from inferometer.report.figures import figure
-from inferometer.report.html import embedded_json, pace_metric, render_html
+from inferometer.report.html import pace_metric, render_html
 from inferometer.report.metrics import STATISTICS, TABLE
-
-VOID = {"meta", "link", "img", "br", "hr", "input"}
-LOADING = {"src", "srcset", "data", "poster", "action", "formaction", "background", "manifest", "ping"}
-
-
-class Page(HTMLParser):
-    """What a browser would see: tags with attributes, scripts, visible text, ids, and whether every tag is closed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.scripts: list[tuple[dict[str, str | None], str]] = []
-        self.words: list[str] = []
-        self.open: list[str] = []
-        self.feed(text)
-        self.close()
-
-    # HTMLParser calls the four methods below by name.
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the tag; elements that hold something stay open until their end tag."""
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID and tag not in ("circle", "path"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note a self-closed tag."""
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        """End tags come in the reverse order of their start tags."""
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        """Sort text into scripts and words."""
-        if self.open and self.open[-1] == "script":
-            self.scripts.append((self.tags[-1][1], data))
-        elif not self.open or self.open[-1] != "style":
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        """What can be read, white space folded."""
-        return " ".join("".join(self.words).split())
+from inferometer.report.page import embedded_json
 
 
 def test_the_page_loads_nothing(sample: Any) -> None:
@@ -97,7 +55,7 @@ def test_a_hostile_name_is_only_ever_text(
     page = Page(render_html(invalid, series))
     assert not [tag for tag, _ in page.tags if tag == "img"]
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
-    assert len(page.scripts) == 3
+    assert len(page.scripts) == 5
     assert "</script><img src=x onerror=alert(1)>" in page.text
 
 
@@ -163,7 +121,7 @@ def test_every_chart_has_words_for_those_who_cannot_see_it(sample: Any) -> None:
         for t, a in Page(render_html(*sample)).tags
         if t == "div" and (a.get("class") or "").startswith("plot")
     ]
-    assert len(plots) == 9
+    assert len(plots) == 11
     assert all(attributes["role"] == "img" and attributes["aria-label"] for attributes in plots)
 
 

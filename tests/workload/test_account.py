@@ -75,6 +75,29 @@ def test_lengths_are_told_with_and_without_what_is_shared() -> None:
     assert (facts["unshared_input_tokens"]["min"], facts["unshared_input_tokens"]["max"]) == (10, 20)
     assert (facts["shared"]["requests"], facts["shared"]["fraction"]) == (1, 0.5)
     assert (facts["shared"]["tokens"]["mean"], facts["shared"]["groups"]) == (10, [0, 0, 1])
+    assert facts["sent_tokens"] == facts["input_tokens"]
+
+
+@given(st.lists(st.integers(-1, 150), max_size=300))
+def test_the_curve_of_sharing_begins_with_nothing_and_ends_with_all_that_share(groups: list[int]) -> None:
+    """Each point says what the k most used prefixes carry; it never turns upwards, and there are few of them."""
+    facts = account([prompt([1], shared=group >= 0, group=group) for group in groups]).facts()
+    uses = sorted((groups.count(group) for group in set(groups) - {-1}), reverse=True)
+    curve = facts["shared"]["curve"]
+    assert all(carried == sum(uses[:k]) for k, carried in curve)
+    assert (curve[0], curve[-1]) == ([0, 0], [len(uses), sum(uses)])
+    assert len(curve) <= 41
+
+
+def test_histograms_hold_every_request() -> None:
+    """Of input what was asked and what was sent, of output what was asked; each request once."""
+    facts = account([prompt([1] * n, n) for n in range(1, 200)]).facts()["histograms"]
+    assert {of: sum(counts) for of, counts in facts["input_tokens"]["counts"].items()} == {
+        "asked": 199,
+        "sent": 199,
+    }
+    assert {of: sum(counts) for of, counts in facts["output_tokens"]["counts"].items()} == {"asked": 199}
+    json.dumps(facts)
 
 
 def test_nothing_drawn_is_null_and_not_zero() -> None:

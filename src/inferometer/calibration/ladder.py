@@ -141,7 +141,7 @@ def request_rung(rate: float, *, quick: bool) -> Rung:
 def plan_rung(plan: Plan, ttft_ms: float, interval_ms: float) -> Rung:
     """A user's load for about PLAN_S seconds: its streams or its rate, and answers of its mean length, 250 tokens at most."""
     load = plan.load
-    if plan.workload.own:
+    if plan.workload.own or plan.workload.file is not None:
         why = "prompts from a file or of several classes have no one length to calibrate for: give a plan with lengths"
         raise PlanError([Problem("--like", why)])
     mean = plan.workload.output_tokens.mean()

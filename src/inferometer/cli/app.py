@@ -17,6 +17,7 @@ COMMANDS = {
     "run": "Measure a server and say whether to believe the numbers.",
     "simulate": "Carry a plan out on a model of an engine, in virtual time.",
     "calibrate": "Certify up to which load the instrument is right on this machine.",
+    "workload": "Write the requests of a plan as a file, show or verify one.",
     "serve": "Run the reference server.",
     "report": "Write the reports of a run again.",
     "recover": "Make a run that died readable.",

@@ -18,6 +18,7 @@ from inferometer.measure.measurement import samples_of
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import percentile
+from inferometer.plan.bins import histogram
 from inferometer.plan.schema import Plan
 from inferometer.units import NS_PER_S
 
@@ -37,7 +38,7 @@ TOKENS_PER_BIN = 50
 
 
 def series(plan: Plan, record: Record, samples: Samples | None = None) -> dict[str, Any]:
-    """All plot series of a record: `ttft_ms`, `itl_ms`, `tpot_ms`, `e2e_ms`, `timeline`, `lateness`.
+    """All plot series of a record: `ttft_ms`, `itl_ms`, `tpot_ms`, `e2e_ms`, `timeline`, `lateness`, `lengths`.
 
     `samples`: those of `samples_of`, if already taken. Times `t_s` are in s from the first measured send; a timeline point
     stands for the bin of width `bin_s` around it. A distribution without samples has empty lists.
@@ -50,6 +51,25 @@ def series(plan: Plan, record: Record, samples: Samples | None = None) -> dict[s
     return drawn | {
         "timeline": _timeline(record, samples, sweep, run),
         "lateness": _lateness(record, sweep, run),
+        "lengths": _lengths(record, samples),
+    }
+
+
+def _lengths(record: Record, samples: Samples) -> dict[str, Any]:
+    """Histograms of lengths: `asked` and `sent` of all requests sent, `counted` of those that succeeded (of a prompt only
+    where the server counted it)."""
+    sent, counts = record.measured, samples.counts
+    return {
+        "input_tokens": histogram(
+            {
+                "asked": record.input_tokens_asked[sent],
+                "sent": record.input_tokens_sent[sent],
+                "counted": counts.server_input,
+            }
+        ),
+        "output_tokens": histogram(
+            {"asked": record.output_tokens_asked[sent], "counted": counts.output},
+        ),
     }
 
 

@@ -110,7 +110,10 @@ _LENGTHS = (
     "320, uniform(128,512), normal(550,150), lognormal(5.5,1.0,min=32,max=4096) or histogram(128:1,256:3)"
 )
 
-_OWN = ("prompts", "order", "prompts_sha256", "prefix_sharing", "classes")
+_TURNS = ("turns", "think_ms", "replies")
+_OWN = ("prompts", "order", "prompts_sha256", "prefix_sharing", "classes", "file", "file_sha256")
+_DRAWN = ("name", "based_on", "input_tokens", "output_tokens", "seed", "prompt_format", "repeatable_prompts")
+_TEXTS = ("dataset", "dataset_subset", "dataset_version", "domain", "language", "count_template")
 
 FLAGS: tuple[Flag, ...] = (
     Flag(
@@ -199,7 +202,10 @@ FLAGS: tuple[Flag, ...] = (
         "FILE",
         drops=tuple(
             f"workload.{key}"
-            for key in ("name", "input_tokens", "based_on", "prompts_sha256", "classes", "count_template")
+            for key in (
+                *("name", "input_tokens", "based_on", "prompts_sha256", "classes", "count_template"),
+                *("file", "file_sha256"),
+            )
         ),
     ),
     Flag(
@@ -209,13 +215,20 @@ FLAGS: tuple[Flag, ...] = (
         "ORDER",
     ),
     Flag(
+        "--workload-file",
+        "workload.file",
+        "Send the requests of this file, which inferometer workload make wrote (.arrow or .jsonl).",
+        "FILE",
+        drops=tuple(f"workload.{key}" for key in (*_DRAWN, *_TEXTS, *_OWN, *_TURNS)),
+    ),
+    Flag(
         "--trace",
         "trace.file",
         "Replay a trace: arrivals and lengths from a file of Mooncake's, Azure's, BurstGPT's, or plain JSONL.",
         "FILE",
         drops=(
             *(f"load.{key}" for key in ("model", "rate", "concurrency", "users", "user_rate")),
-            *("load.arrival", "load.burstiness", "workload.turns", "workload.think_ms", "workload.replies"),
+            *("load.arrival", "load.burstiness", *(f"workload.{key}" for key in _TURNS)),
             *("load.requests", "load.duration_s", "trace.format", "trace.sha256"),
             *(f"workload.{key}" for key in ("name", "based_on", "input_tokens", "output_tokens", *_OWN)),
             "workload.count_template",

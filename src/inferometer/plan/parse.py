@@ -247,10 +247,13 @@ def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
             ("target.api_key_env",),
             "names an environment variable that is not set (give its name, not the key)",
         )
+    spec = plan.workload
+    prompts = spec.prompts if spec.file is None else None  # they are in the file
     for key, name in (
         ("target.api_key_file", target.api_key_file),
         ("target.tls_ca_file", target.tls_ca_file),
-        ("workload.prompts", plan.workload.prompts and os.path.expanduser(plan.workload.prompts)),
+        ("workload.prompts", prompts and os.path.expanduser(prompts)),
+        ("workload.file", spec.file and os.path.expanduser(spec.file)),
     ):
         if name is not None and not (os.path.isfile(name) and os.access(name, os.R_OK)):
             yield Fault((key,), "names a file that is not there or cannot be read")

@@ -48,6 +48,7 @@ def faults(plan: Plan) -> list[Fault]:
         *_sizes(plan.load),
         *_target(plan.target),
         *_own(plan.workload, traced=plan.trace is not None),
+        *_made(plan),
         *_texts(plan.workload),
         *_turns(plan),
         *_across(plan),
@@ -237,6 +238,20 @@ def _own(workload: Workload, *, traced: bool) -> Iterator[Fault]:
     names = [one.name for one in workload.classes]
     for at, one in enumerate(workload.classes):
         yield from _class(one, f"workload.classes[{at}]", names[:at])
+
+
+def _made(plan: Plan) -> Iterator[Fault]:
+    """A workload that was made before says what is sent."""
+    if plan.workload.file is None and plan.workload.file_sha256 is not None:
+        yield Fault(
+            ("workload.file_sha256", "workload.file"),
+            "is about a workload that was made: set {workload.file}",
+        )
+    if plan.workload.file is not None and plan.trace is not None:
+        yield Fault(
+            ("workload.file", "trace.file"),
+            "choose one: {workload.file} says what is sent, and so does {trace.file}",
+        )
 
 
 def _class(one: RequestClass, key: str, before: list[str]) -> Iterator[Fault]:

@@ -124,12 +124,6 @@ def _digest(digest: str) -> str:
 _Sha256 = Annotated[str, AfterValidator(_digest)]
 
 
-def _at_most(default: int, requests: Any) -> int:
-    """The default, or the number of requests if smaller; it is not validated yet, and from a flag it is text."""
-    text = str(requests)
-    return min(default, int(text)) if re.fullmatch(r"[0-9]{1,9}", text) else default
-
-
 class Load(Part):
     """When requests are sent.
 
@@ -168,12 +162,6 @@ class Load(Part):
             rated = "rate" in load and "concurrency" not in load
             users = ("users" in load or "user_rate" in load) and not {"rate", "concurrency"} & load.keys()
             load["model"] = "users" if users else "open" if rated or traced else "closed"
-        if "requests" not in load and "duration_s" not in load and not traced:
-            load["requests"] = DEFAULT_REQUESTS
-        if load["model"] == "closed" and "rate" not in load and "concurrency" not in load:
-            load["concurrency"] = max(1, _at_most(DEFAULT_CONCURRENCY, load.get("requests")))
-        if "warmup" not in load:
-            load["warmup"] = _at_most(DEFAULT_WARMUP, load.get("requests"))
         if "arrival" not in load and load.get("burstiness", 1) not in (1, "1", "1.0"):
             load["arrival"] = "gamma"
         if "arrival" not in load and load["model"] == "users":
@@ -186,6 +174,21 @@ class Load(Part):
         if self.model == "users":
             return None if self.users is None or self.user_rate is None else self.users * self.user_rate
         return self.rate
+
+    @model_validator(mode="after")
+    def _complete(self) -> Load:
+        """What is implied is no field that was set: a workload's file says otherwise."""
+        requests = self.requests
+        if requests is None and self.duration_s is None and self.arrival != "trace":
+            requests = DEFAULT_REQUESTS
+        implied: dict[str, int | None] = {"requests": requests}
+        if self.model == "closed" and self.rate is None and self.concurrency is None:
+            implied["concurrency"] = min(DEFAULT_CONCURRENCY, requests or DEFAULT_CONCURRENCY)
+        if "warmup" not in self.model_fields_set:
+            implied["warmup"] = min(DEFAULT_WARMUP, requests or DEFAULT_WARMUP)
+        for name, value in implied.items():
+            object.__setattr__(self, name, value)  # frozen from here on
+        return self
 
 
 class Workload(Part):
@@ -212,6 +215,10 @@ class Workload(Part):
     `think_ms` (0 if None) after an answer's end. What was said before are the server's own `replies`, or recorded ones: a
     file's, or for prompts that are drawn, text of the length asked for. Of a file, each row is a conversation, of at most
     `turns` turns.
+
+    `file` is a workload that was made before (workload/made.py). It decides everything here but `temperature`, `ignore_eos` and
+    `min_tokens`: when a run begins, what it says is taken over, and its digest is kept in `file_sha256`, and demanded from
+    then on.
     """
 
     name: Literal[Name, "custom", "trace"] = "synthetic-uniform"
@@ -224,6 +231,8 @@ class Workload(Part):
     prompts: Annotated[str, Field(min_length=1)] | None = None
     order: Literal["file", "shuffled", "sampled"] = "file"
     prompts_sha256: _Sha256 | None = None
+    file: Annotated[str, Field(min_length=1)] | None = None
+    file_sha256: _Sha256 | None = None
     classes: Annotated[tuple[RequestClass, ...], Field(max_length=MOST_CLASSES)] = ()
     turns: Length | None = None
     think_ms: Length | None = None
@@ -245,6 +254,8 @@ class Workload(Part):
         if not isinstance(given, dict):
             return given
         workload = dict(given)
+        if workload.get("file") is not None:  # which implies nothing: it is all in there
+            return {key: value for key, value in workload.items() if value is not None}
         if workload.get("prompts") is not None or workload.get("classes"):
             said = {key: value for key, value in workload.items() if value is not None}
             return {"name": "custom"} | said
@@ -445,7 +456,7 @@ class Plan(Part):
 
     @model_validator(mode="after")
     def _settle(self) -> Plan:
-        if self.workload.count_template is None:
+        if self.workload.count_template is None and self.workload.file is None:
             drawn = self.workload.prompts is None and self.trace is None
             counted = self.tokenizer.own and self.target.api == "chat" and drawn
             settled = self.workload.model_copy(update={"count_template": counted})

@@ -132,7 +132,8 @@ def _sut(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _workload(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
     """The seven items of draft 4.3.1, the ids of those that are missing, and what is known of whose words were sent and of what
-    was drawn: of a file of prompts, a dataset or a corpus, and the account of the requests."""
+    was drawn: of a file of prompts, a dataset or a corpus, and the account of the requests but for its histograms."""
+    drawn = run.get("requests")
     items = disclosed(plan, run.get("prompts"), run.get("trace"))
     return {
         "items": [
@@ -140,10 +141,12 @@ def _workload(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
             for name, words in NAMES.items()
         ],
         "missing": missing(items),
+        "fingerprint": run.get("fingerprint"),
+        "made": run.get("made"),
         "prompts": run.get("prompts"),
         "deviations": list(plan.workload.deviations),
         "texts": run.get("texts"),
-        "drawn": run.get("requests"),
+        "drawn": drawn and {name: value for name, value in drawn.items() if name != "histograms"},
     }
 
 

@@ -1,16 +1,7 @@
-"""report.html: one file that needs no network, for someone who has never seen such a report.
-
-Everything outside came from a plan or a server and is escaped by Jinja; the chart data is JSON whose `<`, `>` and `&` are
-written as escapes, so no string in it can close the script element. A content security policy names the two scripts by
-their SHA-256 and allows nothing else to run or load: a hole in the escaping would still not execute.
-"""
+"""report.html: one file that needs no network, for someone who has never seen such a report. page.py makes it safe."""
 
 from __future__ import annotations
 
-import base64
-import functools
-import hashlib
-import importlib.resources
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -30,24 +21,10 @@ from inferometer.report.figures import (
 )
 from inferometer.report.markdown import bucket
 from inferometer.report.metrics import METRICS, RATES, STATISTICS, TABLE
+from inferometer.report.page import render
+from inferometer.report.pictures import of_run
 
 Context = dict[str, Any]
-
-_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
-
-
-@functools.cache
-def _asset(path: str) -> str:
-    return importlib.resources.files(__package__).joinpath(*path.split("/")).read_text(encoding="utf-8")
-
-
-def _script_hash(script: str) -> str:
-    return "'sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() + "'"
-
-
-def embedded_json(value: object) -> str:
-    """JSON that may stand inside a script element whatever strings it holds; NaN is refused (ValueError)."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
 
 
 def _number(label: str, value: float | None, unit: str, bounds: Any, note: str = "") -> dict[str, str]:
@@ -260,8 +237,9 @@ def _drawn(summary: Mapping[str, Any], series: Mapping[str, Any]) -> Context:
     }
 
 
-def _context(summary: Mapping[str, Any], series: Mapping[str, Any]) -> Context:
+def _context(summary: Mapping[str, Any]) -> Context:
     verdict, pace = summary["verdict"], pace_metric(summary)
+    simulated = {"word": wording.SIMULATED, "means": wording.SIMULATED_MEANS}
     rest = tuple(name for name in METRICS if name not in TABLE and summary["metrics"][name] is not None)
     named = {name: metric.title for name, metric in (METRICS | RATES).items()}
     checks = _check_rows(summary)
@@ -276,9 +254,9 @@ def _context(summary: Mapping[str, Any], series: Mapping[str, Any]) -> Context:
         "version": clean(summary["version"]),
         "status": verdict["status"],
         "meaning": wording.meaning(summary),
-        "simulated": {"word": wording.SIMULATED, "means": wording.SIMULATED_MEANS}
-        if summary["run"]["simulated"]
-        else None,
+        "simulated": simulated if summary["run"]["simulated"] else None,
+        "page_title": f"{simulated['word'] + ', ' if summary['run']['simulated'] else ''}{verdict['status']}: "
+        + clean(summary["run"]["name"]),
         "reasons": [check for check in checks if check["class"] in ("fail", "unsure")],
         "tally": {name: sum(check["class"] == name for check in checks) for name in wording.STATUS},
         "measured": disclosure.measured(summary),
@@ -311,7 +289,6 @@ def _context(summary: Mapping[str, Any], series: Mapping[str, Any]) -> Context:
         ],
         "plan": json.dumps(summary["plan"], indent=2, ensure_ascii=False),
         "mark": MARK,
-        "data": _drawn(summary, series),
     }
 
 
@@ -321,20 +298,8 @@ def render_html(summary: Mapping[str, Any], series: Mapping[str, Any]) -> str:
     Raises:
         ValueError: `series` holds NaN or an infinity.
     """
-    # Jinja costs a third of the start-up time, and most commands never render HTML.
-    from jinja2 import BaseLoader, Environment, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=BaseLoader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    scripts = (_asset("vendor/uPlot.iife.min.js"), _asset("templates/report.js"))
-    context = _context(summary, series)
-    # The four Markup values are files of this package and JSON made safe above; nothing from outside is marked safe.
-    return environment.from_string(_asset("templates/report.html.j2")).render(
-        **{key: value for key, value in context.items() if key != "data"},
-        data=Markup(embedded_json(context["data"])),  # noqa: S704 - every < > & in it is an escape
-        styles=Markup(_asset("vendor/uPlot.min.css") + _asset("templates/report.css")),  # noqa: S704 - our own files
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own files, named by hash in the policy
-        hashes=Markup(" ".join(_script_hash(script) for script in scripts)),  # noqa: S704 - base64
+    about = of_run(summary, series.get("lengths"))
+    context = _context(summary) | {"workload": about}
+    return render(
+        "report.html.j2", _drawn(summary, series) | {"workload": about["data"]}, context, "report.js"
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 from inferometer.report import conversations, disclosure, metrics, wording
 from inferometer.report.figures import MARK, clean, figure, interval, marked
+from inferometer.report.pictures import of_run
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!&])")
 
@@ -151,6 +152,22 @@ def _by_turn(told: Mapping[str, Any]) -> str:
     return f"{conversations.sentence(told)}\n\n{_table(head, rows)}\n\nLatencies in ms; mean tokens."
 
 
+def _workload(summary: Mapping[str, Any]) -> str:
+    """Lengths asked, sent and counted; the best prefix-hit rate possible beside the server's; requests of each prefix."""
+    about = of_run(summary, None)
+    parts = [
+        _table(["Lengths", *about["points"]], [[label, *cells] for label, cells in about["lengths"]]),
+        _table(["Prefix hits", "Share"], [[row["label"], row["value"]] for row in about["hits"]]),
+        cell(about["hits_words"]),
+        cell(about["sharing"]),
+    ]
+    if about["bars"]:
+        parts.append(_table(["Prefix", "Requests"], [[row["label"], row["value"]] for row in about["bars"]]))
+    elif about["curve"]:
+        parts.append(cell(about["curve"]))
+    return "\n\n".join(parts)
+
+
 def bucket(part: Mapping[str, Any]) -> str:
     """A range of input lengths: `256 to 511`, `4096 and more`."""
     low, high = part["from"], part["to"]
@@ -204,6 +221,8 @@ def render_markdown(summary: Mapping[str, Any]) -> str:
         *(["## Objectives", _slos(summary)] if summary["slos"] else []),
         "## Results",
         _results(summary),
+        "## Workload",
+        _workload(summary),
         *(["## By class", _by_class(summary)] if summary["by_class"] else []),
         *(["## By turn", _by_turn(told)] if (told := summary["conversations"]) else []),
         "## System under test",

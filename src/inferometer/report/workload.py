@@ -25,7 +25,18 @@ def rows(about: Facts) -> list[Row]:
         found.append(("Output tokens drawn", _figures(drawn["output_tokens"])))
         found += [("Published and drawn", _published(drawn))] if drawn["published"] else []
         found += [("Shared prefixes drawn", _shared(drawn["shared"]))] if drawn["shared"]["requests"] else []
-    return [*found, ("Best possible prefix hits", best_hits(drawn))]
+    found.append(("Best possible prefix hits", best_hits(drawn)))
+    return [*found, *_sequence(about)]
+
+
+def _sequence(about: Facts) -> list[Row]:
+    """Which requests these were, to the byte: `inferometer workload verify` holds a file against it."""
+    made = about.get("made")
+    found = [("Fingerprint of the requests", clean(about["fingerprint"]))] if about.get("fingerprint") else []
+    return [
+        *found,
+        *([("Workload file", f"{clean(made['file'])}, digest {clean(made['digest'])}")] if made else []),
+    ]
 
 
 def _text(texts: Facts) -> str:

@@ -22,11 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from inferometer.plan.bins import histogram
 from inferometer.plan.standard import Published
 from inferometer.workload.prompts import Ids, Prompt
 
 BLOCK = 16
 MOST_GROUPS = 100
+MOST_POINTS = 40
 CHANCE_SD = 4.5
 """By so many standard deviations may a figure be off by chance; a good draw is, in fewer than one run in a hundred thousand."""
 SHARE_SLACK, MEAN_SLACK = 0.005, 0.02
@@ -101,21 +103,23 @@ class Account:
 
     def facts(self) -> dict[str, Any]:
         """What run.json says of them; statistics are None where there were none."""
-        asked, shared, output = (np.asarray(values) for values in (self._asked, self._shared, self._output))
-        sharing, total = shared[shared > 0], sum(self._sent)
-        repeated = np.asarray(self._repeated)
+        taken = (self._asked, self._shared, self._repeated, self._sent, self._output)
+        asked, shared, repeated, sent, output = (np.asarray(values) for values in taken)
+        sharing, total = shared[shared > 0], int(sent.sum())
         drawn = {"input": asked - shared - repeated, "output": output}
         return {
             "requests": len(asked),
             "input_tokens": _statistics(asked),
             "unshared_input_tokens": _statistics(drawn["input"]),
             "repeated_input_tokens": _statistics(repeated[repeated > 0]),
+            "sent_tokens": _statistics(sent),
             "output_tokens": _statistics(output),
             "shared": {
                 "requests": len(sharing),
                 "fraction": len(sharing) / len(asked) if len(asked) else None,
                 "tokens": _statistics(sharing),
                 "groups": self._by_group(),
+                "curve": self._curve(),
             },
             "prefix_hits": {
                 "exact": self._hits / total if total else None,
@@ -123,12 +127,23 @@ class Account:
                 "block_tokens": BLOCK,
             },
             "published": [_held(figure, drawn[figure.side]) for figure in self._published],
+            "histograms": {
+                "input_tokens": histogram({"asked": asked, "sent": sent}),
+                "output_tokens": histogram({"asked": output}),
+            },
         }
 
     def _by_group(self) -> list[int] | None:
         """Requests of each prefix in turn; None where there are too many to list."""
         count = max(self._groups, default=-1) + 1
         return [self._groups[group] for group in range(count)] if count <= MOST_GROUPS else None
+
+    def _curve(self) -> list[list[int]]:
+        """How uneven the sharing is: [k, requests with one of the k most used prefixes], k from 0 to the prefixes used."""
+        ordered = sorted(self._groups.values(), reverse=True)
+        carried = np.concatenate(([0], np.cumsum(ordered, dtype=np.int64)))
+        kept = np.unique(np.rint(np.linspace(0, len(ordered), MOST_POINTS + 1)).astype(np.int64))
+        return [[int(k), int(carried[k])] for k in kept]
 
 
 def _statistics(values: NDArray[np.int64]) -> dict[str, float] | None:

@@ -152,6 +152,19 @@ def speller(tokenizer: Tokenizer, prompt_format: Literal["ids", "text"]) -> Call
     return lambda value: ",".join(str(ids[value // base**place % base]) for place in range(places))
 
 
+def valuer(
+    tokenizer: Tokenizer, prompt_format: Literal["ids", "text"]
+) -> Callable[[str | Sequence[int]], int]:
+    """The other way round, from the nonce as it stands in a prompt."""
+    if prompt_format == "text":
+        return lambda digits: int(cast(str, digits))
+    ids = _equally_long_ids(tokenizer)
+    numbers = {one: number for number, one in enumerate(ids)}
+    return lambda front: sum(
+        numbers[int(one)] * len(ids) ** place for place, one in enumerate(cast(Sequence[int], front))
+    )
+
+
 def plain_words(tokenizer: Tokenizer) -> Sequence[str]:
     """Words of one token each, a space before every one, that stay one token behind each other; empty if there are none."""
     return writer(tokenizer).words
@@ -180,7 +193,7 @@ class Fingerprint:
                 roles = None if prompt.messages is None else [role for role, _ in prompt.messages]
                 more = json.dumps([roles, prompt.request_class, prompt.fields], sort_keys=True).encode()
                 self._digest.update(struct.pack("<cI", b"+", len(more)) + more)
-            if prompt.place is not None:
+            if prompt.place is not None and prompt.place.session is not None:
                 place = prompt.place._replace(due_ns=None, user=None)  # which are of the load
                 told = json.dumps([place, prompt.reply], ensure_ascii=False).encode()
                 self._digest.update(struct.pack("<cI", b"@", len(told)) + told)

@@ -6,6 +6,7 @@
 | a standard's natural text    | natural.py                |
 | `classes`                    | mixture.py                |
 | `prompts`                    | prompt_file.py and own.py |
+| a `file` that was made       | made.py and made_run.py   |
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from inferometer.errors import PlanError, Problem
-from inferometer.workload import mixture, natural, own, prompts, sessions, texts
+from inferometer.workload import made_run, mixture, natural, own, prompts, sessions, texts, tokenizers
+from inferometer.workload.made import Made
 from inferometer.workload.places import ONE_TURN, Place, Session, drawn
 from inferometer.workload.prompt_file import PromptFile, survey
 from inferometer.workload.prompts import Prompt
@@ -31,11 +33,13 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Source:
     """The requests of one plan. `file`: where they are rows of one; `asked`: lengths of those made for the measurement.
+    `made`: the workload that was made before, of which they are.
 
     `chat`: a system prompt is a message of its own. `texts`: whose words prompts of natural text are (texts.py).
     """
 
     file: PromptFile | None = None
+    made: Made | None = None
     classes: tuple[str, ...] = ()
     chat: bool = False
     texts: dict[str, Any] | None = None
@@ -45,6 +49,11 @@ class Source:
         """Raise PlanError where a prompt of the file is too long for the model's `context` (tokens; None: not known)."""
         if self.file is not None and context is not None:
             own.check_lengths(plan.workload, tokenizer, self.file, context, native=native)
+
+    def check_tokenizer(self, tokenizer: Tokenizer) -> None:
+        """Raise PlanError where a workload that was made was made with another one."""
+        if self.made is not None:
+            made_run.check_tokenizer(self.made, tokenizers.facts(tokenizer))
 
     def prompts(
         self,
@@ -56,9 +65,18 @@ class Source:
         template: int = 0,
         skip: int = 0,
         places: Sequence[Place] = (),
+        *,
+        warm: bool = False,
     ) -> Iterator[Prompt]:
-        """The first `n` prompts, at their `places` where they have any. `skip`: as many rows of a file that were, or will be,
-        measured; in its order it goes on behind them."""
+        """The first `n` prompts, of the measurement or the warm-up (`warm`), at their `places` where they have any. `skip`: as
+        many rows of a file of prompts that were, or will be, measured; in its order it goes on behind them."""
+        if self.made is not None:
+            made = made_run.generate(self.made, tokenizer, n, salt, warm=warm)
+            return (
+                (replace(one, place=place) for one, place in zip(made, places, strict=True))
+                if places
+                else made
+            )
         if spec.turns is None:
             made = self._alone(spec, tokenizer, n, salt, prompt_format, template, skip)
             return (
@@ -72,10 +90,12 @@ class Source:
         made = self._alone(spec, tokenizer, n, salt, prompt_format, template, skip, same)
         return sessions.chained(spec, tokenizer, made, places)
 
-    def sessions(self, spec: Workload, skip: int = 0) -> Iterator[Session]:
-        """The conversations that the requests are, or one of one turn for each. `skip`: see prompts."""
+    def sessions(self, spec: Workload, skip: int = 0, *, warm: bool = False) -> Iterator[Session]:
+        """The conversations that the requests are, or one of one turn for each. `skip`, `warm`: see prompts."""
         if spec.turns is None:
             return repeat(ONE_TURN)
+        if self.made is not None:
+            return made_run.sessions(self.made, warm=warm)
         return drawn(spec, None if self.file is None else own.turns(spec, self.file, skip))
 
     def _alone(
@@ -108,10 +128,18 @@ class Source:
 
     def facts(self) -> dict[str, Any]:
         """What run.json and the reports say of it: the classes' names and, of a file, all but its words."""
-        file = self.file
+        file, found = self.file, self.made
+        if found is not None:
+            said = found.header.source.model_dump(mode="json")
+            if said["prompts"] is not None:
+                said["prompts"] |= {name: tally.facts() for name, tally in self.asked.items()}
+            return {
+                **said,
+                "made": {"file": found.name, "format": found.format, "digest": found.header.digest},
+            }
         if file is None:
-            return {"classes": list(self.classes), "prompts": None, "texts": self.texts}
-        found = {
+            return {"classes": list(self.classes), "prompts": None, "texts": self.texts, "made": None}
+        about = {
             "file": file.name,
             "format": file.format,
             "sha256": file.sha256,
@@ -120,7 +148,7 @@ class Source:
             "with_system_prompt": file.systems,
             **{name: tally.facts() for name, tally in self.asked.items()},
         }
-        return {"classes": list(self.classes), "prompts": found, "texts": None}
+        return {"classes": list(self.classes), "prompts": about, "texts": None, "made": None}
 
 
 class Tally:
@@ -149,19 +177,23 @@ class Tally:
 
 
 def sourced(plan: Plan) -> tuple[Plan, Source]:
-    """The plan with the SHA-256 of its file of prompts, and where its requests come from; its files have been read through.
+    """The plan with the SHA-256 of its file of prompts, or with all that a workload made before decides, and where its requests
+    come from; its files have been read through.
 
     Raises PlanError where a file or a dataset is unsound, or the file of prompts is another than the plan's.
     """
+    if plan.workload.file is not None:
+        plan, found_made = made_run.taken_over(plan)
+        return plan, Source(made=found_made, classes=found_made.header.classes)
     spec = plan.workload
     if spec.prompts is None:
         whose = texts.facts(spec) if spec.content.text is not None else None
         names = tuple(one.name for one in spec.classes)
-        return plan, Source(None, names, plan.target.api == "chat", whose)
+        return plan, Source(classes=names, chat=plan.target.api == "chat", texts=whose)
     path = Path(spec.prompts).expanduser()
     found = survey(path, chat=plan.target.api == "chat", needs_output=spec.default_output is None)
     if spec.prompts_sha256 not in (None, found.sha256):
         told = f"is another file than the plan's: its SHA-256 is {found.sha256}, not {spec.prompts_sha256}"
         raise PlanError([Problem(f"{found.name} (workload.prompts_sha256)", told)])
     pinned = spec.model_copy(update={"prompts_sha256": found.sha256})
-    return plan.model_copy(update={"workload": pinned}), Source(found, found.classes)
+    return plan.model_copy(update={"workload": pinned}), Source(found, classes=found.classes)

@@ -1,41 +1,8 @@
-// Draws the charts of report.html from the JSON element "data", and switches between light and dark.
+// Draws what report.html alone has: distributions, the run over time, lateness.
 (() => {
   "use strict";
-  const root = document.documentElement;
-  root.classList.add("js");
-  const { series, marks, steady, pace, lateness_limit_ms: lateLimit } = JSON.parse(document.getElementById("data").textContent);
-  const ink = (name) => getComputedStyle(root).getPropertyValue(name).trim();
-  const charts = [];
-  const font = (size) => `${size}px ${ink("--sans")}`;
-
-  // Same convention as figures.py: four significant digits, thousands set apart from 10 000 on.
-  const figure = (value, digits = 4) => {
-    if (value == null || !Number.isFinite(value)) return "";
-    if (Number.isInteger(value)) return value.toString().replace(/^(\d{2,})$/, group);
-    const places = Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(value))));
-    const [whole, rest] = value.toFixed(Math.min(places, 12)).split(".");
-    return group(whole) + (rest ? "." + rest : "");
-  };
-  const group = (whole) => (whole.length > 4 ? whole.replace(/\B(?=(\d{3})+$)/g, "\u202f") : whole);
-  const tick = (value) => (value == null ? null : group(String(+value.toPrecision(6)).split(".")[0]) + (/\.\d+/.exec(String(+value.toPrecision(6))) || [""])[0]);
-
-  const axis = (extra) => ({
-    stroke: () => ink("--muted"),
-    grid: { stroke: () => ink("--rule"), width: 1 },
-    ticks: { show: false },
-    font: font(12),
-    labelFont: font(12),
-    labelSize: 18,
-    labelGap: 0,
-    size: 24,
-    gap: 4,
-    values: (_, values) => values.map(tick),
-    ...extra,
-  });
-  const left = (extra) => axis({ size: 58, ...extra });
-  const line = (label, colour, extra) => ({
-    label, colour, stroke: () => ink(colour), width: 1.5, points: { show: false }, value: (_, v) => figure(v), ...extra,
-  });
+  const { data, ink, figure, axis, left, line, logarithmic, draw } = Charts;
+  const { series, marks, steady, pace, lateness_limit_ms: lateLimit } = data;
 
   // Vertical marks with a name, for percentiles; `at` is {p50: x, p99: x}. The names keep clear of each other and of the
   // curve: P50's on the left at the top; P99's on the right, at the bottom where the curve runs along the top.
@@ -80,23 +47,6 @@
     ctx.restore();
   };
 
-  const draw = (id, height, data, options) => {
-    const element = document.getElementById(id);
-    if (!element) return;
-    if (!data || !data[0] || data[0].length < 2) {
-      const none = element.appendChild(document.createElement("div"));
-      none.className = "none";
-      none.textContent = data && data[0] && data[0].length ? "Too few points to draw" : "No data";
-      return;
-    }
-    const wide = () => Math.max(element.clientWidth, 200);
-    // A CSS variable keeps the legend's colours right when the theme changes.
-    const legend = { markers: { stroke: (_, i) => `var(${options.series[i].colour})`, fill: () => "none" } };
-    const u = new uPlot({ width: wide(), height, ms: 1, padding: [10, 8, 0, 0], legend, ...options }, data, element);
-    if (options.series.length > 2) element.classList.add("several");
-    charts.push({ u, height, wide, half: Boolean(element.closest(".pair")) });
-  };
-
   // A tail far beyond the median would press all else against the axis: such a distribution is drawn on a log axis.
   const scale = (xs, middle) => {
     const last = xs[xs.length - 1], log = middle > 0 && last > 5 * middle;
@@ -107,10 +57,9 @@
   const distribution = (name, prefix) => {
     const found = series[name] || {}, at = marks[name] || {};
     const edges = found.hist?.edges || [], counts = found.hist?.counts || [], xs = found.cdf?.x || [];
-    // Histogram and share have one axis. On it, if it is logarithmic, 1, 2 and 5 of each decade are named.
+    // Histogram and share have one axis.
     const both = scale(xs.length ? xs : edges.length ? edges : [0, 1], at.p50);
-    const ms = axis({ label: "ms", size: 22, filter: (u, splits) =>
-      splits.map((v) => (u.scales.x.distr !== 3 || /^0?\.?0*[125]0*$/.test(String(+v.toPrecision(3))) ? v : null)) });
+    const ms = axis({ label: "ms", size: 22, ...(both.distr === 3 ? logarithmic : {}) });
     draw(`${prefix}-hist`, 210, edges.length ? [edges, [...counts, counts[counts.length - 1]]] : null, {
       scales: { x: both, y: { range: (_, low, high) => [0, high * 1.2 || 1] } },
       axes: [ms, left()],
@@ -157,46 +106,5 @@
     });
   };
 
-  // Theme: ?theme= wins, then what the reader chose before, then the system.
-  const button = document.getElementById("theme");
-  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
-  const redraw = () => { for (const { u } of charts) u.redraw(false, true); };
-  const named = () => { button.textContent = isDark() ? "Light" : "Dark"; };
-  const remembered = () => { try { return localStorage.getItem("inferometer-theme"); } catch { return null; } };
-  const wanted = new URLSearchParams(location.search).get("theme") || remembered();
-  if (wanted === "dark" || wanted === "light") root.dataset.theme = wanted;
-  button.hidden = false;
-  button.addEventListener("click", () => {
-    root.dataset.theme = isDark() ? "light" : "dark";
-    try { localStorage.setItem("inferometer-theme", root.dataset.theme); } catch { /* file:// may forbid it */ }
-    named();
-    redraw();
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { named(); redraw(); });
-  named();
   drawAll();
-
-  let due = 0;
-  addEventListener("resize", () => {
-    clearTimeout(due);
-    due = setTimeout(() => { for (const c of charts) c.u.setSize({ width: c.wide(), height: c.height }); }, 80);
-  });
-
-  // Print: light colours, everything unfolded, and charts as wide as the sheet (A4 less margins is 688 px).
-  let before = null;
-  addEventListener("beforeprint", () => {
-    before = { theme: root.dataset.theme, folded: [...document.querySelectorAll("details:not([open])")] };
-    root.dataset.theme = "light";
-    for (const details of before.folded) details.open = true;
-    for (const c of charts) c.u.setSize({ width: c.half ? 330 : 680, height: c.height });
-    redraw();
-  });
-  addEventListener("afterprint", () => {
-    if (!before) return;
-    if (before.theme) root.dataset.theme = before.theme; else delete root.dataset.theme;
-    for (const details of before.folded) details.open = false;
-    for (const c of charts) c.u.setSize({ width: c.wide(), height: c.height });
-    redraw();
-    before = null;
-  });
 })();

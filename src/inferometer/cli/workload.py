@@ -1,0 +1,166 @@
+"""`inferometer workload make|show|verify`: a plan's requests as a file, its statistics, and whether it is the one meant."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from inferometer.cli.run import option
+from inferometer.plan.flags import FLAGS, Flag
+
+DIFFERENT = 3
+"""Exit code of a file that is not what it says, or not the one that a report names."""
+_ELSEWHERE = ("workload.file", "load.drain_s", "workload.ignore_eos")
+
+
+def _concerns(flag: Flag) -> bool:
+    """Whether a flag of `run` has a say in which requests are made."""
+    part = flag.key.partition(".")[0]
+    return flag.key == "target.api" or (
+        part in ("workload", "tokenizer", "load") and flag.key not in _ELSEWHERE
+    )
+
+
+MAKING = tuple(flag for flag in FLAGS if _concerns(flag))
+
+MAKE = """\b
+Examples:
+  inferometer workload make --workload conversation --requests 2000 --out chat
+  inferometer workload make plan.yaml --out chat
+  inferometer run --workload-file chat/workload.arrow
+
+Write the requests of a plan into DIR, as workload.arrow and workload.jsonl, and ask no server. The same plan gives the same
+bytes on any machine. PLAN is a YAML file or a plan.json; flags override it.
+"""
+
+SHOW = """\b
+Examples:
+  inferometer workload show chat
+  inferometer workload show chat --html chat.html
+  inferometer workload show runs/20260102T030405Z-run --json
+
+Show what is in a workload that was made, or what a run sent: seed, hashes, lengths, and what prompts share. WHERE is a file,
+the folder of one, or a run's.
+"""
+
+VERIFY = """\b
+Examples:
+  inferometer workload verify chat/workload.jsonl
+  inferometer workload verify chat/workload.jsonl runs/20260102T030405Z-run
+
+Work out a file's hashes from its rows, and compare them with those that it says, and with the one that a report names. REPORT
+is a run's folder, or its summary.json or run.json. Of a folder, both files are verified.
+"""
+_PATH = click.Path(path_type=Path)
+_WIDE: dict[str, Any] = {"max_content_width": 110}
+
+
+def _make(plan: Path | None, out: Path, quiet: bool, **given: Any) -> int:
+    from inferometer.cli.screen import say
+    from inferometer.maker import make
+    from inferometer.plan.parse import build
+
+    # Without the environment: the keys and files of a server that is not asked need not be there.
+    resolved = build(plan, {flag.name: given[flag.parameter] for flag in MAKING})
+    header = make(resolved, out, lambda text: None if quiet else click.echo(text, err=True))
+    say(
+        f"{header.requests} requests, and {header.warmup} of warm-up: {out}/workload.arrow, {out}/workload.jsonl"
+    )
+    say(f"fingerprint {header.fingerprint}")
+    say(f"digest      {header.digest}")
+    return 0
+
+
+def _show(where: Path, as_json: bool, html: Path | None) -> int:
+    from rich.console import Console
+
+    from inferometer.cli.screen import say
+    from inferometer.maker import pictured, show
+    from inferometer.report.sequence import render
+    from inferometer.report.workload_page import page
+
+    if html is not None:
+        html.write_text(page(where.resolve().name, pictured(where)), encoding="utf-8")
+        return 0
+    facts = show(where)
+    if as_json:
+        say(json.dumps(facts, ensure_ascii=False))
+    else:
+        render(facts, Console())
+    return 0
+
+
+def _verify(file: Path, report: Path | None, as_json: bool) -> int:
+    from inferometer.cli.screen import say
+    from inferometer.maker import files, verify
+    from inferometer.report.sequence import verified
+
+    checked = [(one.name, verify(one, report)) for one in files(file)]
+    same = all(check.same for _, checks in checked for check in checks)
+    plain = [(name, [asdict(one) for one in checks]) for name, checks in checked]
+    if as_json:
+        said = [{"file": name, "checks": checks} for name, checks in plain]
+        say(json.dumps({"same": same, "files": said}))
+    else:
+        say("\n\n".join("\n".join(verified(name, checks)) for name, checks in plain))
+    return 0 if same else DIFFERENT
+
+
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print it as JSON.")
+
+make_command = click.Command(
+    "make",
+    callback=_make,
+    help=MAKE,
+    short_help="Write the requests of a plan.",
+    context_settings=_WIDE,
+    params=[
+        click.Argument(["plan"], required=False, type=_PATH),
+        *(option(flag) for flag in MAKING),
+        click.Option(
+            ["--out"],
+            type=click.Path(path_type=Path, file_okay=False),
+            required=True,
+            metavar="DIR",
+            help="Where the two files go.",
+        ),
+        click.Option(["--quiet"], is_flag=True, help="No progress on stderr."),
+    ],
+)
+show_command = click.Command(
+    "show",
+    callback=_show,
+    help=SHOW,
+    short_help="Show what is in it.",
+    context_settings=_WIDE,
+    params=[
+        click.Argument(["where"], type=_PATH),
+        _JSON,
+        click.Option(
+            ["--html"], type=_PATH, metavar="FILE", help="Write it as a page with pictures instead."
+        ),
+    ],
+)
+verify_command = click.Command(
+    "verify",
+    callback=_verify,
+    help=VERIFY,
+    short_help="Hold it against its hashes, and a report.",
+    epilog="Exit code: 0 it is the one, 2 it cannot be read, 3 it is another, or was changed",
+    context_settings=_WIDE,
+    params=[
+        click.Argument(["file"], type=_PATH),
+        click.Argument(["report"], required=False, type=_PATH),
+        _JSON,
+    ],
+)
+
+command = click.Group(
+    "workload",
+    commands=[make_command, show_command, verify_command],
+    help="Write the requests of a plan as a file, show what is in one, and tell whether it is the one a report names.",
+)

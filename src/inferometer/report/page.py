@@ -1,0 +1,61 @@
+"""HTML pages that need no network: a template of this package, its styles, its scripts, and data for their charts.
+
+Everything outside came from a plan or a server and is escaped by Jinja; the chart data is JSON whose `<`, `>` and `&` are
+written as escapes, so no string in it can close the script element. A content security policy names the scripts by
+their SHA-256 and allows nothing else to run or load: a hole in the escaping would still not execute.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import importlib.resources
+import json
+from collections.abc import Mapping
+from typing import Any
+
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+
+
+def render(template: str, data: object, context: Mapping[str, Any], *more: str) -> str:
+    """The page of a template. `more`: the scripts that it runs beside uPlot, charts.js and workload.js; all are in templates/.
+
+    Raises:
+        ValueError: `data` holds NaN or an infinity.
+    """
+    # Jinja costs a third of the start-up time, and most commands never render HTML.
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FunctionLoader(lambda name: _asset(f"templates/{name}")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    own = [f"templates/{name}" for name in ("charts.js", "workload.js", *more)]
+    scripts = [_asset(path) for path in ("vendor/uPlot.iife.min.js", *own)]
+    # The four Markup values are files of this package and JSON made safe above; nothing from outside is marked safe.
+    return environment.get_template(template).render(
+        **context,
+        data=Markup(embedded_json(data)),  # noqa: S704 - every < > & in it is an escape
+        styles=Markup(_asset("vendor/uPlot.min.css") + _asset("templates/report.css")),  # noqa: S704 - our own files
+        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own files, named by hash in the policy
+        hashes=Markup(" ".join(_script_hash(script) for script in scripts)),  # noqa: S704 - base64
+    )
+
+
+def embedded_json(value: object) -> str:
+    """JSON that may stand inside a script element whatever strings it holds; NaN is refused (ValueError)."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
+
+
+@functools.cache
+def _asset(path: str) -> str:
+    return importlib.resources.files(__package__).joinpath(*path.split("/")).read_text(encoding="utf-8")
+
+
+def _script_hash(script: str) -> str:
+    return "'sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() + "'"
