@@ -20,10 +20,12 @@ from inferometer.errors import PlanError, Problem
 from inferometer.workload import mixture, natural, own, prompts, texts
 from inferometer.workload.prompt_file import PromptFile, survey
 from inferometer.workload.prompts import Prompt
+from inferometer.workload.room import Room, check_trace, may_exceed
 
 if TYPE_CHECKING:
     from inferometer.plan.schema import Plan, Workload
     from inferometer.workload.tokenizers import Tokenizer
+    from inferometer.workload.traces.survey import Survey
 
 
 @dataclass(slots=True)
@@ -39,10 +41,22 @@ class Source:
     texts: dict[str, Any] | None = None
     asked: dict[str, Tally] = field(default_factory=dict)
 
-    def check(self, plan: Plan, tokenizer: Tokenizer, context: int | None, *, native: bool) -> None:
-        """Raise PlanError where a prompt of the file is too long for the model's `context` (tokens; None: not known)."""
-        if self.file is not None and context is not None:
-            own.check_lengths(plan.workload, tokenizer, self.file, context, native=native)
+    def check(self, plan: Plan, trace: Survey | None, tokenizer: Tokenizer, room: Room | None) -> Room | None:
+        """The room again where a request that is not made yet could lack it: then each has to be looked at.
+
+        Raises PlanError where a row of a file or of the `trace` has no room in the model (None: its context is not known).
+        """
+        if room is None:
+            return None
+        if trace is not None:
+            assert plan.trace is not None
+            check_trace(plan.trace, trace, tokenizer, room)
+            return None
+        if self.file is not None:
+            tight = own.check_lengths(plan.workload, tokenizer, self.file, room)
+        else:
+            tight = may_exceed(plan.workload, room)
+        return room if tight else None
 
     def prompts(
         self,
