@@ -135,7 +135,7 @@ def _facts(plan: Plan) -> dict[str, Any]:
         "server": None,
         "environment": environment(),
         "tokenizer": {"name": "cl100k_base", "version": "", "vocab_size": 100_256, "source": "synthetic"},
-        "texts": {"corpus": None, "dataset": None},
+        "texts": None,
         "requests": None,
         "dead_workers": [],
     }

@@ -51,6 +51,7 @@ from inferometer.telemetry.host import environment, hot_path
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
 from inferometer.workload.prompts import NONCES
+from inferometer.workload.room import Room
 from inferometer.workload.sources import sourced
 from inferometer.workload.traces.survey import Survey
 
@@ -123,11 +124,13 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
                 target, tokenizer = _look_at(plan, probe, tokenizer)
                 where = "the embedded reference server" if embedded else target.endpoint.url
                 ui.note(f"{target.model} at {where}")
-                source.check(plan, tokenizer, target.context, native=_known(plan, None).tokenizer.own)
+                tight = source.check(plan, trace, tokenizer, target.room)
+                if tight is not None:
+                    ui.note(f"{target.model} takes {tight.context:,} tokens: making every request first")
                 salt = secrets.randbelow(NONCES)
-                schedule = requests_of(
-                    plan, source, trace, target, tokenizer, folder, salt, time.monotonic_ns
-                )
+                clock = time.monotonic_ns
+                schedule = requests_of(plan, source, trace, target, tokenizer, folder, salt, clock, tight)
+                schedule.prepare()
                 facts = first_facts(plan, folder, target, tokenizer, schedule, trace, started)
                 # Looked up once, here: later, or on another machine, another one would be found.
                 facts["calibration"] = (
@@ -264,7 +267,9 @@ def _look_at(
     prompt_format: PromptFormat = "text"
     if wanted.api == "completions" and not plan.workload.text_only and tokenizer.kind != "server":
         highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
-        if probe.takes_ids(model, [highest, highest]):
+        if highest < probe.vocabularies.get(model, highest + 1) and probe.takes_ids(
+            model, [highest, highest]
+        ):
             prompt_format = "ids"
         elif plan.workload.prompt_format == "ids":
             raise PlanError(
@@ -273,7 +278,8 @@ def _look_at(
     template = _template(plan, found, tokenizer) if prompt_format == "text" else None
     target = _Target(
         model, models, server, prompt_format, found.length_field, template,
-        context=probe.contexts.get(model), endpoint=endpoint, family=family, address=address,
+        room=_room(plan, probe.contexts.get(model), prompt_format, found, tokenizer),
+        endpoint=endpoint, family=family, address=address,
     )  # fmt: skip
     return target, tokenizer
 
@@ -300,6 +306,23 @@ def _template(plan: Plan, found: probing.Reply, tokenizer: tokenizers.Tokenizer)
             ]
         )
     return extra
+
+
+def _room(
+    plan: Plan,
+    context: int | None,
+    prompt_format: PromptFormat,
+    found: probing.Reply,
+    tokenizer: tokenizers.Tokenizer,
+) -> Room | None:
+    """What the model takes, if the server tells; the template's tokens are those of the probe's one message."""
+    if context is None:
+        return None
+    native = _known(plan, None).tokenizer.own
+    if prompt_format == "ids" or not native or found.prompt_tokens is None:
+        return Room(context, native or prompt_format == "ids", tokenizer.name)
+    extra = found.prompt_tokens - len(tokenizer.encode(probing.GREETING))
+    return Room(context, native, tokenizer.name, max(0, extra))
 
 
 def _trust(plan: Plan) -> ssl.SSLContext:

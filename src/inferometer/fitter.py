@@ -214,8 +214,9 @@ def _document(found: Fit, iterations: Iterations, settings: Settings) -> dict[st
 
 
 def _measured(plan: Plan, record: Record) -> dict[str, Any]:
-    """The metrics of a summary, as far as they are compared."""
-    measurement = measure(plan, record)
+    """The metrics of a summary, as far as they are compared: in the tokens that the engine makes, not in a yardstick's."""
+    native = plan.tokenizer.model_copy(update={"method": "native"})
+    measurement = measure(plan.model_copy(update={"tokenizer": native}), record)
     return {"metrics": asdict(measurement.metrics), "throughput": asdict(measurement.throughput)}
 
 

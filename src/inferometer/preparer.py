@@ -25,6 +25,7 @@ from inferometer.workload import tokenizers
 from inferometer.workload.account import Account
 from inferometer.workload.places import Place, arranged
 from inferometer.workload.prompts import NONCES, Fingerprint, Prompt
+from inferometer.workload.room import Room
 from inferometer.workload.shared import Composer
 from inferometer.workload.sources import Source
 from inferometer.workload.traces.survey import Survey, survey
@@ -49,8 +50,8 @@ class Served:
     length_field: str
     template: int | None = None
     """Tokens the server puts around a text, where lengths asked for include them and the probe learned how many."""
-    context: int | None = field(default=None, kw_only=True)
-    """Tokens the model takes, prompt and answer together; None: not known."""
+    room: Room | None = field(default=None, kw_only=True)
+    """What the model takes, prompt and answer together; None: not known."""
 
 
 def surveyed(plan: Plan, note: Callable[[str], None]) -> tuple[Plan, Survey | None]:
@@ -75,10 +76,14 @@ def requests_of(
     folder: RunFolder,
     salt: int,
     clock: Clock,
+    tight: Room | None = None,
 ) -> Requests | Replayed:
-    """What writes this plan's requests: all before the start, or those of a trace ahead of the `clock` (monotonic, ns)."""
+    """What writes this plan's requests: all before the start, or those of a trace ahead of the `clock` (monotonic, ns).
+
+    `tight`: what each drawn request has to have room in.
+    """
     if trace is None:
-        return Requests(plan, source, served, tokenizer, folder, salt)
+        return Requests(plan, source, served, tokenizer, folder, salt, tight)
 
     def compose(salt: int) -> Composer:
         return Composer(plan.workload, tokenizer, salt, served.prompt_format)
@@ -94,7 +99,8 @@ def warm_salt(salt: int) -> int:
 class Requests:
     """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them.
 
-    All are written before the measurement starts: nothing is `appended`, and there is nothing to `write_on`.
+    All are written before the measurement starts: nothing is `appended`, and there is nothing to `write_on`. Where one could
+    be too long for the model (`tight`), all are written before anything else, by `prepare`, and that one is a PlanError.
     """
 
     appended: int | None = None
@@ -107,8 +113,10 @@ class Requests:
         tokenizer: tokenizers.Tokenizer,
         folder: RunFolder,
         salt: int,
+        tight: Room | None = None,
     ) -> None:
         self.salt = salt
+        self._tight = tight
         self.fingerprint: str | None = None
         self._account: dict[str, Any] | None = None
         self.rows = self.measured = 0
@@ -117,15 +125,30 @@ class Requests:
         self._source = source
         self._warm: list[schedules.Scheduled] = []
 
+    def prepare(self) -> None:
+        """Write all requests, warm-up and measurement, if each has to be looked at first. Raises PlanError."""
+        if self._tight is not None:
+            if self._plan.load.warmup:
+                self._make_warm_up()
+            self._write()
+
     def warm_up(self) -> None:
-        """Write the warm-up's requests."""
+        """Write the warm-up's requests, unless all are written."""
+        if self.fingerprint is None:
+            self._make_warm_up()
+            schedules.write(self._folder.schedule, self._warm)
+
+    def measurement(self, _announce: object = None) -> None:
+        """Write all requests, unless they are: the measurement's stand behind the warm-up's."""
+        if self.fingerprint is None:
+            self._write()
+
+    def _make_warm_up(self) -> None:
         made = self._requests(Phase.WARMUP, warm_salt(self.salt))
         self._warm = list(_scheduled(self._plan, self._target, Phase.WARMUP, 0, *made))
         self.rows = len(self._warm)
-        schedules.write(self._folder.schedule, self._warm)
 
-    def measurement(self, _announce: object = None) -> None:
-        """Write all requests: the measurement's stand behind the warm-up's."""
+    def _write(self) -> None:
         prompts, due = self._requests(Phase.MEASURE, self.salt)
         first, self.measured = len(self._warm), len(due)
         self.rows = first + self.measured
@@ -155,9 +178,12 @@ class Requests:
 
     def _requests(self, phase: Phase, salt: int) -> tuple[Iterator[Prompt], Sequence[int | None]]:
         target = self._target
-        return drawn(
+        made, due = drawn(
             self._plan, self._source, self._tokenizer, phase, salt, target.prompt_format, target.template or 0
         )
+        if self._tight is not None:
+            made = self._tight.checked(self._plan.workload, made, "warm-up " if phase is Phase.WARMUP else "")
+        return made, due
 
 
 def drawn(

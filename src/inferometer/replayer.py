@@ -79,6 +79,9 @@ class Replayed:
         """What is known of the requests so far, as of any: they are of no class and of no file of prompts."""
         return {"fingerprint": self.fingerprint, "requests": None, **Source().facts()}
 
+    def prepare(self) -> None:
+        """See Requests: what a trace asks for is known from its rows."""
+
     def warm_up(self) -> None:
         """Write the warm-up: the trace's first requests at their own instants, with nonces that nothing measured has."""
         composer = self._compose((self.salt + NONCES // 2) % NONCES)

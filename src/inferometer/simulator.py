@@ -7,6 +7,7 @@ No worker, no server, no socket; and no clock but for the date in the run's name
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,11 +28,11 @@ from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.journal.writer import Journal
-from inferometer.plan.schema import Instrument, Plan, Sut, Target
+from inferometer.plan.schema import REFERENCE_TOKENIZER, Instrument, Plan, Sut, Target
 from inferometer.preparer import Requests, Served, last_facts, requests_of, surveyed
 from inferometer.replayer import Replayed
 from inferometer.server.engine.engine import Engine
-from inferometer.server.openai import Script
+from inferometer.server.openai import Reader, Script
 from inferometer.server.options import Options
 from inferometer.simulation.driver import Driver, Server
 from inferometer.simulation.engine import Chosen
@@ -40,6 +41,7 @@ from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
 from inferometer.workload.encodings import Cl100k
 from inferometer.workload.prompts import salt_of
+from inferometer.workload.room import Room
 from inferometer.workload.sources import sourced
 
 NO_LENGTHS: Mapping[int, tuple[int, int]] = MappingProxyType({})
@@ -64,9 +66,12 @@ def simulate(
         served = _simulated_server(plan)
         ui.note(f"simulating {engine.preset}: virtual time, no server")
         plan, trace = surveyed(plan, ui.note)
-        source.check(plan, tokenizer, _context(engine), native=True)
+        # What was carried out before had room.
+        room = None if lengths else _room(plan, engine, served, tokenizer)
+        tight = source.check(plan, trace, tokenizer, room)
         salt = salt_of(plan.workload.seed)
-        schedule = requests_of(plan, source, trace, served, tokenizer, folder, salt, lambda: 0)
+        schedule = requests_of(plan, source, trace, served, tokenizer, folder, salt, lambda: 0, tight)
+        schedule.prepare()
         facts = first_facts(plan, folder, served, tokenizer, schedule, trace, started)
         facts |= {"simulated": True, "engine": engine.facts(), "timestamp_source": "virtual"}
         facts["calibration"] = {"status": "simulated"}
@@ -110,9 +115,22 @@ def _simulated_server(plan: Plan) -> Served:
     return Served(model, [model], None, "ids" if ids else "text", "max_tokens")
 
 
-def _context(engine: Chosen) -> int:
-    """Tokens that the model takes, prompt and answer together (simulation/reading.py)."""
-    return min(Options().max_model_len, engine.settings.capacity_tokens)
+def _room(plan: Plan, engine: Chosen, served: Served, tokenizer: tokenizers.Tokenizer) -> Room:
+    """What the model takes (simulation/reading.py). It counts with cl100k_base."""
+    options, theirs, template = Options(), Cl100k(), 0
+    exact = served.prompt_format == "ids" or _counts_alike(tokenizer)
+    if exact and plan.target.api == "chat":
+        message = {"role": "user", "content": "."}
+        asked = json.dumps({"model": served.model, "messages": [message], "max_tokens": 1}).encode()
+        read = Reader(served.model, options.max_model_len, theirs).chat(asked).prompt_tokens
+        template = read - len(theirs.encode("."))
+    context = min(options.max_model_len, engine.settings.capacity_tokens)
+    return Room(context, exact, tokenizer.name, template)
+
+
+def _counts_alike(tokenizer: tokenizers.Tokenizer) -> bool:
+    """Whether a tokenizer counts as the simulated server does."""
+    return tokenizer.kind == "none" or (tokenizer.kind, tokenizer.name) == ("shipped", REFERENCE_TOKENIZER)
 
 
 def _simulate(
@@ -129,9 +147,8 @@ def _simulate(
     load, target = plan.load, plan.target
     schedule = Schedule(folder.schedule)
     theirs = Cl100k()
-    same = tokenizer.kind == "none" or (tokenizer.kind, tokenizer.name) == ("shipped", theirs.name)
     # Chats of several messages, as a file's prompts and the turns of conversations may be, nobody counted one by one.
-    same = same and plan.workload.prompts is None and plan.workload.turns is None
+    same = _counts_alike(tokenizer) and plan.workload.prompts is None and plan.workload.turns is None
     counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
     model = target.model or Options().model
     server = Server(

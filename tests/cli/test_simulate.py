@@ -18,6 +18,7 @@ from rich.console import Console
 
 from inferometer.conductor import Finding
 from inferometer.drive.live import Progress
+from inferometer.errors import PlanError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import PULSE, RECORD, Phase
@@ -212,11 +213,33 @@ def test_what_a_plan_says_of_a_server_is_left_aside(tmp_path: Path) -> None:
 
 
 def test_prompts_beyond_the_context_are_refused_as_the_server_refuses_them(tmp_path: Path) -> None:
-    """No request succeeds: exit 5, each an http_4xx with the server's words, and a loop that ends by time does end."""
-    flags = ["--input-tokens", "140000", "--duration", "20ms", "--concurrency", "1", "--warmup", "0"]
-    plan = build(None, {flags[i]: flags[i + 1] for i in range(0, len(flags), 2)})
+    """To the token, template included: one more than a server with this cache takes is an error of the plan, and no folder."""
+    flags = {"--requests": "3", "--concurrency": "1", "--warmup": "1", "--output-tokens": "3"}
+    settings = ["kv_blocks=10", "block_tokens=16"]
+    fits = simulate(
+        build(None, flags | {"--input-tokens": "150"}), choose(None, settings), tmp_path / "fits", Nobody()
+    )
+    assert fits.summary["requests"]["completed"] == 3
+    with pytest.raises(
+        PlanError, match=r"warm-up request 1 is 151 tokens.* 7 of the chat template.*takes 160 in all"
+    ):
+        simulate(
+            build(None, flags | {"--input-tokens": "151"}),
+            choose(None, settings),
+            tmp_path / "none",
+            Nobody(),
+        )
+    assert list((tmp_path / "none").iterdir()) == []
+
+
+def test_a_chat_that_is_too_long_by_its_second_template_is_refused_by_the_server(tmp_path: Path) -> None:
+    """What nobody can know beforehand: each is an http_4xx with the server's words, and a loop that ends by time does end."""
+    path = tmp_path / "own.jsonl"
+    path.write_text('{"system": "Be brief.", "prompt": "Why is the sky blue today?", "output_tokens": 3}\n')
+    flags = {"--prompts": str(path), "--duration": "20ms", "--concurrency": "1", "--warmup": "0"}
+    plan = build(None, flags)
     small = plan.model_copy(update={"load": plan.load.model_copy(update={"requests": 3})})
-    finding = simulate(small, choose(), tmp_path, Nobody())
+    finding = simulate(small, choose(None, ["kv_blocks=28", "block_tokens=1"]), tmp_path, Nobody())
     assert finding.exit_code == 5
     assert finding.summary["requests"]["by_error"] == {"http_4xx": 3}
     details = read_table(RunFolder(finding.folder).record, RECORD).column("detail").to_pylist()

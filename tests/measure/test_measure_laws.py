@@ -179,23 +179,54 @@ def test_a_whole_response_has_only_its_end(build: Any, plan_of: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_", "count", "source"),
+    ("given_", "native", "reference"),
     [
-        ({"usage_output": 9, "output_tokens_local": 5}, 9, "server usage"),
-        ({"usage_output": 0, "output_tokens_local": 5}, 5, "tokenizer"),
-        ({"output_tokens_local": 5}, 5, "tokenizer"),
-        ({"text": "twenty characters..."}, 5, "estimate"),
-        ({"text": "hi"}, 1, "estimate"),
+        ({"usage_output": 9, "output_tokens_local": 5}, (9, "server usage"), (5, "tokenizer")),
+        ({"usage_output": 0, "output_tokens_local": 5}, (5, "tokenizer"), (5, "tokenizer")),
+        ({"usage_output": 9}, (9, "server usage"), (9, "server usage")),
+        ({"output_tokens_local": 5}, (5, "tokenizer"), (5, "tokenizer")),
+        ({"text": "twenty characters..."}, (5, "estimate"), (5, "estimate")),
+        ({"text": "hi"}, (1, "estimate"), (1, "estimate")),
     ],
 )
 def test_tokens_are_counted_by_the_best_source_there_is(
-    build: Any, plan_of: Any, given_: dict[str, Any], count: int, source: str
+    build: Any, plan_of: Any, given_: dict[str, Any], native: tuple[int, str], reference: tuple[int, str]
 ) -> None:
-    """Law: server usage, else the tokenizer, else characters / 4 and at least 1; a usage of 0 beside text is no count."""
-    found = measure(plan_of(), build({"events": [(1.0, E.CONTENT), (2.0, E.CONTENT)]} | given_))
-    assert found.metrics.output_tokens is not None
-    assert found.metrics.output_tokens.mean == count
-    assert found.tokens.count_source == source
+    """Law (draft 4.4.2): native counts by server usage, then the tokenizer; reference by the declared tokenizer, then usage;
+    else characters / 4 and at least 1. A usage of 0 beside text is no count."""
+    record = build({"events": [(1.0, E.CONTENT), (2.0, E.CONTENT)]} | given_)
+    for method, (count, source) in (("native", native), ("reference", reference)):
+        found = measure(plan_of(tokenizer={"method": method}), record)
+        assert found.metrics.output_tokens is not None
+        assert found.metrics.output_tokens.mean == count
+        assert found.tokens.count_source == source
+
+
+def test_a_yardstick_counts_prompts_answers_and_pace_and_judges_no_length(build: Any, plan_of: Any) -> None:
+    """Law: by reference, input is what was sent, TPOT and rates are per token of the yardstick; whether an answer is as long as
+    asked, and what an event carries, is told by the server that was asked."""
+    events = [(10.0 * i, E.CONTENT) for i in range(1, 6)]
+    row = {
+        "events": events,
+        "usage_input": 40,
+        "input_tokens_sent": 30,
+        "usage_output": 5,
+        "output_tokens_asked": 5,
+    }
+    record = build(row | {"output_tokens_local": 9})
+    yard, own = (measure(plan_of(tokenizer={"method": m}), record) for m in ("reference", "native"))
+    for found, tokens, prompt in ((yard, 9, 30), (own, 5, 40)):
+        assert found.metrics.input_tokens is not None
+        assert found.metrics.tpot_ms is not None
+        assert found.metrics.input_tokens.mean == prompt
+        assert found.metrics.tpot_ms.mean == pytest.approx(40 / (tokens - 1))
+        assert (found.tokens.output.misses, found.tokens.tokens, found.tokens.single_token_share) == (
+            0,
+            5,
+            1.0,
+        )
+        assert found.tokens.output.counted is not None
+        assert found.tokens.output.counted.mean == 5
 
 
 @given(st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=20), min_size=1, max_size=20))

@@ -345,8 +345,23 @@ def parts() -> dict[str, Any]:
                 "server_mean": 329.4,
                 "misses": 0,
                 "template": None,
+                "counted": {
+                    "n": 1000,
+                    "mean": 329.4,
+                    "p50": 330.0,
+                    "p95": 500.0,
+                    "p99": 520.0,
+                    "min": 138,
+                    "max": 522,
+                },
             },
-            "output": {"asked_mean": 160.2, "server_mean": 160.1, "local_mean": 159.99, "misses": 4},
+            "output": {
+                "asked_mean": 160.2,
+                "server_mean": 160.1,
+                "local_mean": 159.99,
+                "misses": 4,
+                "counted": None,
+            },
         },
         "slos": [
             {"expr": "ttft_p99<500ms", "value": 121.4, "limit": 500.0, "met": True, "ci": [109.2, 140.9]},
@@ -496,6 +511,8 @@ def empty_summary() -> Summary:
         "warmup": {"sent": 0, "completed": 0},
     }
     whole["window"]["definition"] = "Nothing was measured."
+    for side in ("prompt", "output"):
+        whole["tokens"][side]["counted"] = None
     whole["metrics"] = dict.fromkeys(metrics.METRICS)
     whole["load"] |= {"model": "closed", "offered": {}, "lateness_ms": None, "arrival_check": None}
     whole["load"] |= {"lateness_causes_ms": None, "lateness_shares": None}

@@ -61,7 +61,7 @@ TALKS = [
     *OWN,
 ]  # fmt: skip
 SMALL: dict[str, object] = {"--requests": "30", "--warmup": "5", "--output-tokens": "4"}
-KINDS: dict[str, dict[str, object]] = {
+KINDS: dict[str, dict[str, Any]] = {
     "random": SMALL | {"--input-tokens": "uniform(2,40)"},
     "random ids": SMALL | {"--input-tokens": "uniform(1,40)", "--api": "completions"},
     "conversation": SMALL | {"--workload": "conversation"},

@@ -21,6 +21,7 @@ from inferometer.plan.schema import Workload
 from inferometer.workload import own
 from inferometer.workload.prompt_file import FIELDS, MOST_PROBLEMS, PromptFile, survey
 from inferometer.workload.prompts import Fingerprint, Prompt
+from inferometer.workload.room import Room
 from inferometer.workload.tokenizers import Tokenizer
 
 few = settings(max_examples=30, deadline=None)
@@ -277,14 +278,26 @@ def test_a_prompt_longer_than_the_model_takes_is_refused(tmp_path: Path, cl100k:
     rows = [{"prompt": "a", "output_tokens": 9}, {"prompt": "b" + word * 99, "output_tokens": 10}]
     file = read(tmp_path / "own.jsonl", jsonl(rows))
     spec = Workload(prompts=str(file.path))
-    own.check_lengths(spec, cl100k, file, 110, native=True)
-    own.check_lengths(spec, cl100k, file, 50, native=False)
+    own.check_lengths(spec, cl100k, file, Room(110, True, cl100k.name))
+    own.check_lengths(spec, cl100k, file, Room(60, False, cl100k.name))
     with pytest.raises(
         PlanError, match=r"own\.jsonl:2: prompt: is 100 tokens long by cl100k_base.*takes 109"
     ):
-        own.check_lengths(spec, cl100k, file, 109, native=True)
+        own.check_lengths(spec, cl100k, file, Room(109, True, cl100k.name))
     with pytest.raises(PlanError, match=r"own\.jsonl:2: prompt"):
-        own.check_lengths(spec, cl100k, file, 49, native=False)
+        own.check_lengths(spec, cl100k, file, Room(59, False, cl100k.name))
+    with pytest.raises(PlanError, match=r"100 tokens long by cl100k_base and 3 of the chat template"):
+        own.check_lengths(spec, cl100k, file, Room(112, True, cl100k.name, 3))
+
+
+def test_a_file_is_tight_where_a_drawn_answer_or_a_nonce_could_lack_room(
+    tmp_path: Path, cl100k: Tokenizer
+) -> None:
+    """Rows that fit as they stand, and may not once an answer's length is drawn: then each request has to be looked at."""
+    file = read(tmp_path / "own.jsonl", jsonl([{"prompt": "hello " * 50}]), needs_output=False)
+    spec = Workload.model_validate({"prompts": str(file.path), "output_tokens": "uniform(1,200)"})
+    assert own.check_lengths(spec, cl100k, file, Room(200, True, cl100k.name))
+    assert not own.check_lengths(spec, cl100k, file, Room(400, True, cl100k.name))
 
 
 def test_a_file_that_changes_after_it_was_read_is_noticed(tmp_path: Path, cl100k: Tokenizer) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from inferometer.errors import PlanError
 from inferometer.plan.schema import Load, Plan
 from inferometer.workload.account import Account
 from inferometer.workload.places import Place, arranged
 from inferometer.workload.prompt_file import segments
 from inferometer.workload.prompts import Fingerprint, Prompt
+from inferometer.workload.room import SLACK, Room, may_exceed
 from inferometer.workload.sources import Source, sourced
 from inferometer.workload.tokenizers import Tokenizer
 
@@ -164,3 +166,18 @@ def test_segments_lose_no_message_and_end_where_somebody_answers() -> None:
         ["user", "user"],
     ]
     assert [len(answer) for _, answer in found] == [2, 1]
+
+
+def test_a_turn_needs_room_for_all_that_it_repeats(cl100k: Tokenizer) -> None:
+    """The bounds tell before anything is drawn whether one could be too long; the first that is blames the turns."""
+    lengths: dict[str, Any] = {"input_tokens": 20, "output_tokens": 5, "turns": "uniform(1,6)"}
+    spec = Plan.model_validate({"workload": lengths}).workload
+    most = 6 * 20 + 6 * 5
+    assert not may_exceed(spec, Room(most + 6 * SLACK, exact=True, counter="t"))
+    assert may_exceed(spec, Room(most - 1, exact=True, counter="t"))
+    prompts = talk(cl100k, **lengths)
+    with pytest.raises(PlanError) as raised:
+        list(Room(most - 1, exact=True, counter="t").checked(spec, prompts, ""))
+    assert "--turns" in str(raised.value)
+    assert "is 145 tokens long" in str(raised.value)
+    assert list(Room(most, exact=True, counter="t").checked(spec, prompts, "")) == prompts

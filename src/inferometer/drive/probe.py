@@ -105,6 +105,8 @@ class Probe:
         self._redact = redact
         self.contexts: dict[str, int] = {}
         """Tokens that a model takes, prompt and answer together, where `models` was told: vLLM's `max_model_len`."""
+        self.vocabularies: dict[str, int] = {}
+        """Token ids that a model knows, from 0 on, where `models` was told: llama.cpp's `meta.n_vocab`."""
         self._client = httpx.Client(
             base_url=target.url,
             headers={name.encode(): value.encode("latin-1") for name, value in headers.items()},
@@ -140,6 +142,11 @@ class Probe:
                 self._redact(str(item["id"])): item["max_model_len"]
                 for item in listed
                 if type(item.get("max_model_len")) is int and item["max_model_len"] > 0
+            }
+            self.vocabularies = {
+                self._redact(str(item["id"])): item["meta"]["n_vocab"]
+                for item in listed
+                if isinstance(item.get("meta"), dict) and type(item["meta"].get("n_vocab")) is int
             }
             return [self._redact(str(item["id"])) for item in listed], server
         except (ValueError, KeyError, TypeError, AttributeError):

@@ -130,11 +130,12 @@ def prompt_length(measurement: Measurement) -> Check:
 def output_length(measurement: Measurement, *, native: bool) -> Check:
     """Share of outputs not as long as asked. A tokenizer that is not the model's can acquit, not convict."""
     tokens = measurement.tokens
-    facts = {"finish_reasons": dict(measurement.requests.finish_reasons), "count_source": tokens.count_source}
+    by_server = tokens.output.by_server
+    judge = str(CountSource.SERVER) if by_server * 2 >= tokens.output.judged > 0 else tokens.count_source
+    facts = {"finish_reasons": dict(measurement.requests.finish_reasons), "count_source": judge}
     check = _length("output_length", tokens.output, facts)
-    guessed = tokens.by_source.get(CountSource.ESTIMATE, 0)
-    foreign = 0 if native else tokens.by_source.get(CountSource.TOKENIZER, 0)
-    if check.status == "fail" and (guessed + foreign) * 2 > tokens.output.judged:
+    trusted = by_server + (tokens.by_source.get(CountSource.TOKENIZER, 0) if native else 0)
+    if check.status == "fail" and trusted * 2 < tokens.output.judged:
         return Check(check.code, "unsure", check.value, check.limit, check.unit, check.facts)
     return check
 

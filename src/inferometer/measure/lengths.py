@@ -61,10 +61,24 @@ LENGTHS_APART = 1.3
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """Lengths in tokens of `n` requests."""
+
+    n: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    min: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True)
 class Lengths:
     """Mean lengths in tokens as asked for, by the declared tokenizer (`local_mean`), by the server; and misses (n judged).
 
-    `grown`: see above; of prompts under a reference tokenizer only, None where it cannot be told.
+    `grown`: see above; of prompts under a reference tokenizer only, None where it cannot be told. `by_server`: of outputs, how
+    many were judged by the server's count. `counted`: the prompts that the server counted; the outputs as they are judged.
     """
 
     asked_mean: float | None
@@ -74,6 +88,8 @@ class Lengths:
     misses: int
     judged: int
     grown: float | None = None
+    by_server: int = 0
+    counted: Spread | None = None
 
 
 def prompt_lengths(record: Record, samples: Samples, *, native: bool, with_template: bool) -> Lengths:
@@ -95,17 +111,35 @@ def prompt_lengths(record: Record, samples: Samples, *, native: bool, with_templ
     misses = int(off_by_more(judged, asked, *PROMPT_MISS).sum())
     known = ~np.isnan(server)
     grown = None if native else grown_share(sent[known], server[known])
-    return Lengths(_mean(asked), _mean(sent), _mean(server), _mean(judged), misses, len(samples), grown)
+    return Lengths(
+        _mean(asked), _mean(sent), _mean(server), _mean(judged), misses, len(samples), grown,
+        counted=_spread(server),
+    )  # fmt: skip
 
 
 def output_lengths(record: Record, samples: Samples, *, forced: bool) -> Lengths:
-    """Judged by the samples' own counts. Where the model may stop by itself, only outputs longer than asked miss."""
+    """Judged by the server's count, for it was asked to stop there; where it gives none, by the samples' own.
+
+    Where the model may stop by itself, only outputs longer than asked miss.
+    """
     asked = record.output_tokens_asked[samples.rows].astype(np.float64)
     counts = samples.counts
-    missed = off_by_more(counts.output, asked, *OUTPUT_MISS) & (forced | (counts.output > asked))
-    means = (_mean(values) for values in (asked, counts.local_output, counts.server_output, counts.output))
+    silent = np.isnan(counts.server_output)
+    judged = np.where(silent, counts.output, counts.server_output)
+    missed = off_by_more(judged, asked, *OUTPUT_MISS) & (forced | (judged > asked))
+    means = (_mean(values) for values in (asked, counts.local_output, counts.server_output, judged))
     asked_mean, local_mean, server_mean, judged_mean = means
-    return Lengths(asked_mean, local_mean, server_mean, judged_mean, int(missed.sum()), len(samples))
+    by_server = int((~silent).sum())
+    return Lengths(
+        asked_mean,
+        local_mean,
+        server_mean,
+        judged_mean,
+        int(missed.sum()),
+        len(samples),
+        by_server=by_server,
+        counted=_spread(judged),
+    )
 
 
 def cached_beyond_template(record: Record, samples: Samples, told: Mask, *, native: bool) -> Floats:
@@ -186,6 +220,14 @@ def grown_share(sent: Floats, server: Floats) -> float | None:
     template = min(max(0.0, server_short - slope * sent_short), TEMPLATE_TOKENS)
     rate = (server_short - template) / sent_short
     return (server_long - template) / sent_long / rate if rate > 0 else None
+
+
+def _spread(values: Floats) -> Spread | None:
+    known = np.sort(values[~np.isnan(values)])
+    if not len(known):
+        return None
+    p50, p95, p99 = (percentile(known, p) for p in (0.5, 0.95, 0.99))
+    return Spread(len(known), float(known.mean()), p50, p95, p99, float(known[0]), float(known[-1]))
 
 
 def _mean(values: Floats) -> float | None:

@@ -227,7 +227,7 @@ def as_dict(measurement: Measurement) -> dict[str, Any]:
 
 def samples_of(plan: Plan, record: Record) -> Samples:
     """The record's samples; `measure` and `series` can share them."""
-    return take(record, streamed=plan.target.stream)
+    return take(record, streamed=plan.target.stream, reference=plan.tokenizer.method == "reference")
 
 
 def measure(plan: Plan, record: Record, samples: Samples | None = None) -> Measurement:
@@ -417,7 +417,9 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
     if native:  # only the model's own tokenizer can stand in for the server's count
         known = np.where(np.isnan(known), counts.local_output, known)
     share = single_token_share(events, known) if plan.target.stream else None
-    total_events, total_tokens = int(events.sum()), float(counts.output.sum())
+    # How many tokens an event carries is the server's doing, so its own count says it, where there is one.
+    carried = np.where(np.isnan(known), counts.output, known)
+    total_events, total_tokens = int(events.sum()), float(carried.sum())
     usage = ~np.isnan(counts.server_output)
     # A text with U+FFFD has lost characters, so its count says nothing of the tokens it was made of.
     both = usage & ~np.isnan(counts.local_output) & ~record.text_lossy[samples.rows]

@@ -72,15 +72,18 @@ class Samples:
         return len(self.rows)
 
 
-def take(record: Record, *, streamed: bool) -> Samples:
-    """The samples of a record. `streamed`: the plan asked for a stream; otherwise no event time means anything."""
+def take(record: Record, *, streamed: bool, reference: bool = False) -> Samples:
+    """The samples of a record. `streamed`: the plan asked for a stream; otherwise no event time means anything.
+
+    `reference`: the declared tokenizer counts the tokens, as a yardstick; else the server does, where it says.
+    """
     rows = np.flatnonzero(record.samples)
     submit, intended, end = record.t_submit[rows], record.t_intended[rows], record.t_end[rows]
     text_ns, offsets = _text_events(record, rows)
     events = np.diff(offsets)
     first = np.where(events > 0, _pick(text_ns, offsets[:-1]), end)
     last = np.where(events > 0, _pick(text_ns, offsets[1:] - 1), end)
-    counts = count(record, rows)
+    counts = count(record, rows, reference=reference)
     e2e = between_ms(submit, last)
     visible = _nth_event(record, rows, record.first_visible, streamed)
     gaps, gap_offsets = _gaps(text_ns, offsets) if streamed else (np.zeros(0), np.zeros_like(offsets))

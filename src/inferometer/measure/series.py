@@ -56,9 +56,10 @@ def series(plan: Plan, record: Record, samples: Samples | None = None) -> dict[s
 
 
 def _lengths(record: Record, samples: Samples) -> dict[str, Any]:
-    """Histograms of lengths: `asked` and `sent` of all requests sent, `counted` of those that succeeded (of a prompt only
-    where the server counted it)."""
+    """Histograms of lengths: `asked` and `sent` of all requests sent; `counted` of those that succeeded: by the server, or of
+    answers that it did not count, as the results do."""
     sent, counts = record.measured, samples.counts
+    told = np.where(np.isnan(counts.server_output), counts.output, counts.server_output)
     return {
         "input_tokens": histogram(
             {
@@ -68,7 +69,7 @@ def _lengths(record: Record, samples: Samples) -> dict[str, Any]:
             }
         ),
         "output_tokens": histogram(
-            {"asked": record.output_tokens_asked[sent], "counted": counts.output},
+            {"asked": record.output_tokens_asked[sent], "counted": told},
         ),
     }
 

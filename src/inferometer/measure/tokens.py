@@ -1,8 +1,14 @@
 """How many tokens went in and came out, who counted them, and how many one event carries.
 
-Source of a request's output count n, the first that exists (docs/definitions.md):
-  1. the server's usage;  2. the declared tokenizer over the joined text;  3. max(1, characters // 4), flagged as an estimate.
-Never the number of events. A usage count of 0 beside text is no count: some servers send zeros for "unknown".
+Source of a request's output count n, the first that exists (draft 4.4.2, docs/definitions.md):
+
+| method      | 1                                        | 2                          | 3                         |
+| ----------- | ---------------------------------------- | -------------------------- | ------------------------- |
+| `native`    | the server's usage                       | the tokenizer over the text| max(1, characters // 4)   |
+| `reference` | the declared tokenizer over the joined text | the server's usage      | max(1, characters // 4)   |
+
+The last is flagged as an estimate. Never the number of events. A usage count of 0 beside text is no count: some servers send
+zeros for "unknown". Of a prompt likewise: the server's usage and then what was sent, or what was sent alone.
 
 Tokens per event (draft B.2.1). A request with e text events and t tokens, each event holding at least one, has at least
 2 e - t events of exactly one token: if only k were single, t would be at least k + 2 (e - k). The share of single-token
@@ -29,7 +35,7 @@ CHARS_PER_TOKEN = 4
 
 
 class CountSource(enum.StrEnum):
-    """Who counted a request's output tokens, best first."""
+    """Who counted a request's output tokens."""
 
     SERVER = "server usage"
     TOKENIZER = "tokenizer"
@@ -51,25 +57,26 @@ class Counts:
     local_output: Floats
 
     def by_source(self) -> dict[str, int]:
-        """Samples counted by each source, in order of preference, absent ones left out."""
+        """Samples counted by each source, absent ones left out."""
         tally = np.bincount(self.source, minlength=len(_SOURCES))
         return {str(name): int(n) for name, n in zip(_SOURCES, tally, strict=True) if n}
 
 
-def count(record: Record, rows: Ints) -> Counts:
-    """Count the tokens of `rows`, all of which succeeded."""
+def count(record: Record, rows: Ints, *, reference: bool) -> Counts:
+    """Count the tokens of `rows`, all of which succeeded. `reference`: by the declared tokenizer, whatever the server says."""
     chars = record.text_chars[rows].values
     server = _positive(record.usage_output[rows], chars > 0)
     local = _floats(record.output_tokens_local[rows])
     estimate = np.maximum(1, chars // CHARS_PER_TOKEN).astype(np.float64)
-    choices = [~np.isnan(server), ~np.isnan(local)]
+    order = [(local, 1), (server, 0)] if reference else [(server, 0), (local, 1)]
+    known, values, sources = zip(*((~np.isnan(of), of, source) for of, source in order), strict=True)
     everyone = np.ones(len(rows), np.bool_)
     server_input = _positive(record.usage_input[rows], everyone)
     sent = record.input_tokens_sent[rows].astype(np.float64)
     return Counts(
-        input=np.where(np.isnan(server_input), sent, server_input),
-        output=np.select(choices, [server, local], estimate),
-        source=np.select(choices, [0, 1], 2).astype(np.int64),
+        input=np.where(np.isnan(server_input) | reference, sent, server_input),
+        output=np.select(known, values, estimate),
+        source=np.select(known, sources, 2).astype(np.int64),
         server_input=server_input,
         server_output=server,
         local_output=local,

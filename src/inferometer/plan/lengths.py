@@ -108,6 +108,10 @@ class Fixed:
         """The length itself, in tokens."""
         return float(self.tokens)
 
+    def most(self) -> int:
+        """The length itself, in tokens."""
+        return self.tokens
+
 
 @dataclass(frozen=True, slots=True)
 class Clamped:
@@ -126,6 +130,10 @@ class Clamped:
     def cap(self) -> int:
         """The largest length that can come out, in tokens."""
         return LONGEST if self.max is None else self.max
+
+    def most(self) -> int:
+        """The largest length that is drawn, in tokens."""
+        return self.cap
 
     def clamp(self, value: float) -> int:
         """A drawn value as a length: nearest integer, then clamped.
@@ -174,6 +182,10 @@ class Uniform(Clamped):
         inner = (inner_low + inner_high) * (inner_high - inner_low + 1) / 2
         below, above = inner_low - self.low, self.high - inner_high
         return (below * self.floor + inner + above * self.cap) / (self.high - self.low + 1)
+
+    def most(self) -> int:
+        """See Clamped."""
+        return self.clamp(self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +282,10 @@ class Histogram(Clamped):
         total = math.fsum(weight for _, weight in self.bins)
         return math.fsum(self.clamp(value) * weight for value, weight in self.bins) / total
 
+    def most(self) -> int:
+        """See Clamped."""
+        return self.clamp(self.bins[-1][0])
+
 
 @dataclass(frozen=True, slots=True)
 class Quantiles(Clamped):
@@ -315,6 +331,10 @@ class Quantiles(Clamped):
             for (p, v), (q, w) in pairwise(self.points)
         )
 
+    def most(self) -> int:
+        """See Clamped."""
+        return self.clamp(self.points[-1][1])
+
 
 @dataclass(frozen=True, slots=True)
 class Empirical:
@@ -328,6 +348,10 @@ class Empirical:
     def mean(self) -> float:
         """Not known here: NaN."""
         return math.nan
+
+    def most(self) -> int:
+        """Not known here: LONGEST."""
+        return LONGEST
 
 
 Distribution = Fixed | Uniform | Normal | Lognormal | Histogram | Quantiles | Empirical

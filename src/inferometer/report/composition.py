@@ -252,6 +252,7 @@ def _tokens(plan: Plan, run: Mapping[str, Any], measurement: Measurement) -> dic
             second: value,
             "server_mean": of.server_mean,
             "misses": of.misses,
+            "counted": of.counted and asdict(of.counted),
         }
 
     return {

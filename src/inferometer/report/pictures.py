@@ -24,7 +24,7 @@ POINT_NAMES = ("Mean", "P50", "P95", "P99", "Max")
 SETS = {
     "asked": "what the workload says each request should have",
     "sent": "tokens of the prompt as it was written, by the client's tokenizer",
-    "counted": "of a prompt the server's count, which includes its chat template; of an answer the count the results use",
+    "counted": "by the server, its chat template included; of answers that it did not count, by the client",
 }
 
 
@@ -57,7 +57,10 @@ def section(
 def of_run(summary: Facts, lengths: Facts | None) -> Context:
     """The section of a run, from its summary and its histograms, if there are any."""
     nothing = {"input_tokens": None, "output_tokens": None}
-    counted = {name: summary["metrics"][name] for name in nothing}
+    counted = {
+        f"{side}_tokens": summary["tokens"][of]["counted"]
+        for side, of in (("input", "prompt"), ("output", "output"))
+    }
     cached = summary["throughput"]["cached_input_share"]
     return section(lengths or nothing, summary["workload"]["drawn"], counted, cached)
 

@@ -30,14 +30,12 @@ from inferometer.workload.lanes import in_order
 from inferometer.workload.places import Place
 from inferometer.workload.prompt_file import Chat, PromptFile, Row, segments
 from inferometer.workload.prompts import NO_IDS, Prompt, nonces, read
+from inferometer.workload.room import SLACK, Room
 from inferometer.workload.sessions import Told
 
 if TYPE_CHECKING:
     from inferometer.plan.schema import Workload
     from inferometer.workload.tokenizers import Tokenizer
-
-_YARDSTICK = 2
-"""A text hardly has half as many tokens under another tokenizer."""
 
 
 def numbers(spec: Workload, rows: int, skip: int = 0) -> Iterator[int]:
@@ -162,29 +160,21 @@ def _before(chat: Chat, mark: str) -> list[str]:
     return [*(text for _, text in chat[:first]), mark]
 
 
-def check_lengths(
-    spec: Workload, tokenizer: Tokenizer, file: PromptFile, context: int, *, native: bool
-) -> None:
-    """Raise PlanError for the first prompt that the model cannot take: with its answer, more than `context` tokens.
+def check_lengths(spec: Workload, tokenizer: Tokenizer, file: PromptFile, room: Room) -> bool:
+    """Raise PlanError for the first prompt that has no room in the model with its answer.
 
-    A tokenizer that is not the model's own (`native`) is a yardstick only: by it, a prompt is refused beyond twice that.
+    Whether one could still have none once its answer's length is drawn and its nonces stand in it.
     """
     default = spec.default_output
-    least = 0 if default is None else 1
+    least, most = (0, 0) if default is None else (1, default.most())
+    tight = False
 
-    def counted(row: Row) -> int:
-        return sum(len(tokenizer.encode(text)) for _, text in row.chat)
+    def counted(row: Row) -> tuple[int, int | None]:
+        return sum(len(tokenizer.encode(text)) for _, text in row.chat), row.output_tokens
 
-    def both(row: Row) -> tuple[int, int]:
-        return counted(row), row.output_tokens or least
-
-    limit = context if native else _YARDSTICK * context
     rows = file.rows(range(len(file)))
-    for number, (tokens, output) in enumerate(in_order(both, rows, tokenizer.lanes)):
-        if tokens + (output if native else 0) > limit:
-            raise file.problem(
-                number,
-                "prompt",
-                f"is {tokens:,} tokens long by {tokenizer.name}, and {output:,} are asked for: "
-                f"the model takes {context:,} in all",
-            )
+    for number, (tokens, output) in enumerate(in_order(counted, rows, tokenizer.lanes)):
+        if not room.holds(tokens, output or least):
+            raise file.problem(number, "prompt", room.words(tokens, output or least))
+        tight = tight or not room.holds(tokens + SLACK, output or most)
+    return tight

@@ -24,10 +24,12 @@ from inferometer.workload.made import Made
 from inferometer.workload.places import ONE_TURN, Place, Session, drawn
 from inferometer.workload.prompt_file import PromptFile, survey
 from inferometer.workload.prompts import Prompt
+from inferometer.workload.room import Room, check_trace, may_exceed
 
 if TYPE_CHECKING:
     from inferometer.plan.schema import Plan, Workload
     from inferometer.workload.tokenizers import Tokenizer
+    from inferometer.workload.traces.survey import Survey
 
 
 @dataclass(slots=True)
@@ -45,10 +47,27 @@ class Source:
     texts: dict[str, Any] | None = None
     asked: dict[str, Tally] = field(default_factory=dict)
 
-    def check(self, plan: Plan, tokenizer: Tokenizer, context: int | None, *, native: bool) -> None:
-        """Raise PlanError where a prompt of the file is too long for the model's `context` (tokens; None: not known)."""
-        if self.file is not None and context is not None:
-            own.check_lengths(plan.workload, tokenizer, self.file, context, native=native)
+    def check(self, plan: Plan, trace: Survey | None, tokenizer: Tokenizer, room: Room | None) -> Room | None:
+        """The room again where a request that is not made yet could lack it: then each has to be looked at.
+
+        Raises PlanError where a row of a file or of the `trace` has no room in the model (None: its context is not known).
+        """
+        if room is None:
+            return None
+        if trace is not None:
+            assert plan.trace is not None
+            check_trace(plan.trace, trace, tokenizer, room)
+            return None
+        if self.file is not None:
+            tight = (
+                own.check_lengths(plan.workload, tokenizer, self.file, room)
+                or plan.workload.turns is not None
+            )
+        elif self.made is not None:
+            tight = True  # its rows are there, and quickly looked at
+        else:
+            tight = may_exceed(plan.workload, room)
+        return room if tight else None
 
     def check_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Raise PlanError where a workload that was made was made with another one."""

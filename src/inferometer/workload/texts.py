@@ -37,6 +37,9 @@ class Texts(Protocol):
     def own(self, place: int) -> Item | None:
         """The whole text of a place; None where texts have no ends of their own."""
 
+    def longest(self) -> tuple[int, int]:
+        """Bytes of the longest whole text, and of the longest answer to one: no tokenizer counts more tokens."""
+
     def cut(self, tokenizer: Tokenizer, tokens: int, place: int, skip: int = 0) -> str:
         """A piece of so many tokens, or as near as can be, from the place on, or from one some beginnings behind it; neither
         end is white space."""
@@ -58,6 +61,10 @@ class Prose:
     def own(self, place: int) -> Item | None:  # noqa: ARG002 (of no place)
         """See Texts."""
         return None
+
+    def longest(self) -> tuple[int, int]:
+        """See Texts."""
+        return 0, 0
 
     def cut(self, tokenizer: Tokenizer, tokens: int, place: int, skip: int = 0) -> str:
         """See Texts."""
@@ -87,6 +94,12 @@ class Items:
     def own(self, place: int) -> Item | None:
         """See Texts."""
         return self._items[place]
+
+    def longest(self) -> tuple[int, int]:
+        """See Texts."""
+        both = ((len(one.prompt.encode()), len((one.answer or "").encode())) for one in self._items)
+        prompts, answers = zip(*both, strict=True)
+        return max(prompts), max(answers)
 
     def front(self, place: int, chars: int) -> str:
         """So many characters from a text on, going round."""

@@ -78,6 +78,7 @@ class Survey:
     texts                  rows with a text of their own
     shares_prefixes        whether any two prompts may begin alike by the trace's wish
     lasts_s                from the first to the last row of the file
+    longest_text           bytes of the longest text
     """
 
     file: str
@@ -95,6 +96,7 @@ class Survey:
     line: int
     offset: int
     zero_ns: int
+    longest_text: int = 0
 
     @property
     def rate(self) -> float | None:
@@ -104,7 +106,11 @@ class Survey:
     def facts(self) -> dict[str, Any]:
         """For run.json; without what only a second reading needs."""
         whole = asdict(self) | {"rate": self.rate}
-        return {name: value for name, value in whole.items() if name not in ("line", "offset", "zero_ns")}
+        return {
+            name: value
+            for name, value in whole.items()
+            if name not in ("line", "offset", "zero_ns", "longest_text")
+        }
 
 
 def survey(trace: Trace, most: int | None = None) -> Survey:
@@ -162,6 +168,7 @@ class _Count:
         self._rows = self._failed = self._texts = self._first_second = 0
         self._input, self._output = Lengths(), Lengths()
         self._shares = False
+        self._longest_text = 0
         self._begins: tuple[int, int] | None = None
 
     def add(self, row: Row, offset: int) -> None:
@@ -184,6 +191,7 @@ class _Count:
         if row.input_tokens is None:
             self._texts += 1
             self._shares = True
+            self._longest_text = max(self._longest_text, len((row.prompt or "").encode()))
         else:
             self._input.add(row.input_tokens)
             if row.hash_ids:
@@ -198,7 +206,7 @@ class _Count:
         return Survey(
             name, form, sha256, self._rows, self._failed, span / NS_PER_S, self._first_second,
             self._input.as_dict(), self._output.as_dict(), self._texts, self._shares, self._last / NS_PER_S,
-            *(self._begins or (1, 0)), self.zero_ns or 0,
+            *(self._begins or (1, 0)), self.zero_ns or 0, self._longest_text,
         )  # fmt: skip
 
 

@@ -1,0 +1,155 @@
+"""Does a request fit into the model's context: its prompt, what the chat template puts around that, and the answer asked for?
+
+A turn of a conversation has all that it repeats in its prompt; the server's own replies are taken to be as long as asked.
+
+Answers are counted by the model. Who counts a prompt decides what is known of it:
+
+| its tokens s were counted                   | the model reads at least | so it is refused when        |
+| ------------------------------------------- | ------------------------ | ---------------------------- |
+| by the model's own tokenizer, or are ids    | s + template             | that + answer > context      |
+| by a yardstick                              | ceil(s / 2)              | that + answer > context      |
+
+for a text hardly has half as many tokens under another tokenizer. The template's tokens are those around one message; what it
+puts around a second one is not known here, and a prompt that is too long by that alone is left to the server.
+
+Whether a request is too long is found out before the first one is sent. The rows of a trace are gone through for it. What is
+drawn has to be made for it, which takes time: so the bounds of the distributions are looked at first, and only where they
+leave too little room are all requests made before the warm-up begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from inferometer.errors import PlanError, Problem
+from inferometer.plan.lengths import Empirical
+from inferometer.workload.texts import texts_of
+from inferometer.workload.traces.survey import replay
+
+if TYPE_CHECKING:
+    from inferometer.plan.schema import Trace, Workload
+    from inferometer.workload.prompts import Prompt
+    from inferometer.workload.tokenizers import Tokenizer
+    from inferometer.workload.traces.survey import Survey
+
+_YARDSTICK = 2
+SLACK = 32
+"""A nonce, a fixed question, a token at each seam: by so much may a prompt be longer than was drawn."""
+_SERVE = "or serve the model with a longer context"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a model takes: `context` tokens, prompt and answer together.
+
+    `exact`: prompts are counted as the model counts them, by the tokenizer `counter` or as ids. `template`: tokens that the
+    server puts around a prompt, as far as they are known.
+    """
+
+    context: int
+    exact: bool
+    counter: str
+    template: int = 0
+
+    def read(self, sent: int) -> int:
+        """The fewest tokens that the model can read of a prompt of `sent` tokens."""
+        return sent + self.template if self.exact else -(-sent // _YARDSTICK)
+
+    def holds(self, sent: int, output: int) -> bool:
+        """Whether a prompt of `sent` tokens and an answer of `output` may fit."""
+        return self.read(sent) + output <= self.context
+
+    def words(self, sent: int, output: int) -> str:
+        """What is wrong with a request that does not fit."""
+        least = "" if self.exact else f", which is {self.read(sent):,} of the model's own at the least"
+        template = f" and {self.template:,} of the chat template" if self.template else ""
+        return (
+            f"is {sent:,} tokens long by {self.counter}{template}{least}, and {output:,} are asked for: "
+            f"the model takes {self.context:,} in all"
+        )
+
+    def checked(self, spec: Workload, made: Iterable[Prompt], what: str) -> Iterator[Prompt]:
+        """The prompts as they pass. Raises PlanError at the first that does not fit. `what`: "warm-up " or ""."""
+        for number, prompt in enumerate(made, 1):
+            sent = prompt.sent + prompt.repeated
+            if not self.holds(sent, prompt.output):
+                where, advice = _advice(spec, prompt, self.context)
+                said = self.words(sent, prompt.output)
+                raise PlanError([Problem(where, f"{what}request {number:,} {said}. {advice}, {_SERVE}")])
+            yield prompt
+
+
+def _advice(spec: Workload, prompt: Prompt, context: int) -> tuple[str, str]:
+    """Where the length comes from, and what to do about it."""
+    if prompt.repeated:
+        return (
+            "--turns",
+            "Ask for fewer turns (--turns), or for less in each (--input-tokens, --output-tokens)",
+        )
+    side = "output_tokens" if prompt.output >= context else "input_tokens"
+    if spec.prompts is not None:
+        return (
+            "--prompts",
+            "Shorten that prompt or take it out of the file, ask for shorter answers (--output-tokens)",
+        )
+    if spec.classes:
+        at = prompt.request_class or 0
+        bounds = "its input_tokens, output_tokens or shared_prefix (max= bounds a distribution)"
+        return f"workload.classes[{at}].{side}", f"Shorten class {spec.classes[at].name}: {bounds}"
+    return f"--{side.replace('_', '-')}", (
+        "Ask for less with --input-tokens and --output-tokens (distributions take a max=)"
+    )
+
+
+def may_exceed(spec: Workload, room: Room) -> bool:
+    """Whether a request of classes or of lengths could be too long."""
+    turns = 1 if spec.turns is None else spec.turns.most()
+    return any(
+        not room.holds(turns * (prompt + SLACK) + (turns - 1) * output, output)
+        for prompt, output in _bounds(spec)
+    )
+
+
+def _bounds(spec: Workload) -> Iterator[tuple[int, int]]:
+    """The longest prompt, prefix included, and the longest answer that can be drawn, class by class."""
+    for one in spec.classes:
+        if one.input_tokens is not None and one.output_tokens is not None:
+            prefix = one.shared_prefix.tokens if one.shared_prefix is not None else 0
+            yield one.input_tokens.most() + prefix, one.output_tokens.most()
+    if not spec.classes:
+        shared = spec.content.sharing
+        prompt, answer = _whole(spec)
+        yield prompt + (0 if shared is None else shared.tokens.most()), answer
+
+
+def _whole(spec: Workload) -> tuple[int, int]:
+    """The longest prompt without a prefix and the longest answer, where either may be as long as the texts are."""
+    both = (spec.input_tokens, spec.output_tokens)
+    own = texts_of(spec).longest() if any(isinstance(length, Empirical) for length in both) else (0, 0)
+    prompt, answer = (
+        of_text if isinstance(length, Empirical) else length.most()
+        for length, of_text in zip(both, own, strict=True)
+    )
+    return prompt, answer
+
+
+def check_trace(trace: Trace, found: Survey, tokenizer: Tokenizer, room: Room) -> None:
+    """Raise PlanError for the first row of a trace's window that does not fit; read again only where one could."""
+    most = [0 if of is None else int(of["max"]) for of in (found.input_tokens, found.output_tokens)]
+    # A token is a byte at the least.
+    if room.holds(max(most[0], found.longest_text) + SLACK, most[1]):
+        return
+    for number, (_, row) in enumerate(replay(trace, found), 1):
+        sent = row.input_tokens
+        if row.prompt is not None:
+            size = len(row.prompt.encode())
+            sent = size if room.holds(size, row.output_tokens) else len(tokenizer.encode(row.prompt))
+        assert sent is not None
+        if not room.holds(sent, row.output_tokens):
+            said = room.words(sent, row.output_tokens)
+            advice = "Leave it out of the window (--trace-start, --trace-end, --requests)"
+            raise PlanError(
+                [Problem(f"{found.file}:{row.line}", f"request {number:,} {said}. {advice}, {_SERVE}")]
+            )
