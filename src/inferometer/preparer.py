@@ -314,5 +314,5 @@ def last_facts(facts: dict[str, Any], schedule: Requests | Replayed) -> dict[str
     found = schedule.facts()
     if isinstance(schedule, Replayed):
         late = {"unprepared": schedule.unprepared, "unprepared_ms": ns_to_ms(schedule.unprepared_ns)}
-        found["trace"] = facts["trace"] | late
+        found["trace"] = facts["trace"] | late | {"prefix_hits": schedule.prefix_hits}
     return found

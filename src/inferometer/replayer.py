@@ -22,6 +22,7 @@ from inferometer.units import NS_PER_S
 from inferometer.workload.prompts import NONCES, Fingerprint, Prompt
 from inferometer.workload.shared import Composer
 from inferometer.workload.sources import Source
+from inferometer.workload.traces.repeats import Repeats
 from inferometer.workload.traces.survey import Arrival, Survey, replay
 
 AHEAD_NS = 30 * NS_PER_S
@@ -62,13 +63,18 @@ class Replayed:
         self.unprepared = self.unprepared_ns = 0
         self._trace, self._found, self._folder = plan.trace, found, folder
         self._compose, self._make, self._clock = compose, make, clock
-        self._fingerprint = Fingerprint()
+        self._fingerprint, self._repeats = Fingerprint(), Repeats()
         self._announce: Announce = lambda *_: None
         self._start: int | None = None
         self._reached = 0  # when the last request written is due
         self._arrivals: Iterator[Arrival] = iter(())
         self._composer: Composer | None = None
         self._appender: Appender | None = None
+
+    @property
+    def prefix_hits(self) -> dict[str, Any]:
+        """The best possible prefix-hit rates of the requests made so far (workload/traces/repeats.py)."""
+        return self._repeats.facts()
 
     @property
     def fingerprint(self) -> str | None:
@@ -133,6 +139,8 @@ class Replayed:
         assert self._appender is not None, "measurement first"
         assert self._composer is not None, "measurement first"
         arrivals = list(islice(self._arrivals, PIECE))
+        for _, row in arrivals:
+            self._repeats.add(row)
         prompts = self._fingerprint.of(self._composer.prompt(row) for _, row in arrivals)
         due = [due_ns for due_ns, _ in arrivals]
         self._appender.append(list(self._make(Phase.MEASURE, self.rows, prompts, due)))

@@ -258,6 +258,7 @@ def parts() -> dict[str, Any]:
                 "prefix_hits": {"exact": 0.0, "blocks": 0.0, "block_tokens": 16},
                 "published": [],
             },
+            "prefix_hits": {"exact": 0.0, "blocks": 0.0, "block_tokens": 16},
         },
         "by_class": [
             {
@@ -501,6 +502,7 @@ def empty_summary() -> Summary:
         "deviations": [],
         "texts": None,
         "drawn": None,
+        "prefix_hits": None,
     }
     whole["requests"] = {
         "sent": 0,

@@ -64,12 +64,12 @@ def test_a_workload_that_was_not_run_has_a_page_that_loads_nothing() -> None:
 
 def test_few_prefixes_have_a_bar_each_and_many_a_curve() -> None:
     """Bars add up to all requests, the most used first; a curve ends at all prefixes and all that share."""
-    few = section(facts([3] * MOST_BARS, 4)["histograms"], facts([3] * MOST_BARS, 4), None, None)
+    few = section(facts([3] * MOST_BARS, 4)["histograms"], facts([3] * MOST_BARS, 4), None, None, None)
     assert few["curve"] is few["data"]["curve"] is None
     assert len(few["bars"]) == MOST_BARS + 1
     assert sum(bar["share"] for bar in few["bars"]) == pytest.approx(1)
     many_facts = facts([5, *[1] * MOST_BARS], 0)
-    many = section(many_facts["histograms"], many_facts, None, None)
+    many = section(many_facts["histograms"], many_facts, None, None, None)
     assert many["bars"] == []
     prefixes, carried = many["data"]["curve"]
     assert (prefixes[0], carried[0], prefixes[-1], carried[-1]) == (0, 0, 100, 100)
@@ -81,7 +81,7 @@ def test_the_best_hits_stand_beside_what_the_server_says(
     valid: dict[str, Any], series: dict[str, Any], cached: float | None, said: str
 ) -> None:
     """Exact, in blocks, and the server's: a rate that nobody knows has no bar and says so, a zero is a zero."""
-    valid["workload"]["drawn"]["prefix_hits"] = {"exact": 0.5, "blocks": 0.48, "block_tokens": 16}
+    valid["workload"]["prefix_hits"] = {"exact": 0.5, "blocks": 0.48, "block_tokens": 16}
     valid["throughput"]["cached_input_share"] = cached
     rows = of_run(valid, series["lengths"])["hits"]
     assert [row["share"] for row in rows] == [0.5, 0.48, cached]
@@ -96,7 +96,7 @@ def test_a_run_shows_asked_sent_and_counted(valid: dict[str, Any], series: dict[
     sides = ("Input tokens asked", "Input tokens sent", "Input tokens counted")
     assert labels == [*sides, "Output tokens asked", "Output tokens counted"]
     assert all(f"| {label} |" in render_markdown(valid) for label in labels)
-    valid["workload"]["drawn"] = None
+    valid["workload"]["drawn"] = valid["workload"]["prefix_hits"] = None
     bare = of_run(valid, None)
     assert [label for label, _ in bare["lengths"]] == ["Input tokens counted", "Output tokens counted"]
     assert bare["hits"][0]["value"] == "not known"

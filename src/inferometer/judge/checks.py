@@ -387,16 +387,19 @@ def cache_hits(
     Where requests share prefixes, the best share possible within the run is meant, and only what is beyond that is not.
     """
     share = measurement.throughput.cached_beyond_template
-    if record.replay is not None and record.replay.shares_prefixes:
+    replay = record.replay
+    best = replay.best_hits if replay is not None else (prepared or {}).get("prefix_hits", {}).get("exact")
+    if replay is not None and replay.shares_prefixes and best is None:
         return Check("cache_hits", "na", share, CACHE_SHARE, facts={"of": "trace"})
-    best = (prepared or {}).get("prefix_hits", {}).get("exact")
     # How much of the server's own replies there was to repeat is not known beforehand.
     answers = plan.workload.turns is not None and plan.workload.replies == "server"
-    unknown = plan.workload.shares and (best is None or answers)
-    if share is None or plan.workload.repeatable_prompts or unknown:
+    shares = plan.workload.shares or (replay is not None and replay.shares_prefixes)
+    if share is None or plan.workload.repeatable_prompts or (shares and answers):
         return Check("cache_hits", "na", share, CACHE_SHARE)
-    if not plan.workload.shares:
+    if not shares:
         return Check("cache_hits", _within(share, CACHE_SHARE), share, CACHE_SHARE)
+    if best is None:
+        return Check("cache_hits", "na", share, CACHE_SHARE)
     limit = min(1.0, best + CACHE_SHARE)
     return Check(
         "cache_hits", _within(share, limit), share, limit, facts={"of": "shared", "best_share": best}

@@ -101,6 +101,7 @@ class Replay:
     shares_prefixes  whether prompts begin alike by the trace's wish
     unprepared       requests that were not yet made when they were due
     unprepared_ms    the longest that one of them was made late
+    best_hits        the best possible share of prompt tokens in a prefix cache; None: not known
     """
 
     rows: int
@@ -108,6 +109,7 @@ class Replay:
     shares_prefixes: bool
     unprepared: int
     unprepared_ms: float
+    best_hits: float | None
 
     @classmethod
     def of(cls, facts: Mapping[str, Any] | None) -> Replay | None:
@@ -120,6 +122,7 @@ class Replay:
             facts["shares_prefixes"],
             facts.get("unprepared", 0),
             facts.get("unprepared_ms", 0.0),
+            facts.get("prefix_hits", {}).get("exact"),
         )
 
 

@@ -147,6 +147,7 @@ def _workload(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
         "deviations": list(plan.workload.deviations),
         "texts": run.get("texts"),
         "drawn": drawn and {name: value for name, value in drawn.items() if name != "histograms"},
+        "prefix_hits": (drawn or run.get("trace") or {}).get("prefix_hits"),
     }
 
 

@@ -365,7 +365,7 @@ def _timed(summary: Summary) -> list[Row]:
         (
             "Prefix caching",
             f"{text(sut['prefix_caching'], UNDECLARED)}; cache before the run: {text(sut['cache_state'])} (declared); "
-            f"cached prompt tokens {_cached(summary)}; best possible {workload.best_hits(summary['workload']['drawn'])}",
+            f"cached prompt tokens {_cached(summary)}; best possible {workload.best_hits(summary['workload']['prefix_hits'])}",
         ),
         ("Guardrails", guardrails(summary)),
         (

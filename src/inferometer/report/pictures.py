@@ -29,13 +29,18 @@ SETS = {
 
 
 def section(
-    lengths: Facts, drawn: Facts | None, counted: Mapping[str, Facts | None] | None, cached: float | None
+    lengths: Facts,
+    drawn: Facts | None,
+    counted: Mapping[str, Facts | None] | None,
+    best: Facts | None,
+    cached: float | None,
 ) -> Context:
     """What the template of the section needs, its chart data under `data`.
 
     `lengths`: histograms by `input_tokens` and `output_tokens`, each None where there is nothing to draw. `drawn`: the account
     of the requests, None where none was taken. `counted`: statistics of the counted lengths by the same names, None for a
-    workload that was not run. `cached`: the share of prompt tokens that the server says it took from a cache.
+    workload that was not run. `best`: the best possible prefix-hit rates, None where nobody knows them. `cached`: the share
+    of prompt tokens that the server says it took from a cache.
     """
     shared = drawn["shared"] if drawn else None
     curve = _curve(shared)
@@ -48,8 +53,8 @@ def section(
         "bars": _bars(drawn),
         "curve": _curve_words(shared) if curve else None,
         "sharing": _sharing(shared),
-        "hits": _hits(drawn, cached, ran=ran),
-        "hits_words": _hits_words(drawn),
+        "hits": _hits(best, cached, ran=ran),
+        "hits_words": _hits_words(best),
         "data": {"lengths": lengths, "curve": curve},
     }
 
@@ -62,7 +67,9 @@ def of_run(summary: Facts, lengths: Facts | None) -> Context:
         for side, of in (("input", "prompt"), ("output", "output"))
     }
     cached = summary["throughput"]["cached_input_share"]
-    return section(lengths or nothing, summary["workload"]["drawn"], counted, cached)
+    return section(
+        lengths or nothing, summary["workload"]["drawn"], counted, summary["workload"]["prefix_hits"], cached
+    )
 
 
 def length_rows(
@@ -143,9 +150,9 @@ def _sharing(shared: Facts | None) -> str:
     )
 
 
-def _hits(drawn: Facts | None, cached: float | None, *, ran: bool) -> list[Context]:
+def _hits(best: Facts | None, cached: float | None, *, ran: bool) -> list[Context]:
     """Bars of the best possible prefix-hit rates and of what the server reports; a rate that nobody knows has no bar."""
-    best = drawn["prefix_hits"] if drawn else {"exact": None, "blocks": None, "block_tokens": 16}
+    best = best or {"exact": None, "blocks": None, "block_tokens": 16}
     rates = [
         ("Best possible, token by token", best["exact"], "not known"),
         (f"Best possible, in blocks of {best['block_tokens']} tokens", best["blocks"], "not known"),
@@ -163,8 +170,8 @@ def _hits(drawn: Facts | None, cached: float | None, *, ran: bool) -> list[Conte
     ]
 
 
-def _hits_words(drawn: Facts | None) -> str:
-    if drawn is None or drawn["prefix_hits"]["exact"] is None:
+def _hits_words(best: Facts | None) -> str:
+    if best is None or best["exact"] is None:
         return "The best possible rate was not worked out for this workload."
     return (
         "Share of all prompt tokens. Best possible: a cache without limit that is empty at the start and forgets "

@@ -150,7 +150,7 @@ def _sharing(facts: Facts, width: int) -> Iterator[str]:
         if groups is not None and len(groups) > 1:
             yield "Requests of each prefix" + (f", the first {_GROUPS}" if len(groups) > _GROUPS else "")
             yield from _bars([str(at + 1) for at in range(len(groups))][:_GROUPS], groups[:_GROUPS], width)
-    yield from _wrapped("Best possible prefix hits: ", best_hits(account), width)
+    yield from _wrapped("Best possible prefix hits: ", best_hits(account["prefix_hits"]), width)
 
 
 def verified(name: str, checks: Sequence[Facts]) -> list[str]:

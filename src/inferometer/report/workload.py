@@ -25,7 +25,7 @@ def rows(about: Facts) -> list[Row]:
         found.append(("Output tokens drawn", _figures(drawn["output_tokens"])))
         found += [("Published and drawn", _published(drawn))] if drawn["published"] else []
         found += [("Shared prefixes drawn", _shared(drawn["shared"]))] if drawn["shared"]["requests"] else []
-    found.append(("Best possible prefix hits", best_hits(drawn)))
+    found.append(("Best possible prefix hits", best_hits(about["prefix_hits"])))
     return [*found, *_sequence(about)]
 
 
@@ -90,9 +90,8 @@ def _published(drawn: Facts) -> str:
     )
 
 
-def best_hits(drawn: Facts | None) -> str:
+def best_hits(hits: Facts | None) -> str:
     """The share of prompt tokens that a cache without limit could have found."""
-    hits = drawn["prefix_hits"] if drawn else None
     if hits is None or hits["exact"] is None:
         return "not known"
     return (

@@ -13,7 +13,7 @@ from inferometer.report.pictures import section
 
 def page(title: str, facts: Mapping[str, Any]) -> str:
     """One HTML file that needs no network. `facts`: the account of the requests (workload/account.py, `Account.facts`)."""
-    about = section(facts["histograms"], facts, None, None)
+    about = section(facts["histograms"], facts, None, facts["prefix_hits"], None)
     context = {
         "title": clean(title),
         "version": clean(__version__),
