@@ -63,6 +63,9 @@ def test_figures_are_published_of_lengths_that_are_the_standards_own() -> None:
     assert len(workload(name="conversation").published) == 6
     assert {one.side for one in workload(name="conversation", output_tokens="7").published} == {"input"}
     assert workload(name="custom", input_tokens="7", output_tokens="7").published == ()
+    for name in ("synthetic-uniform", "synthetic-skewed", "code-completion", "long-context"):
+        assert {one.side for one in workload(name=name, input_tokens="7").published} <= {"output"}
+        assert workload(name=name, input_tokens="7", output_tokens="7").published == ()
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,6 @@ def published(standard: str | None, lengths: tuple[Distribution, Distribution]) 
         side
         for place, (side, length) in enumerate(zip(sides, lengths, strict=True))
         if standard in STANDARD
-        and (same(standard, place, length) or length == STAND_INS.get(standard, lengths)[place])
+        and (same(standard, place, length) or length == STAND_INS.get(standard, (None, None))[place])
     }
     return tuple(figure for figure in PUBLISHED.get(standard or "", ()) if figure.side in own)
