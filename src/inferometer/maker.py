@@ -78,7 +78,8 @@ class _Making:
     ) -> None:
         self._plan, self._source, self._tokenizer, self._format = plan, source, tokenizer, prompt_format
         self._salt = salt_of(plan.workload.seed)
-        self._account, self._fingerprint = Account(), Fingerprint()
+        self._account = Account(repeatable=plan.workload.repeatable_prompts)
+        self._fingerprint = Fingerprint()
         self._counts: Counter[str] = Counter()
 
     def rows(self) -> Iterator[dict[str, Any]]:

@@ -153,7 +153,8 @@ class Requests:
         first, self.measured = len(self._warm), len(due)
         self.rows = first + self.measured
         fingerprint = Fingerprint()
-        account = Account(self._plan.workload.published)
+        spec = self._plan.workload
+        account = Account(spec.published, repeatable=spec.repeatable_prompts)
         passing = account.of(fingerprint.of(self._source.counted(prompts)))
         measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, passing, due)
         schedules.write(self._folder.schedule, chain(self._warm, measured))

@@ -63,7 +63,8 @@ class Replayed:
         self.unprepared = self.unprepared_ns = 0
         self._trace, self._found, self._folder = plan.trace, found, folder
         self._compose, self._make, self._clock = compose, make, clock
-        self._fingerprint, self._repeats = Fingerprint(), Repeats()
+        self._fingerprint = Fingerprint()
+        self._repeats = Repeats(repeatable=plan.workload.repeatable_prompts)
         self._announce: Announce = lambda *_: None
         self._start: int | None = None
         self._reached = 0  # when the last request written is due

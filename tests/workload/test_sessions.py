@@ -57,16 +57,15 @@ def test_every_turn_is_as_long_as_asked_and_repeats_all_before_it(
     """A turn's own messages end with a user's, of the length drawn; it repeats all before it and the answers to that."""
     prompts = talk(cl100k, turns="uniform(1,4)", replies=replies, **workload)
     for _, turns in groupby(prompts, lambda prompt: place(prompt).session):
-        before, of = 0, set()
+        before, of, shared, last = 0, set(), set(), 0
         for prompt in turns:
             assert prompt.messages is not None
             assert prompt.messages[-1][0] == "user"
             own = sum(len(cl100k.encode(text)) for _, text in prompt.messages)
             assert (prompt.sent, prompt.repeated) == (own, before)
             assert prompt.sent == prompt.asked
-            if place(prompt).turn:
-                assert len(prompt.messages) == 1
-                assert prompt.shared == 0
+            assert len(prompt.messages) == 1 or place(prompt).turn == 0
+            assert prompt.known == before - last  # the newest recorded reply is new to everybody
             answered = prompt.output
             if replies == "recorded":
                 assert prompt.reply is not None
@@ -76,8 +75,10 @@ def test_every_turn_is_as_long_as_asked_and_repeats_all_before_it(
             else:
                 assert prompt.reply is None
             before += own + answered
+            last = answered if replies == "recorded" else 0
+            shared.add((prompt.shared, prompt.group))
             of.add(prompt.request_class)
-        assert len(of) == 1
+        assert len(of) == len(shared) == 1
 
 
 def test_turns_change_nothing_about_what_is_said(cl100k: Tokenizer) -> None:
@@ -109,13 +110,14 @@ def test_the_fingerprint_is_that_of_the_conversations_whatever_the_salt_and_the_
 
 
 def test_a_conversation_can_be_found_in_a_cache_but_for_its_newest_words(cl100k: Tokenizer) -> None:
-    """The best possible rate: all that was repeated, over all that was sent."""
-    prompts = talk(cl100k, turns=4, replies="recorded", input_tokens=20, output_tokens=5)
-    account = Account()
-    list(account.of(prompts))
-    repeated = sum(one.repeated for one in prompts)
-    facts = account.facts()
-    assert facts["prefix_hits"]["exact"] == repeated / sum(one.sent + one.repeated for one in prompts)
+    """The best possible rate: all that was repeated, but for the newest of recorded replies, over all that was sent."""
+    for replies, new in (("server", 0), ("recorded", 5)):
+        prompts = talk(cl100k, turns=4, replies=replies, input_tokens=20, output_tokens=5)
+        account = Account()
+        list(account.of(prompts))
+        known = sum(one.repeated - new for one in prompts if one.repeated)
+        facts = account.facts()
+        assert facts["prefix_hits"]["exact"] == known / sum(one.sent + one.repeated for one in prompts)
     assert facts["repeated_input_tokens"]["max"] == 3 * 25
     assert facts["unshared_input_tokens"]["mean"] == 20
 

@@ -11,7 +11,7 @@ Gaps between arrivals are independent and, with rate r per second and shape k,
 | `constant` | -          | exactly 1 / r apart, the first at 0; nothing is drawn               |
 
 A user's requests follow each other as an open loop's do, at the user's own rate. Constant ones of N users begin 1 / (N r)
-apart, so that together they are constant at N r; drawn ones have a generator for each user.
+apart, so that together they are constant at N r; drawn ones have a generator for each user, over PCG64, whose state is small.
 
 The arrivals of a `trace` are not drawn: `Window` says which of them belong to a run, and when each is due.
 
@@ -37,6 +37,7 @@ from inferometer.plan.schema import Load, Trace
 from inferometer.units import NS_PER_S, seconds_to_ns
 
 _CHUNK = 4096
+_FEW = 16
 _LONGEST_GAP_NS = 10**15
 """11.6 days, above the longest phase (7 days). A chunk of such gaps still fits an int64."""
 
@@ -108,12 +109,14 @@ def user_instants(load: Load, seed: int, user: int, *, stream: int = 0) -> Itera
         every = NS_PER_S / (load.users * load.user_rate)
         return (round((user + turn * load.users) * every) for turn in count())
     shape = load.burstiness if load.arrival == "gamma" else 1.0
-    chunks = _chunks(load.user_rate, shape, _generator(seed, stream, user))
+    # A small generator, and few instants at a time: there may be many users.
+    generator = np.random.RandomState(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(stream, user))))
+    chunks = _chunks(load.user_rate, shape, generator, _FEW)
     return chain.from_iterable(chunk.tolist() for chunk in chunks)
 
 
-def _generator(seed: int, *stream: int) -> np.random.RandomState:
-    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed, spawn_key=stream)))
+def _generator(seed: int, stream: int) -> np.random.RandomState:
+    return np.random.RandomState(np.random.MT19937(np.random.SeedSequence(seed, spawn_key=(stream,))))
 
 
 def _constant(rate: float, n: int | None, duration_ns: int | None) -> NDArray[np.int64]:
@@ -143,11 +146,13 @@ def _drawn(
     return np.concatenate(chunks) if chunks else np.empty(0, dtype=np.int64)
 
 
-def _chunks(rate: float, shape: float, generator: np.random.RandomState) -> Iterator[NDArray[np.int64]]:
+def _chunks(
+    rate: float, shape: float, generator: np.random.RandomState, size: int = _CHUNK
+) -> Iterator[NDArray[np.int64]]:
     """Instants without end. Whole chunks always, so that the values do not depend on how many were asked for."""
     now = 0
     while True:
-        gaps = generator.standard_gamma(shape, _CHUNK) * (NS_PER_S / (rate * shape))
+        gaps = generator.standard_gamma(shape, size) * (NS_PER_S / (rate * shape))
         due = now + np.cumsum(np.rint(np.minimum(gaps, _LONGEST_GAP_NS)).astype(np.int64))
         now = int(due[-1])
         yield due

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field
 from inferometer.plan.part import NUMBER, Part
 
 _SECRET_NAME = re.compile(
-    r"authorization|cookie|api[-_]?key|secret|passw|credential|(access|auth|bearer|refresh|session)[-_]?token|^x-auth|^token$",
+    r"authorization|cookie|api[-_]?key|secret|passw|credential|(access|auth|bearer|refresh|session)[-_]?token|^x-auth|^token$|subscription[-_]?key",
     re.IGNORECASE,
 )
 _SECRET_VALUE = re.compile(r"^\s*(bearer|basic)\s+\S|^\s*(sk|hf|gsk|xai|nvapi)[-_]\w{8}", re.IGNORECASE)

@@ -107,7 +107,8 @@ def json_object(text: str) -> dict[str, object]:
 
 
 _LENGTHS = (
-    "320, uniform(128,512), normal(550,150), lognormal(5.5,1.0,min=32,max=4096) or histogram(128:1,256:3)"
+    "320, uniform(128,512), normal(550,150), lognormal(5.5,1.0,min=32,max=4096), histogram(128:1,256:3) or "
+    "quantiles(0:8,50:156,100:4096)"
 )
 
 _TURNS = ("turns", "think_ms", "replies")

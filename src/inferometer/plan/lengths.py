@@ -61,7 +61,7 @@ def _whole(kind: str, name: str, value: object) -> int:
     """A token count: a whole number from 1 to LONGEST. Strings of digits count; truth values do not."""
     number = _real(kind, name, value)
     if not number.is_integer() or not 1 <= number <= LONGEST:
-        _refuse(kind, f"{name} must be a whole number of tokens from 1 to {LONGEST}, not {value}")
+        _refuse(kind, f"{name} must be a whole number from 1 to {LONGEST}, not {value}")
     return int(number)
 
 

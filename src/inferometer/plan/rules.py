@@ -298,7 +298,7 @@ def _texts(workload: Workload) -> Iterator[Fault]:
 def _turns(plan: Plan) -> Iterator[Fault]:
     """What conversations of several turns need, and what goes with nothing else."""
     workload = plan.workload
-    if workload.turns is None:
+    if workload.turns is None and workload.file is None:
         for key, used in (
             ("think_ms", workload.think_ms is not None),
             ("replies", workload.replies != "server"),
@@ -307,6 +307,7 @@ def _turns(plan: Plan) -> Iterator[Fault]:
                 yield Fault(
                     (f"workload.{key}", "workload.turns"), "is about conversations: set {workload.turns}"
                 )
+    if workload.turns is None:
         return
     if plan.target.api != "chat":
         yield Fault(

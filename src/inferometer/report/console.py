@@ -140,7 +140,8 @@ def render_console(summary: Mapping[str, Any], console: Console, report: str | N
     if told := summary["conversations"]:
         say("")
         say(conversations.sentence(told))
-        say(f"TTFT P50 by turn, ms: {conversations.ttft_by_turn(told)}")
+        if by_turn := conversations.ttft_by_turn(told):
+            say(f"TTFT P50 by turn, ms: {by_turn}")
     say("")
     _verdict(summary, say)
     if report is not None:

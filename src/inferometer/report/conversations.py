@@ -22,7 +22,8 @@ def sentence(told: Facts) -> str:
     if told["cut"]:
         ends.append(f"{figure(told['cut'])} {_were(told['cut'])} still going on when the load ended")
     left = f"; so {figure(told['left_out'])} turns were not sent" if told["left_out"] else ""
-    return f"{figure(told['begun'])} conversations: {', '.join(ends)}{left}."
+    many = "conversation" if told["begun"] == 1 else "conversations"
+    return f"{figure(told['begun'])} {many}: {', '.join(ends)}{left}."
 
 
 def _were(count: int) -> str:

@@ -66,10 +66,11 @@ def of_run(summary: Facts, lengths: Facts | None) -> Context:
         f"{side}_tokens": summary["tokens"][of]["counted"]
         for side, of in (("input", "prompt"), ("output", "output"))
     }
-    cached = summary["throughput"]["cached_input_share"]
-    return section(
-        lengths or nothing, summary["workload"]["drawn"], counted, summary["workload"]["prefix_hits"], cached
-    )
+    about, cached = summary["workload"], summary["throughput"]["cached_input_share"]
+    drawn = about["drawn"]
+    if drawn is not None and about["prompts"] is not None:
+        drawn = {**drawn, "shared": None}  # what the prompts of a file have in common only their owner knows
+    return section(lengths or nothing, drawn, counted, about["prefix_hits"], cached)
 
 
 def length_rows(

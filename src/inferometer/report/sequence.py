@@ -143,9 +143,10 @@ def _sharing(facts: Facts, width: int) -> Iterator[str]:
     else:
         said = f"{share(shared['fraction'])} of the requests share one, {figure(shared['tokens']['mean'])} tokens on average"
         yield from _wrapped("Shared prefixes: ", said, width)
-        own = tokens["input_tokens"] - tokens["shared_input_tokens"]
-        yield "Prompt tokens"
-        yield from _bars(["shared", "a request's own"], [tokens["shared_input_tokens"], own], width)
+        if account["repeated_input_tokens"] is None:  # else a turn repeats most of what is not shared either
+            own = tokens["input_tokens"] - tokens["shared_input_tokens"]
+            yield "Prompt tokens"
+            yield from _bars(["shared", "a request's own"], [tokens["shared_input_tokens"], own], width)
         groups = shared["groups"]
         if groups is not None and len(groups) > 1:
             yield "Requests of each prefix" + (f", the first {_GROUPS}" if len(groups) > _GROUPS else "")

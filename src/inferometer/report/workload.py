@@ -69,10 +69,12 @@ def _shared(shared: Facts) -> str:
 
 
 def _drawn_input(drawn: Facts) -> str:
-    unshared = drawn["unshared_input_tokens"]
+    unshared = _figures(drawn["unshared_input_tokens"])
+    if drawn["repeated_input_tokens"] is not None:
+        return f"in all, with what turns repeat, {_figures(drawn['input_tokens'])}; without that and shared prefixes {unshared}"
     if drawn["shared"]["requests"] == 0:
         return _figures(drawn["input_tokens"])
-    return f"in all {_figures(drawn['input_tokens'])}; without the shared prefix {_figures(unshared)}"
+    return f"in all {_figures(drawn['input_tokens'])}; without the shared prefix {unshared}"
 
 
 def _figures(of: Facts | None) -> str:

@@ -7,8 +7,10 @@ tokens that an earlier one began with: h, the longest common prefix. Over a run
 
 the latter being what a cache of whole blocks of 16 tokens can do. The chat template's own tokens are left out, though a cache
 finds those too, and so is what a closed loop that ends by time sends when it goes through its requests again.
-Turns of a conversation repeat all before them; where they repeat the server's replies, those are taken to be as long as asked.
-Requests in flight together cannot hit each other on every engine; the rate is a bound, not a forecast.
+Turns of a conversation repeat all before them; where they repeat the server's replies, those are taken to be as long as asked,
+and to be kept in its cache. The newest of recorded replies nobody sent or said before. Without nonces (`repeatable`) a server
+may know requests from before, so the rates are not known. Requests in flight together cannot hit each other on every engine;
+the rate is a bound, not a forecast.
 """
 
 from __future__ import annotations
@@ -76,10 +78,10 @@ class _Node:
 
 
 class Account:
-    """See the head. `published`: what the lengths should come to."""
+    """See the head. `published`: what the lengths should come to. `repeatable`: requests have no nonces."""
 
-    def __init__(self, published: Sequence[Published] = ()) -> None:
-        self._published = published
+    def __init__(self, published: Sequence[Published] = (), *, repeatable: bool = False) -> None:
+        self._published, self._repeatable = published, repeatable
         self._asked, self._shared, self._sent, self._output, self._repeated = (array("q") for _ in range(5))
         self._groups: Counter[int] = Counter()
         self._known = Prefixes()
@@ -95,8 +97,8 @@ class Account:
             self._output.append(prompt.output)
             if prompt.group >= 0:
                 self._groups[prompt.group] += 1
-            # A conversation is known by its beginning: all of it was sent or answered before, and only there.
-            hit = prompt.repeated or self._known.add(prompt.key)
+            # A conversation is known by its beginning: what it repeats was sent or answered before, and only there.
+            hit = prompt.known if prompt.repeated else self._known.add(prompt.key)
             self._hits += hit
             self._block_hits += hit // BLOCK * BLOCK
             yield prompt
@@ -106,7 +108,8 @@ class Account:
         taken = (self._asked, self._shared, self._repeated, self._sent, self._output)
         asked, shared, repeated, sent, output = (np.asarray(values) for values in taken)
         sharing, total = shared[shared > 0], int(sent.sum())
-        drawn = {"input": asked - shared - repeated, "output": output}
+        # What is shared is among what a turn repeats, where it repeats anything.
+        drawn = {"input": asked - np.where(repeated > 0, repeated, shared), "output": output}
         return {
             "requests": len(asked),
             "input_tokens": _statistics(asked),
@@ -122,8 +125,8 @@ class Account:
                 "curve": self._curve(),
             },
             "prefix_hits": {
-                "exact": self._hits / total if total else None,
-                "blocks": self._block_hits / total if total else None,
+                "exact": self._hits / total if total and not self._repeatable else None,
+                "blocks": self._block_hits / total if total and not self._repeatable else None,
                 "block_tokens": BLOCK,
             },
             "published": [_held(figure, drawn[figure.side]) for figure in self._published],

@@ -77,6 +77,7 @@ ARROW: dict[str, pa.DataType] = {
     "turns": pa.int64(),
     "think_ms": pa.int64(),
     "input_tokens_repeated": pa.int64(),
+    "input_tokens_known": pa.int64(),
     "replies": pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())])),
 }
 COLUMNS = tuple(ARROW)
@@ -115,6 +116,7 @@ class Row(Part):
     turns: Annotated[int, Field(ge=1)] = 1
     think_ms: _Count = 0
     input_tokens_repeated: _Count = 0
+    input_tokens_known: _Count = 0
     replies: tuple[Message, ...] | None = None
 
     @property
@@ -285,6 +287,7 @@ def _placed(prompt: Prompt) -> dict[str, Any]:
         "turns": place.turns,
         "think_ms": place.think_ns // NS_PER_MS or None,
         "input_tokens_repeated": prompt.repeated or None,
+        "input_tokens_known": prompt.known or None,
         "replies": None if reply is None else [{"role": role, "content": said} for role, said in reply],
     }
 

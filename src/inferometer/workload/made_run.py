@@ -200,6 +200,7 @@ class Renewed:
             key=NO_IDS if row.turn else self._key(parts, own),
             place=row.place,
             repeated=row.input_tokens_repeated,
+            known=row.input_tokens_known,
             reply=row.reply,
         )  # fmt: skip
 

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -85,8 +85,10 @@ def generate(
     template: int = 0,
     *,
     chat: bool = False,
+    same: Iterable[bool] = (),
 ) -> Iterator[Prompt]:
-    """The first `n` prompts, as prompts.generate gives those of random tokens; `spec.content` must have a text.
+    """The first `n` prompts, as prompts.generate gives those of random tokens; `spec.content` must have a text. `same`: which
+    of them go on with the conversation before, if any do: none of those has the prefix that the conversation began with.
 
     Raises PlanError where the dataset cannot be used.
     """
@@ -97,7 +99,7 @@ def generate(
     )
     make.prefixes = list(_prefixes(spec, rng, make.prefix, tokenizer, salt, prompt_format))
     marks = repeat("", n) if spec.repeatable_prompts else nonces(tokenizer, salt, prompt_format, 0, n)
-    requests = zip(_drawn(spec, rng, texts, n), marks, strict=True)
+    requests = zip(_drawn(spec, rng, texts, n, same), marks, strict=True)
     mean = spec.input_tokens.mean()
     much = tokenizer.lanes == 1 and n * (_TYPICAL if math.isnan(mean) else mean) > MUCH
     yield from (
@@ -125,10 +127,12 @@ def _prefixes(
         yield make(texts, tokens, place, mark)
 
 
-def _drawn(spec: Workload, rng: random.Random, texts: Texts, n: int) -> Iterator[_Drawn]:
+def _drawn(
+    spec: Workload, rng: random.Random, texts: Texts, n: int, same: Iterable[bool]
+) -> Iterator[_Drawn]:
     """What is drawn for each request, in the order of the module's head."""
     sharing = spec.content.sharing
-    for _ in range(n):
+    for _, again in zip(range(n), chain(same, repeat(False)), strict=False):
         tokens, output = (
             None if isinstance(length, Empirical) else lengths.draw(length, rng)
             for length in (spec.input_tokens, spec.output_tokens)
@@ -136,7 +140,7 @@ def _drawn(spec: Workload, rng: random.Random, texts: Texts, n: int) -> Iterator
         group = -1
         if sharing is not None and rng.random() < sharing.fraction:
             group = rng.choices(range(sharing.groups), sharing.weights)[0] if sharing.groups > 1 else 0
-        yield _Drawn(tokens, output, group, rng.randrange(texts.places))
+        yield _Drawn(tokens, output, -1 if again else group, rng.randrange(texts.places))
 
 
 class _Prompts:

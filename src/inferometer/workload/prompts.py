@@ -77,12 +77,13 @@ class Prompt:
     `request_class`: which of the workload's classes it is of. `fields`: of the body, beside everybody's. `bare`: the content
     without nonces, where there are others than the one it begins with.
 
-    `shared` of the tokens asked for are a prefix in common with the others of `group` (-1: of none). `key`: the prompt's first
-    ids, as far as an earlier request can have begun with them: for the account (account.py), and not compared.
+    `shared` of the tokens asked for, or of those that a turn repeats, are a prefix in common with the others of `group` (-1:
+    of none). `key`: the prompt's first ids, as far as an earlier request can have begun with them: for the account
+    (account.py), and not compared.
 
     `place`: of one that does not stand alone (places.py). A turn of a conversation is its own messages alone; before them it
-    repeats `repeated` tokens, as far as that can be known now. `reply`: the recorded answer that later turns repeat; None: the
-    server's.
+    repeats `repeated` tokens, as far as that can be known now, of which `known` were sent or answered before. `reply`: the
+    recorded answer that later turns repeat; None: the server's.
     """
 
     content: str | list[int]
@@ -99,6 +100,7 @@ class Prompt:
     key: Ids = field(default_factory=lambda: NO_IDS, repr=False, compare=False)
     place: Place | None = None
     repeated: int = 0
+    known: int = 0
     reply: tuple[Message, ...] | None = None
 
 

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 def chained(
     spec: Workload, tokenizer: Tokenizer, prompts: Iterable[Prompt], places: Sequence[Place]
 ) -> Iterator[Prompt]:
-    """Drawn prompts as the turns at these places. A system prompt is said in the first turn only."""
+    """Drawn prompts as the turns at these places. Of a session only the first may have a prefix that others share."""
     reply = _recorded(spec, tokenizer) if spec.replies == "recorded" else None
     told = Told()
     for prompt, place in zip(prompts, places, strict=True):
-        first = _first(prompt) if place.turn == 0 else _later(prompt)
+        turn = prompt if prompt.messages else replace(prompt, messages=(("user", str(prompt.content)),))
         if reply is None:
-            yield told.turn(first, place, None, first.output)
+            yield told.turn(turn, place, None, turn.output)
         else:
-            text = reply(first.output)
-            yield told.turn(first, place, (("assistant", text),), len(tokenizer.encode(text)))
+            text = reply(turn.output)
+            yield told.turn(turn, place, (("assistant", text),), len(tokenizer.encode(text)))
 
 
 def _recorded(spec: Workload, tokenizer: Tokenizer) -> Callable[[int], str]:
@@ -46,36 +46,27 @@ def _recorded(spec: Workload, tokenizer: Tokenizer) -> Callable[[int], str]:
     return lambda tokens: corpora.cut(corpus, tokenizer, tokens, rng.getrandbits(64))
 
 
-def _first(prompt: Prompt) -> Prompt:
-    return prompt if prompt.messages else replace(prompt, messages=(("user", str(prompt.content)),))
-
-
-def _later(prompt: Prompt) -> Prompt:
-    """Without the system prompt, which is a message of its own."""
-    messages = prompt.messages or (("user", str(prompt.content)),)
-    text = messages[-1][1]
-    if len(messages) == 1:
-        return replace(prompt, messages=messages)
-    return replace(
-        prompt,
-        content=text,
-        bare=text[len(prompt.nonce) :],
-        messages=messages[-1:],
-        asked=prompt.asked - prompt.shared,
-        sent=prompt.sent - prompt.shared,
-        shared=0,
-        group=-1,
-    )
-
-
 class Told:
-    """How many tokens have been said in a session, turn by turn."""
+    """How many tokens have been said in a session, turn by turn, and what it shares with others from its first turn on."""
 
     def __init__(self) -> None:
-        self._tokens = 0
+        self._tokens = self._last = self._shared = 0
+        self._group = -1
 
     def turn(self, prompt: Prompt, place: Place, reply: tuple[Message, ...] | None, tokens: int) -> Prompt:
         """The prompt at its place, with the recorded `reply` to it; that, or the server's, is to have so many tokens."""
-        repeated = self._tokens if place.turn else 0
+        if place.turn == 0:
+            self._tokens = self._last = 0
+            self._shared, self._group = prompt.shared, prompt.group
+        repeated, known = self._tokens, self._tokens - self._last
         self._tokens = repeated + prompt.sent + tokens
-        return replace(prompt, place=place, reply=reply, repeated=repeated)
+        self._last = 0 if reply is None else tokens
+        return replace(
+            prompt,
+            place=place,
+            reply=reply,
+            repeated=repeated,
+            known=known,
+            shared=self._shared,
+            group=self._group,
+        )

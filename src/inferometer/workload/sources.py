@@ -134,7 +134,9 @@ class Source:
         if spec.classes:
             return mixture.generate(spec, tokenizer, n, salt, prompt_format, template, same)
         if spec.content.text is not None:
-            return natural.generate(spec, tokenizer, n, salt, prompt_format, template, chat=self.chat)
+            return natural.generate(
+                spec, tokenizer, n, salt, prompt_format, template, chat=self.chat, same=same
+            )
         return prompts.generate(spec, tokenizer, n, salt, prompt_format, template)
 
     def counted(self, made: Iterable[Prompt]) -> Iterator[Prompt]:

@@ -19,13 +19,13 @@ MOST = 4_000_000
 
 
 class Repeats:
-    """Takes in rows as they pass. `most`: see MOST."""
+    """Takes in rows as they pass. `most`: see MOST; `repeatable`: prompts have no nonces, and may be known from before."""
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MOST, *, repeatable: bool = False) -> None:
         self._most = most
         self._known: dict[int, int] = {}  # the most tokens that were sent of the last block of a beginning
         self._tokens = self._hits = self._block_hits = 0
-        self._told = True
+        self._told = not repeatable
 
     def add(self, row: Row) -> None:
         """The next row that is sent."""
