@@ -48,6 +48,7 @@ from inferometer.report.composition import summarise
 from inferometer.report.files import write_reports
 from inferometer.scrapes import Scrapes, settle
 from inferometer.server.embedded import Embedded
+from inferometer.server.wire import PRODUCT
 from inferometer.telemetry.host import environment, hot_path
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
@@ -124,7 +125,8 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
                 where = "the embedded reference server" if embedded else target.endpoint.url
                 ui.note(f"{target.model} at {where}")
                 source.check(plan, tokenizer, target.context, native=_known(plan, None).tokenizer.own)
-                scraped = scrapes.brief(plan, target.endpoint, key)
+                ours = (target.server or "").startswith(PRODUCT)
+                scraped = scrapes.brief(plan, target.endpoint, key, at_once=ours)
                 salt = secrets.randbelow(NONCES)
                 schedule = requests_of(
                     plan, source, trace, target, tokenizer, folder, salt, time.monotonic_ns
@@ -338,6 +340,7 @@ def first_facts(
         # Until the end is reached this is what became of it, should the process die.
         "interrupted": True,
         "simulated": False,
+        "server_metrics": None,
         "timestamp_source": None,
         "dead_workers": [],
         "salt": schedule.salt,

@@ -25,6 +25,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.plan.schema import Plan
 from inferometer.plan.server_metrics import completed, secrets_of, shown
+from inferometer.telemetry.metrics.fetch import TIMEOUT_S
 from inferometer.telemetry.metrics.job import Endpoint, Job, Told
 from inferometer.telemetry.metrics.scraping import Scraping
 from inferometer.units import seconds_to_ns
@@ -59,10 +60,14 @@ class Scrapes:
         if self._scraping is not None:
             self._scraping.__exit__(kind, error, trace)
 
-    def brief(self, plan: Plan, target: probing.Endpoint, key: str | None) -> dict[str, Any] | None:
-        """Begin with the baseline, for which `ready` waits; what is known so far."""
+    def brief(
+        self, plan: Plan, target: probing.Endpoint, key: str | None, *, at_once: bool
+    ) -> dict[str, Any] | None:
+        """Begin with the baseline, for which `ready` waits; what is known so far. `at_once`: its metrics do not lag."""
         if self._scraping is None:
             return None
+        if at_once and not plan.server_metrics.urls:
+            self._tail_ns = seconds_to_ns(0)
         self._job = job_of(plan, target, key, str(self._path), clock.realtime_offset_ns())
         self._scraping.brief(self._job)
         return self._facts([Told(url=one.shown, own=one.own) for one in self._job.endpoints])
@@ -136,13 +141,22 @@ def job_of(plan: Plan, target: probing.Endpoint, key: str | None, record: str, o
     urls = [*([] if own in named else [own]), *named]
     endpoints = [_endpoint(plan, url, target, key, own=url not in named) for url in urls]
     secrets = {secret for url in urls for text in secrets_of(url) for secret in (text, unquote(text))}
+    secrets |= {basic for url in urls if (basic := _basic(url)) is not None}
     return Job(
         record=record,
         endpoints=endpoints,
         interval_ns=seconds_to_ns(plan.server_metrics.interval_s),
         clock_offset_ns=offset_ns,
+        timeout_s=TIMEOUT_S,
         secrets=sorted(secrets | ({key} if key is not None else set()), key=len, reverse=True),
     )
+
+
+def _basic(url: str) -> str | None:
+    """A URL's user and password as HTTP's basic credentials; None if it has none."""
+    user, at, _ = urlsplit(url).netloc.rpartition("@")
+    name, _, password = user.partition(":")
+    return base64.b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode() if at else None
 
 
 def _endpoint(plan: Plan, url: str, target: probing.Endpoint, key: str | None, *, own: bool) -> Endpoint:
@@ -151,11 +165,8 @@ def _endpoint(plan: Plan, url: str, target: probing.Endpoint, key: str | None, *
     lines = {"Host": place.host_header, "User-Agent": "inferometer", "Accept": "*/*"}
     if (place.scheme, place.host, place.port) == (target.scheme, target.host, target.port):
         lines |= headers(plan.target, key)
-    user, at, _ = parts.netloc.rpartition("@")
-    if at:
-        name, _, password = user.partition(":")
-        words = f"{unquote(name)}:{unquote(password)}".encode()
-        lines["Authorization"] = f"Basic {base64.b64encode(words).decode()}"
+    if (basic := _basic(url)) is not None:
+        lines["Authorization"] = f"Basic {basic}"
     query = f"?{quote(parts.query, safe='/%:@!$&()*+,;=~?-._[]')}" if parts.query else ""
     return Endpoint(
         shown=shown(url),

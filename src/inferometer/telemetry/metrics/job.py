@@ -28,6 +28,7 @@ class Job(msgspec.Struct, kw_only=True):
     endpoints: list[Endpoint]
     interval_ns: int
     clock_offset_ns: int
+    timeout_s: float
     secrets: list[str]
 
 

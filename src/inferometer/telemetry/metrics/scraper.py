@@ -22,7 +22,7 @@ import msgspec
 import pyarrow as pa
 
 from inferometer.telemetry.metrics import record
-from inferometer.telemetry.metrics.fetch import TIMEOUT_S, UNANSWERED, Failed, Fetched, Fetcher
+from inferometer.telemetry.metrics.fetch import UNANSWERED, Failed, Fetched, Fetcher
 from inferometer.telemetry.metrics.job import Done, Endpoint, Finish, Job, Order, Ready, Report, Told
 from inferometer.telemetry.metrics.record import Scrape
 
@@ -86,7 +86,7 @@ class Post(threading.Thread):
         super().__init__(daemon=True)
         self._job = job
         self._endpoint: Endpoint = job.endpoints[place]
-        self._fetcher = Fetcher(self._endpoint)
+        self._fetcher = Fetcher(self._endpoint, job.timeout_s)
         self._appender = appender
         self._tried = tried
         self._orders: queue.SimpleQueue[Order] = queue.SimpleQueue()
@@ -203,6 +203,7 @@ class Scraper:
 
     def __init__(self, job: Job, say: Callable[[Report], None]) -> None:
         self._say = say
+        self._timeout_s = job.timeout_s
         self._lock = threading.Lock()
         self._untried = len(job.endpoints)
         self.appender = Appender(Path(job.record))
@@ -229,7 +230,7 @@ class Scraper:
 
     def end(self) -> Done:
         """Wait for what is under way, within bounds, and give the account."""
-        until = time.monotonic() + TIMEOUT_S
+        until = time.monotonic() + self._timeout_s
         for post in self._posts:
             post.join(max(0.0, until - time.monotonic()))
         self.appender.flush()

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from inferometer.telemetry.metrics.fetch import TIMEOUT_S
 from inferometer.telemetry.metrics.job import Done, Finish, Job, Mark, Ready, Report, Told
 
 START_S = 10.0
-"""For the process to start, beside the time a scrape may take."""
+"""For the process to start or to write down what it has, beside the time a scrape may take."""
 
 
 class Scraping:
@@ -57,7 +56,8 @@ class Scraping:
 
     def ready(self) -> Ready | None:
         """Wait until the baseline is in, within bounds; None if it does not come."""
-        report = self._hear(Ready, START_S + 2 * TIMEOUT_S)
+        assert self._job is not None, "brief first"
+        report = self._hear(Ready, START_S + 2 * self._job.timeout_s)
         return report if isinstance(report, Ready) else None
 
     def mark(self, phase: str, then: str | None) -> None:
@@ -68,7 +68,7 @@ class Scraping:
         """The last scrape; wait for it within bounds, and give the account."""
         assert self._job is not None, "brief first"
         self._tell(Finish())
-        report = self._hear(Done, 2 * TIMEOUT_S)
+        report = self._hear(Done, START_S + self._job.timeout_s)
         if isinstance(report, Done):
             return report
         untold = [Told(url=one.shown, own=one.own) for one in self._job.endpoints]
