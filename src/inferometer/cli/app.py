@@ -19,6 +19,7 @@ COMMANDS = {
     "calibrate": "Certify up to which load the instrument is right on this machine.",
     "serve": "Run the reference server.",
     "report": "Write the reports of a run again.",
+    "metrics": "Server metrics: exports from raw scrapes.",
     "recover": "Make a run that died readable.",
 }
 
