@@ -46,7 +46,7 @@ from inferometer.preparer import PromptFormat, Requests, Served, last_facts, opt
 from inferometer.replayer import Replayed
 from inferometer.report.composition import summarise
 from inferometer.report.files import write_reports
-from inferometer.scrapes import Scrapes, settle
+from inferometer.scrapes import Scrapes, export, settle
 from inferometer.server.embedded import Embedded
 from inferometer.server.wire import PRODUCT
 from inferometer.telemetry.host import environment, hot_path
@@ -196,6 +196,7 @@ def evaluate(folder: RunFolder) -> Finding:
         replay=Replay.of(facts.get("trace")),
         classes=facts.get("classes", ()),
     )
+    export(folder, plan, facts)
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples)
     verdict = judge(plan, measurement, record, facts.get("calibration"), facts.get("requests"))

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import base64
 import time
+import uuid
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -18,16 +20,25 @@ import msgspec
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from inferometer import __version__
 from inferometer.drive import clock
 from inferometer.drive import probe as probing
 from inferometer.drive.secret import headers
+from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
+from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
 from inferometer.plan.server_metrics import completed, secrets_of, shown
+from inferometer.telemetry.metrics import exports
+from inferometer.telemetry.metrics.document import Period, Wanted
+from inferometer.telemetry.metrics.estimators import ESTIMATORS
 from inferometer.telemetry.metrics.fetch import TIMEOUT_S
 from inferometer.telemetry.metrics.job import Endpoint, Job, Told
+from inferometer.telemetry.metrics.record import read
 from inferometer.telemetry.metrics.scraping import Scraping
+from inferometer.telemetry.metrics.series import Endpoint as Collected
+from inferometer.telemetry.metrics.series import Store
 from inferometer.units import seconds_to_ns
 
 TAIL_S = 2.0
@@ -132,6 +143,57 @@ def _phases(folder: RunFolder, offset_ns: int) -> dict[str, dict[str, int]]:
             ends = pc.min(rows["t_taken"]).as_py(), pc.max(rows["t_end"]).as_py()
             found[name] = {"start_ns": ends[0] + offset_ns, "end_ns": ends[1] + offset_ns}
     return found
+
+
+def export(folder: RunFolder, plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Make the plan's exports from a sealed run's record of scrapes; the JSON one as data, None if there is nothing to export.
+
+    Needs the record and the facts alone, so that a report made again makes these again too. A record that cannot be read ends
+    no report: the run's log says what is wrong with it.
+    """
+    told = facts.get("server_metrics")
+    if told is None or "profiling" not in told.get("phases", {}) or not folder.scrapes.is_file():
+        return None
+    store = Store()
+    for one in told["endpoints"]:  # also those that never answered
+        store.endpoints[one["url"]] = Collected(one["url"])
+    try:
+        for scrape in read(folder.scrapes):
+            store.take(scrape)
+    except RecordError as wrong:
+        with folder.log.open("a") as log:
+            log.write(f"server metrics are not exported: {wrong}\n")
+        return None
+    wanted = plan.server_metrics
+    periods = {name: Period(**times) for name, times in told["phases"].items()}
+    identity = str(uuid.uuid5(uuid.NAMESPACE_URL, f"inferometer:{facts['id']}:{facts['started_wall_ns']}"))
+    asked = Wanted(
+        period=periods["profiling"],
+        estimator=ESTIMATORS[wanted.histogram_estimator],
+        slice_ns=seconds_to_ns(wanted.slice_s),
+        warmup=periods.get("warmup"),
+        version=__version__,
+        benchmark_id=identity,
+        input_config=_configuration(plan, facts, identity),
+    )
+    return exports.export(store, asked, wanted.formats, folder.path)
+
+
+def _configuration(plan: Plan, facts: Mapping[str, Any], identity: str) -> dict[str, Any]:
+    """The run's configuration by the document's names, and as the plan that it is."""
+    load = {
+        "concurrency": plan.load.concurrency,
+        "request_rate": plan.load.rate,
+        "request_count": plan.load.requests,
+    }
+    return {
+        "model": facts["model"],
+        "url": plan.target.url,
+        "loadgen": {name: value for name, value in load.items() if value is not None},
+        "benchmark_id": identity,
+        "server_metrics": [shown(url) for url in plan.server_metrics.urls],
+        "inferometer_plan": resolved(plan),
+    }
 
 
 def job_of(plan: Plan, target: probing.Endpoint, key: str | None, record: str, offset_ns: int) -> Job:

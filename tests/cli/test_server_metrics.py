@@ -67,6 +67,46 @@ def test_the_target_s_own_metrics_are_on_record_with_the_phases_they_belong_to(t
     assert told["endpoints"][0]["scrapes"] == len(found)
 
 
+def test_the_exports_count_what_the_run_measured_and_can_be_made_again(tmp_path: Path) -> None:
+    """Warm-up apart: as many requests and tokens as the summary has; `report` makes the same bytes from the record alone."""
+    formats = ["--server-metrics-formats", "json,csv,jsonl,parquet", "--slice-duration", "0"]
+    with serving() as port:
+        run("run", "--url", f"http://127.0.0.1:{port}", *formats, *FEW, out=tmp_path)
+    folder = folder_of(tmp_path)
+    paths = sorted(folder.path.glob("server_metrics_export.*"))
+    assert [path.suffix for path in paths] == [".csv", ".json", ".jsonl", ".parquet"]
+    made = json.loads(paths[1].read_bytes())
+    summary = json.loads((folder.path / "summary.json").read_bytes())
+
+    def total(name: str) -> float:
+        return float(sum(one["stats"]["total"] for one in made["metrics"][f"vllm:{name}"]["series"]))
+
+    assert total("request_success") == summary["requests"]["completed"] == 12
+    assert total("generation_tokens") == 12 * summary["metrics"]["output_tokens"]["mean"]
+    first_tokens = made["metrics"]["vllm:time_to_first_token_seconds"]["series"][0]
+    assert first_tokens["stats"]["count"] == 12
+    assert "timeslices" not in first_tokens
+    assert made["warmup_metrics"]["vllm:request_success"]["series"]
+    assert made["summary"]["phase_time_ranges"] == facts(tmp_path)["phases"]
+    before = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.unlink()
+    finish("report", str(folder.path))
+    assert [path.read_bytes() for path in paths] == before
+
+
+def test_a_record_of_scrapes_that_is_damaged_ends_no_report(tmp_path: Path) -> None:
+    """Its reason is in the log; the run's own result is what it was."""
+    with serving() as port:
+        _, summary, _ = run("run", "--url", f"http://127.0.0.1:{port}", "--json", *FEW, out=tmp_path)
+    folder = folder_of(tmp_path)
+    folder.scrapes.write_text("no scrape\n")
+    (folder.path / "server_metrics_export.json").unlink()
+    assert finish("report", str(folder.path), "--json")[1] == summary
+    assert "server metrics are not exported" in folder.log.read_text()
+    assert not (folder.path / "server_metrics_export.json").exists()
+
+
 def without_metrics(seen: Seen) -> Script:
     """An engine that answers, and has nothing at any other place."""
     if seen.method != "POST":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,9 @@ from inferometer.plan import saved
 from inferometer.plan.parse import build
 from inferometer.plan.rules import faults
 from inferometer.plan.schema import Plan
-from inferometer.plan.server_metrics import completed, secrets_of, shown
+from inferometer.plan.server_metrics import FORMATS, ServerMetrics, completed, secrets_of, shown
+from inferometer.telemetry.metrics import exports
+from inferometer.telemetry.metrics.estimators import DEFAULT, ESTIMATORS
 
 PASSWORD = "hunter-two"
 
@@ -125,6 +128,13 @@ def test_without_flags_the_target_is_scraped_every_third_of_a_second() -> None:
     assert (wanted.formats, wanted.slice_s) == (("json", "csv"), 2.0)
 
 
+def test_formats_and_estimators_are_those_there_are() -> None:
+    """The plan imports neither: it names them."""
+    assert FORMATS == exports.FORMATS
+    named = get_args(ServerMetrics.model_fields["histogram_estimator"].annotation)
+    assert (set(named), Plan().server_metrics.histogram_estimator) == (set(ESTIMATORS), DEFAULT)
+
+
 def test_endpoints_and_no_scraping_exclude_each_other() -> None:
     """Unless one of them comes from the plan file: then the flag decides."""
     both = {"server_metrics": {"urls": ["h:1"], "enabled": False}}
@@ -145,6 +155,7 @@ def test_a_flag_overrides_the_file(tmp_path: Path) -> None:
     ("flag", "text"),
     [
         ("--server-metrics-formats", "xml"),
+        ("--histogram-estimator", "oracle"),
         ("--server-metrics-interval", "0"),
         ("--server-metrics-interval", "1h"),
         ("--slice-duration", "-1"),

@@ -6,7 +6,7 @@ A URL may hold a password: it is kept as given for whoever reads the endpoint, a
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field, field_serializer
@@ -108,7 +108,7 @@ class ServerMetrics(Part):
     interval_s: Annotated[float, Field(ge=0.001, le=300), SECONDS] = 0.333
     formats: Annotated[tuple[str, ...], AfterValidator(_formats)] = ("json", "csv")
     slice_s: Annotated[float, Field(ge=0, le=86_400), SECONDS] = 2.0
-    histogram_estimator: Annotated[str, Field(min_length=1, max_length=64)] = "polynomial"
+    histogram_estimator: Literal["four-phase", "linear"] = "four-phase"
 
     @field_serializer("urls")
     def _without_secrets(self, urls: tuple[str, ...]) -> list[str]:
