@@ -34,6 +34,11 @@ class Scraping:
         self._reports: list[Report] = []
         self._job: Job | None = None
 
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
     def __enter__(self) -> Scraping:
         """Use as a context manager."""
         return self
