@@ -154,7 +154,7 @@ def exposition(series: int, bodies: int, seed: int) -> Iterator[bytes]:
                 rows.append(f'{name}_bucket{{{_LABELS},le="{0.005 * 2**place}"}} {total}.0')
             rows += [
                 f"{name}_count{{{_LABELS}}} {total}.0",
-                f"{name}_sum{{{_LABELS}}} {total * 0.731 + moved}",
+                f"{name}_sum{{{_LABELS}}} {total * 0.731}",
             ]
             rows += [
                 f"# TYPE vllm:stage_{family}_tokens_total counter",
