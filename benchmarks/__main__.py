@@ -19,7 +19,7 @@ from importlib.metadata import version
 from typing import Any
 
 import inferometer
-from benchmarks import costs, loads, native, prepare, simulated, traces
+from benchmarks import costs, loads, native, prepare, scrape, simulated, traces
 from benchmarks.busy import Others
 from benchmarks.figure import Figure, Note, Row, at_most, grids, notes, rows, table
 from benchmarks.loads import Bench
@@ -39,6 +39,7 @@ ALL: dict[str, Benchmark] = {
     "memory": costs.memory,
     "peers": comparison.peers,
     "prepare": prepare.prepare,
+    "scrape": scrape.scrape,
     "simulate": simulated.cost,
     "simulate-agreement": simulated.agreement,
     "trace-start": traces.start,

@@ -1,0 +1,12 @@
+"""The percentile estimators of histograms, by name."""
+
+from __future__ import annotations
+
+from inferometer.telemetry.metrics import four_phase, linear
+from inferometer.telemetry.metrics.statistics import Estimator
+
+DEFAULT = "four-phase"
+ESTIMATORS: dict[str, Estimator] = {
+    "four-phase": four_phase.estimate,
+    "linear": linear.estimate,
+}
