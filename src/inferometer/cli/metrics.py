@@ -11,7 +11,7 @@ from inferometer.cli.watch import watch
 
 FORMATS = ("json", "csv", "jsonl", "parquet")
 """Those of telemetry/metrics/exports.py, which help does not import."""
-ESTIMATORS = ("four-phase", "linear")
+ESTIMATORS = ("four-phase", "smooth", "linear")
 """Those of telemetry/metrics/estimators.py."""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from inferometer.telemetry.metrics.exposition import GAUGE, UNKNOWN
+from inferometer.telemetry.metrics.exposition import GAUGE, UNKNOWN, Family
 from inferometer.telemetry.metrics.metric_units import unit_for
 from inferometer.telemetry.metrics.series import Endpoint, Store
 from inferometer.telemetry.metrics.statistics import Estimator, Slices, entry
@@ -64,16 +64,16 @@ class Metric:
         return {"type": kind, "description": self.description, **unit, "series": self.series}
 
 
-def metrics(store: Store, wanted: Wanted) -> list[Metric]:
-    """The metrics over the period, by name."""
+def metrics(store: Store, wanted: Wanted) -> Iterator[Metric]:
+    """The metrics over the period, by name, each computed when it is asked for."""
     ends = {url: end_of(one, wanted.period) for url, one in store.endpoints.items()}
     return _metrics(store, wanted, wanted.period.start_ns, ends)
 
 
-def warmup_metrics(store: Store, wanted: Wanted) -> list[Metric]:
+def warmup_metrics(store: Store, wanted: Wanted) -> Iterator[Metric]:
     """The metrics over the warm-up, by name. It goes on to the last scrape that was made as part of it."""
     if wanted.warmup is None:
-        return []
+        return iter(())
     ends = {}
     for url, one in store.endpoints.items():
         tagged = [at for at, phase in zip(one.times, one.phases, strict=True) if phase == "warmup"]
@@ -87,23 +87,20 @@ def end_of(endpoint: Endpoint, period: Period) -> int:
     return last if period.end_ns < last <= period.end_ns + TAIL_NS else period.end_ns
 
 
-def _metrics(store: Store, wanted: Wanted, start_ns: int, ends: dict[str, int]) -> list[Metric]:
-    found: dict[str, Metric] = {}
-    for url, endpoint in store.endpoints.items():
-        slices = slices_of(endpoint, wanted.slice_ns)
-        for series in endpoint.series():
-            made = entry(series, start_ns, ends[url], slices, wanted.estimator)
-            if made is None:
-                continue
-            family = series.family
-            if family.name not in found:
-                found[family.name] = Metric(
-                    family.name, family.kind, family.description, unit_for(family), []
-                )
-            found[family.name].series.append(made)
-    for metric in found.values():
-        metric.series.sort(key=lambda one: (one["endpoint_url"], repr(one.get("labels", {}))))
-    return [found[name] for name in sorted(found)]
+def _metrics(store: Store, wanted: Wanted, start_ns: int, ends: dict[str, int]) -> Iterator[Metric]:
+    slices = {url: slices_of(one, wanted.slice_ns) for url, one in store.endpoints.items()}
+    for name in sorted({name for one in store.endpoints.values() for name in one.families}):
+        first: Family | None = None
+        made = []
+        for url, endpoint in store.endpoints.items():
+            for series in endpoint.series(name):
+                found = entry(series, start_ns, ends[url], slices[url], wanted.estimator)
+                if found is not None:
+                    made.append(found)
+                    first = first or series.family
+        if first is not None:
+            made.sort(key=lambda one: (one["endpoint_url"], repr(one.get("labels", {}))))
+            yield Metric(name, first.kind, first.description, unit_for(first), made)
 
 
 def slices_of(endpoint: Endpoint, step: int) -> Slices:
@@ -114,20 +111,15 @@ def slices_of(endpoint: Endpoint, step: int) -> Slices:
     return Slices(step)
 
 
-def document(store: Store, wanted: Wanted, found: list[Metric], warmup: list[Metric]) -> dict[str, Any]:
-    """The JSON export of metrics that were computed before."""
-    made: dict[str, Any] = {
+def opening(store: Store, wanted: Wanted) -> dict[str, Any]:
+    """The document's members before `metrics`; after it come `warmup_metrics`, if any, and `input_config`."""
+    return {
         "schema_version": SCHEMA_VERSION,
         "aiperf_version": None,
         "benchmark_id": wanted.benchmark_id,
         "inferometer_version": wanted.version,
         "summary": _summary(store, wanted),
-        "metrics": {metric.name: metric.as_dict() for metric in found},
     }
-    if warmup:
-        made["warmup_metrics"] = {metric.name: metric.as_dict() for metric in warmup}
-    made["input_config"] = wanted.input_config
-    return made
 
 
 def _summary(store: Store, wanted: Wanted) -> dict[str, Any]:

@@ -18,7 +18,8 @@ class Observed:
 
     `bounds` (n,) ascends, and ends with +Inf where the server has that bucket; `cumulative` (n,) are the observations at or
     below each bound, over the period. `history_buckets` (scrapes, n), `history_sums` and `history_counts` (scrapes,) are the
-    cumulative values as exposed, the first being those from which the differences count.
+    cumulative values as exposed, the first being those from which the differences count. The first
+    `within` scrapes are those of the period, later ones came after it.
     """
 
     bounds: Floats
@@ -28,3 +29,4 @@ class Observed:
     history_buckets: Floats
     history_sums: Floats
     history_counts: Floats
+    within: int

@@ -103,6 +103,7 @@ class Endpoint:
         self.notes: set[tuple[str, str]] = set()
         self._cells: dict[Cell, Changes] = {}
         self._groups: dict[tuple[str, Labels], dict[str, Changes]] = {}
+        self._by_name: dict[str, list[Labels]] = {}
         self._layout: Layout | None = None
         self._slots: list[Changes | None] = []
         self._body: str | None = None
@@ -202,7 +203,10 @@ class Endpoint:
         known = self._cells.get(cell)
         if known is not None:
             return known
-        group = self._groups.setdefault((cell.family, cell.labels), {})
+        group = self._groups.get((cell.family, cell.labels))
+        if group is None:
+            group = self._groups[cell.family, cell.labels] = {}
+            self._by_name.setdefault(cell.family, []).append(cell.labels)
         first = next(iter(group.values()), None)
         if first is not None and first.at and first.at[0] < len(self.times):
             return None
@@ -218,15 +222,14 @@ class Endpoint:
         """The buckets among a histogram's parts, by their bounds."""
         return sorted((part for part in parts if part not in ("sum", "count")), key=float)
 
-    def series(self) -> Iterator[Series]:
-        """The series in the order in which they were first seen."""
+    def series(self, name: str | None = None) -> Iterator[Series]:
+        """The series of one name, or of all, in the order in which they were first seen, each made when it is asked for."""
         times = np.asarray(self.times, dtype=np.int64)
-        for family, labels, cells in self.groups():
-            made = (
-                self._histogram(family, labels, cells, times)
-                if family.kind == HISTOGRAM
-                else self._plain(family, labels, cells, times)
-            )
+        chosen = self._groups if name is None else [(name, labels) for labels in self._by_name.get(name, [])]
+        for key in chosen:
+            family, cells = self.families[key[0]], self._groups[key]
+            make = self._histogram if family.kind == HISTOGRAM else self._plain
+            made = make(family, key[1], cells, times)
             if len(made.times):
                 yield made
 
