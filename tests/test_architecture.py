@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "simulator": {"conductor", "drive", "journal", "plan", "preparer", "replayer", "server", "simulation", "workload"},
     "cli": {
         "calibrator", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "maker", "simulation", "simulator",
-        "telemetry",
+        "scrapes", "telemetry",
     },
     "errors": set(),
     "units": set(),

@@ -223,21 +223,28 @@ def _basic(url: str) -> str | None:
 
 def _endpoint(plan: Plan, url: str, target: probing.Endpoint, key: str | None, *, own: bool) -> Endpoint:
     """How to ask there. The target's key and headers go to the target and nowhere else: same scheme, host and port."""
-    place, parts = probing.endpoint(url), urlsplit(url)
-    lines = {"Host": place.host_header, "User-Agent": "inferometer", "Accept": "*/*"}
-    if (place.scheme, place.host, place.port) == (target.scheme, target.host, target.port):
-        lines |= headers(plan.target, key)
+    place = probing.endpoint(url)
+    ours = (place.scheme, place.host, place.port) == (target.scheme, target.host, target.port)
+    asked = endpoint_at(url, headers(plan.target, key) if ours else {})
+    asked.own = own
+    asked.tls_verify = plan.target.tls_verify or place.host != target.host
+    asked.tls_ca_file = plan.target.tls_ca_file
+    return asked
+
+
+def endpoint_at(url: str, more: Mapping[str, str] | None = None) -> Endpoint:
+    """How to ask at a whole URL, with its own user and password, and with these header lines besides."""
+    place, query = probing.endpoint(url), urlsplit(url).query
+    lines = {"Host": place.host_header, "User-Agent": "inferometer", "Accept": "*/*", **(more or {})}
     if (basic := _basic(url)) is not None:
         lines["Authorization"] = f"Basic {basic}"
-    query = f"?{quote(parts.query, safe='/%:@!$&()*+,;=~?-._[]')}" if parts.query else ""
+    asked = f"?{quote(query, safe='/%:@!$&()*+,;=~?-._[]')}" if query else ""
     return Endpoint(
         shown=shown(url),
         host=place.host,
         port=place.port,
-        path=place.base + query,
+        path=place.base + asked,
         headers=lines,
-        own=own,
+        own=False,
         tls=place.scheme == "https",
-        tls_verify=plan.target.tls_verify or place.host != target.host,
-        tls_ca_file=plan.target.tls_ca_file,
     )

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from inferometer.cli.watch import watch
+
 FORMATS = ("json", "csv", "jsonl", "parquet")
 """Those of telemetry/metrics/exports.py, which help does not import."""
 ESTIMATORS = ("four-phase", "smooth", "linear")
@@ -99,3 +101,6 @@ def replay(
     for name in chosen:
         click.echo(str(out / f"{NAME}.{name}"))
     return 0
+
+
+command.add_command(watch)

@@ -416,7 +416,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(
         "--histogram-estimator",
         "server_metrics.histogram_estimator",
-        "How percentiles are estimated from a server's histograms: four-phase (default) or linear.",
+        "How percentiles are estimated from a server's histograms: four-phase (default), smooth or linear.",
         "NAME",
     ),
     Flag("--boundary", "sut.boundary", "What is measured: engine, gateway or compound (declared).", "WHAT"),

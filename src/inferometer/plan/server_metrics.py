@@ -108,7 +108,7 @@ class ServerMetrics(Part):
     interval_s: Annotated[float, Field(ge=0.001, le=300), SECONDS] = 0.333
     formats: Annotated[tuple[str, ...], AfterValidator(_formats)] = ("json", "csv")
     slice_s: Annotated[float, Field(ge=0, le=86_400), SECONDS] = 2.0
-    histogram_estimator: Literal["four-phase", "linear"] = "four-phase"
+    histogram_estimator: Literal["four-phase", "smooth", "linear"] = "four-phase"
 
     @field_serializer("urls")
     def _without_secrets(self, urls: tuple[str, ...]) -> list[str]:
