@@ -20,7 +20,7 @@ ALLOWED: dict[str, set[str]] = {
     "workload": {"plan"},
     "engines": {"journal"},
     "drive": {"plan", "protocol", "engines", "journal"},
-    "measure": {"plan", "journal"},
+    "measure": {"plan", "journal", "telemetry"},
     "judge": {"plan", "journal", "measure"},
     "report": {"plan", "measure", "judge"},
     "server": {"protocol", "plan", "workload"},

@@ -46,7 +46,7 @@ from inferometer.preparer import PromptFormat, Requests, Served, last_facts, opt
 from inferometer.replayer import Replayed
 from inferometer.report.composition import summarise
 from inferometer.report.files import write_reports
-from inferometer.scrapes import Scrapes, export, settle
+from inferometer.scrapes import Scrapes, collected, export, in_our_terms, settle
 from inferometer.server.embedded import Embedded
 from inferometer.server.wire import PRODUCT
 from inferometer.telemetry.host import environment, hot_path
@@ -125,23 +125,23 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
                     ui.note("asking the server what it serves, with one short request")
                 probe = stack.enter_context(_probe(plan, url, key))
                 target, tokenizer = _look_at(plan, probe, tokenizer)
-                where = "the embedded reference server" if embedded else target.endpoint.url
-                ui.note(f"{target.model} at {where}")
+                ui.note(
+                    f"{target.model} at {'the embedded reference server' if embedded else target.endpoint.url}"
+                )
                 tight = source.check(plan, trace, tokenizer, target.room)
                 if tight is not None:
                     ui.note(f"{target.model} takes {tight.context:,} tokens: making every request first")
                 ours = (target.server or "").startswith(PRODUCT)
-                scraped = scrapes.brief(plan, target.endpoint, key, at_once=ours)
+                scraped = {"server_metrics": scrapes.brief(plan, target.endpoint, key, at_once=ours)}
                 salt = secrets.randbelow(NONCES)
                 clock = time.monotonic_ns
                 schedule = requests_of(plan, source, trace, target, tokenizer, folder, salt, clock, tight)
                 schedule.prepare()
-                facts = first_facts(plan, folder, target, tokenizer, schedule, trace, started)
+                facts = first_facts(plan, folder, target, tokenizer, schedule, trace, started) | scraped
                 # Looked up once, here: later, or on another machine, another one would be found.
                 facts["calibration"] = (
                     {"status": "own"} if calibrating else _certificate(plan, facts["environment"])
                 )
-                facts["server_metrics"] = scraped
                 folder.write_run(facts)
                 crew.brief(_jobs(plan, trace, folder, target, key))
                 for line in scrapes.ready():
@@ -201,14 +201,16 @@ def evaluate(folder: RunFolder) -> Finding:
         replay=Replay.of(facts.get("trace")),
         classes=facts.get("classes", ()),
     )
-    export(folder, plan, facts)
+    scrapes = collected(folder, facts)
+    export(scrapes, folder, plan, facts)
+    told = in_our_terms(scrapes, plan, facts)
     samples = samples_of(plan, record)
-    measurement = measure(plan, record, samples)
+    measurement = measure(plan, record, samples, told)
     verdict = judge(plan, measurement, record, facts.get("calibration"), facts.get("requests"))
     arrival = arrival_found(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos)
-    write_reports(folder.path, summary, series(plan, record, samples))
+    write_reports(folder.path, summary, series(plan, record, samples, told))
     return Finding(folder.path, summary)
 
 

@@ -39,6 +39,7 @@ from inferometer.telemetry.metrics.record import read
 from inferometer.telemetry.metrics.scraping import Scraping
 from inferometer.telemetry.metrics.series import Endpoint as Collected
 from inferometer.telemetry.metrics.series import Store
+from inferometer.telemetry.metrics.translated import Translated, translate
 from inferometer.units import seconds_to_ns
 
 TAIL_S = 2.0
@@ -145,12 +146,9 @@ def _phases(folder: RunFolder, offset_ns: int) -> dict[str, dict[str, int]]:
     return found
 
 
-def export(folder: RunFolder, plan: Plan, facts: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Make the plan's exports from a sealed run's record of scrapes; the JSON one as data, None if there is nothing to export.
-
-    Needs the record and the facts alone, so that a report made again makes these again too. A record that cannot be read ends
-    no report: the run's log says what is wrong with it.
-    """
+def collected(folder: RunFolder, facts: Mapping[str, Any]) -> Store | None:
+    """A sealed run's record of scrapes; None if there is none. One that cannot be read ends no report: the run's log says what
+    is wrong with it."""
     told = facts.get("server_metrics")
     if told is None or "profiling" not in told.get("phases", {}) or not folder.scrapes.is_file():
         return None
@@ -164,6 +162,30 @@ def export(folder: RunFolder, plan: Plan, facts: Mapping[str, Any]) -> dict[str,
         with folder.log.open("a") as log:
             log.write(f"server metrics are not exported: {wrong}\n")
         return None
+    return store
+
+
+def in_our_terms(store: Store | None, plan: Plan, facts: Mapping[str, Any]) -> list[Translated]:
+    """What the endpoints said, in our terms and on the clock of the run's record."""
+    if store is None:
+        return []
+    told = facts["server_metrics"]
+    own = {one["url"] for one in told["endpoints"] if one["own"]}
+    if plan.target.url is not None:
+        own.add(shown(completed(plan.target.url)))
+    return translate(store, frozenset(own), told["clock_offset_ns"])
+
+
+def export(
+    store: Store | None, folder: RunFolder, plan: Plan, facts: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Make the plan's exports from a run's record of scrapes; the JSON one as data, None if there is nothing to export.
+
+    Needs the record and the facts alone, so that a report made again makes these again too.
+    """
+    if store is None:
+        return None
+    told = facts["server_metrics"]
     wanted = plan.server_metrics
     periods = {name: Period(**times) for name, times in told["phases"].items()}
     identity = str(uuid.uuid5(uuid.NAMESPACE_URL, f"inferometer:{facts['id']}:{facts['started_wall_ns']}"))
