@@ -32,7 +32,9 @@ def line(summary: Facts) -> str | None:
     said = []
     for name, word in (("running", "running"), ("queue", "waiting")):
         if told[name] is not None:
-            said.append(f"{figure(told[name]['mean'])} {word} (at most {figure(told[name]['max'])})")
+            said.append(
+                f"{figure(told[name]['mean'], 3, trim=True)} {word} (at most {figure(told[name]['max'])})"
+            )
     if told["kv_usage"] is not None:
         said.append(
             f"KV cache {share(told['kv_usage']['mean'])} in use (at most {share(told['kv_usage']['max'])})"

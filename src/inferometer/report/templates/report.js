@@ -95,7 +95,7 @@
   const ofServer = ([name, id, colour, factor], place) => {
     const { t_s: at, values } = server[name], inside = (_, k) => at[k] >= span.range()[0] && at[k] <= span.range()[1];
     const drawn = values.map((v) => v * factor);
-    draw(id, 110, at.filter(inside).length > 1 ? [at.filter(inside), drawn.filter(inside)] : [[]], {
+    draw(id, 130, at.filter(inside).length > 1 ? [at.filter(inside), drawn.filter(inside)] : [[]], {
       cursor: { sync: { key: "time" } },
       scales: { x: span, y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
       axes: [axis(place === shown.length - 1 ? { label: "seconds", size: 22 } : {}), left()],
