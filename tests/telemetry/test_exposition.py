@@ -176,3 +176,37 @@ def test_a_histogram_may_lose_a_number_and_not_the_others() -> None:
     bad = good.replace('h_sum{k="a"} 1', 'h_sum{k="a"} NaN')
     (endpoint,) = store_of(good, bad).endpoints.values()
     assert {dict(one.labels)["k"]: len(one.times) for one in endpoint.series()} == {"a": 1, "b": 2}
+
+
+@given(
+    lines=st.lists(
+        st.text(st.sampled_from('ab_{}="\\,# 01.e+\tinftypehlp'), max_size=40)
+        | st.sampled_from(
+            ["# TYPE a histogram", "# TYPE a counter", "# HELP a", 'a_bucket{le="1"} 1', "a_sum 1", "# EOF"]
+        ),
+        max_size=8,
+    )
+)
+def test_whatever_the_text_it_is_read_or_refused(lines: list[str]) -> None:
+    """By Unusable and nothing else; what is read has a cell, a prefix and a value for each line."""
+    try:
+        layout = parse("\n".join(lines))
+    except Unusable:
+        return
+    assert len(layout.lines) == len(layout.prefixes) == len(layout.cells) == len(layout.values)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x" + " " * 200_000 + "=",
+        " " * 200_000 + "{" * 200_000,
+        'x{a="' + "\\" * 200_001,
+        "x{" + " " * 200_000 + "a" + " " * 200_000 + "}1",
+        "x 1 " + "{count:" * 50_000,
+    ],
+)
+def test_a_long_line_that_is_no_sample_is_refused_at_once(line: str) -> None:
+    """It is tried in one way only: in every way, this test would take days."""
+    with pytest.raises(Unusable, match="garbage at line 1"):
+        parse(line)

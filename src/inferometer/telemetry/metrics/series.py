@@ -31,6 +31,7 @@ from inferometer.telemetry.metrics.exposition import (
     HISTOGRAM,
     Cell,
     Family,
+    Labels,
     Layout,
     Unusable,
     number,
@@ -40,7 +41,6 @@ from inferometer.telemetry.metrics.record import Scrape
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(slots=True)
