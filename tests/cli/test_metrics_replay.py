@@ -81,6 +81,23 @@ def test_a_warm_up_is_told_apart(tmp_path: Path) -> None:
     assert found["summary"]["phase_time_ranges"]["warmup"] == {"start_ns": int(start), "end_ns": int(middle)}
 
 
+def test_a_runs_own_record_needs_no_times(tmp_path: Path) -> None:
+    """Its scrapes say which phase they were made in."""
+    path = tmp_path / "own.jsonl"
+    phases = ["baseline", "warmup", "warmup", "profiling", "profiling", "profiling", "final"]
+    values = [0, 1, 3, 6, 10, 15, 21]
+    path.write_bytes(
+        b"".join(
+            write(at(s, f"# TYPE c counter\nc {value}\n", phase=phase))
+            for s, (phase, value) in enumerate(zip(phases, values, strict=True))
+        )
+    )
+    assert run(["metrics", "replay", str(path), "--out", str(tmp_path)]) == 0
+    found = read_json(tmp_path)
+    assert found["metrics"]["c"]["series"][0]["stats"]["total"] == 21 - 3  # the last news came after the load
+    assert found["warmup_metrics"]["c"]["series"][0]["stats"]["total"] == 3
+
+
 def test_another_estimator_changes_the_estimates_alone(tmp_path: Path) -> None:
     """Of the document, percentiles of histograms and the word in input_config."""
     path = plain(tmp_path / "own.jsonl", scrapes_of(vector("hist_multi_bucket")))
