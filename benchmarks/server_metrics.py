@@ -98,7 +98,10 @@ def hour(bench: Bench) -> Iterator[Figure | Note]:
     scrapes, wide = (200, 20) if bench.quick else (HOUR, WIDE_SCRAPES)
     with bench.scratch() as out, on_core(bench.cores.client):
         size = _record(out / "hour.zst", [bodies(scrapes, rng)])
-        yield Figure(f"{scrapes} scrapes of 260 samples: the raw record", size / 1e6, "MB", None, 1)
+        sample = next(bodies(1, rng))
+        samples = sum(not line.startswith("#") for line in sample.splitlines())
+        label = f"{scrapes} scrapes of {samples} samples, {len(sample) / 1e3:.0f} kB: the raw record"
+        yield Figure(label, size / 1e6, "MB", None, 1)
         for formats, goals in ((["json", "csv"], True), (["json", "csv", "jsonl", "parquet"], False)):
             seconds, memory = _replay(out / "hour.zst", out, formats)
             label = f"exported as {', '.join(formats)}"

@@ -221,7 +221,8 @@ def test_a_run_that_was_killed_keeps_its_scrapes_and_gets_its_phases(tmp_path: P
 
 
 def test_a_simulation_has_no_metrics(tmp_path: Path) -> None:
-    """There is no server to ask."""
-    run("simulate", *FEW, out=tmp_path)
+    """There is no server to ask, whatever the plan names."""
+    run("simulate", *FEW, "--server-metrics", "h:1", out=tmp_path)
+    assert json.loads((only(tmp_path) / "plan.json").read_bytes())["server_metrics"]["urls"] == []
     assert facts(tmp_path) is None
     assert not (only(tmp_path) / "telemetry").exists()

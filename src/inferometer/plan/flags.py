@@ -403,7 +403,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(
         "--server-metrics-formats",
         "server_metrics.formats",
-        "What is made of the scrapes: json,csv (default), jsonl, parquet. May be repeated.",
+        "What is made of the scrapes: any of json csv jsonl parquet. Default json csv.",
         "FORMATS",
         repeat=True,
     ),

@@ -22,9 +22,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
+Labels = tuple[tuple[str, str], ...]
+"""Names and values, by name."""
 COUNTER, GAUGE, HISTOGRAM, UNKNOWN = "counter", "gauge", "histogram", "unknown"
 LARGEST = 16 << 20
 """Characters of a body; 20,000 series need a quarter of it."""
@@ -43,16 +46,17 @@ PARTS = {
 TYPES = {"counter": COUNTER, "gauge": GAUGE, "histogram": HISTOGRAM, "info": GAUGE, "stateset": GAUGE}
 PASSED_OVER = ("summary", "gaugehistogram")
 
+# Possessive throughout: a long line that is no sample must not be tried in every way.
 _NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
-_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_QUOTED = r'"(?:[^"\\]|\\.)*+"'
 _SAMPLE = re.compile(
-    rf"[ \t]*({_NAME})?[ \t]*(\{{(?:[^\"}}]|{_QUOTED})*\}})?[ \t]*(?=[^ \t{{}}\",=])", re.ASCII
+    rf"[ \t]*+({_NAME})?[ \t]*+(\{{(?:[^\"}}]|{_QUOTED})*+\}})?[ \t]*+(?=[^ \t{{}}\",=])", re.ASCII
 )
 _LABEL = re.compile(
-    rf"[ \t]*([a-zA-Z_][a-zA-Z0-9_]*|{_QUOTED})[ \t]*(?:=[ \t]*({_QUOTED}))?[ \t]*(?:,|$)", re.ASCII
+    rf"[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*|{_QUOTED})[ \t]*+(?:=[ \t]*+({_QUOTED}))?[ \t]*+(?:,|$)", re.ASCII
 )
 _NATIVE = re.compile(
-    rf"[ \t]*({_NAME})[ \t]*(?:\{{(?:[^\"}}]|{_QUOTED})*\}})?[ \t]*\{{\s*count\s*:.*\}}", re.ASCII
+    rf"[ \t]*+({_NAME})[ \t]*+(?:\{{(?:[^\"}}]|{_QUOTED})*+\}})?[ \t]*+\{{\s*count\s*:.*\}}", re.ASCII
 )
 _QUOTED_NAME = re.compile(rf"\{{{_QUOTED}\s*[,}}]")
 """How a metric begins whose name is not a plain word; JSON has a colon there."""
@@ -73,7 +77,7 @@ class Cell(NamedTuple):
     """Which number of which series: `part` is `value`, `sum`, `count`, or a bucket's `le` as it was written."""
 
     family: str
-    labels: tuple[tuple[str, str], ...]
+    labels: Labels
     part: str
 
 
@@ -228,7 +232,7 @@ class _Reader:
             raise Unusable("garbage", f"garbage at line {at}: {line.strip()[:60]!r}") from None
         return found[0], self._cell(name, labels), value
 
-    def _cell(self, sample: str, labels: dict[str, str]) -> Cell | None:
+    def _cell(self, sample: str, labels: Labels) -> Cell | None:
         """The cell of a sample, None where it is passed over."""
         declared, suffix = self._owner.get(sample, (sample, ""))
         kind = self._types.get(declared, "unknown")
@@ -240,13 +244,14 @@ class _Reader:
         if family is None or self._layout.families.get(family.name) is not family:
             return None
         if family.kind != HISTOGRAM:
-            return Cell(family.name, tuple(sorted(labels.items())), "value")
+            return Cell(family.name, labels, "value")
         part = suffix[1:]
         if part == "bucket":
-            part = labels.pop("le", "")
+            part = next((value for key, value in labels if key == "le"), "")
             if not _LE.fullmatch(part):
                 return None
-        return Cell(family.name, tuple(sorted(labels.items())), part)
+            labels = tuple(pair for pair in labels if pair[0] != "le")
+        return Cell(family.name, labels, part)
 
     def _family(self, declared: str, kind: str) -> Family | None:
         """A family that its first sample makes, under its name; None where it is passed over."""
@@ -275,8 +280,12 @@ class _Reader:
         return family
 
 
-def _labels(name: str | None, block: str | None) -> tuple[str, dict[str, str]]:
-    """The sample's name, which may stand quoted among the labels, and its labels. Raises ValueError."""
+@lru_cache(maxsize=1 << 16)
+def _labels(name: str | None, block: str | None) -> tuple[str, Labels]:
+    """The sample's name, which may stand quoted among the labels, and its labels. Raises ValueError.
+
+    Remembered, since a server whose lines change their order has to be read as a whole each time.
+    """
     labels: dict[str, str] = {}
     text = block[1:-1].strip() if block else ""
     at = 0
@@ -294,7 +303,7 @@ def _labels(name: str | None, block: str | None) -> tuple[str, dict[str, str]]:
         at = found.end()
     if name is None:
         raise ValueError(text)
-    return name, labels
+    return name, tuple(sorted(labels.items()))
 
 
 def _unquote(text: str) -> str:

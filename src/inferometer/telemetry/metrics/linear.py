@@ -22,5 +22,6 @@ def estimate(observed: Observed) -> Floats | None:
     upper = np.clip(np.searchsorted(cumulative, ranks, "left"), 1, number)
     held = cumulative[upper] - cumulative[upper - 1]
     share = np.clip((ranks - cumulative[upper - 1]) / np.where(held > 0, held, 1.0), 0.0, 1.0)
-    found: Floats = edges[upper - 1] + (edges[upper] - edges[upper - 1]) * share
+    inside = edges[upper - 1] + (edges[upper] - edges[upper - 1]) * share
+    found: Floats = np.where(ranks > cumulative[-1], edges[-1], inside)
     return found

@@ -13,7 +13,7 @@ from inferometer.telemetry.metrics.document import Period, Wanted
 from inferometer.telemetry.metrics.estimators import DEFAULT, ESTIMATORS
 from inferometer.telemetry.metrics.exports import DEFAULT_FORMATS, FORMATS, export
 from inferometer.telemetry.metrics.record import read
-from inferometer.telemetry.metrics.series import Store, collect
+from inferometer.telemetry.metrics.series import Endpoint, Store, collect
 
 SHORTEST_SLICE_S = 0.001
 
@@ -23,7 +23,8 @@ class Replay:
     """What a user asks for; times in ns since the epoch, None where nothing was said.
 
     The period is `start_ns` to `end_ns`, by default the scrapes tagged as profiling, or all where none is. A warm-up that ends
-    after `start_ns` and says no start of its own begins there, and the period begins at its end.
+    after `start_ns` and says no start of its own begins there, and the period begins at its end. Where neither a warm-up nor
+    a start is asked for, the scrapes tagged as warm-up are one.
     """
 
     start_ns: int | None = None
@@ -94,20 +95,29 @@ def _usable(path: Path, store: Store) -> None:
 
 def periods(store: Store, asked: Replay) -> tuple[Period, Period | None]:
     """The period and the warm-up. Raises PlanError for a period that ends before it begins."""
-    ends = [one for one in store.endpoints.values() if one.times]
-    tagged = [
-        at for one in ends for at, phase in zip(one.times, one.phases, strict=True) if phase == "profiling"
-    ] or [at for one in ends for at in (one.times[0], one.times[-1])]
+    answered = [one for one in store.endpoints.values() if one.times]
+    tagged = _tagged(answered, "profiling") or [
+        at for one in answered for at in (one.times[0], one.times[-1])
+    ]
     start = min(tagged) if asked.start_ns is None else asked.start_ns
     end = max(tagged) if asked.end_ns is None else asked.end_ns
     warmup = None
     if asked.warmup_end_ns is not None:
-        first = min(one.times[0] for one in ends)
+        first = min(one.times[0] for one in answered)
         begins = asked.warmup_start_ns
         if begins is None:
             begins = start if start < asked.warmup_end_ns else first
         warmup = Period(begins, asked.warmup_end_ns)
         start = max(start, asked.warmup_end_ns)
+    elif asked.start_ns is None and (warm := _tagged(answered, "warmup")):
+        warmup = Period(min(warm), max(warm))
     if end < start:
         raise PlanError([Problem("--end", f"{end} is before the period's start, {start}")])
     return Period(start, end), warmup
+
+
+def _tagged(endpoints: Sequence[Endpoint], wanted: str) -> list[int]:
+    """The times of the scrapes of a phase, ns."""
+    return [
+        at for one in endpoints for at, phase in zip(one.times, one.phases, strict=True) if phase == wanted
+    ]

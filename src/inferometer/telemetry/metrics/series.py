@@ -31,16 +31,17 @@ from inferometer.telemetry.metrics.exposition import (
     HISTOGRAM,
     Cell,
     Family,
+    Labels,
     Layout,
     Unusable,
     number,
     parse,
+    refuse,
 )
 from inferometer.telemetry.metrics.record import Scrape
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(slots=True)
@@ -125,6 +126,7 @@ class Endpoint:
                 "clock_backwards",
                 f"a scrape at {scrape.timestamp_ns} ns came after one at {self._last_ns} ns",
             )
+        refuse(scrape.body)
         new = scrape.body != self._body
         if new and not self._patch(scrape.body):
             self._read(scrape)
