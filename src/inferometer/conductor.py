@@ -125,9 +125,8 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
                     ui.note("asking the server what it serves, with one short request")
                 probe = stack.enter_context(_probe(plan, url, key))
                 target, tokenizer = _look_at(plan, probe, tokenizer)
-                ui.note(
-                    f"{target.model} at {'the embedded reference server' if embedded else target.endpoint.url}"
-                )
+                where = "the embedded reference server" if embedded else target.endpoint.url
+                ui.note(f"{target.model} at {where}")
                 tight = source.check(plan, trace, tokenizer, target.room)
                 if tight is not None:
                     ui.note(f"{target.model} takes {tight.context:,} tokens: making every request first")
@@ -139,9 +138,8 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
                 schedule.prepare()
                 facts = first_facts(plan, folder, target, tokenizer, schedule, trace, started) | scraped
                 # Looked up once, here: later, or on another machine, another one would be found.
-                facts["calibration"] = (
-                    {"status": "own"} if calibrating else _certificate(plan, facts["environment"])
-                )
+                cited = {"status": "own"} if calibrating else _certificate(plan, facts["environment"])
+                facts["calibration"] = cited
                 folder.write_run(facts)
                 crew.brief(_jobs(plan, trace, folder, target, key))
                 for line in scrapes.ready():
