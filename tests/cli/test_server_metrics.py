@@ -6,6 +6,8 @@ import base64
 import json
 import os
 import signal
+import threading
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -96,15 +98,70 @@ def test_the_exports_count_what_the_run_measured_and_can_be_made_again(tmp_path:
 
 
 def test_a_record_of_scrapes_that_is_damaged_ends_no_report(tmp_path: Path) -> None:
-    """Its reason is in the log; the run's own result is what it was."""
+    """Its reason is in the log; the run's own result is what it was, and of the server nothing is known."""
     with serving() as port:
         _, summary, _ = run("run", "--url", f"http://127.0.0.1:{port}", "--json", *FEW, out=tmp_path)
     folder = folder_of(tmp_path)
     folder.scrapes.write_text("no scrape\n")
     (folder.path / "server_metrics_export.json").unlink()
-    assert finish("report", str(folder.path), "--json")[1] == summary
+    again, before = json.loads(finish("report", str(folder.path), "--json")[1]), json.loads(summary)
+    assert again["server"] is None
+    assert before["server"] is not None
+    same = before.keys() - {"server", "verdict"}
+    assert {name: again[name] for name in same} == {name: before[name] for name in same}
+    assert again["verdict"]["status"] == before["verdict"]["status"]
     assert "server metrics are not exported" in folder.log.read_text()
     assert not (folder.path / "server_metrics_export.json").exists()
+
+
+def checks(summary: Any) -> dict[str, Any]:
+    return {check["code"]: check for check in summary["verdict"]["checks"]}
+
+
+def test_what_the_embedded_server_counted_is_what_the_client_was_told(tmp_path: Path) -> None:
+    """To the token and the request, warm-up included; a report made again says the same."""
+    few = ["--requests", "60", "--warmup", "7", "--concurrency", "4", *SMALL]
+    _, out, _ = run("run", "--json", *few, "--server-metrics-interval", "0.01", out=tmp_path)
+    summary = json.loads(out)
+    whole = summary["server"]["whole"]
+    for name in ("prompt_tokens", "generation_tokens"):
+        assert whole[name]["server"] == whole[name]["low"] == whole[name]["high"]
+    assert whole["generation_tokens"]["server"] == 67 * 5
+    assert whole["server_n"] == whole["client_n"] == 67
+    assert summary["server"]["generation_tokens"] == 60 * 5
+    assert summary["server"]["ttft_ms"]["n"] == summary["server"]["succeeded"] == 60
+    assert whole["client_ttft_ms"] > whole["server_ttft_ms"]
+    assert checks(summary)["server_tokens"]["status"] == "pass"
+    assert checks(summary)["server_ttft"]["status"] in ("pass", "note")
+    assert finish("report", str(folder_of(tmp_path).path), "--json")[1] == out
+
+
+def test_somebody_else_at_the_server_makes_a_run_inconclusive(tmp_path: Path) -> None:
+    """Another client's requests during the load, which no figure of ours would show."""
+    over = threading.Event()
+
+    def another(port: int) -> None:
+        body = {"model": "reference", "prompt": "word " * 50, "max_tokens": 50, "ignore_eos": True}
+        ask = urllib.request.Request(
+            f"http://127.0.0.1:{port}/v1/completions",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        while not over.is_set():
+            with urllib.request.urlopen(ask, timeout=30) as answer:
+                answer.read()
+
+    with serving() as port:
+        guest = threading.Thread(target=another, args=(port,))
+        guest.start()
+        try:
+            _, out, _ = run("run", "--url", f"http://127.0.0.1:{port}", "--json", *FEW, out=tmp_path)
+        finally:
+            over.set()
+            guest.join()
+    found = checks(json.loads(out))["server_tokens"]
+    assert (found["status"], found["facts"]["side"]) == ("unsure", "more")
+    assert "somebody else used it" in found["message"]
 
 
 def without_metrics(seen: Seen) -> Script:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inferometer.telemetry.metrics import terms
 from inferometer.telemetry.metrics.names import COUNTERS, ENGINES, HISTOGRAMS, TERMS, Engine, detect
 from inferometer.telemetry.metrics.record import Scrape, read
 from inferometer.telemetry.metrics.series import Store, collect
@@ -40,6 +41,14 @@ def test_an_engine_is_told_by_any_of_its_names(engine: Engine) -> None:
     for names in (newest, oldest, *({name} for name in newest)):
         assert detect(names) is engine
     assert set(engine.terms) <= set(TERMS)
+
+
+def test_what_is_watched_has_the_names_that_are_used() -> None:
+    """The table of `metrics watch` and this one cannot drift apart."""
+    known = {
+        name for one in ENGINES for source in one.terms.values() for name in (*source.families, *source.plus)
+    }
+    assert {name for term in terms.TERMS for name in (*term.names, *term.of)} <= known
 
 
 def test_of_names_that_nobody_has_nothing_is_said() -> None:
@@ -148,3 +157,12 @@ def test_what_is_told_to_be_seen_at_vllm_is_in_the_recorded_run() -> None:
     assert found.histograms["ttft"].counts[-1] == 160
     assert set(found.histograms) <= set(HISTOGRAMS)
     assert {"preemptions", "succeeded"} <= set(found.tracks) & set(COUNTERS)
+
+
+def test_a_server_that_says_absurd_things_is_not_believed() -> None:
+    """Numbers whose sum is beyond all counting are left out, scrape by scrape; the rest stays."""
+    absurd = body("gauge", "vllm:num_requests_running", {'engine="0"': 1.7e308, 'engine="1"': 1.7e308})
+    sane = body("gauge", "vllm:num_requests_running", {'engine="0"': 2.0, 'engine="1"': 1.0})
+    found = told([sane, absurd, sane])
+    assert found.tracks["running"].values.tolist() == [3, 3]
+    assert "running" not in told([absurd + body("gauge", "vllm:num_requests_waiting", {"": 1.0})]).tracks

@@ -266,13 +266,21 @@ def _observed(grown: Grown, begin: int) -> Observed:
 
 
 def _whole(told: Sequence[Translated], record: Record, *, streamed: bool) -> Whole | None:
-    """Both sides' totals; None where a worker took requests with it, or no scrape came after the last request."""
-    begin, end = int(record.t_taken.min()), int(record.t_end.max())
-    if record.deaths or any(len(one.times) == 0 or int(one.times[-1]) < end for one in told if one.own):
+    """Both sides' totals; None where a worker took requests with it. What was not scraped again after the last request's end
+    has no total."""
+    if record.deaths:
         return None
-    ttft = _mean_s(_grown(told, "ttft"), begin)
+    begin, end = int(record.t_taken.min()), int(record.t_end.max())
+
+    def enclosed(term: str) -> bool:
+        return all(int(one.times[-1]) >= end for one in _with(told, term))
+
+    ttft = _mean_s(_grown(told, "ttft"), begin) if enclosed("ttft") else None
+    prompt, generation = (
+        _added(told, term, begin) if enclosed(term) else None
+        for term in ("prompt_tokens", "generation_tokens")
+    )
     seen_ms = _ttft_ms(record) if streamed else np.zeros(0)
-    prompt, generation = (_added(told, term, begin) for term in ("prompt_tokens", "generation_tokens"))
     return Whole(
         prompt_tokens=_pair(prompt, record, of="input"),
         generation_tokens=_pair(generation, record, of="output"),

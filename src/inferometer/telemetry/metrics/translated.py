@@ -16,7 +16,7 @@ counts these. A counter that is not there at the first scrape began at 0. Times 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -33,6 +33,9 @@ from inferometer.telemetry.metrics.names import (
 )
 from inferometer.telemetry.metrics.observed import Floats
 from inferometer.telemetry.metrics.series import Endpoint, Ints, Series, Store
+
+LARGEST = 1e18
+"""Nothing that a server counts is larger, and sums of what is below stay finite; what a scrape says beyond it is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +121,21 @@ def _series(endpoint: Endpoint, source: Source) -> Iterator[Series]:
     for name in source.found(endpoint.families.keys()):
         for one in endpoint.series(name):
             labels = dict(one.labels)
-            if all(labels.get(label) in values for label, values in source.where.items()):
-                yield one
+            chosen = all(labels.get(label) in values for label, values in source.where.items())
+            if chosen and len((sane := _sane(one)).times):
+                yield sane
+
+
+def _sane(one: Series) -> Series:
+    """The series without its absurd samples."""
+    if one.family.kind == HISTOGRAM:
+        there = (np.column_stack([np.abs(one.counts), np.abs(one.sums), np.abs(one.buckets)]) < LARGEST).all(
+            axis=1
+        )
+        sums, counts, buckets = one.sums[there], one.counts[there], one.buckets[there]
+        return replace(one, times=one.times[there], sums=sums, counts=counts, buckets=buckets)
+    there = np.abs(one.values) < LARGEST
+    return replace(one, times=one.times[there], values=one.values[there])
 
 
 def _values(term: str, source: Source, chosen: list[Series], times: Ints) -> tuple[Floats, int]:
