@@ -174,6 +174,7 @@ def _server(summary: Mapping[str, Any]) -> str:
         [title, who, *cells]
         for title, theirs, ours in server.times(summary)
         for who, cells in (("server", theirs), ("client", ours))
+        if cells
     ]
     parts = [cell(server.line(summary))]
     if times:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inferometer.report.figures import ABSENT, clean, figure, share
+from inferometer.report.figures import clean, figure, share
 from inferometer.report.metrics import METRICS
 
 Facts = Mapping[str, Any]
@@ -69,7 +69,8 @@ def section(summary: Facts, drawn: Facts | None) -> Context | None:
 
 
 def times(summary: Facts) -> list[tuple[str, list[str], list[str]]]:
-    """(metric, the server's figures, the client's), HEAD's each, in ms, for what the server times."""
+    """(metric, the server's figures, the client's), HEAD's each, in ms, for what the server times; none of a client's that has
+    none."""
     found = []
     for name in TIMES:
         told = summary["server"][name]
@@ -80,9 +81,7 @@ def times(summary: Facts) -> list[tuple[str, list[str], list[str]]]:
 
 
 def _cells(stats: Facts | None) -> list[str]:
-    if stats is None:
-        return [ABSENT] * len(HEAD)
-    return [figure(stats["n"]), *(figure(stats[point]) for point in POINTS)]
+    return [] if stats is None else [figure(stats["n"]), *(figure(stats[point]) for point in POINTS)]
 
 
 def counts(summary: Facts) -> list[tuple[str, str, str]]:
