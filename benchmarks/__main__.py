@@ -19,7 +19,17 @@ from importlib.metadata import version
 from typing import Any
 
 import inferometer
-from benchmarks import costs, loads, native, prepare, simulated, traces
+from benchmarks import (
+    costs,
+    histogram_accuracy,
+    loads,
+    native,
+    prepare,
+    scrape,
+    server_metrics,
+    simulated,
+    traces,
+)
 from benchmarks.busy import Others
 from benchmarks.figure import Figure, Note, Row, at_most, grids, notes, rows, table
 from benchmarks.loads import Bench
@@ -39,13 +49,16 @@ ALL: dict[str, Benchmark] = {
     "memory": costs.memory,
     "peers": comparison.peers,
     "prepare": prepare.prepare,
+    "scrape": scrape.scrape,
     "simulate": simulated.cost,
     "simulate-agreement": simulated.agreement,
     "trace-start": traces.start,
+    "histogram-accuracy": histogram_accuracy.accuracy,
+    "metrics-hour": server_metrics.hour,
 }
 QUIET = at_most(0.1)
 """More than this of a core spent on other things, and latencies say more about them than about the instrument."""
-ONCE = frozenset({"start", "memory", "peers", "trace-start"})
+ONCE = frozenset({"start", "memory", "peers", "trace-start", "histogram-accuracy", "metrics-hour"})
 """Repeats within itself, or takes too long to repeat."""
 
 

@@ -48,9 +48,9 @@ class Peer:
 
 
 class _Server(threading.Thread):
-    def __init__(self, answer: Answer, tls: ssl.SSLContext | None, limit: int) -> None:
+    def __init__(self, answer: Answer, tls: ssl.SSLContext | None, limit: int, port: int) -> None:
         super().__init__(daemon=True)
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.listener = socket.create_server(("127.0.0.1", port), backlog=512)
         self.peer = Peer(self.listener.getsockname()[1])
         self.answer = answer
         self.tls = tls
@@ -122,9 +122,11 @@ def _read(sock: socket.socket, number: int, place: int) -> Seen | None:
 
 
 @contextlib.contextmanager
-def scripted(answer: Answer, *, tls: ssl.SSLContext | None = None, limit: int = 200) -> Iterator[Peer]:
-    """Serve `answer` until the block ends, for `limit` connections at most."""
-    server = _Server(answer, tls, limit)
+def scripted(
+    answer: Answer, *, tls: ssl.SSLContext | None = None, limit: int = 200, port: int = 0
+) -> Iterator[Peer]:
+    """Serve `answer` until the block ends, for `limit` connections at most; on a free port unless one is given."""
+    server = _Server(answer, tls, limit, port)
     server.start()
     try:
         yield server.peer

@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # `benchmarks` is not ins
 from benchmarks import costs, instrument, loads, native
 from benchmarks.__main__ import ALL, arguments
 from benchmarks.figure import Figure, Note, at_least, at_most, notes, rows, table
+from benchmarks.scrape import exposition
 from benchmarks.truth import joined
 from inferometer.engines import openai
 from inferometer.engines.answer import Answer
@@ -294,3 +295,23 @@ def test_every_benchmark_can_be_named_and_no_other(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         arguments(["streams-1"])
     assert "streams-1000" in capsys.readouterr().err
+
+
+def test_the_endpoints_of_the_scrape_benchmark_show_what_they_say() -> None:
+    """Prometheus's own parser finds families of 22 samples, in text of which some moves and none goes back."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    bodies = [body.decode() for body in exposition(2_000, 2, 1)]
+    first, second = (
+        {
+            (one.name, *one.labels.items()): one.value
+            for family in text_string_to_metric_families(body)
+            for one in family.samples
+        }
+        for body in bodies
+    )
+    assert len(first) == 2_000 // 22 * 22
+    assert first.keys() == second.keys()
+    moved = [key for key in first if "_usage" not in key[0] and first[key] != second[key]]
+    assert moved
+    assert all(first[key] < second[key] for key in moved)

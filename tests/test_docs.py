@@ -12,6 +12,7 @@ import pytest
 
 from inferometer.cli.app import COMMANDS
 from inferometer.cli.calibrate import command as calibrate_command
+from inferometer.cli.metrics import command as metrics_command
 from inferometer.cli.run import command as run_command
 from inferometer.cli.simulate import command as simulate_command
 from inferometer.cli.workload import command as workload_command
@@ -92,7 +93,13 @@ def test_every_flag_in_the_docs_exists() -> None:
     """An example must not name a flag that is no more."""
     known = {
         option
-        for command in (run_command, calibrate_command, simulate_command, *workload_command.commands.values())
+        for command in (
+            run_command,
+            calibrate_command,
+            simulate_command,
+            *workload_command.commands.values(),
+            *metrics_command.commands.values(),
+        )
         for parameter in command.params
         for option in parameter.opts
     }

@@ -46,7 +46,9 @@ from inferometer.preparer import PromptFormat, Requests, Served, last_facts, opt
 from inferometer.replayer import Replayed
 from inferometer.report.composition import summarise
 from inferometer.report.files import write_reports
+from inferometer.scrapes import Scrapes, collected, export, in_our_terms, settle
 from inferometer.server.embedded import Embedded
+from inferometer.server.wire import PRODUCT
 from inferometer.telemetry.host import environment, hot_path
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
@@ -109,6 +111,7 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
         with ExitStack() as stack:
             # Processes first: they start up while this one prepares.
             embedded = stack.enter_context(Embedded(folder.log)) if plan.target.url is None else None
+            scrapes = stack.enter_context(Scrapes(plan, folder))
             with Crew(plan.instrument.workers, folder.log) as crew:
                 plan, source = sourced(plan)
                 asks_server = plan.tokenizer.name == SERVER_TOKENIZER
@@ -127,18 +130,21 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
                 tight = source.check(plan, trace, tokenizer, target.room)
                 if tight is not None:
                     ui.note(f"{target.model} takes {tight.context:,} tokens: making every request first")
+                ours = (target.server or "").startswith(PRODUCT)
+                scraped = {"server_metrics": scrapes.brief(plan, target.endpoint, key, at_once=ours)}
                 salt = secrets.randbelow(NONCES)
                 clock = time.monotonic_ns
                 schedule = requests_of(plan, source, trace, target, tokenizer, folder, salt, clock, tight)
                 schedule.prepare()
-                facts = first_facts(plan, folder, target, tokenizer, schedule, trace, started)
+                facts = first_facts(plan, folder, target, tokenizer, schedule, trace, started) | scraped
                 # Looked up once, here: later, or on another machine, another one would be found.
-                facts["calibration"] = (
-                    {"status": "own"} if calibrating else _certificate(plan, facts["environment"])
-                )
+                cited = {"status": "own"} if calibrating else _certificate(plan, facts["environment"])
+                facts["calibration"] = cited
                 folder.write_run(facts)
                 crew.brief(_jobs(plan, trace, folder, target, key))
-                interrupted = _drive(plan, crew, schedule, ui)
+                for line in scrapes.ready():
+                    ui.note(line)
+                interrupted = _drive(plan, crew, schedule, ui, scrapes)
                 facts |= last_facts(facts, schedule) | {
                     "ended_wall_ns": time.time_ns(),
                     "interrupted": interrupted,
@@ -147,7 +153,8 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
             # Who died is known once all have left.
             folder.write_run(facts | {"dead_workers": _deaths(plan, crew, schedule.measured)})
             ui.note("measuring is over; reading the record")
-            return conclude(folder, tokenizer)  # the server is still there: it may be the one that counts
+            # The server is still there: it may be the one that counts.
+            return conclude(folder, tokenizer, scrapes)
     except InstrumentError:
         raise  # its reason is in the folder's log
     except BaseException:
@@ -161,10 +168,12 @@ def leave_no_empty(folder: RunFolder) -> None:
         shutil.rmtree(folder.path)  # nothing was measured: leave nothing behind
 
 
-def conclude(folder: RunFolder, tokenizer: tokenizers.Tokenizer) -> Finding:
-    """Seal what the journal holds, and evaluate it. Raises RecordError."""
+def conclude(folder: RunFolder, tokenizer: tokenizers.Tokenizer, scrapes: Scrapes | None = None) -> Finding:
+    """Seal what the journal holds, end what is still scraped, and evaluate it all. Raises RecordError."""
     try:
         seal(folder, tokenizer.count_all)
+        if scrapes is not None:
+            settle(folder, scrapes.end(interrupted=folder.read_run()["interrupted"]))
         return evaluate(folder)
     except (OSError, KeyboardInterrupt) as cause:
         why = "interrupted" if isinstance(cause, KeyboardInterrupt) else _words(cause)
@@ -190,13 +199,16 @@ def evaluate(folder: RunFolder) -> Finding:
         replay=Replay.of(facts.get("trace")),
         classes=facts.get("classes", ()),
     )
+    scrapes = collected(folder, facts)
+    export(scrapes, folder, plan, facts)
+    told = in_our_terms(scrapes, plan, facts)
     samples = samples_of(plan, record)
-    measurement = measure(plan, record, samples)
+    measurement = measure(plan, record, samples, told)
     verdict = judge(plan, measurement, record, facts.get("calibration"), facts.get("requests"))
     arrival = arrival_found(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos)
-    write_reports(folder.path, summary, series(plan, record, samples))
+    write_reports(folder.path, summary, series(plan, record, samples, told))
     return Finding(folder.path, summary)
 
 
@@ -204,6 +216,7 @@ def recover(folder: RunFolder) -> Finding:
     """Seal what the journal of a run that died holds, and evaluate it."""
     plan = saved.read(folder.plan)
     seal(folder, tokenizers.counter(plan.tokenizer).count_all)
+    settle(folder)
     return evaluate(folder)
 
 
@@ -353,6 +366,7 @@ def first_facts(
         # Until the end is reached this is what became of it, should the process die.
         "interrupted": True,
         "simulated": False,
+        "server_metrics": None,
         "timestamp_source": None,
         "dead_workers": [],
         "salt": schedule.salt,
@@ -429,7 +443,7 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: _Target, 
     ]
 
 
-def _drive(plan: Plan, crew: Crew, schedule: Requests | Replayed, ui: Ui) -> bool:
+def _drive(plan: Plan, crew: Crew, schedule: Requests | Replayed, ui: Ui, scrapes: Scrapes) -> bool:
     """Warm-up, then the measurement. Ctrl-C ends the phase that runs, and no other begins; True if it was pressed."""
     load, told = plan.load, 0
 
@@ -446,18 +460,22 @@ def _drive(plan: Plan, crew: Crew, schedule: Requests | Replayed, ui: Ui) -> boo
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
         if load.warmup:
             schedule.warm_up()
+            scrapes.mark(Phase.WARMUP, begins=True)
             crew.begin(Phase.WARMUP, schedule.rows)
         schedule.measurement(crew.announce)
         if load.warmup:
             crew.finish(Phase.WARMUP, watch, interrupt, work)
+            scrapes.mark(Phase.WARMUP, begins=False)
         if not interrupt.pressed:
             duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
             again = load.model == "closed" and load.requests is None
+            scrapes.mark(Phase.MEASURE, begins=True)
             start = crew.begin(
                 Phase.MEASURE, schedule.rows, duration_ns=duration, again=again, appended=schedule.appended
             )
             schedule.began(start)
             crew.finish(Phase.MEASURE, watch, interrupt, work)
+            scrapes.mark(Phase.MEASURE, begins=False)
         schedule.close()
         return interrupt.pressed
 

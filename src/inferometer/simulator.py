@@ -29,6 +29,7 @@ from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.journal.writer import Journal
 from inferometer.plan.schema import REFERENCE_TOKENIZER, Instrument, Plan, Sut, Target
+from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.preparer import Requests, Served, last_facts, requests_of, surveyed
 from inferometer.replayer import Replayed
 from inferometer.server.engine.engine import Engine
@@ -104,7 +105,13 @@ def _without_server(plan: Plan) -> Plan:
         update={"count_template": False}
     )  # there is no probe to learn it from
     return plan.model_copy(
-        update={"target": kept, "workload": workload, "sut": Sut(), "instrument": Instrument()}
+        update={
+            "target": kept,
+            "workload": workload,
+            "sut": Sut(),
+            "instrument": Instrument(),
+            "server_metrics": ServerMetrics(enabled=False),
+        }
     )
 
 

@@ -82,7 +82,8 @@ def test_the_run_folder_holds_what_the_docs_say(embedded: tuple[int, dict[str, A
     assert names == {
         "plan.json", "run.json", "requests.arrow", "requests.parquet", "pulse.parquet", "summary.json",
         "report.md", "report.html", "log.txt", "journal/worker-0.arrows", "journal/worker-1.arrows",
-        "journal/pulse-0.arrows", "journal/pulse-1.arrows",
+        "journal/pulse-0.arrows", "journal/pulse-1.arrows", "telemetry/scrapes.jsonl.zst",
+        "server_metrics_export.json", "server_metrics_export.csv",
     }  # fmt: skip
     assert (folder / "log.txt").read_text() == ""
 

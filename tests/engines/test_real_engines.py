@@ -215,6 +215,22 @@ def test_every_request_is_answered_and_counted(
     explained(found)
 
 
+def test_the_engines_own_counters_are_what_the_client_was_told(engine: RunningEngine, tmp_path: Path) -> None:
+    """Prompt and output tokens, warm-up and cached ones included; mlx-lm shows no metrics, and nothing is made up."""
+    found = run(engine, tmp_path, *CLOSED)
+    told = found.summary["server"]
+    if engine.name == "mlx":
+        assert told is None
+        assert {found.check(f"server_{name}")["status"] for name in ("tokens", "ttft", "queue")} == {"na"}
+        return
+    assert (told["engine"], told["seen"]) == ({"vllm": "vLLM", "llamacpp": "llama.cpp"}[engine.name], True)
+    for name, column in (("prompt_tokens", "usage_input"), ("generation_tokens", "usage_output")):
+        assert told["whole"][name]["server"] == sum(row[column] for row in found.rows)
+    assert found.check("server_tokens")["status"] == "pass"
+    assert told["running"]["max"] <= CONCURRENCY
+    assert told["whole"]["server_n"] == (WARMUP + REQUESTS if engine.name == "vllm" else 0)
+
+
 def test_the_engines_own_tokenizer_makes_prompts_as_long_as_asked(
     engine: RunningEngine, tmp_path: Path
 ) -> None:

@@ -104,7 +104,16 @@ def test_nothing_measured_is_drawn_as_nothing(build: Any, plan_of: Any) -> None:
     for record in (build(), build({"outcome": "timeout"}), build({"phase": 0})):
         drawn = series(plan_of(**OPEN), record)
         assert drawn["ttft_ms"] == {"hist": {"edges": [], "counts": []}, "cdf": {"x": [], "p": []}}
-        assert set(drawn) == {"ttft_ms", "itl_ms", "tpot_ms", "e2e_ms", "timeline", "lateness", "lengths"}
+        assert set(drawn) == {
+            "ttft_ms",
+            "itl_ms",
+            "tpot_ms",
+            "e2e_ms",
+            "timeline",
+            "lateness",
+            "lengths",
+            "server",
+        }
 
 
 def test_equal_samples_still_make_a_histogram(build: Any, plan_of: Any) -> None:

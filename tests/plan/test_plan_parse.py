@@ -119,6 +119,10 @@ def test_every_flag_reaches_its_key() -> None:
     elsewhere |= {"--users", "--user-rate", "--turns", "--think-ms", "--replies"}  # in test_plan_turns.py
     elsewhere |= {"--workload-file"}
     elsewhere |= {name for name in BY_NAME if name.startswith("--trace")}
+    elsewhere |= {
+        name for name in BY_NAME if "metrics" in name
+    }  # these and the next in test_plan_server_metrics.py
+    elsewhere |= {"--slice-duration", "--histogram-estimator"}
     assert set(given) | elsewhere == set(BY_NAME)
     assert {flag.key for flag in FLAGS} <= set(every_key())
     plan = build(None, given)

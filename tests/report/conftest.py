@@ -94,6 +94,11 @@ VALID_CHECKS = [
     check("concurrency_held", "na"),
     check("users_held", "na"),
     check("cache_hits", "pass", 0.0, 0.05, "share"),
+    check("server_tokens", "pass", 0.0, 0.01, "", prompt_server=338949.0, prompt_client=338949.0),
+    check("server_ttft", "pass", 3.7, 16.3, "ms", client=81.7, server=78.0, client_n=1027, server_n=1027),
+    check(
+        "server_queue", "pass", 0.1, 2.0, "", mean=0.21, max=4.0, end=0.0, preemptions=3.0, kv_max_share=0.44
+    ),
     check("samples_p99", "pass", 1006, 1000),
     check("samples_p99_9", "note", 1006, 10000),
     check("tokens_per_event", "pass", 0.981, 0.9, "share", method="direct"),
@@ -104,6 +109,49 @@ VALID_CHECKS = [
     check("ttft_variants", "note", 0.997, 0.0, "share", ttft=81.6, ttft_any=81.6, ttfo=81.6, ttfe=78.5),
     check("few_samples", "pass", 1006, 2),
 ]
+
+
+def server_told() -> dict[str, Any]:
+    """What a vLLM says of itself in 1,009 requests."""
+    timed = {"n": 1009, "mean": 78.1, "p50": 76.2, "p90": 104.0, "p95": 110.0, "p99": None}
+    return {
+        "engine": "vLLM",
+        "seen": True,
+        "endpoints": [
+            {
+                "url": "http://10.0.3.7:8000/metrics",
+                "engine": "vLLM",
+                "own": True,
+                "scrapes": 171,
+                "dropped": 2,
+                "longest_gap_s": 0.71,
+                "resets": 0,
+            }
+        ],
+        "running": {"mean": 41.7, "max": 60.0, "end": 3.0},
+        "queue": {"mean": 0.21, "max": 4.0, "end": 0.0},
+        "queue_thirds": [0.1, 0.3, 0.2],
+        "kv_usage": {"mean": 0.31, "max": 0.44, "end": 0.02},
+        "preemptions": 3.0,
+        "prefix_hit_share": 0.021,
+        "prompt_tokens": 332361.0,
+        "generation_tokens": 161540.0,
+        "succeeded": 1006.0,
+        "failed": 3.0,
+        "ttft_ms": timed,
+        "itl_ms": timed | {"n": 158614, "mean": 14.4},
+        "tpot_ms": None,
+        "e2e_ms": None,
+        "queue_ms": timed | {"mean": 0.4},
+        "whole": {
+            "prompt_tokens": {"server": 338949.0, "low": 338949.0, "high": 339937.0},
+            "generation_tokens": {"server": 164744.0, "low": 164262.0, "high": 164742.0},
+            "server_ttft_ms": 78.0,
+            "server_n": 1027,
+            "client_ttft_ms": 81.7,
+            "client_n": 1027,
+        },
+    }
 
 
 def parts() -> dict[str, Any]:
@@ -369,6 +417,7 @@ def parts() -> dict[str, Any]:
             {"expr": "itl_p99<50ms", "value": 47.1, "limit": 50.0, "met": None, "ci": [43.0, 54.8]},
             {"expr": "e2e_p95<2s", "value": 3699.0, "limit": 2000.0, "met": False, "ci": [3610.0, 3741.0]},
         ],
+        "server": server_told(),
         "instrument": {
             "timestamp_source": "kernel",
             "workers": 1,
@@ -407,6 +456,11 @@ def rich_series() -> Series:
         "lateness": {
             "t_s": [i * 0.0525 for i in range(1000)],
             "ms": [0.02 + rng.expovariate(12) for _ in range(1000)],
+        },
+        "server": {
+            "running": {"t_s": [-0.2, *t, 56.0], "values": [0.0, *(44 * r for r in ramp), 0.0]},
+            "waiting": {"t_s": t, "values": [0.0 for _ in t]},
+            "prefix_hit_share": {"t_s": [1.0], "values": [0.02]},
         },
         "lengths": {
             "input_tokens": histogram({name: [128, 320, 512] for name in ("asked", "sent", "counted")}),
@@ -450,6 +504,8 @@ def invalid_summary() -> Summary:
     whole["run"]["interrupted"] = True
     whole["load"] |= {"model": "closed", "offered": {"concurrency": 64}, "arrival_check": None}
     whole["tokens"] |= {"itl_method": "chunk", "single_token_share": 0.12}
+    whole["server"] |= {"engine": HOSTILE, "seen": False}
+    whole["server"]["endpoints"][0]["url"] = HOSTILE
     failing = {
         "error_rate": check(
             "error_rate", "fail", 0.1815, 0.01, "share", by_error={"reset": 131, "http_429": 49, HOSTILE: 1}
@@ -488,7 +544,7 @@ def empty_summary() -> Summary:
     """Nothing ever answered: null wherever the schema allows it."""
     old = parts()
     whole = _emptied(old)
-    whole["conversations"] = whole["load"]["held"] = None
+    whole["conversations"] = whole["load"]["held"] = whole["server"] = None
     for name in ("id", "name", "started"):
         whole["run"][name] = old["run"][name]
     whole["run"] |= {"interrupted": True, "simulated": False}

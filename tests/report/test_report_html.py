@@ -121,7 +121,7 @@ def test_every_chart_has_words_for_those_who_cannot_see_it(sample: Any) -> None:
         for t, a in Page(render_html(*sample)).tags
         if t == "div" and (a.get("class") or "").startswith("plot")
     ]
-    assert len(plots) == 11
+    assert len(plots) == 11 + len(sample[1].get("server", {}))
     assert all(attributes["role"] == "img" and attributes["aria-label"] for attributes in plots)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from inferometer.cli.lists import Lists
 from inferometer.plan.flags import FLAGS, Flag
 
 EPILOG = """\b
@@ -67,7 +68,7 @@ def _run(plan: Path | None, out: Path, as_json: bool, quiet: bool, **given: Any)
     return show(conduct(resolved, out, Screen(quiet=quiet)), as_json=as_json)
 
 
-command = click.Command(
+command = Lists(
     "run",
     callback=_run,
     help=HELP,

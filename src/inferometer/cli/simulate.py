@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from inferometer.cli.lists import Lists
 from inferometer.cli.run import option, outputs
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.flags import FLAGS
@@ -79,7 +80,7 @@ def _fit(
     return fitted.finding.exit_code
 
 
-command = click.Command(
+command = Lists(
     "simulate",
     callback=_simulate,
     help=HELP,

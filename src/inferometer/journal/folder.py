@@ -1,7 +1,7 @@
 """The run folder: where each file of a run lies, and the few small JSON documents beside the tables.
 
 runs/<utc>-<name>/  plan.json  run.json  requests.arrow  journal/worker-K.arrows  journal/pulse-K.arrows
-                    requests.parquet  pulse.parquet  summary.json  report.md  report.html  log.txt
+                    requests.parquet  pulse.parquet  telemetry/scrapes.jsonl.zst  summary.json  report.md  report.html  log.txt
 """
 
 from __future__ import annotations
@@ -73,6 +73,11 @@ class RunFolder:
     def pulse(self) -> Path:
         """The workers' health, sealed."""
         return self.path / "pulse.parquet"
+
+    @property
+    def scrapes(self) -> Path:
+        """What the server's metrics endpoints said, as they said it."""
+        return self.path / "telemetry" / "scrapes.jsonl.zst"
 
     @property
     def log(self) -> Path:

@@ -11,6 +11,7 @@ import numpy as np
 from inferometer.judge import checks
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare, replayed_checks
 from inferometer.judge.calibration import calibration
+from inferometer.judge.server_metrics import server_queue, server_tokens, server_ttft
 from inferometer.judge.verdict import Check, Verdict, verdict_of
 from inferometer.measure.lateness import connecting_ms, excused_ms, lateness_ms
 from inferometer.measure.measurement import Measurement
@@ -70,6 +71,9 @@ def judge(
         checks.token_counts(measurement, native=native),
         checks.cache_hits(plan, measurement, record, prepared),
         checks.workload_lengths(prepared),
+        server_tokens(measurement),
+        server_ttft(measurement),
+        server_queue(plan, measurement),
         p99,
         p99_9,
         checks.tokens_per_event(plan, measurement),

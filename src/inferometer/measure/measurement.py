@@ -9,6 +9,7 @@ input tokens count when the request's first token arrived. `whole_run` is the ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from inferometer.measure.load import Span, Spans, Sweep, spans, thirds, within
 from inferometer.measure.losses import losses
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples, take
+from inferometer.measure.server import ServerSeen, server_seen
 from inferometer.measure.stats import (
     Interval,
     Stats,
@@ -35,6 +37,7 @@ from inferometer.measure.stats import (
 from inferometer.measure.tokens import ItlMethod, itl_method, single_token_share
 from inferometer.measure.turns import Conversations, Held, conversations, held
 from inferometer.plan.schema import Load, Plan
+from inferometer.telemetry.metrics.translated import Translated
 from inferometer.units import NS_PER_S
 
 INPUT_BUCKETS = (0, 256, 512, 1024, 2048, 4096)
@@ -216,6 +219,7 @@ class Measurement:
     load: LoadSeen
     tokens: Tokens
     instrument: Instrument
+    server: ServerSeen | None
     ttft_variant_share: float | None
     first_event_classes: dict[str, int]
 
@@ -230,8 +234,11 @@ def samples_of(plan: Plan, record: Record) -> Samples:
     return take(record, streamed=plan.target.stream, reference=plan.tokenizer.method == "reference")
 
 
-def measure(plan: Plan, record: Record, samples: Samples | None = None) -> Measurement:
-    """Measure a record under the plan that made it. `samples`: those of `samples_of`, if already taken."""
+def measure(
+    plan: Plan, record: Record, samples: Samples | None = None, told: Sequence[Translated] = ()
+) -> Measurement:
+    """Measure a record under the plan that made it. `samples`: those of `samples_of`, if already taken; `told`: what endpoints
+    said in the meantime."""
     samples = samples_of(plan, record) if samples is None else samples
     columns = _columns(samples)
     sweep = Sweep(record)
@@ -251,6 +258,13 @@ def measure(plan: Plan, record: Record, samples: Samples | None = None) -> Measu
         load=_load(record, samples, sweep, parts, plan.load),
         tokens=_tokens(record, samples, plan),
         instrument=instrument(record, samples, parts.run),
+        server=server_seen(
+            told,
+            record,
+            parts.load,
+            plan.server_metrics.histogram_estimator,
+            streamed=bool(plan.target.stream),
+        ),
         ttft_variant_share=_variant_share(samples),
         first_event_classes=_first_event_classes(record, samples),
     )

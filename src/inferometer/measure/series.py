@@ -6,6 +6,7 @@ times the bin width adds up to the output tokens.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,9 +18,11 @@ from inferometer.measure.load import Span, Sweep, spans
 from inferometer.measure.measurement import samples_of
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
+from inferometer.measure.server import server_series
 from inferometer.measure.stats import percentile
 from inferometer.plan.bins import histogram
 from inferometer.plan.schema import Plan
+from inferometer.telemetry.metrics.translated import Translated
 from inferometer.units import NS_PER_S
 
 HIST_BINS = 60
@@ -37,11 +40,14 @@ TOKENS_PER_BIN = 50
 """Fewer tokens a bin would draw counting noise."""
 
 
-def series(plan: Plan, record: Record, samples: Samples | None = None) -> dict[str, Any]:
-    """All plot series of a record: `ttft_ms`, `itl_ms`, `tpot_ms`, `e2e_ms`, `timeline`, `lateness`, `lengths`.
+def series(
+    plan: Plan, record: Record, samples: Samples | None = None, told: Sequence[Translated] = ()
+) -> dict[str, Any]:
+    """All plot series of a record: `ttft_ms`, `itl_ms`, `tpot_ms`, `e2e_ms`, `timeline`, `lateness`, `lengths`, `server`.
 
-    `samples`: those of `samples_of`, if already taken. Times `t_s` are in s from the first measured send; a timeline point
-    stands for the bin of width `bin_s` around it. A distribution without samples has empty lists.
+    `samples`: those of `samples_of`, if already taken; `told`: what endpoints said in the meantime. Times `t_s` are in s from
+    the first measured send; a timeline point stands for the bin of width `bin_s` around it. A distribution without samples has
+    empty lists, and of the server there is only what it showed.
     """
     samples = samples_of(plan, record) if samples is None else samples
     named = {"ttft_ms": samples.ttft, "itl_ms": samples.gaps, "tpot_ms": samples.tpot, "e2e_ms": samples.e2e}
@@ -52,6 +58,7 @@ def series(plan: Plan, record: Record, samples: Samples | None = None) -> dict[s
         "timeline": _timeline(record, samples, sweep, run),
         "lateness": _lateness(record, sweep, run),
         "lengths": _lengths(record, samples),
+        "server": {} if run is None else server_series(told, run.start),
     }
 
 

@@ -379,6 +379,47 @@ FLAGS: tuple[Flag, ...] = (
         "FILE",
         drops=("target.tls_verify",),
     ),
+    Flag(
+        "--server-metrics",
+        "server_metrics.urls",
+        "Also scrape this Prometheus endpoint, host:port or URL, beside the target's. May be repeated.",
+        "URL",
+        repeat=True,
+        drops=("server_metrics.enabled",),
+    ),
+    Flag(
+        "--no-server-metrics",
+        "server_metrics.enabled",
+        "Scrape no metrics, not even the target's.",
+        switch=True,
+        value=False,
+        drops=("server_metrics.urls",),
+    ),
+    Flag(
+        "--server-metrics-interval",
+        "server_metrics.interval_s",
+        "Scrape each endpoint so often: seconds, or 500ms. Default 0.333.",
+        "S",
+    ),
+    Flag(
+        "--server-metrics-formats",
+        "server_metrics.formats",
+        "What is made of the scrapes: any of json csv jsonl parquet. Default json csv.",
+        "FORMATS",
+        repeat=True,
+    ),
+    Flag(
+        "--slice-duration",
+        "server_metrics.slice_s",
+        "Length of a time slice in the exports: seconds, or 500ms. Default 2; 0 = none.",
+        "S",
+    ),
+    Flag(
+        "--histogram-estimator",
+        "server_metrics.histogram_estimator",
+        "How percentiles are estimated from a server's histograms: four-phase (default), smooth or linear.",
+        "NAME",
+    ),
     Flag("--boundary", "sut.boundary", "What is measured: engine, gateway or compound (declared).", "WHAT"),
     Flag(
         "--quantization", "sut.quantization", "Quantization of the model (declared), for example fp8.", "NAME"

@@ -25,6 +25,7 @@ from inferometer.plan.document import Document, Key
 from inferometer.plan.flags import Flag
 from inferometer.plan.rules import Fault
 from inferometer.plan.schema import Plan
+from inferometer.plan.server_metrics import REDACTED
 
 
 def build(
@@ -246,6 +247,12 @@ def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
         yield Fault(
             ("target.api_key_env",),
             "names an environment variable that is not set (give its name, not the key)",
+        )
+    if any(REDACTED in url for url in plan.server_metrics.urls):
+        yield Fault(
+            ("server_metrics.urls",),
+            f"holds {REDACTED}: a saved plan keeps no password; give the whole URL again, "
+            "or leave the endpoint out",
         )
     spec = plan.workload
     prompts = spec.prompts if spec.file is None else None  # they are in the file

@@ -22,6 +22,7 @@ from inferometer.plan.schema import (
     Target,
     Workload,
 )
+from inferometer.plan.server_metrics import ServerMetrics
 
 MOST_REQUESTS = 10_000_000
 LONGEST_S = 604_800
@@ -52,7 +53,16 @@ def faults(plan: Plan) -> list[Fault]:
         *_texts(plan.workload),
         *_turns(plan),
         *_across(plan),
+        *_server_metrics(plan.server_metrics),
     ]
+
+
+def _server_metrics(wanted: ServerMetrics) -> Iterator[Fault]:
+    if wanted.urls and not wanted.enabled:
+        yield Fault(
+            ("server_metrics.urls", "server_metrics.enabled"),
+            "choose one: {server_metrics.urls} are to be scraped, and {server_metrics.enabled} says that nothing is",
+        )
 
 
 def check(plan: Plan) -> Plan:

@@ -27,6 +27,7 @@ from inferometer.plan.lengths import Distribution, Length, uniform
 from inferometer.plan.lengths import parse as parse_length
 from inferometer.plan.mixture import MOST_CLASSES, Domain, Language, RequestClass
 from inferometer.plan.part import NUMBER, SECONDS, Part
+from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.slo import Slo
 from inferometer.plan.standard import (
     CONTENTS,
@@ -433,6 +434,7 @@ class Plan(Part):
     sut: Sut = Sut()
     slos: tuple[Slo, ...] = ()
     instrument: Instrument = Instrument()
+    server_metrics: ServerMetrics = ServerMetrics()
 
     @model_validator(mode="before")
     @classmethod

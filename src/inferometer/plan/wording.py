@@ -30,7 +30,17 @@ _WANTED = {
     "model": "a mapping of keys to values",
     "literal": "one of the values listed",
 }
-_QUIET = ("url", "headers", "extra_body", "api_key_env", "api_key_file", "prompt", "messages", "system")
+_QUIET = (
+    "url",
+    "urls",
+    "headers",
+    "extra_body",
+    "api_key_env",
+    "api_key_file",
+    "prompt",
+    "messages",
+    "system",
+)
 _LONGEST_MESSAGE = 400
 
 

@@ -94,6 +94,7 @@ def summarise(
             }
             for slo in slos
         ],
+        server=_plain(measurement.server and asdict(measurement.server)),
         instrument=_plain(
             {
                 **asdict(measurement.instrument),

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from inferometer.report import conversations, disclosure, wording
+from inferometer.report import conversations, disclosure, server, wording
 from inferometer.report.figures import MARK, THIN, ascii_only, figure, interval, marked
 from inferometer.report.metrics import METRICS, RATES, STATISTICS, TABLE
 
@@ -142,6 +142,9 @@ def render_console(summary: Mapping[str, Any], console: Console, report: str | N
         say(conversations.sentence(told))
         if by_turn := conversations.ttft_by_turn(told):
             say(f"TTFT P50 by turn, ms: {by_turn}")
+    if (told_of := server.line(summary)) is not None:
+        say("")
+        say(told_of)
     say("")
     _verdict(summary, say)
     if report is not None:

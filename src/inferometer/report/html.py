@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from inferometer.report import conversations, disclosure, wording
+from inferometer.report import conversations, disclosure, server, wording
 from inferometer.report.figures import (
     ABSENT,
     DASH,
@@ -299,7 +299,7 @@ def render_html(summary: Mapping[str, Any], series: Mapping[str, Any]) -> str:
         ValueError: `series` holds NaN or an infinity.
     """
     about = of_run(summary, series.get("lengths"))
-    context = _context(summary) | {"workload": about}
+    context = _context(summary) | {"workload": about, "server": server.section(summary, series.get("server"))}
     return render(
         "report.html.j2", _drawn(summary, series) | {"workload": about["data"]}, context, "report.js"
     )

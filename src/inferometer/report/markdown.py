@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from inferometer.report import conversations, disclosure, metrics, wording
+from inferometer.report import conversations, disclosure, metrics, server, wording
 from inferometer.report.figures import MARK, clean, figure, interval, marked
 from inferometer.report.pictures import of_run
 
@@ -168,6 +168,22 @@ def _workload(summary: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+def _server(summary: Mapping[str, Any]) -> str:
+    """Queue, KV cache and preemptions, then both sides' figures."""
+    times = [
+        [title, who, *cells]
+        for title, theirs, ours in server.times(summary)
+        for who, cells in (("server", theirs), ("client", ours))
+        if cells
+    ]
+    parts = [cell(server.line(summary))]
+    if times:
+        parts.append(_table(["In ms", "By", *server.HEAD], times))
+    if counts := server.counts(summary):
+        parts.append(_table(["Warm-up included", "Server", "Client"], counts))
+    return "\n\n".join([*parts, "\n".join(f"- {cell(one)}" for one in server.endpoints(summary))])
+
+
 def bucket(part: Mapping[str, Any]) -> str:
     """A range of input lengths: `256 to 511`, `4096 and more`."""
     low, high = part["from"], part["to"]
@@ -221,6 +237,7 @@ def render_markdown(summary: Mapping[str, Any]) -> str:
         *(["## Objectives", _slos(summary)] if summary["slos"] else []),
         "## Results",
         _results(summary),
+        *(["## Server metrics", _server(summary)] if summary["server"] else []),
         "## Workload",
         _workload(summary),
         *(["## By class", _by_class(summary)] if summary["by_class"] else []),

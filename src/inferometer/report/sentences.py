@@ -11,22 +11,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
 
-Kind = Literal["share", "ms", "number"]
-
-
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """How one check is spoken of. `clauses` maps the fact names a clause needs to the clause."""
-
-    title: str
-    kind: Kind
-    says: Mapping[str, str]
-    advice: Mapping[str, str] = field(default_factory=dict)
-    clauses: Mapping[tuple[str, ...], str] = field(default_factory=dict)
-
+from inferometer.report.check_words import Wording
+from inferometer.report.server_sentences import SERVER
 
 _OPEN_ONLY = "Arrivals are judged in an open loop of at least 100 requests; this run is not one."
 _ACCEPTED = "Simulations of the process asked for stay between {low} and {high}."
@@ -90,6 +77,8 @@ VARIANT = {
     "arrival_lag1": "of",
     "stationary": "of",
     "cache_hits": "of",
+    "server_tokens": "side",
+    "server_ttft": "side",
 }
 """The fact that decides what a check of two kinds measured."""
 
@@ -581,4 +570,4 @@ CHECKS: dict[str, Wording] = {
         },
         {"unsure": "See why the others failed, or ask for more requests (--requests)."},
     ),
-}
+} | SERVER

@@ -32,7 +32,8 @@ def compose(
 
     `checks` are `{code, status, value, limit, unit, facts}`; their messages, the verdict's reasons and the definitions are
     worded here. `parts` are the remaining top-level members: run, sut, environment, plan, requests, window, metrics,
-    workload, ttft_by_input, by_class, conversations, throughput, load, tokens, slos, instrument and, if any, compliance.
+    workload, ttft_by_input, by_class, conversations, throughput, load, tokens, slos, server, instrument and, if any,
+    compliance.
     """
     spoken = [{"unit": None, "facts": {}, **check, "message": wording.words(check)} for check in checks]
     verdict = {"status": status, "reasons": wording.reasons(checks), "checks": spoken}

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from inferometer.report.check_words import Wording
 from inferometer.report.figures import clean, figure, share
-from inferometer.report.sentences import CHECKS, LATE_CAUSES, VARIANT, Wording
+from inferometer.report.sentences import CHECKS, LATE_CAUSES, VARIANT
 
 _GENERAL = {
     "pass": "{title}: as it should be (value {value}, limit {limit}).",

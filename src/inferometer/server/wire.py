@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import inferometer
 from inferometer.server.clock import http_date
 
-_SERVER = f"inferometer-reference/{inferometer.__version__}".encode()
+PRODUCT = "inferometer-reference"
+_SERVER = f"{PRODUCT}/{inferometer.__version__}".encode()
 _REASONS = {
     200: b"OK",
     400: b"Bad Request",

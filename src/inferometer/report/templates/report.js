@@ -88,6 +88,22 @@
       hooks: { drawClear: [shade] },
     });
 
+  // Of the server's own metrics there is only what it shows, each at the instants of its scrapes.
+  const server = series.server || {};
+  const shown = [["running", "server-running", "--c1", 1], ["waiting", "server-waiting", "--c2", 1], ["kv_usage", "server-kv", "--c1", 100],
+    ["generation_tok_s", "server-tokens", "--c1", 1], ["prefix_hit_share", "server-hits", "--c1", 100]].filter(([name]) => server[name]);
+  const ofServer = ([name, id, colour, factor], place) => {
+    const { t_s: at, values } = server[name], inside = (_, k) => at[k] >= span.range()[0] && at[k] <= span.range()[1];
+    const drawn = values.map((v) => v * factor);
+    draw(id, 130, at.filter(inside).length > 1 ? [at.filter(inside), drawn.filter(inside)] : [[]], {
+      cursor: { sync: { key: "time" } },
+      scales: { x: span, y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
+      axes: [axis(place === shown.length - 1 ? { label: "seconds", size: 22 } : {}), left()],
+      series: [{ label: "s", value: (_, v) => figure(v) }, line(factor === 100 ? "%" : name === "generation_tok_s" ? "tok/s" : "requests", colour)],
+      hooks: { drawClear: [shade] },
+    });
+  };
+
   const drawAll = () => {
     distribution("ttft_ms", "ttft");
     distribution(pace, "pace");
@@ -104,6 +120,7 @@
         line("late by ms", "--c1", { paths: () => null, points: { show: true, size: 3, width: 0, fill: () => ink("--c1") } })],
       hooks: { drawClear: [shade], draw: [horizontal(lateLimit, "limit for P99")] },
     });
+    shown.forEach(ofServer);
   };
 
   drawAll();

@@ -1,0 +1,114 @@
+"""The server's own metrics against what the client saw. Where a server shows none, or a run scraped none, these do not apply.
+
+Both sides are compared over everything that was sent between the scrapes that enclose it, warm-up included. An engine's names
+that are from its documentation alone decide nothing: what would be unsure is a note then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from inferometer.judge.checks import GROWTH_REQUESTS, GROWTH_SHARE
+from inferometer.judge.verdict import Check, Status
+from inferometer.measure.measurement import Measurement
+from inferometer.measure.server import Pair, ServerSeen, Whole
+from inferometer.plan.schema import Plan
+
+TOKENS_SHARE, TOKENS_FEW = 0.01, 10.0
+"""Both count the same tokens, so that a quiet server agrees to the token. A hundredth, or ten, leaves room for a health check
+and an engine that counts a moment late; more is load that the plan does not name."""
+
+TTFT_BELOW_MS, TTFT_BELOW_SHARE = 1.0, 0.02
+"""No token is seen before it is made. The client's clock starts when the kernel has taken the request's last byte, which a busy
+client notices late, but by no more than `lateness` accepts; and the two sets may differ by a request in a hundred."""
+
+TTFT_ABOVE_MS, TTFT_ABOVE_SHARE = 5.0, 0.2
+"""An HTTP front end, a tokenizer and a hop in a data centre take a few milliseconds. More than that, and more than a fifth of
+TTFT, is time that no scheduler of the engine can answer for."""
+
+SAME_SHARE, SAME_FEW = 0.01, 2
+"""Means are compared of the same requests only."""
+
+
+def server_tokens(measurement: Measurement) -> Check:
+    """The gap between the server's counters and the sum of the usage that the client was told, as a share of the latter.
+
+    Of prompt and output tokens the one further off for its limit. More on the server: somebody else used it. Fewer: these
+    metrics are not all of the server, or it began anew.
+    """
+    seen, whole = _told(measurement)
+    pairs = {"prompt": whole.prompt_tokens, "output": whole.generation_tokens} if whole is not None else {}
+    facts: dict[str, Any] = {"resets": sum(one.resets for one in seen.endpoints) or None} if seen else {}
+    found = []
+    for name, pair in pairs.items():
+        if pair is not None:
+            facts |= {f"{name}_server": pair.server, f"{name}_client": pair.low}
+            limit = max(TOKENS_SHARE, TOKENS_FEW / max(pair.low, 1.0))
+            found.append((_gap(pair), limit))
+    if seen is None or not found:
+        return Check("server_tokens", "na", None, TOKENS_SHARE, facts=facts)
+    gap, limit = max(found, key=lambda one: abs(one[0]) / one[1])
+    status: Status = "pass"
+    if abs(gap) > limit:
+        facts["side"] = "more" if gap > 0 else "fewer"
+        status = "unsure" if gap > 0 and seen.seen and not facts["resets"] else "note"
+    return Check("server_tokens", status, abs(gap), limit, facts=facts)
+
+
+def _gap(pair: Pair) -> float:
+    """How far the server's total lies outside the client's, as a share of it; below 0: the server has fewer."""
+    beyond = max(0.0, pair.server - pair.high) + min(0.0, pair.server - pair.low)
+    return beyond / max(pair.low, 1.0)
+
+
+def server_ttft(measurement: Measurement) -> Check:
+    """The client's mean TTFT (to the first text of any kind) less the server's, over the same requests, in ms."""
+    seen, whole = _told(measurement)
+    if seen is None or whole is None or whole.server_ttft_ms is None or whole.client_ttft_ms is None:
+        return Check("server_ttft", "na", None, None, "ms")
+    client, server = whole.client_ttft_ms, whole.server_ttft_ms
+    facts: dict[str, Any] = {
+        "client": client,
+        "server": server,
+        "client_n": whole.client_n,
+        "server_n": whole.server_n,
+    }
+    if abs(whole.client_n - whole.server_n) > max(SAME_FEW, SAME_SHARE * whole.client_n):
+        return Check("server_ttft", "note", None, None, "ms", facts | {"side": "others"})
+    above, below = client - server, -max(TTFT_BELOW_MS, TTFT_BELOW_SHARE * client)
+    limit = max(TTFT_ABOVE_MS, TTFT_ABOVE_SHARE * client)
+    if above < below:
+        status: Status = "unsure" if seen.seen else "note"
+        return Check("server_ttft", status, above, below, "ms", facts | {"side": "below"})
+    if above > limit:
+        return Check("server_ttft", "note", above, limit, "ms", facts | {"side": "above"})
+    return Check("server_ttft", "pass", above, limit, "ms", facts)
+
+
+def server_queue(plan: Plan, measurement: Measurement) -> Check:
+    """The server's queue depth, from its own gauge. Value: its mean in the last third of the load less that in the first.
+
+    A note in open loop if it rose from third to third, by GROWTH_REQUESTS and GROWTH_SHARE of the last: draft 5.2.3.1's first
+    sign of saturation, of which `stationary` is to decide.
+    """
+    seen = measurement.server
+    if seen is None or seen.queue is None:
+        return Check("server_queue", "na", None, GROWTH_REQUESTS)
+    facts: dict[str, Any] = {
+        "mean": seen.queue.mean,
+        "max": seen.queue.max,
+        "end": seen.queue.end,
+        "preemptions": seen.preemptions or None,
+        "kv_max_share": None if seen.kv_usage is None else seen.kv_usage.max,
+    }
+    if seen.queue_thirds is None:
+        return Check("server_queue", "na", None, GROWTH_REQUESTS, facts=facts)
+    first, second, last = seen.queue_thirds
+    grew = first < second < last and last - first > max(GROWTH_REQUESTS, GROWTH_SHARE * last)
+    status: Status = "note" if grew and plan.load.model == "open" and plan.trace is None else "pass"
+    return Check("server_queue", status, last - first, GROWTH_REQUESTS, facts=facts)
+
+
+def _told(measurement: Measurement) -> tuple[ServerSeen | None, Whole | None]:
+    seen = measurement.server
+    return seen, None if seen is None else seen.whole

@@ -1,0 +1,361 @@
+"""What the server said of itself while it was measured, from the scrapes of its metrics in our terms (telemetry/metrics).
+
+| figure               | over                                                                                                  |
+| -------------------- | ----------------------------------------------------------------------------------------------------- |
+| levels and shares    | the scrapes between the first measured request's start and the last one's end, each alike             |
+| counters, histograms | from the last scrape before the measured phase to the last of all                                     |
+| `Whole`              | from the last scrape before anything was sent to the last of all: all requests, warm-up included      |
+
+A term is taken from the target's own endpoint; where that has none, from all others of the first engine that shows it: levels
+and counts are added, and of shares the largest (`prefix_hit_rate`: the mean) counts. Counts of a server that began anew in
+between are what it showed, and less than what it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from inferometer.measure.load import Span, thirds
+from inferometer.measure.record import Floats, Ints, Mask, Record
+from inferometer.telemetry.metrics.estimators import ESTIMATORS
+from inferometer.telemetry.metrics.observed import PERCENTILES, Observed
+from inferometer.telemetry.metrics.translated import Grown, Track, Translated
+from inferometer.units import NS_PER_MS, NS_PER_S
+
+POINTS_MOST = 600
+"""Points of a drawn series; more would be narrower than a pixel."""
+
+SHOWN = ("p50", "p90", "p95", "p99")
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A gauge over the measured phase: mean and maximum of its scrapes, and the last of them."""
+
+    mean: float
+    max: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A histogram over the measured phase, in ms: observations, their exact mean, percentiles estimated from its buckets."""
+
+    n: int
+    mean: float
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointSeen:
+    """One endpoint: whose names it shows, its good scrapes, those that gave nothing, the longest time between two good ones,
+    and how often a counter of it went back."""
+
+    url: str
+    engine: str
+    own: bool
+    scrapes: int
+    dropped: int
+    longest_gap_s: float | None
+    resets: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A total by the server, and by the client: `low`, and `high` if requests whose usage is not known did all they might."""
+
+    server: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All that was sent, warm-up included, as both sides counted it. None: a side does not know.
+
+    TTFT in ms, means over `server_n` and `client_n` first tokens; the client's is to the first text of any kind.
+    """
+
+    prompt_tokens: Pair | None
+    generation_tokens: Pair | None
+    server_ttft_ms: float | None
+    server_n: int
+    client_ttft_ms: float | None
+    client_n: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSeen:
+    """The server by its own metrics. `seen`: its names are known from a running server, not only from documentation.
+
+    `queue` and `running` in requests; `queue_thirds` are means of the thirds of the load span; tokens and requests were added
+    over the measured phase. None where the server does not show it. `whole`: None where scrapes do not enclose the load.
+    """
+
+    engine: str
+    seen: bool
+    endpoints: tuple[EndpointSeen, ...]
+    running: Level | None
+    queue: Level | None
+    queue_thirds: tuple[float, ...] | None
+    kv_usage: Level | None
+    preemptions: float | None
+    prefix_hit_share: float | None
+    prompt_tokens: float | None
+    generation_tokens: float | None
+    succeeded: float | None
+    failed: float | None
+    ttft_ms: Timed | None
+    itl_ms: Timed | None
+    tpot_ms: Timed | None
+    e2e_ms: Timed | None
+    queue_ms: Timed | None
+    whole: Whole | None
+
+
+def server_seen(
+    told: Sequence[Translated], record: Record, load: Span | None, estimator: str, *, streamed: bool
+) -> ServerSeen | None:
+    """What `told` comes to for the requests of a record; None where no endpoint's names are known, or nothing was sent.
+
+    `load`: the span of the load, for the thirds. `estimator`: of percentiles, by name.
+    """
+    if not told or not record.measured.any():
+        return None
+    begin, end = int(record.t_taken[record.measured].min()), int(record.t_end[record.measured].max())
+    first = next((one for one in told if one.own), told[0])
+    hits, queries = (_added(told, term, begin) for term in ("prefix_hits", "prefix_queries"))
+    rate = _level(track(told, "prefix_hit_rate"), begin, end)
+    share = hits / queries if hits is not None and queries else None
+    return ServerSeen(
+        engine=first.engine,
+        seen=first.seen,
+        endpoints=tuple(_endpoint(one) for one in told),
+        running=_level(track(told, "running"), begin, end),
+        queue=_level(track(told, "waiting"), begin, end),
+        queue_thirds=_thirds(track(told, "waiting"), load),
+        kv_usage=_level(track(told, "kv_usage"), begin, end),
+        prefix_hit_share=rate.mean if share is None and rate is not None else share,
+        preemptions=_added(told, "preemptions", begin),
+        prompt_tokens=_added(told, "prompt_tokens", begin),
+        generation_tokens=_added(told, "generation_tokens", begin),
+        succeeded=_added(told, "succeeded", begin),
+        failed=_added(told, "failed", begin),
+        ttft_ms=_timed(told, "ttft", begin, estimator),
+        itl_ms=_timed(told, "itl", begin, estimator),
+        tpot_ms=_timed(told, "tpot", begin, estimator),
+        e2e_ms=_timed(told, "e2e", begin, estimator),
+        queue_ms=_timed(told, "queue", begin, estimator),
+        whole=_whole(told, record, streamed=streamed),
+    )
+
+
+def _endpoint(one: Translated) -> EndpointSeen:
+    gap = float(np.diff(one.times).max()) / NS_PER_S if len(one.times) > 1 else None
+    return EndpointSeen(one.url, one.engine, one.own, len(one.times), one.dropped, gap, one.resets)
+
+
+def _with(told: Sequence[Translated], term: str) -> list[Translated]:
+    """The endpoints that a term is taken from."""
+    having = [one for one in told if term in one.tracks or term in one.histograms]
+    own = [one for one in having if one.own]
+    return own[:1] or [one for one in having if one.engine == having[0].engine]
+
+
+def track(told: Sequence[Translated], term: str) -> Track | None:
+    """A level, share or counter of the server over time, such as `waiting`, its queue depth; None where it shows none.
+
+    Of several endpoints, at every scrape of one of them, with what the others said last.
+    """
+    tracks = [one.tracks[term] for one in _with(told, term) if term in one.tracks]
+    if len(tracks) < 2:
+        return tracks[0] if tracks else None
+    start = max(int(one.times[0]) for one in tracks)
+    times: Ints = np.unique(np.concatenate([one.times for one in tracks]))
+    times = times[times >= start]
+    rows = np.stack([one.values[np.searchsorted(one.times, times, "right") - 1] for one in tracks])
+    values = (
+        rows.max(axis=0)
+        if term == "kv_usage"
+        else rows.mean(axis=0)
+        if term == "prefix_hit_rate"
+        else rows.sum(axis=0)
+    )
+    return Track(times, values)
+
+
+def _level(found: Track | None, begin: int, end: int) -> Level | None:
+    if found is None:
+        return None
+    values = found.values[(found.times >= begin) & (found.times <= end)]
+    return Level(float(values.mean()), float(values.max()), float(values[-1])) if len(values) else None
+
+
+def _thirds(found: Track | None, load: Span | None) -> tuple[float, ...] | None:
+    if found is None or load is None:
+        return None
+    parts = [found.values[(found.times >= part.start) & (found.times <= part.end)] for part in thirds(load)]
+    return tuple(float(part.mean()) for part in parts) if all(len(part) for part in parts) else None
+
+
+def _base(times: Ints, begin: int) -> int | None:
+    """The last scrape before `begin`; None where there is none: then what was counted by then is not known."""
+    before = int(np.searchsorted(times, begin, "right")) - 1
+    return before if before >= 0 else None
+
+
+def _added(told: Sequence[Translated], term: str, begin: int) -> float | None:
+    """What a counter added from the last scrape before `begin` to the last of all."""
+    tracks = [one.tracks[term] for one in _with(told, term) if term in one.tracks]
+    bases = [_base(one.times, begin) for one in tracks]
+    if not tracks or any(base is None for base in bases):
+        return None
+    return float(sum(one.values[-1] - one.values[base] for one, base in zip(tracks, bases, strict=True)))
+
+
+def _grown(told: Sequence[Translated], term: str) -> list[Grown]:
+    return [one.histograms[term] for one in _with(told, term) if term in one.histograms]
+
+
+def _mean_s(found: Sequence[Grown], begin: int) -> tuple[float, float] | None:
+    """Observations and their sum in s, added since `begin`."""
+    bases = [_base(one.times, begin) for one in found]
+    if not found or any(base is None for base in bases):
+        return None
+    pairs = list(zip(found, bases, strict=True))
+    return (
+        float(sum(one.counts[-1] - one.counts[base] for one, base in pairs)),
+        float(sum(one.sums[-1] - one.sums[base] for one, base in pairs)),
+    )
+
+
+def _timed(told: Sequence[Translated], term: str, begin: int, estimator: str) -> Timed | None:
+    found = _grown(told, term)
+    added = _mean_s(found, begin)
+    if added is None or added[0] <= 0:
+        return None
+    points: dict[str, float | None] = dict.fromkeys(SHOWN)
+    if len(found) == 1 and found[0].les:  # buckets of several endpoints need not be the same
+        estimates = ESTIMATORS[estimator](_observed(found[0], begin))
+        if estimates is not None:
+            named = dict(zip(PERCENTILES, estimates.tolist(), strict=True))
+            points = {name: named[int(name[1:])] * 1_000 for name in SHOWN}
+    return Timed(round(added[0]), added[1] / added[0] * 1_000, **points)
+
+
+def _observed(grown: Grown, begin: int) -> Observed:
+    base = _base(grown.times, begin)
+    assert base is not None, "a histogram that was added up"
+    return Observed(
+        bounds=np.array([float(le) for le in grown.les]),
+        cumulative=grown.buckets[-1] - grown.buckets[base],
+        sum=float(grown.sums[-1] - grown.sums[base]),
+        count=float(grown.counts[-1] - grown.counts[base]),
+        history_buckets=grown.buckets[base:],
+        history_sums=grown.sums[base:],
+        history_counts=grown.counts[base:],
+        within=len(grown.times) - base,
+    )
+
+
+def _whole(told: Sequence[Translated], record: Record, *, streamed: bool) -> Whole | None:
+    """Both sides' totals; None where a worker took requests with it. What was not scraped again after the last request's end
+    has no total."""
+    if record.deaths:
+        return None
+    begin, end = int(record.t_taken.min()), int(record.t_end.max())
+
+    def enclosed(term: str) -> bool:
+        return all(int(one.times[-1]) >= end for one in _with(told, term))
+
+    ttft = _mean_s(_grown(told, "ttft"), begin) if enclosed("ttft") else None
+    prompt, generation = (
+        _added(told, term, begin) if enclosed(term) else None
+        for term in ("prompt_tokens", "generation_tokens")
+    )
+    seen_ms = _ttft_ms(record) if streamed else np.zeros(0)
+    return Whole(
+        prompt_tokens=_pair(prompt, record, of="input"),
+        generation_tokens=_pair(generation, record, of="output"),
+        server_ttft_ms=ttft[1] / ttft[0] * 1_000 if ttft is not None and ttft[0] > 0 else None,
+        server_n=0 if ttft is None else round(ttft[0]),
+        client_ttft_ms=float(seen_ms.mean()) if len(seen_ms) else None,
+        client_n=len(seen_ms),
+    )
+
+
+def _ttft_ms(record: Record) -> Floats:
+    """From t_submit to the first text of any kind, of every request that had one, whatever became of it later."""
+    rows = np.flatnonzero((record.first_text >= 0) & record.t_submit.valid)
+    at = record.event_ns[record.event_offsets[:-1][rows] + record.first_text[rows]]
+    found: Floats = (at - record.t_submit.values[rows]) / NS_PER_MS
+    return found
+
+
+def _pair(server: float | None, record: Record, *, of: str) -> Pair | None:
+    """The client's total is the sum of the usage it was told. A request without usage may have been worked on up to what it
+    asked for; of prompts, by as many of the server's tokens for one of ours as the others had."""
+    usage = record.usage_input if of == "input" else record.usage_output
+    asked = record.input_tokens_sent if of == "input" else record.output_tokens_asked
+    known: Mask = usage.valid
+    if server is None or not known.any():
+        return None
+    low = float(usage.values[known].sum())
+    open_ = record.t_send.valid & ~known
+    each = low / max(1.0, float(asked[known].sum())) if of == "input" else 1.0
+    return Pair(server, low, low + each * float(asked[open_].sum()))
+
+
+def server_series(told: Sequence[Translated], start_ns: int) -> dict[str, Any]:
+    """What can be drawn of the server on the run's timeline: by name `t_s` (s from `start_ns`) and `values`, thinned.
+
+    `generation_tok_s` and `prefix_hit_share` are of the time since the scrape before, one interval of scraping at least.
+    """
+    found = {name: track(told, name) for name in ("running", "waiting", "kv_usage", "prefix_hit_rate")}
+    generated, hits, queries = (
+        track(told, name) for name in ("generation_tokens", "prefix_hits", "prefix_queries")
+    )
+    if generated is not None:
+        at, grown, seconds = _steps(generated)
+        found["generation_tok_s"] = Track(at, grown / seconds)
+    found["prefix_hit_share"] = found.pop("prefix_hit_rate")
+    if hits is not None and queries is not None and np.array_equal(hits.times, queries.times):
+        (at, found_there, _), (_, looked_for, _) = _steps(hits), _steps(queries)
+        some = looked_for > 0
+        found["prefix_hit_share"] = Track(at[some], found_there[some] / looked_for[some])
+    return {
+        name: _thinned(one, start_ns) for name, one in found.items() if one is not None and len(one.times)
+    }
+
+
+def _steps(counter: Track) -> tuple[Ints, Floats, Floats]:
+    """When, by how much and in how many seconds a counter grew, from scrape to scrape; scrapes that came out of turn, at the
+    ends of phases, are passed over, for a rate over a few ms is noise."""
+    if len(counter.times) < 2:
+        return counter.times[:0], np.zeros(0), np.zeros(0)
+    least = 0.7 * float(np.median(np.diff(counter.times)))
+    kept = [0]
+    for at in range(1, len(counter.times)):
+        if counter.times[at] - counter.times[kept[-1]] >= least:
+            kept.append(at)
+    times, values = counter.times[kept], counter.values[kept]
+    return times[1:], np.diff(values), np.diff(times) / NS_PER_S
+
+
+def _thinned(one: Track, start_ns: int) -> dict[str, list[float]]:
+    """Means of neighbours where there are more than POINTS_MOST."""
+    size = -(-len(one.times) // POINTS_MOST)
+    starts = np.arange(0, len(one.times), size)
+    counts = np.diff(np.append(starts, len(one.times)))
+    t_s = (one.times - start_ns) / NS_PER_S
+    return {
+        "t_s": (np.add.reduceat(t_s, starts) / counts).tolist(),
+        "values": (np.add.reduceat(one.values, starts) / counts).tolist(),
+    }

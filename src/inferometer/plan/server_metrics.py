@@ -1,0 +1,115 @@
+"""Which Prometheus endpoints are read while the load runs, how often, and what is made of it.
+
+A URL may hold a password: it is kept as given for whoever reads the endpoint, and written, shown and hashed without.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import AfterValidator, Field, field_serializer
+
+from inferometer.plan.part import SECONDS, Part
+
+REDACTED = "<redacted>"
+FORMATS = ("json", "csv", "jsonl", "parquet")
+
+_PATH = "/metrics"
+_SECRET_NAME = re.compile(
+    r"key|token|secret|passw|pwd|auth|credential|session|signature|^sig$|^code$", re.IGNORECASE
+)
+_SECRET_VALUE = re.compile(r"(sk|hf|gsk|xai|nvapi)[-_]\w{8}|eyJ[\w-]{10}", re.IGNORECASE)
+_EXAMPLE = "for example localhost:8000 or http://localhost:8000/metrics"
+
+
+def completed(text: str) -> str:
+    """The whole URL of an endpoint: `host:port` gets `http://` in front and `/metrics` behind.
+
+    A path in front of `/metrics`, a query and a user's name and password are kept. Raises ValueError, which repeats nothing
+    of the text: it may hold a password.
+    """
+    given = text.strip()
+    if not given:
+        raise ValueError(f"is empty: it needs a host and a port, {_EXAMPLE}")
+    if not re.match(r"https?://", given, re.IGNORECASE):
+        if "://" in given:
+            raise ValueError(f"must begin with http:// or https://, or with the host, {_EXAMPLE}")
+        given = f"http://{given}"
+    try:
+        parts = urlsplit(given)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError(
+            f"is no URL (a port is a number up to 65535, an IPv6 host stands in brackets): {_EXAMPLE}"
+        ) from None
+    if not host or port == 0 or re.search(r"[\x00-\x20\x7f]", given) or parts.fragment:
+        raise ValueError(f"needs a host, no spaces and no #, {_EXAMPLE}")
+    path = parts.path.rstrip("/")
+    if not path.endswith(_PATH):
+        path += _PATH
+    user, at, place = parts.netloc.rpartition("@")
+    return _joined(parts, f"{user}{at}{place.lower()}", path, parts.query)
+
+
+def shown(url: str) -> str:
+    """A whole URL as it may be written down: without name and password, and without values of a query that look secret."""
+    parts = urlsplit(url)
+    user, at, place = parts.netloc.rpartition("@")
+    query = "&".join(_query_shown(pair) for pair in parts.query.split("&")) if parts.query else ""
+    return _joined(parts, f"{REDACTED}{at}{place}" if user or at else place, parts.path, query)
+
+
+def secrets_of(url: str) -> list[str]:
+    """What `shown` leaves out of a whole URL, as it stands there."""
+    parts = urlsplit(url)
+    user, _, _ = parts.netloc.rpartition("@")
+    pairs = [pair for pair in parts.query.split("&") if _query_shown(pair) != pair]
+    return [
+        text for text in (user.partition(":")[2], user, *(pair.partition("=")[2] for pair in pairs)) if text
+    ]
+
+
+def _query_shown(pair: str) -> str:
+    name, equals, value = pair.partition("=")
+    secret = bool(equals) and bool(value) and (_SECRET_NAME.search(name) or _SECRET_VALUE.match(value))
+    return f"{name}={REDACTED}" if secret else pair
+
+
+def _joined(parts: SplitResult, place: str, path: str, query: str) -> str:
+    return f"{parts.scheme.lower()}://{place}{path}{f'?{query}' if query else ''}"
+
+
+def _formats(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """`json,csv` and `json csv` are two formats; each once."""
+    words = tuple(dict.fromkeys(word for text in texts for word in re.split(r"[\s,]+", text) if word))
+    if any(word not in FORMATS for word in words):
+        raise ValueError(f"must be of {', '.join(FORMATS)}, for example json,csv")
+    return words
+
+
+def _once(urls: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(urls))
+
+
+class ServerMetrics(Part):
+    """Prometheus text that servers show, scraped during the run (docs/server-metrics.md).
+
+    The target's own `/metrics` is always tried, unless not `enabled`; `urls` are others besides. `interval_s` lies between two
+    scrapes of an endpoint. After the run these `formats` are made of what was scraped, with statistics of every `slice_s`
+    (0: of none), and percentiles of histograms by this `histogram_estimator`.
+    """
+
+    enabled: bool = True
+    urls: Annotated[
+        tuple[Annotated[str, AfterValidator(completed)], ...], Field(max_length=256), AfterValidator(_once)
+    ] = ()
+    interval_s: Annotated[float, Field(ge=0.001, le=300), SECONDS] = 0.333
+    formats: Annotated[tuple[str, ...], AfterValidator(_formats)] = ("json", "csv")
+    slice_s: Annotated[float, Field(ge=0, le=86_400), SECONDS] = 2.0
+    histogram_estimator: Literal["four-phase", "smooth", "linear"] = "four-phase"
+
+    @field_serializer("urls")
+    def _without_secrets(self, urls: tuple[str, ...]) -> list[str]:
+        return [shown(url) for url in urls]

@@ -1,0 +1,185 @@
+"""The export as one document: which metrics there are, their series' entries, and what the collection was like.
+
+Layout: "AIPerf Server Metrics JSON Export Schema", version 1.0. Beyond it: `inferometer_version`, `warmup_metrics`,
+`summary.phase_time_ranges`, `summary.dropped`, `summary.notes` and a series' `reset_detected`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from inferometer.telemetry.metrics.exposition import GAUGE, UNKNOWN, Family
+from inferometer.telemetry.metrics.metric_units import unit_for
+from inferometer.telemetry.metrics.series import Endpoint, Store
+from inferometer.telemetry.metrics.statistics import Estimator, Slices, entry
+
+SCHEMA_VERSION = "1.0"
+TAIL_NS = 10_000_000_000
+"""A server tells of a request a little after its end. Where a record ends within this of the period's end, the period goes
+on to the last scrape that brought anything new; a period cut out of a longer record does not."""
+LEAST_UPDATES = 3
+"""Updates without which an endpoint's update interval is not known: two intervals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """From start to end, both included; ns since the epoch."""
+
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an export is of. `slice_ns` is the length of timeslices, 0 for none; `warmup` the period told apart, if any."""
+
+    period: Period
+    estimator: Estimator
+    slice_ns: int = 2_000_000_000
+    warmup: Period | None = None
+    version: str | None = None
+    benchmark_id: str | None = None
+    input_config: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Metric:
+    """One name over all endpoints: `kind` as it was exposed, and the entries of its series, sorted."""
+
+    name: str
+    kind: str
+    description: str
+    unit: str | None
+    series: list[dict[str, Any]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As it stands in the document, whose types are gauge, counter and histogram."""
+        kind = GAUGE if self.kind == UNKNOWN else self.kind
+        unit = {} if self.unit is None else {"unit": self.unit}
+        return {"type": kind, "description": self.description, **unit, "series": self.series}
+
+
+def metrics(store: Store, wanted: Wanted) -> Iterator[Metric]:
+    """The metrics over the period, by name, each computed when it is asked for."""
+    ends = {url: end_of(one, wanted.period) for url, one in store.endpoints.items()}
+    return _metrics(store, wanted, wanted.period.start_ns, ends)
+
+
+def warmup_metrics(store: Store, wanted: Wanted) -> Iterator[Metric]:
+    """The metrics over the warm-up, by name. It goes on to the last scrape that was made as part of it."""
+    if wanted.warmup is None:
+        return iter(())
+    ends = {}
+    for url, one in store.endpoints.items():
+        tagged = [at for at, phase in zip(one.times, one.phases, strict=True) if phase == "warmup"]
+        ends[url] = max([wanted.warmup.end_ns, *tagged[-1:]])
+    return _metrics(store, wanted, wanted.warmup.start_ns, ends)
+
+
+def end_of(endpoint: Endpoint, period: Period) -> int:
+    """Where the period ends at an endpoint, ns."""
+    last = endpoint.updates[-1] if endpoint.updates else 0
+    return last if period.end_ns < last <= period.end_ns + TAIL_NS else period.end_ns
+
+
+def _metrics(store: Store, wanted: Wanted, start_ns: int, ends: dict[str, int]) -> Iterator[Metric]:
+    slices = {url: slices_of(one, wanted.slice_ns) for url, one in store.endpoints.items()}
+    for name in sorted({name for one in store.endpoints.values() for name in one.families}):
+        first: Family | None = None
+        made = []
+        for url, endpoint in store.endpoints.items():
+            for series in endpoint.series(name):
+                found = entry(series, start_ns, ends[url], slices[url], wanted.estimator)
+                if found is not None:
+                    made.append(found)
+                    first = first or series.family
+        if first is not None:
+            made.sort(key=lambda one: (one["endpoint_url"], repr(one.get("labels", {}))))
+            yield Metric(name, first.kind, first.description, unit_for(first), made)
+
+
+def slices_of(endpoint: Endpoint, step: int) -> Slices:
+    """Slices of `step` ns, or, at an endpoint whose updates are further apart than that, the intervals between them."""
+    updates = np.asarray(endpoint.updates, dtype=np.int64)
+    if step > 0 and len(updates) >= LEAST_UPDATES and float(np.median(np.diff(updates))) > step:
+        return Slices(step, updates)
+    return Slices(step)
+
+
+def opening(store: Store, wanted: Wanted) -> dict[str, Any]:
+    """The document's members before `metrics`; after it come `warmup_metrics`, if any, and `input_config`."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "aiperf_version": None,
+        "benchmark_id": wanted.benchmark_id,
+        "inferometer_version": wanted.version,
+        "summary": _summary(store, wanted),
+    }
+
+
+def _summary(store: Store, wanted: Wanted) -> dict[str, Any]:
+    answered = [one for one in store.endpoints.values() if one.times]
+    ranges = {"profiling": wanted.period, "warmup": wanted.warmup}
+    summary: dict[str, Any] = {
+        "endpoints_configured": list(store.endpoints),
+        "endpoints_successful": [one.url for one in answered],
+        "start_time": _utc(min((one.times[0] for one in answered), default=None)),
+        "end_time": _utc(max((one.times[-1] for one in answered), default=None)),
+        "endpoint_info": {one.url: endpoint_info(one) for one in sorted(answered, key=lambda one: one.url)},
+        "phase_time_ranges": {
+            name: {"start_ns": one.start_ns, "end_ns": one.end_ns} for name, one in ranges.items() if one
+        },
+    }
+    dropped = {one.url: dict(_drops(one)) for one in store.endpoints.values() if one.drops}
+    if dropped:
+        summary["dropped"] = dropped
+    notes = {one.url: _notes(one) for one in store.endpoints.values() if one.notes}
+    if notes:
+        summary["notes"] = notes
+    return summary
+
+
+def _drops(endpoint: Endpoint) -> Iterator[tuple[str, dict[str, Any]]]:
+    for code, drops in sorted(endpoint.drops.items()):
+        yield code, {"count": drops.count, "first": drops.first}
+
+
+def _notes(endpoint: Endpoint) -> dict[str, list[str]]:
+    notes: dict[str, list[str]] = {}
+    for code, name in sorted(endpoint.notes):
+        notes.setdefault(code, []).append(name)
+    return notes
+
+
+def endpoint_info(endpoint: Endpoint) -> dict[str, Any]:
+    """What collecting from one endpoint was like, over the whole record. The endpoint has answered."""
+    times, updates = endpoint.times, np.asarray(endpoint.updates, dtype=np.int64)
+    latencies = [latency for latency in endpoint.latencies if latency >= 0]
+    gaps = np.diff(updates) / 1e6
+    info: dict[str, Any] = {
+        "total_fetches": len(times),
+        "first_fetch_ns": times[0],
+        "last_fetch_ns": times[-1],
+        "avg_fetch_latency_ms": float(np.mean(latencies)) / 1e6 if latencies else 0.0,
+        "unique_updates": len(updates),
+        "first_update_ns": int(updates[0]),
+        "last_update_ns": int(updates[-1]),
+        "duration_seconds": int(updates[-1] - updates[0]) / 1e9,
+        "avg_update_interval_ms": float(gaps.mean()) if len(gaps) else 0.0,
+    }
+    if len(updates) >= LEAST_UPDATES:
+        info["median_update_interval_ms"] = float(np.median(gaps))
+    return info
+
+
+def _utc(at_ns: int | None) -> str | None:
+    """ISO 8601 in UTC, to the microsecond."""
+    if at_ns is None:
+        return None
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at_ns // 1000)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")

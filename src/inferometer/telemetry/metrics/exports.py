@@ -1,0 +1,80 @@
+"""Every export of a record, written into a folder: the one door from raw scrapes to files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from inferometer.telemetry.metrics.columns import write_parquet
+from inferometer.telemetry.metrics.document import Metric, Wanted, metrics, opening, warmup_metrics
+from inferometer.telemetry.metrics.lines import lines
+from inferometer.telemetry.metrics.series import Store
+from inferometer.telemetry.metrics.table import csv_export
+
+FORMATS = ("json", "csv", "jsonl", "parquet")
+DEFAULT_FORMATS = ("json", "csv")
+NAME = "server_metrics_export"
+_INDENT = 2
+
+
+def export(store: Store, wanted: Wanted, formats: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Write `server_metrics_export.<format>` for each format; gives the JSON document without its timeslices.
+
+    Timeslices are most of a long record's export, so metrics are computed, written and forgotten one by one.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    made = opening(store, wanted)
+    kept: list[Metric] = []
+    warm: list[Metric] = []
+    text = _document(made, store, wanted, kept, warm)
+    if "json" in formats:
+        with (folder / f"{NAME}.json").open("wb") as file:
+            file.writelines(text)
+    else:
+        for _ in text:
+            pass
+    if "csv" in formats:
+        table = csv_export(kept, wanted.version, wanted.benchmark_id)
+        (folder / f"{NAME}.csv").write_bytes(table.encode())
+    if "jsonl" in formats:
+        with (folder / f"{NAME}.jsonl").open("wb") as file:
+            file.writelines(lines(store))
+    if "parquet" in formats:
+        write_parquet(store, wanted, folder / f"{NAME}.parquet")
+    made["metrics"] = {metric.name: metric.as_dict() for metric in kept}
+    if warm:
+        made["warmup_metrics"] = {metric.name: metric.as_dict() for metric in warm}
+    return made | {"input_config": wanted.input_config}
+
+
+def _document(
+    made: dict[str, Any], store: Store, wanted: Wanted, kept: list[Metric], warm: list[Metric]
+) -> Iterator[bytes]:
+    """The JSON document in pieces; what it was made of, without timeslices, is added to the two lists on the way."""
+    yield b"{" + b",".join(_member(name, value, 1) for name, value in made.items())
+    yield b",\n" + b" " * _INDENT + b'"metrics": {'
+    yield from _members(metrics(store, wanted), kept)
+    for number, piece in enumerate(_members(warmup_metrics(store, wanted), warm)):
+        if number == 0:
+            yield b"},\n" + b" " * _INDENT + b'"warmup_metrics": {'
+        yield piece
+    yield b"}," + _member("input_config", wanted.input_config, 1) + b"\n}\n"
+
+
+def _members(found: Iterable[Metric], kept: list[Metric]) -> Iterator[bytes]:
+    """Metric after metric as members of an object, forgotten but for their statistics."""
+    for number, metric in enumerate(found):
+        yield (b"," if number else b"") + _member(metric.name, metric.as_dict(), 2)
+        for one in metric.series:
+            one.pop("timeslices", None)
+        kept.append(metric)
+
+
+def _member(name: str, value: Any, depth: int) -> bytes:
+    """A member on lines of its own, indented."""
+    space = b"\n" + b" " * (_INDENT * depth)
+    text = msgspec.json.format(msgspec.json.encode(value), indent=_INDENT)
+    return space + msgspec.json.encode(name) + b": " + text.replace(b"\n", space)

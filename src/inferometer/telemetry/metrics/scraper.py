@@ -1,0 +1,280 @@
+"""The scraper of a run: a process of its own, `python -m inferometer.telemetry.metrics.scraper`. Messages are those of job.py.
+
+Its life: read the Job; try every endpoint once (the baseline) and say Ready; then one scrape of each at every Mark and at every
+interval in between; at Finish a last one, and Done. When the parent is gone it writes down what it has and leaves.
+
+A thread an endpoint, so that one that hangs holds up no other. Their work is waiting, and a join and a decode a scrape; a body
+is not parsed here. The main thread appends what they brought to the record, one compressed frame a second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import selectors
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from inferometer.telemetry.metrics import record
+from inferometer.telemetry.metrics.fetch import UNANSWERED, Failed, Fetched, Fetcher
+from inferometer.telemetry.metrics.job import Done, Endpoint, Finish, Job, Order, Ready, Report, Told
+from inferometer.telemetry.metrics.record import Scrape
+
+NICE = 10
+"""Whoever sends and stamps has the first call on a core."""
+FLUSH_S = 1.0
+"""At most so much is lost if this process is killed."""
+FLUSH_BYTES = 16 << 20
+"""Held at most, however much comes."""
+RETRY_S = 5.0
+"""The longest pause before an endpoint that failed is tried again; it doubles from the interval on."""
+LEVEL = 1
+"""Of zstandard: scrapes are so alike that a higher one takes longer and saves little (docs/server-metrics.md)."""
+SHORTEST_SECRET = 6
+"""Characters; a shorter one would be found in what is none."""
+ELSEWHERE = "/prometheus/metrics"
+"""Where TensorRT-LLM shows what others show at /metrics, which of it is JSON."""
+
+
+class Appender:
+    """The record on disk, made when there is something to write. Lines are handed over by any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._codec = pa.Codec("zstd", compression_level=LEVEL)
+        self._lock = threading.Lock()
+        self._waiting: list[Scrape] = []
+        self._size = 0
+        self.failed: str | None = None
+
+    def add(self, scrape: Scrape) -> None:
+        """Take one scrape."""
+        with self._lock:
+            self._waiting.append(scrape)
+            self._size += len(scrape.body or "")
+            if self._size > FLUSH_BYTES:
+                self._flush()
+
+    def flush(self) -> None:
+        """Hand what waits to the kernel, as one frame that can be read without any after it."""
+        with self._lock:
+            self._flush()
+
+    def _flush(self) -> None:
+        lines, self._waiting, self._size = self._waiting, [], 0
+        if not lines or self.failed is not None:
+            return
+        frame = self._codec.compress(b"".join(map(record.write, lines)), asbytes=True)
+        try:
+            self._path.parent.mkdir(exist_ok=True)
+            with self._path.open("ab") as file:
+                file.write(frame)
+        except OSError as cause:
+            self.failed = cause.strerror or type(cause).__name__
+
+
+class Post(threading.Thread):
+    """One endpoint: its connection, its account, and when it is scraped next."""
+
+    def __init__(self, place: int, job: Job, appender: Appender, tried: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self._job = job
+        self._endpoint: Endpoint = job.endpoints[place]
+        self._fetcher = Fetcher(self._endpoint, job.timeout_s)
+        self._appender = appender
+        self._tried = tried
+        self._orders: queue.SimpleQueue[Order] = queue.SimpleQueue()
+        self._failures = 0
+        # Endpoints take turns within an interval.
+        self._shift_ns = job.interval_ns * (place + 1) // len(job.endpoints)
+        self.told = Told(url=self._endpoint.shown, own=self._endpoint.own)
+
+    def order(self, order: Order) -> None:
+        """To be carried out as soon as a scrape under way has ended."""
+        self._orders.put(order)
+
+    def run(self) -> None:
+        """From the baseline to the last scrape."""
+        self._baseline()
+        self._tried()
+        if self.told.absent is not None:
+            return
+        order: Order | None = self._orders.get()  # nothing is asked between the baseline and the load
+        grid = time.monotonic_ns() + self._shift_ns
+        phase: str | None = None
+        while True:
+            if isinstance(order, Finish):
+                self._scrape("final")
+                self._fetcher.close()
+                return
+            if order is None:
+                self._scrape(phase)
+            else:
+                phase = order.then
+                self._scrape(order.phase)
+            grid = self._next(grid)
+            order = self._wait(grid)
+
+    def _wait(self, until: int) -> Order | None:
+        """The order that comes first, or None at the instant."""
+        try:
+            return self._orders.get(timeout=max(0.0, (until - time.monotonic_ns()) / 1e9))
+        except queue.Empty:
+            return None
+
+    def _next(self, grid: int) -> int:
+        """The first instant of the grid, from `grid` on, that lies ahead; after failures, behind a pause that doubles."""
+        interval, now = self._job.interval_ns, time.monotonic_ns()
+        self.told.skipped += max(0, _instants(now - grid, interval) - 1)
+        pause = 0
+        if self._failures > 1:
+            pause = min(interval << min(self._failures - 1, 30), int(RETRY_S * 1e9)) - interval
+        return grid + max(0, _instants(now + max(0, pause) - grid, interval)) * interval
+
+    def _baseline(self) -> None:
+        """The first try. The target's own endpoint, which nobody has named, may not be there: then it is left alone."""
+        scrape = self._asked("baseline")
+        if self._endpoint.own and scrape.error is not None and _is_answer(scrape.error):
+            self.told.absent = scrape.error
+            self._fetcher.close()
+        else:
+            self._appender.add(scrape)
+
+    def _scrape(self, phase: str | None) -> None:
+        self._appender.add(self._asked(phase))
+
+    def _asked(self, phase: str | None) -> Scrape:
+        began = time.monotonic_ns()
+        offset, url, told = self._job.clock_offset_ns, self._endpoint.shown, self.told
+        try:
+            found = self._found()
+        except Failed as failure:
+            self._failures += 1
+            told.errors[failure.reason] = told.errors.get(failure.reason, 0) + 1
+            taken = time.monotonic_ns() - began
+            return Scrape(url, began + offset, None, taken, phase=phase, error=failure.reason)
+        self._failures = 0
+        told.scrapes += 1
+        told.characters += len(found.text)
+        text = found.text
+        for secret in self._job.secrets:
+            if len(secret) >= SHORTEST_SECRET:
+                text = text.replace(secret, "<redacted>")
+        return Scrape(url, found.first_byte_ns + offset, text, found.latency_ns, found.content_type, phase)
+
+    def _found(self) -> Fetched:
+        """The text, if need be from the other place, which then is the place to ask."""
+        fetcher = self._fetcher
+        try:
+            return fetcher.get()
+        except Failed as failure:
+            path, question, query = fetcher.path.partition("?")
+            base = path.removesuffix("/metrics")
+            if failure.reason != "json" or self.told.instead is not None or path.endswith(ELSEWHERE):
+                raise
+            fetcher.path = base + ELSEWHERE + question + query
+            try:
+                found = fetcher.get()
+            except Failed:
+                fetcher.path = path + question + query
+                raise failure from None
+            self.told.instead = base + ELSEWHERE
+            return found
+
+
+def _instants(duration: int, interval: int) -> int:
+    """How many intervals begin within a duration: it divided by them, rounded up."""
+    return -(-duration // interval)
+
+
+def _is_answer(reason: str) -> bool:
+    """Whether the endpoint is there and shows no metrics, as opposed to: not there now, or too busy."""
+    return reason not in UNANSWERED and not reason.startswith("http_5") and reason != "http_429"
+
+
+class Scraper:
+    """All endpoints of one run. `say` hands a report to the parent, from any thread."""
+
+    def __init__(self, job: Job, say: Callable[[Report], None]) -> None:
+        self._say = say
+        self._timeout_s = job.timeout_s
+        self._lock = threading.Lock()
+        self._untried = len(job.endpoints)
+        self.appender = Appender(Path(job.record))
+        self._posts = [Post(place, job, self.appender, self._tried) for place in range(len(job.endpoints))]
+
+    def begin(self) -> None:
+        """Start with the baseline."""
+        for post in self._posts:
+            post.start()
+
+    def _tried(self) -> None:
+        with self._lock:
+            self._untried -= 1
+            if self._untried:
+                return
+        told = [post.told for post in self._posts]
+        failures = {one.url: next(iter(one.errors)) for one in told if one.errors}
+        self._say(Ready(endpoints=sum(one.absent is None for one in told), failures=failures))
+
+    def order(self, order: Order) -> None:
+        """Pass an order on to every endpoint."""
+        for post in self._posts:
+            post.order(order)
+
+    def end(self) -> Done:
+        """Wait for what is under way, within bounds, and give the account."""
+        until = time.monotonic() + self._timeout_s
+        for post in self._posts:
+            post.join(max(0.0, until - time.monotonic()))
+        self.appender.flush()
+        told = [msgspec.structs.replace(post.told) for post in self._posts]
+        return Done(endpoints=told, cpu_s=time.process_time(), failed=self.appender.failed)
+
+
+def main() -> None:
+    """The process: orders from stdin, until Finish or the end of it."""
+    with contextlib.suppress(OSError):
+        os.nice(NICE)
+    buffer, lock = b"", threading.Lock()
+
+    def say(report: Report) -> None:
+        with lock, contextlib.suppress(OSError):
+            os.write(1, msgspec.json.encode(report) + b"\n")
+
+    scraper: Scraper | None = None
+    with selectors.DefaultSelector() as selector:
+        selector.register(0, selectors.EVENT_READ)
+        flush_at = time.monotonic() + FLUSH_S
+        while True:
+            if selector.select(max(0.0, flush_at - time.monotonic())):
+                data = os.read(0, 1 << 16)
+                if not data:
+                    break
+                *lines, buffer = (buffer + data).split(b"\n")
+                for line in lines:
+                    if scraper is None:
+                        scraper = Scraper(msgspec.json.decode(line, type=Job), say)
+                        scraper.begin()
+                        continue
+                    order = msgspec.json.decode(line, type=Order)
+                    scraper.order(order)
+                    if isinstance(order, Finish):
+                        say(scraper.end())
+                        return
+            if time.monotonic() >= flush_at:
+                flush_at = time.monotonic() + FLUSH_S
+                if scraper is not None:
+                    scraper.appender.flush()
+    if scraper is not None:
+        scraper.appender.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,285 @@
+"""Metrics scraped during whole runs: what is asked, what stays in the folder, and that nothing of it is a secret."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import threading
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands import SMALL, finish, only, run, start, wait_for_answers
+from peers import Script, Seen, chunked, scripted, tokens, whole
+from serving import serving
+
+from inferometer.journal.folder import RunFolder
+from inferometer.telemetry.metrics.record import Scrape, read
+
+KEY = "sk-canary-3e9d77b1"
+PASSWORD = "hunter-two-5512"
+TOKEN = "q-canary-90aa41"
+FEW = ["--requests", "12", "--warmup", "4", "--concurrency", "2", *SMALL]
+
+
+def folder_of(out: Path) -> RunFolder:
+    return RunFolder.open(only(out))
+
+
+def facts(out: Path) -> Any:
+    return folder_of(out).read_run()["server_metrics"]
+
+
+def scrapes(out: Path) -> list[Scrape]:
+    return list(read(folder_of(out).scrapes))
+
+
+def lines(seen: list[Seen]) -> list[Seen]:
+    return [one for one in seen if one.target.startswith("/metrics")]
+
+
+def test_the_target_s_own_metrics_are_on_record_with_the_phases_they_belong_to(tmp_path: Path) -> None:
+    """Nothing was asked for: a baseline before the load, each phase's ends, and a last one that counts all."""
+    with serving() as port:
+        code, _, stderr = run("run", "--url", f"http://127.0.0.1:{port}", *FEW, out=tmp_path)
+    assert code in (3, 4), stderr
+    found, told = scrapes(tmp_path), facts(tmp_path)
+    phases = [scrape.phase for scrape in found]
+    assert (phases[0], phases[-1]) == ("baseline", "final")
+    assert phases.count("warmup") >= 2
+    assert phases.count("profiling") >= 2
+    assert {scrape.endpoint_url for scrape in found} == {f"http://127.0.0.1:{port}/metrics"}
+    last = found[-1].body or ""
+    assert (
+        'vllm:request_success_total{engine="0",model_name="reference",finished_reason="length"} 17' in last
+    )  # one probe
+    warmup, profiling = told["phases"]["warmup"], told["phases"]["profiling"]
+    assert warmup["start_ns"] < warmup["end_ns"] <= profiling["start_ns"] < profiling["end_ns"]
+    assert found[0].timestamp_ns < warmup["start_ns"]
+    before = next(scrape for scrape in found if scrape.phase == "profiling")
+    assert warmup["end_ns"] < before.timestamp_ns
+    assert found[-1].timestamp_ns > profiling["end_ns"]
+    assert told["endpoints"][0] | {"scrapes": 0, "characters": 0, "skipped": 0} == {
+        "url": f"http://127.0.0.1:{port}/metrics", "own": True, "scrapes": 0, "characters": 0, "errors": {}, "skipped": 0,
+        "absent": None, "instead": None,
+    }  # fmt: skip
+    assert told["endpoints"][0]["scrapes"] == len(found)
+
+
+def test_the_exports_count_what_the_run_measured_and_can_be_made_again(tmp_path: Path) -> None:
+    """Warm-up apart: as many requests and tokens as the summary has; `report` makes the same bytes from the record alone."""
+    formats = ["--server-metrics-formats", "json,csv,jsonl,parquet", "--slice-duration", "0"]
+    with serving() as port:
+        run("run", "--url", f"http://127.0.0.1:{port}", *formats, *FEW, out=tmp_path)
+    folder = folder_of(tmp_path)
+    paths = sorted(folder.path.glob("server_metrics_export.*"))
+    assert [path.suffix for path in paths] == [".csv", ".json", ".jsonl", ".parquet"]
+    made = json.loads(paths[1].read_bytes())
+    summary = json.loads((folder.path / "summary.json").read_bytes())
+
+    def total(name: str) -> float:
+        return float(sum(one["stats"]["total"] for one in made["metrics"][f"vllm:{name}"]["series"]))
+
+    assert total("request_success") == summary["requests"]["completed"] == 12
+    assert total("generation_tokens") == 12 * summary["metrics"]["output_tokens"]["mean"]
+    first_tokens = made["metrics"]["vllm:time_to_first_token_seconds"]["series"][0]
+    assert first_tokens["stats"]["count"] == 12
+    assert "timeslices" not in first_tokens
+    assert made["warmup_metrics"]["vllm:request_success"]["series"]
+    assert made["summary"]["phase_time_ranges"] == facts(tmp_path)["phases"]
+    before = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.unlink()
+    finish("report", str(folder.path))
+    assert [path.read_bytes() for path in paths] == before
+
+
+def test_a_record_of_scrapes_that_is_damaged_ends_no_report(tmp_path: Path) -> None:
+    """Its reason is in the log; the run's own result is what it was, and of the server nothing is known."""
+    with serving() as port:
+        _, summary, _ = run("run", "--url", f"http://127.0.0.1:{port}", "--json", *FEW, out=tmp_path)
+    folder = folder_of(tmp_path)
+    folder.scrapes.write_text("no scrape\n")
+    (folder.path / "server_metrics_export.json").unlink()
+    again, before = json.loads(finish("report", str(folder.path), "--json")[1]), json.loads(summary)
+    assert again["server"] is None
+    assert before["server"] is not None
+    same = before.keys() - {"server", "verdict"}
+    assert {name: again[name] for name in same} == {name: before[name] for name in same}
+    assert again["verdict"]["status"] == before["verdict"]["status"]
+    assert "server metrics are not exported" in folder.log.read_text()
+    assert not (folder.path / "server_metrics_export.json").exists()
+
+
+def checks(summary: Any) -> dict[str, Any]:
+    return {check["code"]: check for check in summary["verdict"]["checks"]}
+
+
+def test_what_the_embedded_server_counted_is_what_the_client_was_told(tmp_path: Path) -> None:
+    """To the token and the request, warm-up included; a report made again says the same."""
+    few = ["--requests", "60", "--warmup", "7", "--concurrency", "4", *SMALL]
+    _, out, _ = run("run", "--json", *few, "--server-metrics-interval", "0.01", out=tmp_path)
+    summary = json.loads(out)
+    whole = summary["server"]["whole"]
+    for name in ("prompt_tokens", "generation_tokens"):
+        assert whole[name]["server"] == whole[name]["low"] == whole[name]["high"]
+    assert whole["generation_tokens"]["server"] == 67 * 5
+    assert whole["server_n"] == whole["client_n"] == 67
+    assert summary["server"]["generation_tokens"] == 60 * 5
+    assert summary["server"]["ttft_ms"]["n"] == summary["server"]["succeeded"] == 60
+    assert whole["client_ttft_ms"] > whole["server_ttft_ms"]
+    assert checks(summary)["server_tokens"]["status"] == "pass"
+    assert checks(summary)["server_ttft"]["status"] in ("pass", "note")
+    assert finish("report", str(folder_of(tmp_path).path), "--json")[1] == out
+
+
+def test_somebody_else_at_the_server_makes_a_run_inconclusive(tmp_path: Path) -> None:
+    """Another client's requests during the load, which no figure of ours would show."""
+    over = threading.Event()
+
+    def another(port: int) -> None:
+        body = {"model": "reference", "prompt": "word " * 50, "max_tokens": 50, "ignore_eos": True}
+        ask = urllib.request.Request(
+            f"http://127.0.0.1:{port}/v1/completions",
+            json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+        )
+        while not over.is_set():
+            with urllib.request.urlopen(ask, timeout=30) as answer:
+                answer.read()
+
+    with serving() as port:
+        guest = threading.Thread(target=another, args=(port,))
+        guest.start()
+        try:
+            _, out, _ = run("run", "--url", f"http://127.0.0.1:{port}", "--json", *FEW, out=tmp_path)
+        finally:
+            over.set()
+            guest.join()
+    found = checks(json.loads(out))["server_tokens"]
+    assert (found["status"], found["facts"]["side"]) == ("unsure", "more")
+    assert "somebody else used it" in found["message"]
+
+
+def without_metrics(seen: Seen) -> Script:
+    """An engine that answers, and has nothing at any other place."""
+    if seen.method != "POST":
+        return Script(whole(404, b"none"))
+    if b'"stream":false' in seen.body:
+        return Script(whole(200, b'{"choices": [{"message": {"role": "assistant", "content": "a"}}]}'))
+    return Script(chunked(*tokens("a", "b")))
+
+
+def test_without_scraping_no_metrics_are_asked_for_and_nothing_is_left(tmp_path: Path) -> None:
+    """--no-server-metrics: the folder is what it was."""
+    with scripted(without_metrics) as peer:
+        run(
+            "run",
+            "--url",
+            f"http://127.0.0.1:{peer.port}",
+            "--model",
+            "m",
+            "--no-server-metrics",
+            *FEW,
+            out=tmp_path,
+        )
+    assert lines(peer.seen) == []
+    assert not (only(tmp_path) / "telemetry").exists()
+    assert facts(tmp_path) is None
+
+
+def test_a_target_without_metrics_is_asked_once_and_measured_as_ever(tmp_path: Path) -> None:
+    """One line says so; nothing is on disk, and the run has its requests."""
+
+    with scripted(without_metrics) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        _, stdout, stderr = run("run", "--url", url, "--model", "m", "--json", *FEW, out=tmp_path)
+    assert len(lines(peer.seen)) == 1
+    assert f"the server shows no metrics at {url}/metrics (http_404)" in stderr
+    assert json.loads(stdout)["requests"]["completed"] == 12
+    assert not (only(tmp_path) / "telemetry").exists()
+    assert facts(tmp_path)["endpoints"][0]["absent"] == "http_404"
+
+
+@pytest.fixture(scope="module")
+def secretive(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Seen], str]:
+    """A run of a server that wants a key, with an endpoint that wants a password and another that is not there: the folder,
+    what the endpoint with the password was asked, and all that was printed."""
+    out = tmp_path_factory.mktemp("secretive")
+
+    def answer(seen: Seen) -> Script:
+        repeated = (
+            f"# HELP up {seen.headers.get('authorization')}\n# TYPE up gauge\nup{{url='{seen.target}'}} 1\n"
+        )
+        return Script(whole(200, repeated.encode(), kind=b"text/plain"))
+
+    with serving(key=KEY) as port, scripted(answer) as peer:
+        named = [
+            f"http://me:{PASSWORD}@127.0.0.1:{peer.port}/metrics?token={TOKEN}",
+            f"u:{PASSWORD}@127.0.0.1:1",
+        ]
+        given = [part for url in named for part in ("--server-metrics", url)]
+        url = f"http://127.0.0.1:{port}"
+        _, stdout, stderr = run(
+            "run", "--url", url, "--api-key-env", "SECRET", *given, *FEW, out=out, SECRET=KEY
+        )
+        seen = list(peer.seen)
+    return out, seen, stdout + stderr
+
+
+def test_each_endpoint_gets_its_own_credentials_and_no_other_s(
+    secretive: tuple[Path, list[Seen], str],
+) -> None:
+    """The key goes to the target, whose metrics came; the password to the endpoint it was given for."""
+    out, seen, _ = secretive
+    basic = "Basic " + base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+    assert {one.headers["authorization"] for one in seen} == {basic}
+    assert {one.target for one in seen} == {f"/metrics?token={TOKEN}"}
+    assert KEY not in repr(seen)
+    own, named, dead = facts(out)["endpoints"]
+    assert own["scrapes"] == named["scrapes"] >= 6
+    assert dead["scrapes"] == 0
+    assert set(dead["errors"]) == {"refused"}
+    assert dead["absent"] is None
+
+
+def test_no_secret_is_in_any_file_or_word_of_the_run(secretive: tuple[Path, list[Seen], str]) -> None:
+    """Not the key, not the password, not as base64, not where the server repeats them; URLs are shown without."""
+    out, _, printed = secretive
+    encoded = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+    texts = {str(path): path.read_bytes() for path in only(out).rglob("*") if path.is_file()}
+    texts |= {"scrapes": "".join(repr(one) for one in scrapes(out)).encode(), "printed": printed.encode()}
+    for name, data in texts.items():
+        assert not [secret for secret in (KEY, PASSWORD, TOKEN, encoded) if secret.encode() in data], name
+    assert "no metrics from http://<redacted>@127.0.0.1:1/metrics (refused)" in printed
+    assert json.loads((only(out) / "plan.json").read_bytes())["server_metrics"]["urls"][0].startswith(
+        "http://<redacted>@"
+    )
+
+
+def test_a_run_that_was_killed_keeps_its_scrapes_and_gets_its_phases(tmp_path: Path) -> None:
+    """kill -9 of everything: what was scraped is read again, and `recover` says when the phases were."""
+    with serving() as port:
+        process = start("run", "--url", f"http://127.0.0.1:{port}", "--rate", "50", "--duration", "60s", "--warmup", "0",
+                        "--server-metrics-interval", "20ms", *SMALL, out=tmp_path)  # fmt: skip
+        folder = RunFolder.open(wait_for_answers(process, tmp_path, 60))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+    found = list(read(folder.scrapes))
+    assert found[0].phase == "baseline"
+    assert found[-1].phase == "profiling"
+    assert finish("recover", str(folder.path))[0] == 130
+    told = folder.read_run()["server_metrics"]
+    assert told["phases"]["profiling"]["start_ns"] < told["phases"]["profiling"]["end_ns"]
+    assert told["endpoints"][0]["own"] is True
+
+
+def test_a_simulation_has_no_metrics(tmp_path: Path) -> None:
+    """There is no server to ask, whatever the plan names."""
+    run("simulate", *FEW, "--server-metrics", "h:1", out=tmp_path)
+    assert json.loads((only(tmp_path) / "plan.json").read_bytes())["server_metrics"]["urls"] == []
+    assert facts(tmp_path) is None
+    assert not (only(tmp_path) / "telemetry").exists()

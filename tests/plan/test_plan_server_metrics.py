@@ -1,0 +1,166 @@
+"""Endpoints of metrics in a plan: completed, refused in words, and never written down with a password."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.errors import PlanError
+from inferometer.plan import saved
+from inferometer.plan.parse import build
+from inferometer.plan.rules import faults
+from inferometer.plan.schema import Plan
+from inferometer.plan.server_metrics import FORMATS, ServerMetrics, completed, secrets_of, shown
+from inferometer.telemetry.metrics import exports
+from inferometer.telemetry.metrics.estimators import DEFAULT, ESTIMATORS
+
+PASSWORD = "hunter-two"
+
+
+def problems(*flags: tuple[str, object]) -> dict[str, str]:
+    with pytest.raises(PlanError) as caught:
+        build(None, dict(flags))
+    return {problem.where: problem.message for problem in caught.value.problems}
+
+
+@pytest.mark.parametrize(
+    ("given", "whole"),
+    [
+        ("localhost:8000", "http://localhost:8000/metrics"),
+        ("localhost:8000/", "http://localhost:8000/metrics"),
+        ("https://h:9/metrics", "https://h:9/metrics"),
+        ("h:1/metrics/", "http://h:1/metrics"),
+        ("http://h:1/v1/", "http://h:1/v1/metrics"),
+        ("h", "http://h/metrics"),
+        ("HTTP://H:1", "http://h:1/metrics"),
+        ("http://h:1/metrics?x=1", "http://h:1/metrics?x=1"),
+        ("http://h:1/prometheus/metrics", "http://h:1/prometheus/metrics"),
+        ("http://h:1//", "http://h:1/metrics"),
+        ("http://[::1]:9", "http://[::1]:9/metrics"),
+        ("u:p@h:1", "http://u:p@h:1/metrics"),
+    ],
+)
+def test_an_endpoint_is_completed_to_a_whole_url(given: str, whole: str) -> None:
+    """As AIPerf completes it, but that a scheme may be written large and a query is understood; and only once."""
+    assert completed(given) == whole
+    assert completed(whole) == whole
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "  ", "ftp://h", "http://", "h:0", "h:99999", "h:x", "a b", "[::1", "h#x", f"http://u:{PASSWORD}@"],
+)
+def test_what_is_no_endpoint_is_refused_at_its_flag(text: str) -> None:
+    """In words that do not repeat it, for it may hold a password."""
+    found = problems(("--server-metrics", ["h:1", text]))
+    assert set(found) == {"--server-metrics"}
+    assert PASSWORD not in found["--server-metrics"]
+
+
+@pytest.mark.parametrize(
+    ("url", "written", "secrets"),
+    [
+        ("http://h:1/metrics", "http://h:1/metrics", []),
+        ("http://u:pw@h/metrics", "http://<redacted>@h/metrics", ["pw", "u:pw"]),
+        ("http://tok@h/metrics", "http://<redacted>@h/metrics", ["tok"]),
+        ("http://h/metrics?a=1&api_key=x7", "http://h/metrics?a=1&api_key=<redacted>", ["x7"]),
+        ("http://h/metrics?X-Amz-Signature=x7", "http://h/metrics?X-Amz-Signature=<redacted>", ["x7"]),
+        ("http://h/metrics?q=sk-abcdefgh1", "http://h/metrics?q=<redacted>", ["sk-abcdefgh1"]),
+        ("http://h/metrics?name[]=up&token=", "http://h/metrics?name[]=up&token=", []),
+    ],
+)
+def test_a_url_is_shown_without_its_secrets(url: str, written: str, secrets: list[str]) -> None:
+    """User, password and secret-looking values of the query go; the rest stays, and can be told apart by it."""
+    assert (shown(url), secrets_of(url)) == (written, secrets)
+    assert shown(written) == written
+
+
+_part = st.text("abcXYZ019._~-", min_size=8, max_size=12)
+
+
+@given(_part, _part, _part)
+def test_no_secret_is_in_a_saved_plan(user: str, password: str, key: str) -> None:
+    """Neither in its bytes nor behind its hash; the plan in memory still has it."""
+    url = f"http://{user}:!{password}@h:1/metrics?access_token=!{key}"
+    plan = build(None, {"--server-metrics": [url]})
+    assert plan.server_metrics.urls == (url,)
+    assert f"!{password}".encode() not in saved.to_json(plan)
+    assert f"!{key}".encode() not in saved.to_json(plan)
+
+
+def test_a_saved_plan_whose_url_lost_its_password_can_be_read_but_not_run(tmp_path: Path) -> None:
+    """A report needs none; a run would ask with a wrong one."""
+    path = tmp_path / "plan.json"
+    path.write_bytes(saved.to_json(build(None, {"--server-metrics": [f"u:{PASSWORD}@h:1"]})))
+    again = saved.read(path)
+    assert saved.to_json(again) == path.read_bytes()
+    with pytest.raises(PlanError, match="give the whole URL again"):
+        build(path, environ={})
+    assert build(path, {"--server-metrics": [f"u:{PASSWORD}@h:1"]}, environ={}).server_metrics.urls
+
+
+def test_the_flags_reach_their_keys() -> None:
+    """Formats add up, in one text or in several; an endpoint given twice is one."""
+    plan = build(
+        None,
+        {
+            "--server-metrics": ["h:1", "http://h:1/metrics", "h:2"],
+            "--server-metrics-interval": "500ms",
+            "--server-metrics-formats": ["json,csv", "parquet json"],
+            "--slice-duration": "0",
+            "--histogram-estimator": "linear",
+        },
+    )
+    wanted = plan.server_metrics
+    assert wanted.urls == ("http://h:1/metrics", "http://h:2/metrics")
+    assert (wanted.interval_s, wanted.formats, wanted.slice_s) == (0.5, ("json", "csv", "parquet"), 0)
+    assert (wanted.histogram_estimator, wanted.enabled) == ("linear", True)
+
+
+def test_without_flags_the_target_is_scraped_every_third_of_a_second() -> None:
+    """The defaults of the document: JSON and CSV, slices of 2 s."""
+    wanted = Plan().server_metrics
+    assert (wanted.enabled, wanted.urls, wanted.interval_s) == (True, (), 0.333)
+    assert (wanted.formats, wanted.slice_s) == (("json", "csv"), 2.0)
+
+
+def test_formats_and_estimators_are_those_there_are() -> None:
+    """The plan imports neither: it names them."""
+    assert FORMATS == exports.FORMATS
+    named = get_args(ServerMetrics.model_fields["histogram_estimator"].annotation)
+    assert (set(named), Plan().server_metrics.histogram_estimator) == (set(ESTIMATORS), DEFAULT)
+
+
+def test_endpoints_and_no_scraping_exclude_each_other() -> None:
+    """Unless one of them comes from the plan file: then the flag decides."""
+    both = {"server_metrics": {"urls": ["h:1"], "enabled": False}}
+    assert [fault.keys[0] for fault in faults(Plan.model_validate(both))] == ["server_metrics.urls"]
+    assert set(problems(("--server-metrics", ["h:1"]), ("--no-server-metrics", True))) == {"--server-metrics"}
+
+
+def test_a_flag_overrides_the_file(tmp_path: Path) -> None:
+    """In both directions."""
+    path = tmp_path / "plan.yaml"
+    path.write_text("server_metrics:\n  urls: ['h:1']\n")
+    assert build(path, {"--no-server-metrics": True}).server_metrics.urls == ()
+    path.write_text("server_metrics:\n  enabled: false\n")
+    assert build(path, {"--server-metrics": ["h:1"]}).server_metrics.enabled is True
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        ("--server-metrics-formats", "xml"),
+        ("--histogram-estimator", "oracle"),
+        ("--server-metrics-interval", "0"),
+        ("--server-metrics-interval", "1h"),
+        ("--slice-duration", "-1"),
+    ],
+)
+def test_a_value_out_of_bounds_is_refused_at_its_flag(flag: str, text: str) -> None:
+    """Before anything is sent."""
+    assert set(problems((flag, text))) == {flag}

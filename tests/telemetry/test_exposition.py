@@ -1,0 +1,212 @@
+"""The text formats: the reference parser agrees, every type has its place, and what cannot be used is named."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from metrics_play import store_of
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, Summary, generate_latest
+from prometheus_client import Enum as StateSet
+from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from inferometer.telemetry.metrics.exposition import LARGEST, NOT_FINITE, Cell, Unusable, number, parse
+
+NAMES = st.from_regex(r"[a-z_:][a-z0-9_:]{0,8}", fullmatch=True).filter(
+    lambda name: not name.endswith(("_created", "_uptime", "_total")) and "_uptime_" not in name
+)
+LABELS = st.dictionaries(
+    st.from_regex(r"[a-z][a-z0-9_]{0,5}", fullmatch=True).filter(lambda name: name != "le"),
+    st.text(st.characters(blacklist_categories=("Cs", "Cc")) | st.sampled_from('\\"\n,}{='), max_size=8),
+    max_size=3,
+)
+VALUES = st.floats() | st.integers(-(10**12), 10**12).map(float)
+
+
+def quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def line(name: str, labels: dict[str, str], value: float) -> str:
+    inside = ",".join(f'{key}="{quoted(text)}"' for key, text in labels.items())
+    return f"{name}{{{inside}}} {value!r}\n"
+
+
+@given(name=NAMES, rows=st.lists(st.tuples(LABELS, VALUES), min_size=1, max_size=5))
+def test_samples_are_read_as_the_reference_parser_reads_them(
+    name: str, rows: list[tuple[dict[str, str], float]]
+) -> None:
+    """Names, labels with every escape, values; the last of a repeated label set; what is not finite is marked."""
+    body = f"# TYPE {name} gauge\n" + "".join(line(name, labels, value) for labels, value in rows)
+    layout = parse(body)
+    ours = {cell: value for cell, value in zip(layout.cells, layout.values, strict=True) if cell}
+    theirs = {}
+    for family in text_string_to_metric_families(body):
+        for sample in family.samples:
+            theirs[Cell(sample.name, tuple(sorted(sample.labels.items())), "value")] = sample.value
+    assert ours == {cell: value if math.isfinite(value) else NOT_FINITE for cell, value in theirs.items()}
+
+
+def registry() -> CollectorRegistry:
+    """One of each kind."""
+    made = CollectorRegistry()
+    Gauge("depth", "Queue depth", registry=made).set(3)
+    Counter("done", "Done", ["who"], registry=made).labels("x").inc(5)
+    Histogram("latency_seconds", "Latency", buckets=(0.1, 1), registry=made).observe(0.5)
+    Summary("size", "Size", registry=made).observe(2)
+    Info("build", "Build", registry=made).info({"version": "1"})
+    StateSet("state", "State", states=["up", "down"], registry=made).state("down")
+    return made
+
+
+@pytest.mark.parametrize("kind", ["classic", "openmetrics"])
+def test_every_type_has_its_place_and_costs_no_other(kind: str) -> None:
+    """Both formats of one registry give the same cells."""
+    if kind == "classic":
+        body, content_type = generate_latest(registry()).decode(), "text/plain; version=0.0.4"
+    else:
+        written: bytes = openmetrics.generate_latest(registry())  # type: ignore[no-untyped-call] # theirs
+        body, content_type = written.decode(), openmetrics.CONTENT_TYPE_LATEST
+    layout = parse(body, content_type)
+    cells = {cell: value for cell, value in zip(layout.cells, layout.values, strict=True) if cell}
+    assert cells == {
+        Cell("depth", (), "value"): 3,
+        Cell("done", (("who", "x"),), "value"): 5,
+        Cell("latency_seconds", (), "0.1"): 0,
+        Cell("latency_seconds", (), "1.0"): 1,
+        Cell("latency_seconds", (), "+Inf"): 1,
+        Cell("latency_seconds", (), "count"): 1,
+        Cell("latency_seconds", (), "sum"): 0.5,
+        Cell("build_info", (("version", "1"),), "value"): 1,
+        Cell("state", (("state", "up"),), "value"): 0,
+        Cell("state", (("state", "down"),), "value"): 1,
+    }
+    kinds = {name: family.kind for name, family in layout.families.items()}
+    assert kinds == {
+        "depth": "gauge",
+        "done": "counter",
+        "latency_seconds": "histogram",
+        "build_info": "gauge",
+        "state": "gauge",
+    }
+    assert ("summary", "size") in layout.notes
+    assert layout.families["done"].exposed == "done_total"
+
+
+def test_openmetrics_is_known_by_its_last_line_where_no_type_is_told() -> None:
+    """A counter's samples end in _total there, and its TYPE line does not."""
+    body = '# TYPE c counter\nc_total 5 # {id="a # b"} 1 2\nc_created 1\n'
+    assert parse(body + "# EOF\n").families["c"].kind == "counter"
+    assert parse(body).families["c_total"].kind == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("body", "note"),
+    [
+        ("# TYPE h histogram\nh {count:3,sum:1,schema:0}\nx 1\n", ("native_histogram", "h")),
+        ('# TYPE h gaugehistogram\nh_bucket{le="1"} 3\nh_gcount 3\nx 1\n', ("gaugehistogram", "h")),
+        ("# TYPE up_uptime gauge\nup_uptime 3\nx 1\n", ("uptime_or_created", "up_uptime")),
+        ("# TYPE a gauge\na 3\n# TYPE a_total counter\na_total 4\nx 1\n", ("name_taken", "a")),
+    ],
+)
+def test_what_is_passed_over_is_noted(body: str, note: tuple[str, str]) -> None:
+    """And everything else of the body is there."""
+    layout = parse(body)
+    assert note in layout.notes
+    assert layout.families["x"].kind == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("", "empty"),
+        (" \n\n", "empty"),
+        ("<!doctype html><html></html>", "html"),
+        ('{"error": "not found"}', "json"),
+        ("[1, 2]", "json"),
+        ("{}", "json"),
+        ("# HELP a b\n", "no_samples"),
+        ("a 1\nthis is no sample\nb 2\n", "garbage"),
+        ('a{b="c} 1\n', "garbage"),
+        ("a{b=c} 1\n", "garbage"),
+        ("a 1_000\n", "garbage"),
+        ("a 1 2 3\n", "garbage"),
+        ("a\n", "garbage"),
+        ("a 1\n" * (LARGEST // 4 + 1), "too_large"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_what_cannot_be_used_has_a_code(body: str, code: str) -> None:
+    """And garbage its line."""
+    with pytest.raises(Unusable) as caught:
+        parse(body)
+    assert caught.value.code == code
+    if body.startswith("a 1\nthis"):
+        assert "line 2" in str(caught.value)
+
+
+def test_a_name_that_is_no_plain_word_stands_in_braces() -> None:
+    """Which is not JSON."""
+    assert parse('{"http.latency", "a.b"="c"} 3\n').cells[0] == Cell("http.latency", (("a.b", "c"),), "value")
+
+
+@pytest.mark.parametrize(
+    ("tail", "value"),
+    [
+        ("1", 1.0),
+        ("1.5e3 1700", 1500.0),
+        ("+Inf", NOT_FINITE),
+        ("NaN", NOT_FINITE),
+        ('2 # {a="b_c"} 1 2', 2.0),
+    ],
+)
+def test_a_number_is_read_up_to_its_timestamp_or_exemplar(tail: str, value: float) -> None:
+    """What comes after says nothing of the value."""
+    assert number(tail) == value
+
+
+def test_a_histogram_may_lose_a_number_and_not_the_others() -> None:
+    """One that is not finite drops the histogram of its label set at that scrape; the other has both scrapes."""
+    good = "# TYPE h histogram\n" + "".join(
+        f'h_bucket{{k="{k}",le="+Inf"}} 1\nh_sum{{k="{k}"}} 1\nh_count{{k="{k}"}} 1\n' for k in "ab"
+    )
+    bad = good.replace('h_sum{k="a"} 1', 'h_sum{k="a"} NaN')
+    (endpoint,) = store_of(good, bad).endpoints.values()
+    assert {dict(one.labels)["k"]: len(one.times) for one in endpoint.series()} == {"a": 1, "b": 2}
+
+
+@given(
+    lines=st.lists(
+        st.text(st.sampled_from('ab_{}="\\,# 01.e+\tinftypehlp'), max_size=40)
+        | st.sampled_from(
+            ["# TYPE a histogram", "# TYPE a counter", "# HELP a", 'a_bucket{le="1"} 1', "a_sum 1", "# EOF"]
+        ),
+        max_size=8,
+    )
+)
+def test_whatever_the_text_it_is_read_or_refused(lines: list[str]) -> None:
+    """By Unusable and nothing else; what is read has a cell, a prefix and a value for each line."""
+    try:
+        layout = parse("\n".join(lines))
+    except Unusable:
+        return
+    assert len(layout.lines) == len(layout.prefixes) == len(layout.cells) == len(layout.values)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x" + " " * 200_000 + "=",
+        " " * 200_000 + "{" * 200_000,
+        'x{a="' + "\\" * 200_001,
+        "x{" + " " * 200_000 + "a" + " " * 200_000 + "}1",
+        "x 1 " + "{count:" * 50_000,
+    ],
+)
+def test_a_long_line_that_is_no_sample_is_refused_at_once(line: str) -> None:
+    """It is tried in one way only: in every way, this test would take days."""
+    with pytest.raises(Unusable, match="garbage at line 1"):
+        parse(line)

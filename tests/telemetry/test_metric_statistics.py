@@ -1,0 +1,226 @@
+"""Statistics and timeslices by their definitions, on series drawn at random; and the queries of the schema document."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from metrics_play import SECOND, START, URL, at, exported, scrapes_of, store_of, vector
+
+from inferometer.telemetry.metrics.document import Period, Wanted, endpoint_info, metrics
+from inferometer.telemetry.metrics.estimators import ESTIMATORS
+from inferometer.telemetry.metrics.four_phase import estimate as four_phase
+from inferometer.telemetry.metrics.observed import PERCENTILES, Observed
+from inferometer.telemetry.metrics.record import Scrape
+from inferometer.telemetry.metrics.series import collect
+
+STEPS = st.lists(
+    st.tuples(st.integers(1, 3 * SECOND), st.integers(0, 50)), min_size=3, max_size=40
+)  # ns to the next scrape, and the increase until then
+
+
+def of(
+    name: str, texts: list[str], gaps: list[int], start_s: float, end_s: float, slice_s: float
+) -> dict[str, Any]:
+    """The one series' entry of scrapes with these gaps."""
+    times = itertools.accumulate(gaps, initial=START)
+    store = collect(Scrape(URL, time, text) for time, text in zip(times, texts, strict=False))
+    period = Period(START + int(start_s * SECOND), START + int(end_s * SECOND))
+    found = {one.name: one for one in metrics(store, Wanted(period, four_phase, int(slice_s * SECOND)))}
+    return found[name].series[0] if name in found else {}
+
+
+@given(steps=STEPS, slice_s=st.sampled_from([0.0, 0.5, 2.0]), start_s=st.sampled_from([0.0, 1.5]))
+def test_the_slices_of_a_counter_add_up_to_its_total(
+    steps: list[tuple[int, int]], slice_s: float, start_s: float
+) -> None:
+    """Without a reset, whatever the slices: the increase from the reference to the last scrape; and rates lie between."""
+    values = list(itertools.accumulate((more for _, more in steps), initial=0))
+    texts = [f"# TYPE c_total counter\nc_total {value}\n" for value in values]
+    found = of("c", texts, [gap for gap, _ in steps], start_s, 1000, slice_s)
+    if not found:
+        return
+    stats = found["stats"]
+    if slice_s and "timeslices" in found:
+        assert sum(one["total"] for one in found["timeslices"]) == pytest.approx(stats["total"])
+        assert all(one["end_ns"] > one["start_ns"] for one in found["timeslices"])
+        assert not [one for one in found["timeslices"][:-1] if "is_complete" in one]
+    assert stats["rate_min"] <= stats["rate_avg"] * (1 + 1e-9)
+    assert stats["rate_avg"] <= stats["rate_max"] * (1 + 1e-9)
+    if not slice_s:
+        assert stats["rate_avg"] == pytest.approx(stats["rate"])  # weighted by time
+    assert "reset_detected" not in found
+
+
+@given(values=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))
+def test_a_gauge_has_the_moments_and_percentiles_of_its_samples(values: list[float]) -> None:
+    """NumPy's, with n - 1 in the standard deviation."""
+    texts = [f"# TYPE g gauge\ng {value!r}\n" for value in values]
+    stats = of("g", texts, [SECOND] * len(values), 0, 1000, 0)["stats"]
+    assert [stats[f"p{one}"] for one in PERCENTILES] == pytest.approx(
+        np.percentile(values, PERCENTILES).tolist()
+    )
+    assert stats["avg"] == pytest.approx(np.mean(values))
+    assert stats["std"] == pytest.approx(np.std(values, ddof=1) if len(values) > 1 else 0.0)
+    assert (stats["min"], stats["max"]) == (min(values), max(values))
+
+
+def test_a_restart_clamps_and_is_flagged(tmp_path: Path) -> None:
+    """Of a counter the difference from the reference, never below 0; of a histogram neither buckets nor estimates."""
+
+    def body(count: int) -> str:
+        return (
+            f"# TYPE c_total counter\nc_total {count}\n# TYPE h histogram\n"
+            f'h_bucket{{le="1"}} {count}\nh_bucket{{le="+Inf"}} {count}\nh_sum {count / 2}\nh_count {count}\n'
+        )
+
+    found = exported([at(at_s, body(count)) for at_s, count in enumerate([10, 40, 2, 25])], tmp_path, 1, 3)
+    counter, histogram = (found["metrics"][name]["series"][0] for name in "ch")
+    assert counter["stats"]["total"] == 15
+    assert counter["reset_detected"]
+    assert histogram["reset_detected"]
+    assert histogram["stats"]["count"] == 15
+    assert "buckets" not in histogram
+    assert "p50_estimate" not in histogram["stats"]
+
+
+def test_the_reference_is_the_last_scrape_before_the_period(tmp_path: Path) -> None:
+    """What came before counts for nothing, and a period cut out of a record ends where it says."""
+    scrapes = [at(second, f"# TYPE c_total counter\nc_total {second * second}\n") for second in range(60)]
+    stats = exported(scrapes, tmp_path, 9.5, 20)["metrics"]["c"]["series"][0]["stats"]
+    assert stats["total"] == 20 * 20 - 9 * 9
+    assert stats["rate"] == stats["total"] / 11
+
+
+def test_a_record_that_goes_on_a_little_after_the_period_counts_to_its_last_news(tmp_path: Path) -> None:
+    """A server tells of a request after its end; scrapes that bring nothing new do not count."""
+    values = [0, 5, 9, 11, 12, 12, 12]
+    scrapes = [
+        at(second, f"# TYPE c_total counter\nc_total {value}\n") for second, value in enumerate(values)
+    ]
+    stats = exported(scrapes, tmp_path, 0.5, 2)["metrics"]["c"]["series"][0]["stats"]
+    assert (stats["total"], stats["rate"]) == (12, 3)
+
+
+def test_the_collection_is_told(tmp_path: Path) -> None:
+    """Fetches, updates and their intervals; times in UTC; the median from two intervals on."""
+    bodies = ["x 1\n", "x 1\n", "x 2\n", "x 2\n"]
+    found = exported([at(second, body, latency_ns=4_000_000) for second, body in enumerate(bodies)], tmp_path)
+    summary = found["summary"]
+    assert summary["start_time"] == "2025-06-15T15:06:40.000000Z"
+    assert summary["end_time"] == "2025-06-15T15:06:43.000000Z"
+    assert summary["endpoint_info"][URL] == {
+        "total_fetches": 4,
+        "first_fetch_ns": START,
+        "last_fetch_ns": START + 3 * SECOND,
+        "avg_fetch_latency_ms": 4.0,
+        "unique_updates": 2,
+        "first_update_ns": START,
+        "last_update_ns": START + 2 * SECOND,
+        "duration_seconds": 2.0,
+        "avg_update_interval_ms": 2000.0,
+    }
+    (endpoint,) = store_of("x 1\n", "x 2\n", "x 3\n").endpoints.values()
+    assert endpoint_info(endpoint)["median_update_interval_ms"] == 1000.0
+
+
+def test_the_members_of_the_document_are_those_of_the_schema(tmp_path: Path) -> None:
+    """Every identifier is there, null where nothing is known; what does not apply is left out."""
+    found = exported([at(second, "x 1\n") for second in range(3)], tmp_path, slice_s=0)
+    assert list(found)[:4] == ["schema_version", "aiperf_version", "benchmark_id", "inferometer_version"]
+    assert (found["schema_version"], found["aiperf_version"]) == ("1.0", None)
+    (series,) = found["metrics"]["x"]["series"]
+    assert list(series) == ["endpoint_url", "stats"]
+    assert found["metrics"]["x"] == {"type": "gauge", "description": "", "series": [series]}
+
+
+def test_the_queries_of_the_schema_document_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As they stand there, but for the names of metrics."""
+    case = vector("warmup_exclusion")
+    data = exported(scrapes_of(case), tmp_path, 4, 10)
+    for name, metric in data["metrics"].items():
+        for series in metric["series"]:
+            stats = series.get("stats", {})
+            p99 = stats.get("p99") or stats.get("p99_estimate")
+            if p99 and p99 > 1.0 and metric.get("unit") == "seconds":
+                print(f"{name}: p99={p99:.2f}s")
+    assert capsys.readouterr().out == "h_seconds: p99=3.69s\n"
+    total = sum(series.get("stats", {}).get("total", 0) for series in data["metrics"]["c"]["series"])
+    assert total == 87.0
+    max_throughput = max(
+        (series.get("stats", {}).get("rate", 0), series["endpoint_url"])
+        for series in data["metrics"]["c"]["series"]
+    )
+    assert max_throughput == (pytest.approx(87 / 8.5), URL)
+    for series in data["metrics"]["g"]["series"]:
+        if series.get("timeslices"):
+            for ts in series["timeslices"]:
+                duration_s = (ts["end_ns"] - ts["start_ns"]) / 1e9
+                print(f"  {duration_s:.1f}s window: avg={ts['avg']:.2f}")
+    assert capsys.readouterr().out.count("2.0s window") == 4
+    assert data["metrics"]["h_seconds"]["series"][0]["stats"]["p99_estimate"] == pytest.approx(
+        3.689410331657851
+    )
+
+
+BOUNDS = st.lists(st.floats(0.001, 1000), min_size=1, max_size=8, unique=True).map(sorted)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@given(bounds=BOUNDS, draws=st.lists(st.floats(0, 2000), min_size=1, max_size=60), every=st.integers(1, 20))
+def test_estimates_ascend_and_lie_in_the_buckets_that_hold_something(
+    name: str, bounds: list[float], draws: list[float], every: int
+) -> None:
+    """Whatever was observed, and however often it was scraped."""
+    edges = np.array([*bounds, np.inf])
+    each = np.zeros((len(draws) + 1, len(edges)))
+    each[np.arange(1, len(draws) + 1), np.searchsorted(edges, draws, "left")] = 1
+    seen = [*range(0, len(draws), every), len(draws)]
+    buckets = np.cumsum(np.cumsum(each, axis=0)[seen], axis=1)
+    sums = np.concatenate([[0.0], np.cumsum(draws)])[seen]
+    given_them = Observed(
+        edges, buckets[-1], float(sums[-1]), float(len(draws)), buckets, sums, buckets[:, -1], len(seen)
+    )
+    found = ESTIMATORS[name](given_them)
+    assert found is not None
+    assert np.isfinite(found).all()
+    assert (np.diff(found) >= -1e-9 * np.abs(found[1:])).all()
+    low = max((bound for bound in bounds if bound < min(draws)), default=0.0)
+    if name == "four-phase" and sums[-1] == 0:
+        return  # a sum of 0 is taken to mean that everything was 0
+    assert found[0] >= low * (1 - 1e-9)
+    highest = min((bound for bound in bounds if bound >= max(draws)), default=np.inf)
+    assert found[-1] <= highest * (1 + 1e-9)
+
+
+@given(value=st.sampled_from([0.5, 1.0, 2.0]), count=st.integers(8, 30))
+def test_the_smooth_estimate_finds_what_is_always_the_same(value: float, count: int) -> None:
+    """Also at a bound, where a mean says everything; and so does a document's count of one answer a request."""
+    buckets = np.outer(np.arange(count + 1), np.array([0, float(value <= 1), 1, 1]))
+    sums = value * np.arange(count + 1, dtype=np.float64)
+    given_them = Observed(
+        np.array([0.25, 1, 10, np.inf]),
+        buckets[-1],
+        float(sums[-1]),
+        float(count),
+        buckets,
+        sums,
+        buckets[:, -1],
+        count + 1,
+    )
+    assert ESTIMATORS["smooth"](given_them) == pytest.approx(np.full(len(PERCENTILES), value))
+
+
+def test_the_whole_document_is_json_that_others_read(tmp_path: Path) -> None:
+    """Written in pieces, it is what the same data would be in one: with warm-up, labels, HELP with quotes and line feeds."""
+    body = '# HELP x say \\"hi\\"\\nthere \\\\ é\n# TYPE x gauge\nx{q="a\\"b\\\\c\\nd"} 1\n'
+    found = exported([at(second, body) for second in range(5)], tmp_path)
+    text = (tmp_path / "server_metrics_export.json").read_text()
+    assert json.loads(json.dumps(found)) == json.loads(text)
+    assert found["metrics"]["x"]["series"][0]["labels"] == {"q": 'a"b\\c\nd'}

@@ -1,0 +1,288 @@
+"""The scraper's process against scripted endpoints: what is on record in which order, and what it says of itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+from peers import Answer, Script, Seen, scripted, whole
+
+from inferometer.telemetry.metrics.job import Endpoint, Job
+from inferometer.telemetry.metrics.record import Scrape, read
+from inferometer.telemetry.metrics.scraping import Scraping
+
+NEVER_S = 300.0
+OFTEN_S = 0.01
+OFFSET = 10**18
+
+
+def exposition(value: int = 1, more: str = "") -> Script:
+    return Script(whole(200, f"# TYPE up gauge\nup {value}\n{more}".encode(), kind=b"text/plain"))
+
+
+def at(port: int, *, own: bool = False) -> Endpoint:
+    place = f"127.0.0.1:{port}"
+    shown = f"http://{place}/metrics"
+    return Endpoint(
+        shown=shown, host="127.0.0.1", port=port, path="/metrics", headers={"Host": place}, own=own
+    )
+
+
+class Place:
+    """Where one scraper writes, and the scraper."""
+
+    def __init__(self, folder: Path, scraping: Scraping) -> None:
+        self.path = folder / "telemetry" / "scrapes.jsonl.zst"
+        self.log = folder / "log.txt"
+        self.scraping = scraping
+
+    def brief(
+        self,
+        *endpoints: Endpoint,
+        interval_s: float = NEVER_S,
+        secrets: Sequence[str] = (),
+        timeout_s: float = 5.0,
+    ) -> None:
+        """Hand a job over."""
+        self.scraping.brief(
+            Job(
+                record=str(self.path),
+                endpoints=list(endpoints),
+                interval_ns=int(interval_s * 1e9),
+                clock_offset_ns=OFFSET,
+                timeout_s=timeout_s,
+                secrets=list(secrets),
+            )
+        )
+
+    def scrapes(self) -> list[Scrape]:
+        """What is on record."""
+        return list(read(self.path)) if self.path.exists() else []
+
+    def wait_for(self, enough: Callable[[list[Scrape]], bool]) -> list[Scrape]:
+        """What is on record, once it is enough, within bounds."""
+        pause = threading.Event()
+        for _ in range(400):
+            if enough(found := self.scrapes()):
+                return found
+            pause.wait(0.05)
+        raise AssertionError("it never came onto the record")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with Scraping(tmp_path / "log.txt") as scraping:
+        found = Place(tmp_path, scraping)
+        yield found
+    assert found.log.read_text() == ""
+
+
+def counting(enough: int) -> tuple[Answer, threading.Event]:
+    """An endpoint whose value counts the questions; the event is set at so many."""
+    reached = threading.Event()
+    number = iter(range(1, 1 << 30))
+
+    def answer(_: Seen) -> Script:
+        value = next(number)
+        if value >= enough:
+            reached.set()
+        return exposition(value)
+
+    return answer, reached
+
+
+def test_a_baseline_each_phase_s_ends_and_a_last_one(place: Place) -> None:
+    """In this order, on every endpoint; with an interval that never comes round, nothing else."""
+    with scripted(counting(1)[0]) as one, scripted(counting(1)[0]) as other:
+        place.brief(at(one.port), at(other.port))
+        ready = place.scraping.ready()
+        for name in ("warmup", "profiling"):
+            place.scraping.mark(name, name)
+            place.scraping.mark(name, None)
+        done = place.scraping.end()
+    assert ready is not None
+    assert (ready.endpoints, ready.failures) == (2, {})
+    for port in (one.port, other.port):
+        mine = [scrape for scrape in place.scrapes() if f":{port}/" in scrape.endpoint_url]
+        phases = [scrape.phase for scrape in mine]
+        assert phases == ["baseline", "warmup", "warmup", "profiling", "profiling", "final"]
+        values = [scrape.body.split()[-1] for scrape in mine if scrape.body]
+        assert values == ["1", "2", "3", "4", "5", "6"]
+        times = [scrape.timestamp_ns for scrape in mine]
+        assert times == sorted(set(times))
+        assert times[0] > OFFSET
+    assert [(told.scrapes, told.errors, told.skipped) for told in done.endpoints] == [(6, {}, 0)] * 2
+    assert done.failed is None
+    assert done.cpu_s > 0
+
+
+def test_scrapes_at_intervals_bear_the_phase_that_runs(place: Place) -> None:
+    """Between two marks its own, after the last mark none; before the first mark there are none."""
+    before = threading.Event()
+    during = threading.Event()
+    after = threading.Event()
+    questions: list[int] = []
+
+    def answer(_: Seen) -> Script:
+        questions.append(1)
+        for event, number in ((before, 1), (during, 10), (after, 20)):
+            if len(questions) >= number:
+                event.set()
+        return exposition()
+
+    with scripted(answer) as peer:
+        place.brief(at(peer.port), interval_s=OFTEN_S)
+        place.scraping.ready()
+        place.scraping.mark("profiling", "profiling")
+        assert during.wait(20)
+        place.scraping.mark("profiling", None)
+        assert after.wait(20)
+        place.scraping.end()
+    phases = [scrape.phase for scrape in place.scrapes()]
+    profiled = phases.count("profiling")
+    assert profiled >= 9
+    assert phases == ["baseline", *["profiling"] * profiled, *[None] * (len(phases) - profiled - 2), "final"]
+
+
+def test_an_endpoint_that_vanishes_is_tried_again_and_comes_back(place: Place) -> None:
+    """What was lost has its reason on record, and the next body follows it."""
+    with scripted(counting(1)[0]) as peer:
+        port = peer.port
+        place.brief(at(port), interval_s=OFTEN_S)
+        place.scraping.ready()
+        place.scraping.mark("profiling", "profiling")
+        place.wait_for(lambda found: sum(scrape.body is not None for scrape in found) > 3)
+    place.wait_for(lambda found: found[-1].error == "refused")
+    with scripted(counting(1)[0], port=port):
+        found = place.wait_for(lambda found: found[-1].body is not None)
+        done = place.scraping.end()
+    assert found[0].body is not None
+    assert done.endpoints[0].errors["refused"] > 0
+    assert done.endpoints[0].skipped >= 0
+
+
+def test_one_that_hangs_holds_up_no_other(place: Place) -> None:
+    """The other's phases are all there, and the end is not waited for longer than a scrape may take."""
+    with scripted(lambda _: Script([], "hang")) as dead, scripted(counting(1)[0]) as alive:
+        place.brief(at(dead.port), at(alive.port), timeout_s=0.3)
+        ready = place.scraping.ready()
+        place.scraping.mark("profiling", "profiling")
+        place.scraping.mark("profiling", None)
+        done = place.scraping.end()
+    assert ready is not None
+    assert ready.failures == {at(dead.port).shown: "timeout"}
+    assert ready.endpoints == 2
+    assert done.endpoints[1].scrapes == 4
+    assert done.endpoints[0].errors["timeout"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (Script(whole(404, b"")), "http_404"),
+        (Script(whole(200, b"<html>", kind=b"text/html")), "html"),
+        (Script(whole(200, b'{"detail": 1}')), "json"),
+    ],
+)
+def test_the_target_s_own_endpoint_may_be_none(place: Place, script: Script, reason: str) -> None:
+    """Nobody named it: it is left alone after one try, and nothing is on disk."""
+    with scripted(lambda _: script) as peer:
+        place.brief(at(peer.port, own=True), interval_s=OFTEN_S)
+        ready = place.scraping.ready()
+        asked = len(peer.seen)
+        place.scraping.mark("profiling", "profiling")
+        done = place.scraping.end()
+    assert ready is not None
+    assert (ready.endpoints, ready.failures) == (0, {at(peer.port).shown: reason})
+    assert done.endpoints[0].absent == reason
+    assert not place.path.parent.exists()
+    assert len(peer.seen) == asked
+
+
+@pytest.mark.parametrize("script", [Script([], "close"), Script(whole(503, b""))])
+def test_the_target_s_own_endpoint_is_tried_again_if_it_was_only_busy(place: Place, script: Script) -> None:
+    """No answer says nothing of what is served there; nor does one that says later."""
+    left = [script, script]
+    with scripted(lambda _: left.pop() if left else exposition()) as peer:
+        place.brief(at(peer.port, own=True), interval_s=OFTEN_S)
+        ready = place.scraping.ready()
+        place.scraping.mark("profiling", "profiling")
+        found = place.wait_for(lambda found: any(scrape.body for scrape in found))
+    assert ready is not None
+    assert ready.endpoints == 1
+    assert found[0].error is not None
+
+
+def test_where_metrics_are_json_the_text_is_looked_for_elsewhere(place: Place) -> None:
+    """TensorRT-LLM shows it at /prometheus/metrics; from then on that is asked, under the name of the first."""
+
+    def answer(seen: Seen) -> Script:
+        return exposition() if seen.target == "/prometheus/metrics" else Script(whole(200, b'[{"iter": 1}]'))
+
+    with scripted(answer) as peer:
+        place.brief(at(peer.port))
+        place.scraping.ready()
+        done = place.scraping.end()
+    assert [seen.target for seen in peer.seen] == ["/metrics", "/prometheus/metrics", "/prometheus/metrics"]
+    assert [(scrape.phase, scrape.error) for scrape in place.scrapes()] == [
+        ("baseline", None),
+        ("final", None),
+    ]
+    assert {scrape.endpoint_url for scrape in place.scrapes()} == {at(peer.port).shown}
+    assert (done.endpoints[0].instead, done.endpoints[0].errors) == ("/prometheus/metrics", {})
+
+
+def test_a_killed_scraper_leaves_what_it_had_flushed_and_a_run_that_goes_on(place: Place) -> None:
+    """kill -9: the record reads to its end, and the account says that there is none."""
+    answer, reached = counting(5)
+    with scripted(answer) as peer:
+        place.brief(at(peer.port), interval_s=OFTEN_S)
+        place.scraping.ready()
+        place.scraping.mark("profiling", "profiling")
+        assert reached.wait(20)
+        before = place.wait_for(lambda found: len(found) >= 5)
+        (child,) = [one for one in psutil.Process().children() if "scraper" in " ".join(one.cmdline())]
+        os.kill(child.pid, signal.SIGKILL)
+        place.scraping.mark("profiling", None)
+        done = place.scraping.end()
+    assert done.failed is not None
+    assert [told.url for told in done.endpoints] == [at(peer.port).shown]
+    assert place.scrapes()[: len(before)] == before
+
+
+def test_without_its_parent_the_scraper_writes_down_what_it_has_and_leaves(place: Place) -> None:
+    """Its standard input ends, however the parent did."""
+    with scripted(counting(1)[0]) as peer:
+        place.brief(at(peer.port))
+        place.scraping.ready()
+        place.scraping.__exit__(None, None, None)
+    assert [scrape.phase for scrape in place.scrapes()] == ["baseline"]
+
+
+def test_a_secret_that_a_server_repeats_is_struck_out(place: Place) -> None:
+    """Of the body only the secret goes."""
+    with scripted(lambda _: exposition(more='info{url="http://u:hunter-two@h"} 1\n')) as peer:
+        place.brief(at(peer.port), secrets=["hunter-two", "up"])
+        place.scraping.ready()
+        place.scraping.end()
+    bodies = [scrape.body for scrape in place.scrapes()]
+    assert bodies == ['# TYPE up gauge\nup 1\ninfo{url="http://u:<redacted>@h"} 1\n'] * 2
+
+
+def test_a_record_that_cannot_be_written_is_told(place: Place) -> None:
+    """And ends nothing: the endpoints are asked on, so that the account is whole."""
+    place.path.parent.write_text("in the way")
+    with scripted(counting(1)[0]) as peer:
+        place.brief(at(peer.port))
+        place.scraping.ready()
+        done = place.scraping.end()
+    assert done.failed
+    assert done.endpoints[0].scrapes == 2
+    with contextlib.suppress(OSError):
+        place.path.parent.unlink()
