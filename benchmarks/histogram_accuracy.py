@@ -25,6 +25,8 @@ INTERVALS = (0.1, 0.333, 2.0)
 TOKENS = 48
 """Inter-token latencies a request."""
 SEEDS, QUICK_SEEDS = 40, 2
+FIRST_SEED = 1000
+"""The constants of `smooth` were chosen on seeds 0 to 9: none of those is measured with."""
 
 _REQUEST = (0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680)
 _FIRST_TOKEN = (
@@ -145,7 +147,7 @@ def observe(
 def errors(kind: str, seeds: int) -> dict[str, Floats]:
     """By estimator, the relative errors: (cases, percentiles)."""
     found: dict[str, list[Floats]] = {name: [] for name in ESTIMATORS}
-    for seed in range(seeds):
+    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
         for population in KINDS[kind]:
             for rate in LOADS:
                 for interval in INTERVALS:
