@@ -172,7 +172,7 @@ def in_our_terms(store: Store | None, plan: Plan, facts: Mapping[str, Any]) -> l
     told = facts["server_metrics"]
     own = {one["url"] for one in told["endpoints"] if one["own"]}
     if plan.target.url is not None:
-        own.add(shown(completed(plan.target.url)))
+        own.add(shown(completed(probing.endpoint(plan.target.url).url)))
     return translate(store, frozenset(own), told["clock_offset_ns"])
 
 

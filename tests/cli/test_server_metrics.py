@@ -16,8 +16,12 @@ from commands import SMALL, finish, only, run, start, wait_for_answers
 from peers import Script, Seen, chunked, scripted, tokens, whole
 from serving import serving
 
+from inferometer.drive import probe as probing
 from inferometer.journal.folder import RunFolder
+from inferometer.plan.schema import Plan
+from inferometer.scrapes import in_our_terms, job_of
 from inferometer.telemetry.metrics.record import Scrape, read
+from inferometer.telemetry.metrics.series import collect
 
 KEY = "sk-canary-3e9d77b1"
 PASSWORD = "hunter-two-5512"
@@ -134,6 +138,21 @@ def test_what_the_embedded_server_counted_is_what_the_client_was_told(tmp_path: 
     assert checks(summary)["server_tokens"]["status"] == "pass"
     assert checks(summary)["server_ttft"]["status"] in ("pass", "note")
     assert finish("report", str(folder_of(tmp_path).path), "--json")[1] == out
+
+
+@pytest.mark.parametrize("url", ["http://h:8000", "http://h:8000/v1", "http://h:8000/"])
+def test_the_target_s_own_word_is_known_by_its_address(url: str) -> None:
+    """Also where the plan names it among others."""
+    body = "# TYPE vllm:num_requests_waiting gauge\nvllm:num_requests_waiting 1\n"
+    plan = Plan.model_validate({"target": {"url": url}})
+    named = job_of(plan, probing.endpoint(url), None, "", 0).endpoints[0].shown
+    store = collect([Scrape("http://other:1/metrics", 1, body), Scrape(named, 2, body)])
+    told = {
+        "endpoints": [{"url": at, "own": False} for at in ("http://other:1/metrics", named)],
+        "clock_offset_ns": 0,
+    }
+    found = in_our_terms(store, plan, {"server_metrics": told})
+    assert [one.own for one in found] == [False, True]
 
 
 def test_somebody_else_at_the_server_makes_a_run_inconclusive(tmp_path: Path) -> None:

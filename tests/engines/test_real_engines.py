@@ -227,7 +227,6 @@ def test_the_engines_own_counters_are_what_the_client_was_told(engine: RunningEn
     for name, column in (("prompt_tokens", "usage_input"), ("generation_tokens", "usage_output")):
         assert told["whole"][name]["server"] == sum(row[column] for row in found.rows)
     assert found.check("server_tokens")["status"] == "pass"
-    assert told["running"]["max"] <= CONCURRENCY
     assert told["whole"]["server_n"] == (WARMUP + REQUESTS if engine.name == "vllm" else 0)
 
 

@@ -19,8 +19,8 @@ TOKENS_SHARE, TOKENS_FEW = 0.01, 10.0
 and an engine that counts a moment late; more is load that the plan does not name."""
 
 TTFT_BELOW_MS, TTFT_BELOW_SHARE = 1.0, 0.02
-"""No token is seen before it is made. The client's clock starts when the kernel has taken the request's last byte, which a busy
-client notices late, but by no more than `lateness` accepts; and the two sets may differ by a request in a hundred."""
+"""No token is seen before it is made, and the client's clock starts first: just before it hands the request over. An engine may
+count a request as arrived before its body is whole, and the two sets may differ by a request in a hundred."""
 
 TTFT_ABOVE_MS, TTFT_ABOVE_SHARE = 5.0, 0.2
 """An HTTP front end, a tokenizer and a hop in a data centre take a few milliseconds. More than that, and more than a fifth of
