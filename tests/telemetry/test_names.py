@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.telemetry.metrics import terms
 from inferometer.telemetry.metrics.names import COUNTERS, ENGINES, HISTOGRAMS, TERMS, Engine, detect
 from inferometer.telemetry.metrics.record import Scrape, read
 from inferometer.telemetry.metrics.series import Store, collect
@@ -41,14 +40,6 @@ def test_an_engine_is_told_by_any_of_its_names(engine: Engine) -> None:
     for names in (newest, oldest, *({name} for name in newest)):
         assert detect(names) is engine
     assert set(engine.terms) <= set(TERMS)
-
-
-def test_what_is_watched_has_the_names_that_are_used() -> None:
-    """The table of `metrics watch` and this one cannot drift apart."""
-    known = {
-        name for one in ENGINES for source in one.terms.values() for name in (*source.families, *source.plus)
-    }
-    assert {name for term in terms.TERMS for name in (*term.names, *term.of)} <= known
 
 
 def test_of_names_that_nobody_has_nothing_is_said() -> None:

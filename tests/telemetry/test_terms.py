@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from inferometer.server.gauges import Gauges
 from inferometer.telemetry.metrics.exposition import parse
+from inferometer.telemetry.metrics.names import ENGINES
+from inferometer.telemetry.metrics.names import TERMS as NAMED
 from inferometer.telemetry.metrics.terms import TERMS, Totals, figures, totals
 
 
@@ -103,7 +105,21 @@ def test_the_reference_server_has_every_term_but_the_rate_of_hits() -> None:
     assert set(found) == {term.key for term in TERMS} - {"prefix_hit_rate"}
 
 
-_names = st.sampled_from(sorted({name for term in TERMS for name in (*term.names, *term.of)}))
+def test_figures_are_of_terms_that_there_are() -> None:
+    """Those of the table of names."""
+    assert {name for term in TERMS for name in (*term.of, *([term.per] if term.per else []))} <= set(NAMED)
+
+
+_names = st.sampled_from(
+    sorted(
+        {
+            name
+            for engine in ENGINES
+            for source in engine.terms.values()
+            for name in (*source.families, *source.plus)
+        }
+    )
+)
 _bodies = st.dictionaries(_names, st.floats(allow_nan=True, allow_infinity=True), min_size=1)
 
 
