@@ -15,9 +15,11 @@ Totals = Mapping[tuple[str, str], tuple[float, int]]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One figure, of the first of these terms of names.py that a body has. `level`: a sum over series. `share`: their mean, 0 to
-    1. `rate`: growth a second. `mean`: of what a histogram counted since the last scrape, in seconds. `ratio`: growth over
-    growth of `per`."""
+    """One figure, of the first of these terms of names.py that a body has.
+
+    `level`: a sum over series. `share`: their mean, 0 to 1. `rate`: growth a second. `mean`: of what a histogram counted since
+    the last scrape, in seconds. `ratio`: growth over growth of `per`.
+    """
 
     key: str
     kind: Literal["level", "share", "rate", "mean", "ratio"]
