@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "inferometer"
 
 ALLOWED: dict[str, set[str]] = {
-    # A room may import the rooms to its right, itself, and errors and units.
+    # A room may import the rooms to its right, itself, and addresses, errors and units.
     "protocol": set(),
     "plan": set(),
     "journal": set(),
@@ -41,10 +41,11 @@ ALLOWED: dict[str, set[str]] = {
         "calibrator", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "maker", "simulation", "simulator",
         "scrapes", "telemetry",
     },
+    "addresses": set(),
     "errors": set(),
     "units": set(),
 }  # fmt: skip
-EVERYWHERE = {"errors", "units", ""}
+EVERYWHERE = {"addresses", "errors", "units", ""}
 FORBIDDEN_NAMES = {"common", "utils", "helpers", "models", "base", "schemas"}
 CLOCKS = {"time", "datetime"}
 FILE_LINES = 600

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from inferometer import __version__
+from inferometer.addresses import secrets_of, shown
 from inferometer.drive import clock
 from inferometer.drive import probe as probing
 from inferometer.drive.secret import headers
@@ -29,7 +30,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
-from inferometer.plan.server_metrics import completed, secrets_of, shown
+from inferometer.plan.server_metrics import completed
 from inferometer.telemetry.metrics import exports
 from inferometer.telemetry.metrics.document import Period, Wanted
 from inferometer.telemetry.metrics.estimators import ESTIMATORS

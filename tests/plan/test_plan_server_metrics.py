@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inferometer.addresses import secrets_of, shown
 from inferometer.errors import PlanError
 from inferometer.plan import saved
 from inferometer.plan.parse import build
 from inferometer.plan.rules import faults
 from inferometer.plan.schema import Plan
-from inferometer.plan.server_metrics import FORMATS, ServerMetrics, completed, secrets_of, shown
+from inferometer.plan.server_metrics import FORMATS, ServerMetrics, completed
 from inferometer.telemetry.metrics import exports
 from inferometer.telemetry.metrics.estimators import DEFAULT, ESTIMATORS
 

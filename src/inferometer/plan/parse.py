@@ -19,13 +19,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from inferometer.addresses import REDACTED
 from inferometer.errors import PlanError, Problem
 from inferometer.plan import document, flags, rules, wording
 from inferometer.plan.document import Document, Key
 from inferometer.plan.flags import Flag
 from inferometer.plan.rules import Fault
 from inferometer.plan.schema import Plan
-from inferometer.plan.server_metrics import REDACTED
 
 
 def build(

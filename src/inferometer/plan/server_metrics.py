@@ -11,16 +11,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, Field, field_serializer
 
+from inferometer.addresses import shown
 from inferometer.plan.part import SECONDS, Part
 
-REDACTED = "<redacted>"
 FORMATS = ("json", "csv", "jsonl", "parquet")
 
 _PATH = "/metrics"
-_SECRET_NAME = re.compile(
-    r"key|token|secret|passw|pwd|auth|credential|session|signature|^sig$|^code$", re.IGNORECASE
-)
-_SECRET_VALUE = re.compile(r"(sk|hf|gsk|xai|nvapi)[-_]\w{8}|eyJ[\w-]{10}", re.IGNORECASE)
 _EXAMPLE = "for example localhost:8000 or http://localhost:8000/metrics"
 
 
@@ -51,30 +47,6 @@ def completed(text: str) -> str:
         path += _PATH
     user, at, place = parts.netloc.rpartition("@")
     return _joined(parts, f"{user}{at}{place.lower()}", path, parts.query)
-
-
-def shown(url: str) -> str:
-    """A whole URL as it may be written down: without name and password, and without values of a query that look secret."""
-    parts = urlsplit(url)
-    user, at, place = parts.netloc.rpartition("@")
-    query = "&".join(_query_shown(pair) for pair in parts.query.split("&")) if parts.query else ""
-    return _joined(parts, f"{REDACTED}{at}{place}" if user or at else place, parts.path, query)
-
-
-def secrets_of(url: str) -> list[str]:
-    """What `shown` leaves out of a whole URL, as it stands there."""
-    parts = urlsplit(url)
-    user, _, _ = parts.netloc.rpartition("@")
-    pairs = [pair for pair in parts.query.split("&") if _query_shown(pair) != pair]
-    return [
-        text for text in (user.partition(":")[2], user, *(pair.partition("=")[2] for pair in pairs)) if text
-    ]
-
-
-def _query_shown(pair: str) -> str:
-    name, equals, value = pair.partition("=")
-    secret = bool(equals) and bool(value) and (_SECRET_NAME.search(name) or _SECRET_VALUE.match(value))
-    return f"{name}={REDACTED}" if secret else pair
 
 
 def _joined(parts: SplitResult, place: str, path: str, query: str) -> str:

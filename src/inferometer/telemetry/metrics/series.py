@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from inferometer.telemetry.metrics.addresses import shown
+from inferometer.addresses import shown
 from inferometer.telemetry.metrics.exposition import (
     ABSENT,
     HISTOGRAM,

@@ -10,7 +10,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from inferometer.telemetry.metrics.addresses import short
+from inferometer.addresses import short
 from inferometer.telemetry.metrics.document import SCHEMA_VERSION, Metric
 from inferometer.telemetry.metrics.exposition import COUNTER, GAUGE, HISTOGRAM, UNKNOWN
 from inferometer.telemetry.metrics.observed import PERCENTILES

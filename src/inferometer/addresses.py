@@ -1,0 +1,52 @@
+"""How the URL of an endpoint may be written down: without credentials, and in tables without what every endpoint has."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit, urlunsplit
+
+REDACTED = "<redacted>"
+
+_SECRET_NAME = re.compile(
+    r"key|token|secret|pass|pwd|auth|credential|session|signature|jwt|^sig$|^sas$|^code$", re.IGNORECASE
+)
+_SECRET_VALUE = re.compile(r"(sk|hf|gsk|xai|nvapi)[-_]\w{8}|eyJ[\w-]{10}", re.IGNORECASE)
+
+
+def shown(url: str) -> str:
+    """The URL without user and password, and without values of a query that look secret; of what is no URL, without what stands
+    in front of an @."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return re.sub(r"//[^/@]*@", f"//{REDACTED}@", url)
+    user, at, place = parts.netloc.rpartition("@")
+    place = f"{REDACTED}@{place}" if user or at else place
+    query = "&".join(_shown(pair) for pair in parts.query.split("&")) if parts.query else ""
+    if (place, query) == (parts.netloc, parts.query):
+        return url
+    return urlunsplit((parts.scheme, place, parts.path, query, parts.fragment))
+
+
+def secrets_of(url: str) -> list[str]:
+    """What `shown` leaves out of a whole URL, as it stands there."""
+    parts = urlsplit(url)
+    user, _, _ = parts.netloc.rpartition("@")
+    pairs = [pair for pair in parts.query.split("&") if _shown(pair) != pair]
+    found = (user.partition(":")[2], user, *(pair.partition("=")[2] for pair in pairs))
+    return [text for text in found if text]
+
+
+def _shown(pair: str) -> str:
+    name, _, value = pair.partition("=")
+    secret = bool(value) and (_SECRET_NAME.search(name) or _SECRET_VALUE.match(value))
+    return f"{name}={REDACTED}" if secret else pair
+
+
+def short(url: str) -> str:
+    """Host, port and path without `/metrics`, for tables."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        return url
+    return parts.netloc + parts.path.removesuffix("/").removesuffix("/metrics")
