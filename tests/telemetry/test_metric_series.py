@@ -89,6 +89,22 @@ def test_a_server_that_always_repeats_a_series_is_taken_at_its_last_word(tmp_pat
     assert "dropped" not in found["summary"]
 
 
+@pytest.mark.parametrize("lone", ["", "h 5\n"])
+def test_a_sample_under_the_bare_name_of_a_histogram_costs_nothing_else(lone: str, tmp_path: Path) -> None:
+    """Neither the histogram beside it, if there is one, nor any other metric; in every format."""
+    rest = 'h_bucket{le="+Inf"} %d\nh_sum %d\nh_count %d\n'
+    bodies = [f"# TYPE h histogram\n{lone}{rest % (n, n, n)}# TYPE k histogram\nk 5\ng {n}\n" for n in range(3)]
+    made = exported(
+        [at(second, body) for second, body in enumerate(bodies)],
+        tmp_path,
+        formats=("json", "csv", "jsonl", "parquet"),
+    )
+    assert made["metrics"].keys() == {"g", "h"}
+    assert made["metrics"]["h"]["series"][0]["stats"]["count"] == 2
+    noted = ["h", "k"] if lone else ["k"]
+    assert made["summary"]["notes"][URL] == {"histogram_without_part": noted}
+
+
 def test_endpoints_under_one_name_stay_apart(tmp_path: Path) -> None:
     """Three endpoints with two label sets each are six series, by endpoint and labels."""
     body = '# TYPE depth gauge\ndepth{m="b"} 1\ndepth{m="a"} 2\n'

@@ -251,6 +251,9 @@ class _Reader:
             if not _LE.fullmatch(part):
                 return None
             labels = tuple(pair for pair in labels if pair[0] != "le")
+        elif not part:
+            self._layout.notes.add(("histogram_without_part", family.name))
+            return None
         return Cell(family.name, labels, part)
 
     def _family(self, declared: str, kind: str) -> Family | None:
