@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,7 +94,9 @@ def test_a_server_that_always_repeats_a_series_is_taken_at_its_last_word(tmp_pat
 def test_a_sample_under_the_bare_name_of_a_histogram_costs_nothing_else(lone: str, tmp_path: Path) -> None:
     """Neither the histogram beside it, if there is one, nor any other metric; in every format."""
     rest = 'h_bucket{le="+Inf"} %d\nh_sum %d\nh_count %d\n'
-    bodies = [f"# TYPE h histogram\n{lone}{rest % (n, n, n)}# TYPE k histogram\nk 5\ng {n}\n" for n in range(3)]
+    bodies = [
+        f"# TYPE h histogram\n{lone}{rest % (n, n, n)}# TYPE k histogram\nk 5\ng {n}\n" for n in range(3)
+    ]
     made = exported(
         [at(second, body) for second, body in enumerate(bodies)],
         tmp_path,
@@ -115,6 +118,26 @@ def test_endpoints_under_one_name_stay_apart(tmp_path: Path) -> None:
         (url, m) for url in sorted(urls) for m in "ab"
     ]
     assert found["summary"]["endpoints_configured"] == urls
+
+
+FIXED = [
+    "endpoint_url", "metric_name", "metric_type", "unit", "description", "timestamp_ns",
+    "value", "sum", "count", "bucket_le", "bucket_count",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_a_label_named_like_a_column_fills_no_column(name: str, tmp_path: Path) -> None:
+    """Parquet has what it has without that label; the other formats have the label."""
+    plain = 'g{a="b"} 1\n# TYPE h histogram\nh_sum{a="b"} 2\nh_count{a="b"} 3\n'
+    tables = []
+    for number, body in enumerate([plain, plain.replace('a="b"', f'a="b",{name}="abc"')]):
+        folder = tmp_path / str(number)
+        made = exported([at(0, body)], folder, formats=("json", "csv", "jsonl", "parquet"))
+        tables.append(pq.read_table(folder / "server_metrics_export.parquet"))
+    assert made["metrics"]["g"]["series"][0]["labels"] == {"a": "b", name: "abc"}
+    assert tables[0].column_names == ["endpoint_url", *FIXED[1:6], "a", *FIXED[6:]]
+    assert tables[1].equals(tables[0])
 
 
 def test_credentials_are_struck_out_of_every_export(tmp_path: Path) -> None:
