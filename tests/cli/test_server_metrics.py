@@ -101,21 +101,32 @@ def test_the_exports_count_what_the_run_measured_and_can_be_made_again(tmp_path:
     assert [path.read_bytes() for path in paths] == before
 
 
-def test_a_record_of_scrapes_that_is_damaged_ends_no_report(tmp_path: Path) -> None:
-    """Its reason is in the log; the run's own result is what it was, and of the server nothing is known."""
+@pytest.mark.parametrize("what", ["record", "place"])
+def test_server_metrics_that_cannot_be_made_end_no_report(what: str, tmp_path: Path) -> None:
+    """A damaged record, a place that cannot be written: its reason is in the log, and people are told where; the run's own
+    result is what it was, and of the server nothing is known."""
     with serving() as port:
         _, summary, _ = run("run", "--url", f"http://127.0.0.1:{port}", "--json", *FEW, out=tmp_path)
     folder = folder_of(tmp_path)
-    folder.scrapes.write_text("no scrape\n")
+    whole = (folder.path / "server_metrics_export.csv").read_bytes()
     (folder.path / "server_metrics_export.json").unlink()
-    again, before = json.loads(finish("report", str(folder.path), "--json")[1]), json.loads(summary)
+    if what == "record":
+        folder.scrapes.write_text("no scrape\n")
+    else:
+        (folder.path / "server_metrics_export.json").mkdir()
+    _, out, stderr = finish("report", str(folder.path), "--json")
+    again, before = json.loads(out), json.loads(summary)
     assert again["server"] is None
     assert before["server"] is not None
     same = before.keys() - {"server", "verdict"}
     assert {name: again[name] for name in same} == {name: before[name] for name in same}
     assert again["verdict"]["status"] == before["verdict"]["status"]
-    assert "server metrics are not exported" in folder.log.read_text()
-    assert not (folder.path / "server_metrics_export.json").exists()
+    assert "server metrics are left out" in folder.log.read_text()
+    assert stderr.count("\n") == 1
+    assert str(folder.log) in stderr
+    assert not (folder.path / "server_metrics_export.json").is_file()
+    assert (folder.path / "server_metrics_export.csv").read_bytes() == whole
+    assert not list(folder.path.glob("*.part"))
 
 
 def checks(summary: Any) -> dict[str, Any]:
