@@ -13,7 +13,8 @@ import contextlib
 import time
 import traceback
 import uuid
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -237,6 +238,7 @@ def job_of(plan: Plan, target: probing.Endpoint, key: str | None, record: str, o
     named = plan.server_metrics.urls
     urls = [*([] if own in named else [own]), *named]
     endpoints = [_endpoint(plan, url, target, key, own=url not in named) for url in urls]
+    _tell_apart(endpoints)
     secrets = {secret for url in urls for text in secrets_of(url) for secret in (text, unquote(text))}
     secrets |= {basic for url in urls if (basic := _basic(url)) is not None}
     return Job(
@@ -247,6 +249,15 @@ def job_of(plan: Plan, target: probing.Endpoint, key: str | None, record: str, o
         timeout_s=TIMEOUT_S,
         secrets=sorted(secrets | ({key} if key is not None else set()), key=len, reverse=True),
     )
+
+
+def _tell_apart(endpoints: Sequence[Endpoint]) -> None:
+    """Number those that differ in their credentials alone, from the second on: the record knows them by what is shown."""
+    seen: Counter[str] = Counter()
+    for one in endpoints:
+        seen[one.shown] += 1
+        if seen[one.shown] > 1:
+            one.shown += f"#{seen[one.shown]}"
 
 
 def _basic(url: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import signal
@@ -149,6 +150,28 @@ def test_what_the_embedded_server_counted_is_what_the_client_was_told(tmp_path: 
     assert checks(summary)["server_tokens"]["status"] == "pass"
     assert checks(summary)["server_ttft"]["status"] in ("pass", "note")
     assert finish("report", str(folder_of(tmp_path).path), "--json")[1] == out
+
+
+def test_endpoints_that_differ_in_their_credentials_alone_are_told_apart(tmp_path: Path) -> None:
+    """By a number, in the record and in all that is made of it; each is asked with its own."""
+    looks = itertools.count()
+
+    def answer(seen: Seen) -> Script:
+        number = 1 if seen.target.endswith("A1111") else 2
+        return Script(whole(200, b"g %d\nn %d\n" % (number, next(looks)), kind=b"text/plain"))
+
+    with serving() as port, scripted(answer) as peer:
+        place = f"http://127.0.0.1:{peer.port}/metrics?token="
+        given = [part for end in ("A1111", "B2222") for part in ("--server-metrics", place + end)]
+        run("run", "--url", f"http://127.0.0.1:{port}", *given, *FEW, out=tmp_path)
+    names = [f"{place}<redacted>", f"{place}<redacted>#2"]
+    assert [one["url"] for one in facts(tmp_path)["endpoints"][1:]] == names
+    made = json.loads((folder_of(tmp_path).path / "server_metrics_export.json").read_bytes())
+    found = {one["endpoint_url"]: one["stats"]["max"] for one in made["metrics"]["g"]["series"]}
+    assert found == dict(zip(names, (1, 2), strict=True))
+    assert {scrape.endpoint_url for scrape in scrapes(tmp_path)} >= set(names)
+    table = (folder_of(tmp_path).path / "server_metrics_export.csv").read_text()
+    assert f"127.0.0.1:{peer.port}#2" in table
 
 
 @pytest.mark.parametrize("url", ["http://h:8000", "http://h:8000/v1", "http://h:8000/"])
