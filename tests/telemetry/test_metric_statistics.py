@@ -71,6 +71,18 @@ def test_a_gauge_has_the_moments_and_percentiles_of_its_samples(values: list[flo
     assert (stats["min"], stats["max"]) == (min(values), max(values))
 
 
+@pytest.mark.parametrize("looks", [2, 3])
+def test_a_slice_is_an_update_where_those_are_further_apart(looks: int, tmp_path: Path) -> None:
+    """From the first interval between two updates on."""
+    scrapes = [at(5 * n, f"# TYPE c counter\nc {10 * n}\n") for n in range(looks)]
+    one = exported(scrapes, tmp_path, end=5 * (looks - 1))["metrics"]["c"]["series"][0]
+    assert one["stats"]["rate_avg"] == one["stats"]["rate_min"] == 2
+    assert one["timeslices"] == [
+        {"start_ns": START + n * 5 * SECOND, "end_ns": START + (n + 1) * 5 * SECOND, "total": 10, "rate": 2}
+        for n in range(looks - 1)
+    ]
+
+
 def test_a_restart_clamps_and_is_flagged(tmp_path: Path) -> None:
     """Of a counter the difference from the reference, never below 0; of a histogram neither buckets nor estimates."""
 

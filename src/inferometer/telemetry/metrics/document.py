@@ -23,7 +23,7 @@ TAIL_NS = 10_000_000_000
 """A server tells of a request a little after its end. Where a record ends within this of the period's end, the period goes
 on to the last scrape that brought anything new; a period cut out of a longer record does not."""
 LEAST_UPDATES = 3
-"""Updates without which an endpoint's update interval is not known: two intervals."""
+"""Updates without which the collection tells no median update interval: two intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _metrics(store: Store, wanted: Wanted, start_ns: int, ends: dict[str, int]) 
 def slices_of(endpoint: Endpoint, step: int) -> Slices:
     """Slices of `step` ns, or, at an endpoint whose updates are further apart than that, the intervals between them."""
     updates = np.asarray(endpoint.updates, dtype=np.int64)
-    if step > 0 and len(updates) >= LEAST_UPDATES and float(np.median(np.diff(updates))) > step:
+    if step > 0 and len(updates) > 1 and float(np.median(np.diff(updates))) > step:
         return Slices(step, updates)
     return Slices(step)
 
