@@ -120,6 +120,30 @@ def test_endpoints_under_one_name_stay_apart(tmp_path: Path) -> None:
     assert found["summary"]["endpoints_configured"] == urls
 
 
+def test_one_name_with_two_types_is_of_the_first_endpoints_type(tmp_path: Path) -> None:
+    """The other's series are left out of the statistics with a note, and are in the samples under their own type."""
+    bodies = {
+        "http://a:1/metrics": "# TYPE x gauge\nx %d\ny %d\n",
+        "http://b:1/metrics": '# TYPE x histogram\nx_bucket{le="+Inf"} %d\nx_sum 1\nx_count 1\n# TYPE y gauge\ny %d\n',
+    }
+    made = exported(
+        [at(n, body % (n, n), url) for n in range(3) for url, body in bodies.items()],
+        tmp_path,
+        formats=("json", "csv", "jsonl", "parquet"),
+    )
+    assert made["metrics"]["x"]["type"] == "gauge"
+    assert [one["endpoint_url"] for one in made["metrics"]["x"]["series"]] == ["http://a:1/metrics"]
+    assert [one["endpoint_url"] for one in made["metrics"]["y"]["series"]] == list(bodies)
+    assert made["summary"]["notes"] == {"http://b:1/metrics": {"other_type": ["x"]}}
+    table = (tmp_path / "server_metrics_export.csv").read_text()
+    assert "b:1,gauge,x" not in table
+    rows = pq.read_table(tmp_path / "server_metrics_export.parquet").to_pylist()
+    assert {(row["endpoint_url"][7], row["metric_type"]) for row in rows if row["metric_name"] == "x"} == {
+        ("a", "gauge"),
+        ("b", "histogram"),
+    }
+
+
 FIXED = [
     "endpoint_url", "metric_name", "metric_type", "unit", "description", "timestamp_ns",
     "value", "sum", "count", "bucket_le", "bucket_count",

@@ -89,10 +89,13 @@ def end_of(endpoint: Endpoint, period: Period) -> int:
 
 def _metrics(store: Store, wanted: Wanted, start_ns: int, ends: dict[str, int]) -> Iterator[Metric]:
     slices = {url: slices_of(one, wanted.slice_ns) for url, one in store.endpoints.items()}
+    others = other_kinds(store)
     for name in sorted({name for one in store.endpoints.values() for name in one.families}):
         first: Family | None = None
         made = []
         for url, endpoint in store.endpoints.items():
+            if name in others[url]:
+                continue
             for series in endpoint.series(name):
                 found = entry(series, start_ns, ends[url], slices[url], wanted.estimator)
                 if found is not None:
@@ -101,6 +104,19 @@ def _metrics(store: Store, wanted: Wanted, start_ns: int, ends: dict[str, int]) 
         if first is not None:
             made.sort(key=lambda one: (one["endpoint_url"], repr(one.get("labels", {}))))
             yield Metric(name, first.kind, first.description, unit_for(first), made)
+
+
+def other_kinds(store: Store) -> dict[str, set[str]]:
+    """By endpoint, the names that have another type there than at the first endpoint with such a name.
+
+    A metric of the document has one type, so those are left out. Gauges and what is taken as such are of one type.
+    """
+    first: dict[str, str] = {}
+    found: dict[str, set[str]] = {}
+    for url, endpoint in store.endpoints.items():
+        kinds = {name: GAUGE if kind == UNKNOWN else kind for name, kind in endpoint.kinds().items()}
+        found[url] = {name for name, kind in kinds.items() if first.setdefault(name, kind) != kind}
+    return found
 
 
 def slices_of(endpoint: Endpoint, step: int) -> Slices:
@@ -138,7 +154,12 @@ def _summary(store: Store, wanted: Wanted) -> dict[str, Any]:
     dropped = {one.url: dict(_drops(one)) for one in store.endpoints.values() if one.drops}
     if dropped:
         summary["dropped"] = dropped
-    notes = {one.url: _notes(one) for one in store.endpoints.values() if one.notes}
+    others = other_kinds(store)
+    told = {
+        url: one.notes | {("other_type", name) for name in others[url]}
+        for url, one in store.endpoints.items()
+    }
+    notes = {url: _notes(some) for url, some in told.items() if some}
     if notes:
         summary["notes"] = notes
     return summary
@@ -149,9 +170,9 @@ def _drops(endpoint: Endpoint) -> Iterator[tuple[str, dict[str, Any]]]:
         yield code, {"count": drops.count, "first": drops.first}
 
 
-def _notes(endpoint: Endpoint) -> dict[str, list[str]]:
+def _notes(told: set[tuple[str, str]]) -> dict[str, list[str]]:
     notes: dict[str, list[str]] = {}
-    for code, name in sorted(endpoint.notes):
+    for code, name in sorted(told):
         notes.setdefault(code, []).append(name)
     return notes
 
