@@ -100,6 +100,16 @@ def test_the_exports_count_what_the_run_measured_and_can_be_made_again(tmp_path:
         path.unlink()
     finish("report", str(folder.path))
     assert [path.read_bytes() for path in paths] == before
+    warmup, measured = facts(tmp_path)["phases"]["warmup"], facts(tmp_path)["phases"]["profiling"]
+    period = ["--start", measured["start_ns"], "--end", measured["end_ns"]]
+    period += ["--warmup-start", warmup["start_ns"], "--warmup-end", warmup["end_ns"]]
+    words = ["--slice-duration", "0", "--out", str(tmp_path / "again"), *map(str, period)]
+    finish("metrics", "replay", str(folder.scrapes), *words)
+    again = json.loads((tmp_path / "again" / "server_metrics_export.json").read_bytes())
+    assert {name for name in made.keys() | again.keys() if made.get(name) != again.get(name)} == {
+        "benchmark_id",
+        "input_config",
+    }
 
 
 @pytest.mark.parametrize("what", ["record", "place"])
