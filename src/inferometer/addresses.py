@@ -52,8 +52,9 @@ def _shown(pair: str) -> str:
 
 
 def short(url: str) -> str:
-    """Host, port and path without `/metrics`, for tables."""
+    """Host, port and path without `/metrics`, and the number of one of several that look alike, for tables."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         return url
-    return parts.netloc + parts.path.removesuffix("/").removesuffix("/metrics")
+    number = f"#{parts.fragment}" if parts.fragment else ""
+    return parts.netloc + parts.path.removesuffix("/").removesuffix("/metrics") + number

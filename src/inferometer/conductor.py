@@ -46,7 +46,7 @@ from inferometer.preparer import PromptFormat, Requests, Served, last_facts, opt
 from inferometer.replayer import Replayed
 from inferometer.report.composition import summarise
 from inferometer.report.files import write_reports
-from inferometer.scrapes import Scrapes, collected, export, in_our_terms, settle
+from inferometer.scrapes import Scrapes, exported, settle
 from inferometer.server.embedded import Embedded
 from inferometer.server.wire import PRODUCT
 from inferometer.telemetry.host import environment, hot_path
@@ -74,10 +74,11 @@ class Ui(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a run came to: its folder, its summary (the data of summary.json) and whether it was interrupted."""
+    """What a run came to: its folder, its summary (the data of summary.json), and what went wrong on the way, for people."""
 
     folder: Path
     summary: dict[str, Any]
+    notes: list[str]
 
     @property
     def exit_code(self) -> int:
@@ -199,9 +200,7 @@ def evaluate(folder: RunFolder) -> Finding:
         replay=Replay.of(facts.get("trace")),
         classes=facts.get("classes", ()),
     )
-    scrapes = collected(folder, facts)
-    export(scrapes, folder, plan, facts)
-    told = in_our_terms(scrapes, plan, facts)
+    told, notes = exported(folder, plan, facts)
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples, told)
     verdict = judge(plan, measurement, record, facts.get("calibration"), facts.get("requests"))
@@ -209,7 +208,7 @@ def evaluate(folder: RunFolder) -> Finding:
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos)
     write_reports(folder.path, summary, series(plan, record, samples, told))
-    return Finding(folder.path, summary)
+    return Finding(folder.path, summary, notes)
 
 
 def recover(folder: RunFolder) -> Finding:

@@ -9,9 +9,12 @@ offset, read once before the load (`clock_offset_ns`): the wall clock's time, bu
 from __future__ import annotations
 
 import base64
+import contextlib
 import time
+import traceback
 import uuid
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -25,7 +28,6 @@ from inferometer.addresses import secrets_of, shown
 from inferometer.drive import clock
 from inferometer.drive import probe as probing
 from inferometer.drive.secret import headers
-from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.plan.saved import resolved
@@ -147,22 +149,33 @@ def _phases(folder: RunFolder, offset_ns: int) -> dict[str, dict[str, int]]:
     return found
 
 
+def exported(folder: RunFolder, plan: Plan, facts: Mapping[str, Any]) -> tuple[list[Translated], list[str]]:
+    """Make a sealed run's exports; what the endpoints said in our terms, and sentences for people about what went wrong.
+
+    Nothing that servers said ends a report of what the client measured: the reason is in the run's log.
+    """
+    try:
+        store = collected(folder, facts)
+        export(store, folder, plan, facts)
+        return in_our_terms(store, plan, facts), []
+    except Exception as wrong:  # whatever it is: the run's own record stands without it
+        with contextlib.suppress(OSError), folder.log.open("a") as log:
+            log.write("server metrics are left out:\n" + "".join(traceback.format_exception(wrong)))
+        return [], [
+            f"the server's metrics are left out of the report ({type(wrong).__name__}); the reason is in {folder.log}"
+        ]
+
+
 def collected(folder: RunFolder, facts: Mapping[str, Any]) -> Store | None:
-    """A sealed run's record of scrapes; None if there is none. One that cannot be read ends no report: the run's log says what
-    is wrong with it."""
+    """A sealed run's record of scrapes; None if there is none. Raises RecordError."""
     told = facts.get("server_metrics")
     if told is None or "profiling" not in told.get("phases", {}) or not folder.scrapes.is_file():
         return None
     store = Store()
     for one in told["endpoints"]:  # also those that never answered
         store.endpoints[one["url"]] = Collected(one["url"])
-    try:
-        for scrape in read(folder.scrapes):
-            store.take(scrape)
-    except RecordError as wrong:
-        with folder.log.open("a") as log:
-            log.write(f"server metrics are not exported: {wrong}\n")
-        return None
+    for scrape in read(folder.scrapes):
+        store.take(scrape)
     return store
 
 
@@ -225,6 +238,7 @@ def job_of(plan: Plan, target: probing.Endpoint, key: str | None, record: str, o
     named = plan.server_metrics.urls
     urls = [*([] if own in named else [own]), *named]
     endpoints = [_endpoint(plan, url, target, key, own=url not in named) for url in urls]
+    _tell_apart(endpoints)
     secrets = {secret for url in urls for text in secrets_of(url) for secret in (text, unquote(text))}
     secrets |= {basic for url in urls if (basic := _basic(url)) is not None}
     return Job(
@@ -235,6 +249,15 @@ def job_of(plan: Plan, target: probing.Endpoint, key: str | None, record: str, o
         timeout_s=TIMEOUT_S,
         secrets=sorted(secrets | ({key} if key is not None else set()), key=len, reverse=True),
     )
+
+
+def _tell_apart(endpoints: Sequence[Endpoint]) -> None:
+    """Number those that differ in their credentials alone, from the second on: the record knows them by what is shown."""
+    seen: Counter[str] = Counter()
+    for one in endpoints:
+        seen[one.shown] += 1
+        if seen[one.shown] > 1:
+            one.shown += f"#{seen[one.shown]}"
 
 
 def _basic(url: str) -> str | None:

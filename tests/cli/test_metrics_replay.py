@@ -8,12 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from metrics_play import SECOND, START, URL, at, read_json, scrapes_of, vector
+from metrics_play import SECOND, START, URL, at, exported, read_json, scrapes_of, vector
 
 from inferometer.cli import metrics
 from inferometer.cli.app import run
 from inferometer.telemetry.metrics.estimators import DEFAULT, ESTIMATORS
 from inferometer.telemetry.metrics.exports import FORMATS
+from inferometer.telemetry.metrics.observed import Floats, Observed
 from inferometer.telemetry.metrics.record import Scrape, write
 
 
@@ -63,6 +64,21 @@ def test_every_format_is_written_when_asked_for(tmp_path: Path) -> None:
         "--out",
         "json",
     ]
+
+
+def test_an_export_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Where one cannot be carried to its end, that of before stays, and nothing beside it."""
+    body = '# TYPE h histogram\na 1\nh_bucket{le="1"} %d\nh_bucket{le="+Inf"} %d\nh_sum %d\nh_count %d\n'
+    scrapes = [at(n, body % (n, n, n, n)) for n in range(4)]
+    exported(scrapes, tmp_path)
+    before = (tmp_path / "server_metrics_export.json").read_bytes()
+
+    def ends(_: Observed) -> Floats | None:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        exported(scrapes, tmp_path, estimator=ends)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [before]
 
 
 def test_a_warm_up_is_told_apart(tmp_path: Path) -> None:

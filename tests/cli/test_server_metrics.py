@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
 import signal
@@ -99,23 +100,44 @@ def test_the_exports_count_what_the_run_measured_and_can_be_made_again(tmp_path:
         path.unlink()
     finish("report", str(folder.path))
     assert [path.read_bytes() for path in paths] == before
+    warmup, measured = facts(tmp_path)["phases"]["warmup"], facts(tmp_path)["phases"]["profiling"]
+    period = ["--start", measured["start_ns"], "--end", measured["end_ns"]]
+    period += ["--warmup-start", warmup["start_ns"], "--warmup-end", warmup["end_ns"]]
+    words = ["--slice-duration", "0", "--out", str(tmp_path / "again"), *map(str, period)]
+    finish("metrics", "replay", str(folder.scrapes), *words)
+    again = json.loads((tmp_path / "again" / "server_metrics_export.json").read_bytes())
+    assert {name for name in made.keys() | again.keys() if made.get(name) != again.get(name)} == {
+        "benchmark_id",
+        "input_config",
+    }
 
 
-def test_a_record_of_scrapes_that_is_damaged_ends_no_report(tmp_path: Path) -> None:
-    """Its reason is in the log; the run's own result is what it was, and of the server nothing is known."""
+@pytest.mark.parametrize("what", ["record", "place"])
+def test_server_metrics_that_cannot_be_made_end_no_report(what: str, tmp_path: Path) -> None:
+    """A damaged record, a place that cannot be written: its reason is in the log, and people are told where; the run's own
+    result is what it was, and of the server nothing is known."""
     with serving() as port:
         _, summary, _ = run("run", "--url", f"http://127.0.0.1:{port}", "--json", *FEW, out=tmp_path)
     folder = folder_of(tmp_path)
-    folder.scrapes.write_text("no scrape\n")
+    whole = (folder.path / "server_metrics_export.csv").read_bytes()
     (folder.path / "server_metrics_export.json").unlink()
-    again, before = json.loads(finish("report", str(folder.path), "--json")[1]), json.loads(summary)
+    if what == "record":
+        folder.scrapes.write_text("no scrape\n")
+    else:
+        (folder.path / "server_metrics_export.json").mkdir()
+    _, out, stderr = finish("report", str(folder.path), "--json")
+    again, before = json.loads(out), json.loads(summary)
     assert again["server"] is None
     assert before["server"] is not None
     same = before.keys() - {"server", "verdict"}
     assert {name: again[name] for name in same} == {name: before[name] for name in same}
     assert again["verdict"]["status"] == before["verdict"]["status"]
-    assert "server metrics are not exported" in folder.log.read_text()
-    assert not (folder.path / "server_metrics_export.json").exists()
+    assert "server metrics are left out" in folder.log.read_text()
+    assert stderr.count("\n") == 1
+    assert str(folder.log) in stderr
+    assert not (folder.path / "server_metrics_export.json").is_file()
+    assert (folder.path / "server_metrics_export.csv").read_bytes() == whole
+    assert not list(folder.path.glob("*.part"))
 
 
 def checks(summary: Any) -> dict[str, Any]:
@@ -138,6 +160,28 @@ def test_what_the_embedded_server_counted_is_what_the_client_was_told(tmp_path: 
     assert checks(summary)["server_tokens"]["status"] == "pass"
     assert checks(summary)["server_ttft"]["status"] in ("pass", "note")
     assert finish("report", str(folder_of(tmp_path).path), "--json")[1] == out
+
+
+def test_endpoints_that_differ_in_their_credentials_alone_are_told_apart(tmp_path: Path) -> None:
+    """By a number, in the record and in all that is made of it; each is asked with its own."""
+    looks = itertools.count()
+
+    def answer(seen: Seen) -> Script:
+        number = 1 if seen.target.endswith("A1111") else 2
+        return Script(whole(200, b"g %d\nn %d\n" % (number, next(looks)), kind=b"text/plain"))
+
+    with serving() as port, scripted(answer) as peer:
+        place = f"http://127.0.0.1:{peer.port}/metrics?token="
+        given = [part for end in ("A1111", "B2222") for part in ("--server-metrics", place + end)]
+        run("run", "--url", f"http://127.0.0.1:{port}", *given, *FEW, out=tmp_path)
+    names = [f"{place}<redacted>", f"{place}<redacted>#2"]
+    assert [one["url"] for one in facts(tmp_path)["endpoints"][1:]] == names
+    made = json.loads((folder_of(tmp_path).path / "server_metrics_export.json").read_bytes())
+    found = {one["endpoint_url"]: one["stats"]["max"] for one in made["metrics"]["g"]["series"]}
+    assert found == dict(zip(names, (1, 2), strict=True))
+    assert {scrape.endpoint_url for scrape in scrapes(tmp_path)} >= set(names)
+    table = (folder_of(tmp_path).path / "server_metrics_export.csv").read_text()
+    assert f"127.0.0.1:{peer.port}#2" in table
 
 
 @pytest.mark.parametrize("url", ["http://h:8000", "http://h:8000/v1", "http://h:8000/"])

@@ -15,8 +15,8 @@ from inferometer.plan import saved
 from inferometer.plan.parse import build
 from inferometer.plan.rules import faults
 from inferometer.plan.schema import Plan
-from inferometer.plan.server_metrics import FORMATS, ServerMetrics, completed
-from inferometer.telemetry.metrics import exports
+from inferometer.plan.server_metrics import FORMATS, SHORTEST_SLICE_S, ServerMetrics, completed
+from inferometer.telemetry.metrics import exports, replay
 from inferometer.telemetry.metrics.estimators import DEFAULT, ESTIMATORS
 
 PASSWORD = "hunter-two"
@@ -120,6 +120,14 @@ def test_the_flags_reach_their_keys() -> None:
     assert wanted.urls == ("http://h:1/metrics", "http://h:2/metrics")
     assert (wanted.interval_s, wanted.formats, wanted.slice_s) == (0.5, ("json", "csv", "parquet"), 0)
     assert (wanted.histogram_estimator, wanted.enabled) == ("linear", True)
+
+
+@pytest.mark.parametrize("given", ["1ns", "0.0009", "-1", "nan"])
+def test_a_slice_is_none_or_a_millisecond_and_more(given: str) -> None:
+    """A slice shorter than that makes an export without end; `metrics replay` takes what a plan takes."""
+    assert set(problems(("--slice-duration", given))) == {"--slice-duration"}
+    assert build(None, {"--slice-duration": "1ms"}).server_metrics.slice_s == SHORTEST_SLICE_S
+    assert replay.SHORTEST_SLICE_S == SHORTEST_SLICE_S
 
 
 def test_without_flags_the_target_is_scraped_every_third_of_a_second() -> None:

@@ -148,6 +148,16 @@ def test_what_cannot_be_used_has_a_code(body: str, code: str) -> None:
         assert "line 2" in str(caught.value)
 
 
+@pytest.mark.parametrize("body", ["# TYPE a counter\na 1\n", "a 1\n", "\n# TYPE a gauge\na 1\n# EOF\n"])
+def test_a_byte_order_mark_is_no_part_of_the_text(body: str) -> None:
+    """The same layout with it and without; and what is refused without it is refused with it."""
+    assert parse("\ufeff" + body) == parse(body)
+    for code, other in (("html", "<html>"), ("json", '{"a": 1}'), ("empty", "")):
+        with pytest.raises(Unusable) as caught:
+            parse("\ufeff" + other)
+        assert caught.value.code == code
+
+
 def test_a_name_that_is_no_plain_word_stands_in_braces() -> None:
     """Which is not JSON."""
     assert parse('{"http.latency", "a.b"="c"} 3\n').cells[0] == Cell("http.latency", (("a.b", "c"),), "value")

@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,6 +90,24 @@ def test_a_server_that_always_repeats_a_series_is_taken_at_its_last_word(tmp_pat
     assert "dropped" not in found["summary"]
 
 
+@pytest.mark.parametrize("lone", ["", "h 5\n"])
+def test_a_sample_under_the_bare_name_of_a_histogram_costs_nothing_else(lone: str, tmp_path: Path) -> None:
+    """Neither the histogram beside it, if there is one, nor any other metric; in every format."""
+    rest = 'h_bucket{le="+Inf"} %d\nh_sum %d\nh_count %d\n'
+    bodies = [
+        f"# TYPE h histogram\n{lone}{rest % (n, n, n)}# TYPE k histogram\nk 5\ng {n}\n" for n in range(3)
+    ]
+    made = exported(
+        [at(second, body) for second, body in enumerate(bodies)],
+        tmp_path,
+        formats=("json", "csv", "jsonl", "parquet"),
+    )
+    assert made["metrics"].keys() == {"g", "h"}
+    assert made["metrics"]["h"]["series"][0]["stats"]["count"] == 2
+    noted = ["h", "k"] if lone else ["k"]
+    assert made["summary"]["notes"][URL] == {"histogram_without_part": noted}
+
+
 def test_endpoints_under_one_name_stay_apart(tmp_path: Path) -> None:
     """Three endpoints with two label sets each are six series, by endpoint and labels."""
     body = '# TYPE depth gauge\ndepth{m="b"} 1\ndepth{m="a"} 2\n'
@@ -99,6 +118,50 @@ def test_endpoints_under_one_name_stay_apart(tmp_path: Path) -> None:
         (url, m) for url in sorted(urls) for m in "ab"
     ]
     assert found["summary"]["endpoints_configured"] == urls
+
+
+def test_one_name_with_two_types_is_of_the_first_endpoints_type(tmp_path: Path) -> None:
+    """The other's series are left out of the statistics with a note, and are in the samples under their own type."""
+    bodies = {
+        "http://a:1/metrics": "# TYPE x gauge\nx %d\ny %d\n",
+        "http://b:1/metrics": '# TYPE x histogram\nx_bucket{le="+Inf"} %d\nx_sum 1\nx_count 1\n# TYPE y gauge\ny %d\n',
+    }
+    made = exported(
+        [at(n, body % (n, n), url) for n in range(3) for url, body in bodies.items()],
+        tmp_path,
+        formats=("json", "csv", "jsonl", "parquet"),
+    )
+    assert made["metrics"]["x"]["type"] == "gauge"
+    assert [one["endpoint_url"] for one in made["metrics"]["x"]["series"]] == ["http://a:1/metrics"]
+    assert [one["endpoint_url"] for one in made["metrics"]["y"]["series"]] == list(bodies)
+    assert made["summary"]["notes"] == {"http://b:1/metrics": {"other_type": ["x"]}}
+    table = (tmp_path / "server_metrics_export.csv").read_text()
+    assert "b:1,gauge,x" not in table
+    rows = pq.read_table(tmp_path / "server_metrics_export.parquet").to_pylist()
+    assert {(row["endpoint_url"][7], row["metric_type"]) for row in rows if row["metric_name"] == "x"} == {
+        ("a", "gauge"),
+        ("b", "histogram"),
+    }
+
+
+FIXED = [
+    "endpoint_url", "metric_name", "metric_type", "unit", "description", "timestamp_ns",
+    "value", "sum", "count", "bucket_le", "bucket_count",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_a_label_named_like_a_column_fills_no_column(name: str, tmp_path: Path) -> None:
+    """Parquet has what it has without that label; the other formats have the label."""
+    plain = 'g{a="b"} 1\n# TYPE h histogram\nh_sum{a="b"} 2\nh_count{a="b"} 3\n'
+    tables = []
+    for number, body in enumerate([plain, plain.replace('a="b"', f'a="b",{name}="abc"')]):
+        folder = tmp_path / str(number)
+        made = exported([at(0, body)], folder, formats=("json", "csv", "jsonl", "parquet"))
+        tables.append(pq.read_table(folder / "server_metrics_export.parquet"))
+    assert made["metrics"]["g"]["series"][0]["labels"] == {"a": "b", name: "abc"}
+    assert tables[0].column_names == ["endpoint_url", *FIXED[1:6], "a", *FIXED[6:]]
+    assert tables[1].equals(tables[0])
 
 
 def test_credentials_are_struck_out_of_every_export(tmp_path: Path) -> None:

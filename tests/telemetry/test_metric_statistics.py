@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,64 @@ def test_a_gauge_has_the_moments_and_percentiles_of_its_samples(values: list[flo
     assert stats["avg"] == pytest.approx(np.mean(values))
     assert stats["std"] == pytest.approx(np.std(values, ddof=1) if len(values) > 1 else 0.0)
     assert (stats["min"], stats["max"]) == (min(values), max(values))
+
+
+@pytest.mark.parametrize("looks", [2, 3])
+def test_a_slice_is_an_update_where_those_are_further_apart(looks: int, tmp_path: Path) -> None:
+    """From the first interval between two updates on."""
+    scrapes = [at(5 * n, f"# TYPE c counter\nc {10 * n}\n") for n in range(looks)]
+    one = exported(scrapes, tmp_path, end=5 * (looks - 1))["metrics"]["c"]["series"][0]
+    assert one["stats"]["rate_avg"] == one["stats"]["rate_min"] == 2
+    assert one["timeslices"] == [
+        {"start_ns": START + n * 5 * SECOND, "end_ns": START + (n + 1) * 5 * SECOND, "total": 10, "rate": 2}
+        for n in range(looks - 1)
+    ]
+
+
+NUMBERS = st.sampled_from(
+    [
+        -1.7e308,
+        -1e300,
+        -1e30,
+        -1e19,
+        -1.0,
+        0.0,
+        1e-320,
+        1.0,
+        7.0,
+        2.0**53,
+        2.0**63,
+        1.8446744073709552e19,
+        1e30,
+        1e300,
+    ]
+)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@given(rows=st.lists(st.lists(NUMBERS, min_size=6, max_size=6), min_size=1, max_size=5))
+def test_whatever_the_numbers_no_statistic_is_without_one(name: str, rows: list[list[float]]) -> None:
+    """Neither null nor a warning, and no count beyond those of a float: what is too large is no sample."""
+    body = (
+        "# TYPE c counter\n# TYPE h histogram\n"
+        'g %r\nc %r\nh_bucket{le="1"} %r\nh_bucket{le="+Inf"} %r\nh_sum %r\nh_count %r\n'
+    )
+    store = collect(at(n, body % tuple(row)) for n, row in enumerate(rows))
+    wanted = Wanted(Period(START, START + 10 * SECOND), ESTIMATORS[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = {one.name: one.series[0] for one in metrics(store, wanted)}
+    stats = [number for one in found.values() for number in one["stats"].values()]
+    for one in found.values():
+        for cut in one.get("timeslices", []):
+            stats += [number for name, number in cut.items() if name != "buckets"]
+    assert np.isfinite(stats).all()
+    gauges = [row[0] for row in rows if abs(row[0]) <= 1e30]
+    assert ("g" in found) == bool(gauges)
+    if gauges:
+        assert (found["g"]["stats"]["min"], found["g"]["stats"]["max"]) == (min(gauges), max(gauges))
+    for count in found.get("h", {}).get("buckets", {}).values():
+        assert 0 <= count <= 2**54
 
 
 def test_a_restart_clamps_and_is_flagged(tmp_path: Path) -> None:

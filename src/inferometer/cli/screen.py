@@ -95,6 +95,9 @@ def show(finding: Finding, *, as_json: bool) -> int:
     """Print the result, as a table or as summary.json; gives the exit code, also when nobody reads on."""
     if sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write("\r\x1b[2K")
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            sys.stderr.writelines(f"{note}\n" for note in finding.notes)
     try:
         if as_json:
             sys.stdout.write(json.dumps(finding.summary, ensure_ascii=False) + "\n")

@@ -16,6 +16,8 @@ from inferometer.plan.part import SECONDS, Part
 
 FORMATS = ("json", "csv", "jsonl", "parquet")
 
+SHORTEST_SLICE_S = 0.001
+
 _PATH = "/metrics"
 _EXAMPLE = "for example localhost:8000 or http://localhost:8000/metrics"
 
@@ -65,6 +67,12 @@ def _once(urls: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(urls))
 
 
+def _slice(seconds: float) -> float:
+    if 0 < seconds < SHORTEST_SLICE_S:
+        raise ValueError(f"must be 0, for no timeslices, or {SHORTEST_SLICE_S} s and more")
+    return seconds
+
+
 class ServerMetrics(Part):
     """Prometheus text that servers show, scraped during the run (docs/server-metrics.md).
 
@@ -79,7 +87,7 @@ class ServerMetrics(Part):
     ] = ()
     interval_s: Annotated[float, Field(ge=0.001, le=300), SECONDS] = 0.333
     formats: Annotated[tuple[str, ...], AfterValidator(_formats)] = ("json", "csv")
-    slice_s: Annotated[float, Field(ge=0, le=86_400), SECONDS] = 2.0
+    slice_s: Annotated[float, Field(ge=0, le=86_400), AfterValidator(_slice), SECONDS] = 2.0
     histogram_estimator: Literal["four-phase", "smooth", "linear"] = "four-phase"
 
     @field_serializer("urls")

@@ -22,6 +22,7 @@ from inferometer.telemetry.metrics.series import Series, Store
 from inferometer.telemetry.metrics.statistics import span
 
 _LEADING = ("endpoint_url", "metric_name", "metric_type", "unit", "description")
+_FIXED = {*_LEADING, "timestamp_ns", "value", "sum", "count", "bucket_le", "bucket_count"}
 _ROWS_AT_ONCE = 1 << 20
 
 
@@ -41,10 +42,9 @@ def write_parquet(store: Store, wanted: Wanted, path: Path) -> None:
 
 def schema_of(labels: list[str], wanted: Wanted) -> pa.Schema:
     """The columns, with what the file is of as metadata."""
-    fixed = {*_LEADING, "timestamp_ns", "value", "sum", "count", "bucket_le", "bucket_count"}
     fields = [(name, pa.string()) for name in _LEADING]
     fields += [("timestamp_ns", pa.int64())]
-    fields += [(name, pa.string()) for name in labels if name not in fixed]
+    fields += [(name, pa.string()) for name in labels if name not in _FIXED]
     fields += [(name, pa.float64()) for name in ("value", "sum", "count")]
     fields += [("bucket_le", pa.string()), ("bucket_count", pa.float64())]
     return pa.schema(
@@ -86,7 +86,7 @@ def _batch(series: Series, rows: slice, base: int, schema: pa.Schema) -> pa.Reco
         columns["value"] = _since(series.values, rows, base)
     else:
         columns["value"] = series.values[rows]
-    words = dict(series.labels) | {
+    words = {name: value for name, value in series.labels if name not in _FIXED} | {
         "endpoint_url": series.endpoint_url,
         "metric_name": family.name,
         "metric_type": family.kind,

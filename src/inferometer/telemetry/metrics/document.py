@@ -23,7 +23,7 @@ TAIL_NS = 10_000_000_000
 """A server tells of a request a little after its end. Where a record ends within this of the period's end, the period goes
 on to the last scrape that brought anything new; a period cut out of a longer record does not."""
 LEAST_UPDATES = 3
-"""Updates without which an endpoint's update interval is not known: two intervals."""
+"""Updates without which the collection tells no median update interval: two intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,13 @@ def end_of(endpoint: Endpoint, period: Period) -> int:
 
 def _metrics(store: Store, wanted: Wanted, start_ns: int, ends: dict[str, int]) -> Iterator[Metric]:
     slices = {url: slices_of(one, wanted.slice_ns) for url, one in store.endpoints.items()}
+    others = other_kinds(store)
     for name in sorted({name for one in store.endpoints.values() for name in one.families}):
         first: Family | None = None
         made = []
         for url, endpoint in store.endpoints.items():
+            if name in others[url]:
+                continue
             for series in endpoint.series(name):
                 found = entry(series, start_ns, ends[url], slices[url], wanted.estimator)
                 if found is not None:
@@ -103,10 +106,23 @@ def _metrics(store: Store, wanted: Wanted, start_ns: int, ends: dict[str, int]) 
             yield Metric(name, first.kind, first.description, unit_for(first), made)
 
 
+def other_kinds(store: Store) -> dict[str, set[str]]:
+    """By endpoint, the names that have another type there than at the first endpoint with such a name.
+
+    A metric of the document has one type, so those are left out. Gauges and what is taken as such are of one type.
+    """
+    first: dict[str, str] = {}
+    found: dict[str, set[str]] = {}
+    for url, endpoint in store.endpoints.items():
+        kinds = {name: GAUGE if kind == UNKNOWN else kind for name, kind in endpoint.kinds().items()}
+        found[url] = {name for name, kind in kinds.items() if first.setdefault(name, kind) != kind}
+    return found
+
+
 def slices_of(endpoint: Endpoint, step: int) -> Slices:
     """Slices of `step` ns, or, at an endpoint whose updates are further apart than that, the intervals between them."""
     updates = np.asarray(endpoint.updates, dtype=np.int64)
-    if step > 0 and len(updates) >= LEAST_UPDATES and float(np.median(np.diff(updates))) > step:
+    if step > 0 and len(updates) > 1 and float(np.median(np.diff(updates))) > step:
         return Slices(step, updates)
     return Slices(step)
 
@@ -138,7 +154,12 @@ def _summary(store: Store, wanted: Wanted) -> dict[str, Any]:
     dropped = {one.url: dict(_drops(one)) for one in store.endpoints.values() if one.drops}
     if dropped:
         summary["dropped"] = dropped
-    notes = {one.url: _notes(one) for one in store.endpoints.values() if one.notes}
+    others = other_kinds(store)
+    told = {
+        url: one.notes | {("other_type", name) for name in others[url]}
+        for url, one in store.endpoints.items()
+    }
+    notes = {url: _notes(some) for url, some in told.items() if some}
     if notes:
         summary["notes"] = notes
     return summary
@@ -149,9 +170,9 @@ def _drops(endpoint: Endpoint) -> Iterator[tuple[str, dict[str, Any]]]:
         yield code, {"count": drops.count, "first": drops.first}
 
 
-def _notes(endpoint: Endpoint) -> dict[str, list[str]]:
+def _notes(told: set[tuple[str, str]]) -> dict[str, list[str]]:
     notes: dict[str, list[str]] = {}
-    for code, name in sorted(endpoint.notes):
+    for code, name in sorted(told):
         notes.setdefault(code, []).append(name)
     return notes
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,8 @@ _INDENT = 2
 def export(store: Store, wanted: Wanted, formats: Sequence[str], folder: Path) -> dict[str, Any]:
     """Write `server_metrics_export.<format>` for each format; gives the JSON document without its timeslices.
 
-    Timeslices are most of a long record's export, so metrics are computed, written and forgotten one by one.
+    Timeslices are most of a long record's export, so metrics are computed, written and forgotten one by one. A file is there
+    whole or not at all.
     """
     folder.mkdir(parents=True, exist_ok=True)
     made = opening(store, wanted)
@@ -31,23 +34,36 @@ def export(store: Store, wanted: Wanted, formats: Sequence[str], folder: Path) -
     warm: list[Metric] = []
     text = _document(made, store, wanted, kept, warm)
     if "json" in formats:
-        with (folder / f"{NAME}.json").open("wb") as file:
+        with _replacing(folder / f"{NAME}.json") as part, part.open("wb") as file:
             file.writelines(text)
     else:
         for _ in text:
             pass
     if "csv" in formats:
         table = csv_export(kept, wanted.version, wanted.benchmark_id)
-        (folder / f"{NAME}.csv").write_bytes(table.encode())
+        with _replacing(folder / f"{NAME}.csv") as part:
+            part.write_bytes(table.encode())
     if "jsonl" in formats:
-        with (folder / f"{NAME}.jsonl").open("wb") as file:
+        with _replacing(folder / f"{NAME}.jsonl") as part, part.open("wb") as file:
             file.writelines(lines(store))
     if "parquet" in formats:
-        write_parquet(store, wanted, folder / f"{NAME}.parquet")
+        with _replacing(folder / f"{NAME}.parquet") as part:
+            write_parquet(store, wanted, part)
     made["metrics"] = {metric.name: metric.as_dict() for metric in kept}
     if warm:
         made["warmup_metrics"] = {metric.name: metric.as_dict() for metric in warm}
     return made | {"input_config": wanted.input_config}
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A file beside `path` to write to; it takes that place when it is whole, and is removed where writing fails."""
+    part = path.with_name(path.name + ".part")
+    try:
+        yield part
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _document(

@@ -34,7 +34,10 @@ LARGEST = 16 << 20
 ABSENT = float("nan")
 """The value of a cell that a body does not have."""
 NOT_FINITE = float("inf")
-"""The value of a cell whose number in the body is not finite."""
+"""The value of a cell whose number in the body is not finite, or so large that nothing can be computed of it."""
+LARGEST_VALUE = 1e30
+LARGEST_COUNT = 2.0**53
+"""Of a histogram's observations: the whole numbers that a float holds."""
 
 PARTS = {
     "counter": ("", "_created"),
@@ -115,22 +118,25 @@ def is_openmetrics(body: str, content_type: str | None) -> bool:
     return body.rstrip().endswith("\n# EOF")
 
 
-def refuse(body: str) -> None:
-    """Raise Unusable for what is no exposition at first sight: too much, nothing, HTML, JSON."""
+def admitted(body: str) -> str:
+    """The text behind a byte order mark, if any. Raises Unusable for what is no exposition at first sight: too much, nothing,
+    HTML, JSON."""
     if len(body) > LARGEST:
         raise Unusable("too_large", f"{len(body)} characters; more than {LARGEST} are not read")
-    start = body[:200].lstrip("\ufeff \t\r\n")
+    body = body.removeprefix("\ufeff")
+    start = body[:200].lstrip()
     if not start and not body.strip():
         raise Unusable("empty", "the body is empty")
     if start.startswith("<"):
         raise Unusable("html", "the body is HTML or XML, not metrics")
     if start.startswith(("{", "[")) and not _QUOTED_NAME.match(start):
         raise Unusable("json", "the body is JSON, not metrics")
+    return body
 
 
 def parse(body: str, content_type: str | None = None) -> Layout:
     """Read a body. Raises Unusable."""
-    refuse(body)
+    body = admitted(body)
     layout = Layout(body.split("\n"))
     reader = _Reader(layout, is_openmetrics(body, content_type))
     for number, line in enumerate(layout.lines, 1):
@@ -251,6 +257,9 @@ class _Reader:
             if not _LE.fullmatch(part):
                 return None
             labels = tuple(pair for pair in labels if pair[0] != "le")
+        elif not part:
+            self._layout.notes.add(("histogram_without_part", family.name))
+            return None
         return Cell(family.name, labels, part)
 
     def _family(self, declared: str, kind: str) -> Family | None:

@@ -13,7 +13,7 @@ A scrape that cannot be used is dropped with a code, counted, and leaves no trac
 | `empty`, `html`, `json`, `too_large`, `garbage`, `no_samples` | see `exposition.py`                   |
 | others             | what the scraper wrote into the record                                           |
 
-A server that always repeats a series is taken at its last word, with a note.
+A server whose first scrape repeated a series is taken at its last word of it, with a note.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ from inferometer.addresses import shown
 from inferometer.telemetry.metrics.exposition import (
     ABSENT,
     HISTOGRAM,
+    LARGEST_COUNT,
+    LARGEST_VALUE,
+    NOT_FINITE,
     Cell,
     Family,
     Labels,
     Layout,
     Unusable,
+    admitted,
     number,
     parse,
-    refuse,
 )
 from inferometer.telemetry.metrics.record import Scrape
 
@@ -54,8 +57,9 @@ class Drops:
 
 @dataclass(slots=True)
 class Changes:
-    """The values of one cell: from scrape `at[i]` on it was `values[i]`."""
+    """The values of one cell: from scrape `at[i]` on it was `values[i]`. Beyond `largest` a value is as good as not finite."""
 
+    largest: float = LARGEST_VALUE
     at: array[int] = field(default_factory=lambda: array("q"))
     values: array[float] = field(default_factory=lambda: array("d"))
 
@@ -126,11 +130,11 @@ class Endpoint:
                 "clock_backwards",
                 f"a scrape at {scrape.timestamp_ns} ns came after one at {self._last_ns} ns",
             )
-        refuse(scrape.body)
-        new = scrape.body != self._body
-        if new and not self._patch(scrape.body):
-            self._read(scrape)
-        self._body = scrape.body
+        body = admitted(scrape.body)
+        new = body != self._body
+        if new and not self._patch(body):
+            self._read(body, scrape.content_type)
+        self._body = body
         self._last_ns = scrape.timestamp_ns
         self.times.append(scrape.timestamp_ns)
         self.phases.append(scrape.phase)
@@ -165,13 +169,17 @@ class Endpoint:
         return True
 
     def _put(self, changes: Changes | None, scrape: int, value: float) -> None:
-        if changes is not None and (not changes.at or changes.values[-1] != value):
+        if changes is None:
+            return
+        if abs(value) > changes.largest:
+            value = NOT_FINITE
+        if not changes.at or changes.values[-1] != value:
             changes.at.append(scrape)
             changes.values.append(value)
 
-    def _read(self, scrape: Scrape) -> None:
+    def _read(self, body: str, content_type: str | None) -> None:
         """Read a body as a whole. Raises Unusable."""
-        layout = parse(scrape.body or "", scrape.content_type)
+        layout = parse(body, content_type)
         if self._repeats is None:
             self._repeats = layout.repeated
         if others := layout.repeated - self._repeats:
@@ -212,12 +220,17 @@ class Endpoint:
         first = next(iter(group.values()), None)
         if first is not None and first.at and first.at[0] < len(self.times):
             return None
-        return group.setdefault(cell.part, self._cells.setdefault(cell, Changes()))
+        largest = LARGEST_VALUE if cell.part in ("value", "sum") else LARGEST_COUNT
+        return group.setdefault(cell.part, self._cells.setdefault(cell, Changes(largest)))
 
     def groups(self) -> Iterator[tuple[Family, Labels, dict[str, Changes]]]:
         """The cells of each series, by part, in the order in which the series were first seen."""
         for (name, labels), parts in self._groups.items():
             yield self.families[name], labels, parts
+
+    def kinds(self) -> dict[str, str]:
+        """The kind of each family that has a series."""
+        return {name: self.families[name].kind for name in self._by_name}
 
     @staticmethod
     def les(parts: Iterable[str]) -> list[str]:
