@@ -237,3 +237,43 @@ def test_the_rate_drawn_adds_up_to_the_tokens(run: Run) -> None:
     assert max(drawn["values"]) < 2 * float(np.median(drawn["values"]))
     assert {"running", "kv_usage"} <= server_series([told], 0).keys()
     assert "waiting" not in server_series([told], 0)
+
+
+def test_workers_that_both_count_a_prompt_are_not_somebody_else(run: Run) -> None:
+    """Prefill and decode: twice the prompts, added up, is a note that says so; the target's own endpoint is believed."""
+    plan, _, record = run()
+    prefill = server(record, own=False)
+    decode = replace(prefill, url="http://h2/metrics")
+    del prefill.tracks["generation_tokens"]
+    check = found(plan, record, prefill, replace(decode, tracks=decode.tracks | server(record).tracks))[
+        "tokens"
+    ]
+    assert (check.status, check.facts["side"], check.facts["endpoints"]) == ("note", "several", 2)
+    assert check.value == pytest.approx(1)
+    own = server(record, extra=0.05)
+    assert found(plan, record, own, prefill, decode)["tokens"].status == "unsure"
+    assert found(plan, record, server(record, extra=1.0, own=False))["tokens"].status == "unsure"
+
+
+def test_a_total_is_as_sure_as_the_names_it_came_by(run: Run) -> None:
+    """Whoever else answers: names from documentation decide nothing, and those held against a server decide."""
+    plan, _, record = run()
+    own = replace(server(record), engine="Other", tracks={}, histograms={})
+    for own_seen in (True, False):
+        for seen, status in ((True, "unsure"), (False, "note")):
+            told = server(record, extra=0.05, way_ms=-3.0, own=False, seen=seen)
+            checks = found(plan, record, replace(own, seen=own_seen), told)
+            assert (checks["tokens"].status, checks["ttft"].status) == (status, status)
+
+
+@pytest.mark.parametrize(
+    ("used", "elsewhere", "status"), [(0, 1, "unsure"), (1, 0, "note"), (0, 0, "unsure")]
+)
+def test_a_counter_that_went_back_counts_where_the_total_is_from(
+    run: Run, used: int, elsewhere: int, status: str
+) -> None:
+    """Another endpoint that began anew says nothing of the target's own."""
+    plan, _, record = run()
+    own = replace(server(record, extra=0.05), resets=used)
+    other = replace(server(record, own=False), url="http://h2/metrics", resets=elsewhere)
+    assert found(plan, record, own, other)["tokens"].status == status

@@ -68,19 +68,32 @@ class EndpointSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """Where a term was taken from: the target's own endpoint or so many others, whether their engine's names for it are known
+    from a running server, and how often their counters went back."""
+
+    own: bool
+    seen: bool
+    endpoints: int
+    resets: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
     """A total by the server, and by the client: `low`, and `high` if requests whose usage is not known did all they might."""
 
     server: float
     low: float
     high: float
+    taken: Taken
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
     """All that was sent, warm-up included, as both sides counted it. None: a side does not know.
 
-    TTFT in ms, means over `server_n` and `client_n` first tokens; the client's is to the first text of any kind.
+    TTFT in ms, means over `server_n` and `client_n` first tokens; the client's is to the first text of any kind. `ttft_taken`
+    is where the server's is from.
     """
 
     prompt_tokens: Pair | None
@@ -89,11 +102,13 @@ class Whole:
     server_n: int
     client_ttft_ms: float | None
     client_n: int
+    ttft_taken: Taken | None
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSeen:
-    """The server by its own metrics. `seen`: its names are known from a running server, not only from documentation.
+    """The server by its own metrics. `engine` and `seen` (its names are known from a running server, not only from
+    documentation) are of the target's own endpoint, or of the first; what a check rests on says its own (`Taken`).
 
     `queue` and `running` in requests; `queue_thirds` are means of the thirds of the load span; tokens and requests were added
     over the measured phase. None where the server does not show it. `whole`: None where scrapes do not enclose the load.
@@ -167,6 +182,16 @@ def _with(told: Sequence[Translated], term: str) -> list[Translated]:
     having = [one for one in told if term in one.tracks or term in one.histograms]
     own = [one for one in having if one.own]
     return own[:1] or [one for one in having if one.engine == having[0].engine]
+
+
+def _taken(told: Sequence[Translated], term: str) -> Taken:
+    used = _with(told, term)
+    return Taken(
+        own=any(one.own for one in used),
+        seen=all(one.seen for one in used),
+        endpoints=len(used),
+        resets=sum(one.resets for one in used),
+    )
 
 
 def track(told: Sequence[Translated], term: str) -> Track | None:
@@ -282,12 +307,13 @@ def _whole(told: Sequence[Translated], record: Record, *, streamed: bool) -> Who
     )
     seen_ms = _ttft_ms(record) if streamed else np.zeros(0)
     return Whole(
-        prompt_tokens=_pair(prompt, record, of="input"),
-        generation_tokens=_pair(generation, record, of="output"),
+        prompt_tokens=_pair(prompt, record, _taken(told, "prompt_tokens"), of="input"),
+        generation_tokens=_pair(generation, record, _taken(told, "generation_tokens"), of="output"),
         server_ttft_ms=ttft[1] / ttft[0] * 1_000 if ttft is not None and ttft[0] > 0 else None,
         server_n=0 if ttft is None else round(ttft[0]),
         client_ttft_ms=float(seen_ms.mean()) if len(seen_ms) else None,
         client_n=len(seen_ms),
+        ttft_taken=_taken(told, "ttft") if ttft is not None else None,
     )
 
 
@@ -299,7 +325,7 @@ def _ttft_ms(record: Record) -> Floats:
     return found
 
 
-def _pair(server: float | None, record: Record, *, of: str) -> Pair | None:
+def _pair(server: float | None, record: Record, taken: Taken, *, of: str) -> Pair | None:
     """The client's total is the sum of the usage it was told. A request without usage may have been worked on up to what it
     asked for; of prompts, by as many of the server's tokens for one of ours as the others had."""
     usage = record.usage_input if of == "input" else record.usage_output
@@ -310,7 +336,7 @@ def _pair(server: float | None, record: Record, *, of: str) -> Pair | None:
     low = float(usage.values[known].sum())
     open_ = record.t_send.valid & ~known
     each = low / max(1.0, float(asked[known].sum())) if of == "input" else 1.0
-    return Pair(server, low, low + each * float(asked[open_].sum()))
+    return Pair(server, low, low + each * float(asked[open_].sum()), taken)
 
 
 def server_series(told: Sequence[Translated], start_ns: int) -> dict[str, Any]:

@@ -17,6 +17,7 @@ _TOKENS: Mapping[tuple[str, ...], str] = {
         "output_client",
     ): "Output tokens: {output_server} by the server, {output_client} by its usage.",
     ("resets",): "Counters that went back: {resets}.",
+    ("endpoints",): "Endpoints added up: {endpoints}.",
 }
 _MEANS: Mapping[tuple[str, ...], str] = {
     (
@@ -50,6 +51,19 @@ SERVER: dict[str, Wording] = {
         {
             "unsure": "See that nobody else uses the server, then run again.",
             "note": "See whether anybody else uses the server.",
+        },
+        _TOKENS,
+    ),
+    "server_tokens:several": Wording(
+        "Tokens by the server's metrics",
+        "share",
+        {
+            "note": "The server's counters, added up over several endpoints, have {value} more tokens than this client's "
+            "requests, where {limit} is accepted: workers that share a request (prefill and decode) may both have counted it, "
+            "or somebody else used the server.",
+        },
+        {
+            "note": "Name the metrics of workers that count no request twice, and see that nobody else uses the server."
         },
         _TOKENS,
     ),
