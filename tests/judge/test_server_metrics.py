@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferometer.judge.judge import judge
-from inferometer.judge.server_metrics import SAME_SHARE, TOKENS_SHARE
+from inferometer.judge.server_metrics import TOKENS_SHARE
 from inferometer.judge.verdict import Check
 from inferometer.measure.measurement import Measurement, measure
 from inferometer.measure.record import Record
@@ -136,13 +136,16 @@ def test_ttft_is_longer_at_the_client_and_not_by_much(
     assert check.value == pytest.approx(way_ms, abs=1e-6)
 
 
-def test_means_of_other_requests_are_not_compared(run: Run) -> None:
-    """Where the server timed others too, its mean is not ours."""
+@pytest.mark.parametrize("others", [-30, -1, 1, 2, 30])
+@pytest.mark.parametrize("ttft_s", [0.0, 10.0])
+def test_means_of_other_requests_are_not_compared(run: Run, others: int, ttft_s: float) -> None:
+    """Where one side has first tokens that the other has not, however few and however late, the means are of other sets."""
     plan, _, record = run()
     told = server(record)
     ttft = told.histograms["ttft"]
-    more = replace(told, histograms={"ttft": replace(ttft, counts=ttft.counts * (1 + 3 * SAME_SHARE))})
-    check = found(plan, record, more)["ttft"]
+    ended = np.arange(len(ttft.times)) == len(ttft.times) - 1
+    more = replace(ttft, counts=ttft.counts + others * ended, sums=ttft.sums + others * ttft_s * ended)
+    check = found(plan, record, replace(told, histograms={"ttft": more}))["ttft"]
     assert (check.status, check.value, check.facts["side"]) == ("note", None, "others")
 
 

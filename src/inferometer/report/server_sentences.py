@@ -113,7 +113,8 @@ SERVER: dict[str, Wording] = {
         "TTFT by the server's metrics",
         "ms",
         {
-            "note": "The server's metrics have not the first tokens of the same requests, so means are not compared.",
+            "note": "The server's metrics have more or fewer first tokens than the client, and one request can move a mean "
+            "by any amount, so means are not compared.",
         },
         {},
         {("server_n", "client_n"): "First tokens: {server_n} at the server, {client_n} at the client."},
