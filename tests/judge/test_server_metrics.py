@@ -280,3 +280,30 @@ def test_a_counter_that_went_back_counts_where_the_total_is_from(
     own = replace(server(record, extra=0.05), resets=used)
     other = replace(server(record, own=False), url="http://h2/metrics", resets=elsewhere)
     assert found(plan, record, own, other)["tokens"].status == status
+
+
+def test_of_a_balancer_s_alternating_counters_come_no_totals(run: Run) -> None:
+    """Its replicas, named, make the totals; without them there are none, and a note says why. Once is a server begun anew."""
+    plan, _, record = run()
+    own = replace(server(record, extra=40.0), resets=9)
+    half = server(record, own=False)
+    for name in ("prompt_tokens", "generation_tokens"):
+        one = half.tracks[name]
+        half.tracks[name] = Track(one.times, one.values / 2)
+    replicas = replace(half, url="http://h1/metrics"), replace(half, url="http://h2/metrics")
+    assert (found(plan, record, own, *replicas)["tokens"].status, track([own], "generation_tokens")) == (
+        "pass",
+        None,
+    )
+    for others in ((), (replace(replicas[0], engine="Other"),), (replace(replicas[0], resets=9),)):
+        checks = found(plan, record, own, *others)
+        assert (checks["tokens"].status, checks["tokens"].facts) == (
+            "note",
+            {"side": "replicas", "resets": 9},
+        )
+        assert checks["ttft"].status == "na"
+        seen = measure(plan, record, told=[own, *others]).server
+        assert seen is not None
+        assert (seen.prompt_tokens, seen.ttft_ms) == (None, None)
+        assert seen.running is not None
+    assert found(plan, record, replace(own, resets=1), *replicas)["tokens"].facts["side"] == "more"

@@ -46,6 +46,9 @@ def server_tokens(measurement: Measurement) -> Check:
             facts |= {f"{name}_server": pair.server, f"{name}_client": pair.low}
             limit = max(TOKENS_SHARE, TOKENS_FEW / max(pair.low, 1.0))
             found.append((*_said(pair, limit), _gap(pair), limit, pair.taken))
+    if whole is not None and whole.went_back is not None:
+        facts |= {"side": "replicas", "resets": whole.went_back}
+        return Check("server_tokens", "note", None, TOKENS_SHARE, facts=facts)
     if seen is None or not found:
         return Check("server_tokens", "na", None, TOKENS_SHARE, facts=facts)
     status, side, gap, limit, taken = max(found, key=lambda one: (RANK.index(one[0]), abs(one[2]) / one[3]))

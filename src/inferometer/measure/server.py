@@ -6,9 +6,10 @@
 | counters, histograms | from the last scrape before the measured phase to the last of all                                     |
 | `Whole`              | from the last scrape before anything was sent to the last of all: all requests, warm-up included      |
 
-A term is taken from the target's own endpoint; where that has none, from all others of the first engine that shows it: levels
+A term is taken from the target's own endpoint; where that has none, from all others of the first engine that shows it; where
+its counters went back more than RESETS_MOST times, from the others of its engine. Levels
 and counts are added, and of shares the largest (`prefix_hit_rate`: the mean) counts. Counts of a server that began anew in
-between are what it showed, and less than what it did.
+between are what it showed, and less than what it did; of one whose counters went back more often there are none.
 """
 
 from __future__ import annotations
@@ -22,12 +23,17 @@ import numpy as np
 from inferometer.measure.load import Span, thirds
 from inferometer.measure.record import Floats, Ints, Mask, Record
 from inferometer.telemetry.metrics.estimators import ESTIMATORS
+from inferometer.telemetry.metrics.names import COUNTERS
 from inferometer.telemetry.metrics.observed import PERCENTILES, Observed
 from inferometer.telemetry.metrics.translated import Grown, Track, Translated
 from inferometer.units import NS_PER_MS, NS_PER_S
 
 POINTS_MOST = 600
 """Points of a drawn series; more would be narrower than a pixel."""
+
+RESETS_MOST = 1
+"""How often counters may go back in a run. A server may begin anew once; more often, and it is a balancer's address where now
+one replica answers and now another, and what its counters seem to add is the difference between replicas, over and over."""
 
 SHOWN = ("p50", "p90", "p95", "p99")
 
@@ -93,7 +99,8 @@ class Whole:
     """All that was sent, warm-up included, as both sides counted it. None: a side does not know.
 
     TTFT in ms, means over `server_n` and `client_n` first tokens; the client's is to the first text of any kind. `ttft_taken`
-    is where the server's is from.
+    is where the server's is from. `went_back`: how often the counters did that tokens would be of, where that is why no total
+    of tokens is there.
     """
 
     prompt_tokens: Pair | None
@@ -103,6 +110,7 @@ class Whole:
     client_ttft_ms: float | None
     client_n: int
     ttft_taken: Taken | None
+    went_back: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +188,16 @@ def _endpoint(one: Translated) -> EndpointSeen:
 def _with(told: Sequence[Translated], term: str) -> list[Translated]:
     """The endpoints that a term is taken from."""
     having = [one for one in told if term in one.tracks or term in one.histograms]
-    own = [one for one in having if one.own]
-    return own[:1] or [one for one in having if one.engine == having[0].engine]
+    own = next((one for one in having if one.own), None)
+    if own is None:
+        return [one for one in having if one.engine == having[0].engine]
+    replicas = [one for one in having if not one.own and one.engine == own.engine]
+    return replicas if replicas and _alternates(own) else [own]
+
+
+def _alternates(one: Translated) -> bool:
+    """Whether its counters are of several servers in turn, and no total comes of them."""
+    return one.resets > RESETS_MOST
 
 
 def _taken(told: Sequence[Translated], term: str) -> Taken:
@@ -199,7 +215,10 @@ def track(told: Sequence[Translated], term: str) -> Track | None:
 
     Of several endpoints, at every scrape of one of them, with what the others said last.
     """
-    tracks = [one.tracks[term] for one in _with(told, term) if term in one.tracks]
+    used = [one for one in _with(told, term) if term in one.tracks]
+    if term in COUNTERS and any(_alternates(one) for one in used):
+        return None
+    tracks = [one.tracks[term] for one in used]
     if len(tracks) < 2:
         return tracks[0] if tracks else None
     start = max(int(one.times[0]) for one in tracks)
@@ -238,15 +257,17 @@ def _base(times: Ints, begin: int) -> int | None:
 
 def _added(told: Sequence[Translated], term: str, begin: int) -> float | None:
     """What a counter added from the last scrape before `begin` to the last of all."""
-    tracks = [one.tracks[term] for one in _with(told, term) if term in one.tracks]
+    used = [one for one in _with(told, term) if term in one.tracks]
+    tracks = [one.tracks[term] for one in used]
     bases = [_base(one.times, begin) for one in tracks]
-    if not tracks or any(base is None for base in bases):
+    if not tracks or any(base is None for base in bases) or any(_alternates(one) for one in used):
         return None
     return float(sum(one.values[-1] - one.values[base] for one, base in zip(tracks, bases, strict=True)))
 
 
 def _grown(told: Sequence[Translated], term: str) -> list[Grown]:
-    return [one.histograms[term] for one in _with(told, term) if term in one.histograms]
+    used = [one for one in _with(told, term) if term in one.histograms]
+    return [] if any(_alternates(one) for one in used) else [one.histograms[term] for one in used]
 
 
 def _mean_s(found: Sequence[Grown], begin: int) -> tuple[float, float] | None:
@@ -305,6 +326,8 @@ def _whole(told: Sequence[Translated], record: Record, *, streamed: bool) -> Who
         _added(told, term, begin) if enclosed(term) else None
         for term in ("prompt_tokens", "generation_tokens")
     )
+    resets = _taken(told, "prompt_tokens").resets, _taken(told, "generation_tokens").resets
+    none = prompt is None and generation is None
     seen_ms = _ttft_ms(record) if streamed else np.zeros(0)
     return Whole(
         prompt_tokens=_pair(prompt, record, _taken(told, "prompt_tokens"), of="input"),
@@ -314,6 +337,7 @@ def _whole(told: Sequence[Translated], record: Record, *, streamed: bool) -> Who
         client_ttft_ms=float(seen_ms.mean()) if len(seen_ms) else None,
         client_n=len(seen_ms),
         ttft_taken=_taken(told, "ttft") if ttft is not None else None,
+        went_back=max(resets) if none and max(resets) > RESETS_MOST else None,
     )
 
 

@@ -67,6 +67,16 @@ SERVER: dict[str, Wording] = {
         },
         _TOKENS,
     ),
+    "server_tokens:replicas": Wording(
+        "Tokens by the server's metrics",
+        "share",
+        {
+            "note": "The server's counters went back again and again, as where a balancer lets now one replica answer and now "
+            "another: no totals come of them.",
+        },
+        {"note": "Name the metrics of every replica (--server-metrics URL)."},
+        _TOKENS,
+    ),
     "server_tokens:fewer": Wording(
         "Tokens by the server's metrics",
         "share",
