@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferometer.judge.judge import judge
-from inferometer.judge.server_metrics import SAME_SHARE, TOKENS_SHARE
+from inferometer.judge.server_metrics import TOKENS_SHARE
 from inferometer.judge.verdict import Check
 from inferometer.measure.measurement import Measurement, measure
 from inferometer.measure.record import Record
@@ -136,13 +136,16 @@ def test_ttft_is_longer_at_the_client_and_not_by_much(
     assert check.value == pytest.approx(way_ms, abs=1e-6)
 
 
-def test_means_of_other_requests_are_not_compared(run: Run) -> None:
-    """Where the server timed others too, its mean is not ours."""
+@pytest.mark.parametrize("others", [-30, -1, 1, 2, 30])
+@pytest.mark.parametrize("ttft_s", [0.0, 10.0])
+def test_means_of_other_requests_are_not_compared(run: Run, others: int, ttft_s: float) -> None:
+    """Where one side has first tokens that the other has not, however few and however late, the means are of other sets."""
     plan, _, record = run()
     told = server(record)
     ttft = told.histograms["ttft"]
-    more = replace(told, histograms={"ttft": replace(ttft, counts=ttft.counts * (1 + 3 * SAME_SHARE))})
-    check = found(plan, record, more)["ttft"]
+    ended = np.arange(len(ttft.times)) == len(ttft.times) - 1
+    more = replace(ttft, counts=ttft.counts + others * ended, sums=ttft.sums + others * ttft_s * ended)
+    check = found(plan, record, replace(told, histograms={"ttft": more}))["ttft"]
     assert (check.status, check.value, check.facts["side"]) == ("note", None, "others")
 
 
@@ -237,3 +240,70 @@ def test_the_rate_drawn_adds_up_to_the_tokens(run: Run) -> None:
     assert max(drawn["values"]) < 2 * float(np.median(drawn["values"]))
     assert {"running", "kv_usage"} <= server_series([told], 0).keys()
     assert "waiting" not in server_series([told], 0)
+
+
+def test_workers_that_both_count_a_prompt_are_not_somebody_else(run: Run) -> None:
+    """Prefill and decode: twice the prompts, added up, is a note that says so; the target's own endpoint is believed."""
+    plan, _, record = run()
+    prefill = server(record, own=False)
+    decode = replace(prefill, url="http://h2/metrics")
+    del prefill.tracks["generation_tokens"]
+    check = found(plan, record, prefill, replace(decode, tracks=decode.tracks | server(record).tracks))[
+        "tokens"
+    ]
+    assert (check.status, check.facts["side"], check.facts["endpoints"]) == ("note", "several", 2)
+    assert check.value == pytest.approx(1)
+    own = server(record, extra=0.05)
+    assert found(plan, record, own, prefill, decode)["tokens"].status == "unsure"
+    assert found(plan, record, server(record, extra=1.0, own=False))["tokens"].status == "unsure"
+
+
+def test_a_total_is_as_sure_as_the_names_it_came_by(run: Run) -> None:
+    """Whoever else answers: names from documentation decide nothing, and those held against a server decide."""
+    plan, _, record = run()
+    own = replace(server(record), engine="Other", tracks={}, histograms={})
+    for own_seen in (True, False):
+        for seen, status in ((True, "unsure"), (False, "note")):
+            told = server(record, extra=0.05, way_ms=-3.0, own=False, seen=seen)
+            checks = found(plan, record, replace(own, seen=own_seen), told)
+            assert (checks["tokens"].status, checks["ttft"].status) == (status, status)
+
+
+@pytest.mark.parametrize(
+    ("used", "elsewhere", "status"), [(0, 1, "unsure"), (1, 0, "note"), (0, 0, "unsure")]
+)
+def test_a_counter_that_went_back_counts_where_the_total_is_from(
+    run: Run, used: int, elsewhere: int, status: str
+) -> None:
+    """Another endpoint that began anew says nothing of the target's own."""
+    plan, _, record = run()
+    own = replace(server(record, extra=0.05), resets=used)
+    other = replace(server(record, own=False), url="http://h2/metrics", resets=elsewhere)
+    assert found(plan, record, own, other)["tokens"].status == status
+
+
+def test_of_a_balancer_s_alternating_counters_come_no_totals(run: Run) -> None:
+    """Its replicas, named, make the totals; without them there are none, and a note says why. Once is a server begun anew."""
+    plan, _, record = run()
+    own = replace(server(record, extra=40.0), resets=9)
+    half = server(record, own=False)
+    for name in ("prompt_tokens", "generation_tokens"):
+        one = half.tracks[name]
+        half.tracks[name] = Track(one.times, one.values / 2)
+    replicas = replace(half, url="http://h1/metrics"), replace(half, url="http://h2/metrics")
+    assert (found(plan, record, own, *replicas)["tokens"].status, track([own], "generation_tokens")) == (
+        "pass",
+        None,
+    )
+    for others in ((), (replace(replicas[0], engine="Other"),), (replace(replicas[0], resets=9),)):
+        checks = found(plan, record, own, *others)
+        assert (checks["tokens"].status, checks["tokens"].facts) == (
+            "note",
+            {"side": "replicas", "resets": 9},
+        )
+        assert checks["ttft"].status == "na"
+        seen = measure(plan, record, told=[own, *others]).server
+        assert seen is not None
+        assert (seen.prompt_tokens, seen.ttft_ms) == (None, None)
+        assert seen.running is not None
+    assert found(plan, record, replace(own, resets=1), *replicas)["tokens"].facts["side"] == "more"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 import trustme
@@ -122,6 +125,29 @@ def test_a_port_where_nothing_listens_refuses() -> None:
 def test_a_name_without_an_address_is_unresolved() -> None:
     """Nothing is asked anywhere else."""
     assert reason(Fetcher(endpoint(1, host="no-such-host.invalid"))) == "unresolved"
+
+
+def test_a_name_that_is_looked_up_for_long_times_out_and_is_found_in_the_end() -> None:
+    """One look-up however often it is asked; what it found late is taken."""
+    answered_now, asked = threading.Event(), []
+
+    def resolve(*args: Any, **kinds: Any) -> Any:
+        asked.append(args)
+        answered_now.wait(30)
+        return socket.getaddrinfo("127.0.0.1", *args[1:], **kinds)
+
+    with scripted(answered(exposition())) as peer:
+        slow = Fetcher(endpoint(peer.port, host="slow.invalid"), timeout_s=0.1, resolve=resolve)
+        assert [reason(slow), reason(slow)] == ["timeout", "timeout"]
+        assert asked == [("slow.invalid", peer.port)]
+        answered_now.set()
+        texts = []
+        for _ in range(100):
+            with contextlib.suppress(Failed):
+                texts.append(slow.get().text)
+                break
+        assert texts == [TEXT.decode()]
+        assert len(asked) == 1
 
 
 @pytest.fixture(scope="module")

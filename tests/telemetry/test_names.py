@@ -74,6 +74,17 @@ def test_a_counter_is_what_was_added_whoever_began_anew(
     assert found.resets == resets
 
 
+def test_ranks_that_begin_anew_at_once_go_back_once_and_replicas_in_turn_again_and_again() -> None:
+    """What is counted are scrapes at which something went back, not the series that did."""
+
+    def text(value: float) -> str:
+        ranks = {f'engine="{k}"': value + k for k in range(4)}
+        return body("counter", "vllm:prompt_tokens", ranks) + body("counter", "vllm:generation_tokens", ranks)
+
+    assert told([text(value) for value in (50.0, 60.0, 0.0, 10.0)]).resets == 1
+    assert told([text(value) for value in (50.0, 10.0, 60.0, 20.0, 70.0, 30.0)]).resets == 3
+
+
 def test_a_counter_that_appears_late_began_at_nothing() -> None:
     """prometheus_client shows a labelled counter first when it counts first: that first count is not lost."""
     family = "vllm:request_success"

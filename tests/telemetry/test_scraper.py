@@ -286,3 +286,17 @@ def test_a_record_that_cannot_be_written_is_told(place: Place) -> None:
     assert done.endpoints[0].scrapes == 2
     with contextlib.suppress(OSError):
         place.path.parent.unlink()
+
+
+def test_a_scraper_that_hangs_holds_up_no_load_and_did_start(tmp_path: Path) -> None:
+    """Within the bound every endpoint is said to have timed out, and the log says why; it is not taken for dead."""
+    log = tmp_path / "log.txt"
+    with Scraping(log, start_s=0.2) as scraping, scripted(counting(1)[0]) as peer:
+        os.kill(scraping.pid, signal.SIGSTOP)
+        place = Place(tmp_path, scraping)
+        place.brief(at(peer.port), timeout_s=0.1)
+        ready = scraping.ready()
+        os.kill(scraping.pid, signal.SIGCONT)
+    assert ready is not None
+    assert (ready.endpoints, ready.failures) == (1, {at(peer.port).shown: "timeout"})
+    assert "no baseline within 0.2 s" in log.read_text()

@@ -18,41 +18,58 @@ TOKENS_SHARE, TOKENS_FEW = 0.01, 10.0
 """Both count the same tokens, so that a quiet server agrees to the token. A hundredth, or ten, leaves room for a health check
 and an engine that counts a moment late; more is load that the plan does not name."""
 
+RANK: tuple[Status, ...] = ("pass", "note", "unsure")
+"""Statuses, the gravest last."""
+
 TTFT_BELOW_MS, TTFT_BELOW_SHARE = 1.0, 0.02
 """No token is seen before it is made, and the client's clock starts first: just before it hands the request over. An engine may
-count a request as arrived before its body is whole, and the two sets may differ by a request in a hundred."""
+count a request as arrived before its body is whole."""
 
 TTFT_ABOVE_MS, TTFT_ABOVE_SHARE = 5.0, 0.2
 """An HTTP front end, a tokenizer and a hop in a data centre take a few milliseconds. More than that, and more than a fifth of
 TTFT, is time that no scheduler of the engine can answer for."""
 
-SAME_SHARE, SAME_FEW = 0.01, 2
-"""Means are compared of the same requests only."""
-
 
 def server_tokens(measurement: Measurement) -> Check:
     """The gap between the server's counters and the sum of the usage that the client was told, as a share of the latter.
 
-    Of prompt and output tokens the one further off for its limit. More on the server: somebody else used it. Fewer: these
-    metrics are not all of the server, or it began anew.
+    Of prompt and output tokens the one that says more, and of equals the one further off for its limit. More on the server:
+    somebody else used it, or, where endpoints were added up, two of them counted the same. Fewer: these metrics are not all of
+    the server, or it began anew.
     """
     seen, whole = _told(measurement)
     pairs = {"prompt": whole.prompt_tokens, "output": whole.generation_tokens} if whole is not None else {}
-    facts: dict[str, Any] = {"resets": sum(one.resets for one in seen.endpoints) or None} if seen else {}
+    facts: dict[str, Any] = {}
     found = []
     for name, pair in pairs.items():
         if pair is not None:
             facts |= {f"{name}_server": pair.server, f"{name}_client": pair.low}
             limit = max(TOKENS_SHARE, TOKENS_FEW / max(pair.low, 1.0))
-            found.append((_gap(pair), limit))
+            found.append((*_said(pair, limit), _gap(pair), limit, pair.taken))
+    if whole is not None and whole.went_back is not None:
+        facts |= {"side": "replicas", "resets": whole.went_back}
+        return Check("server_tokens", "note", None, TOKENS_SHARE, facts=facts)
     if seen is None or not found:
         return Check("server_tokens", "na", None, TOKENS_SHARE, facts=facts)
-    gap, limit = max(found, key=lambda one: abs(one[0]) / one[1])
-    status: Status = "pass"
-    if abs(gap) > limit:
-        facts["side"] = "more" if gap > 0 else "fewer"
-        status = "unsure" if gap > 0 and seen.seen and not facts["resets"] else "note"
+    status, side, gap, limit, taken = max(found, key=lambda one: (RANK.index(one[0]), abs(one[2]) / one[3]))
+    facts["resets"] = taken.resets or None
+    if side is not None:
+        facts["side"] = side
+    if side == "several":
+        facts["endpoints"] = taken.endpoints
     return Check("server_tokens", status, abs(gap), limit, facts=facts)
+
+
+def _said(pair: Pair, limit: float) -> tuple[Status, str | None]:
+    """What one total says, and in which way it is off."""
+    gap, taken = _gap(pair), pair.taken
+    if abs(gap) <= limit:
+        return "pass", None
+    if gap < 0:
+        return "note", "fewer"
+    if taken.endpoints > 1:
+        return "note", "several"
+    return ("unsure" if taken.seen and not taken.resets else "note"), "more"
 
 
 def _gap(pair: Pair) -> float:
@@ -62,7 +79,11 @@ def _gap(pair: Pair) -> float:
 
 
 def server_ttft(measurement: Measurement) -> Check:
-    """The client's mean TTFT (to the first text of any kind) less the server's, over the same requests, in ms."""
+    """The client's mean TTFT (to the first text of any kind) less the server's, over as many first tokens, in ms.
+
+    Means of different numbers of them are not compared: a single request that one side has and the other has not, such as one
+    given up after seconds, can move a mean by any amount.
+    """
     seen, whole = _told(measurement)
     if seen is None or whole is None or whole.server_ttft_ms is None or whole.client_ttft_ms is None:
         return Check("server_ttft", "na", None, None, "ms")
@@ -73,12 +94,12 @@ def server_ttft(measurement: Measurement) -> Check:
         "client_n": whole.client_n,
         "server_n": whole.server_n,
     }
-    if abs(whole.client_n - whole.server_n) > max(SAME_FEW, SAME_SHARE * whole.client_n):
+    if whole.client_n != whole.server_n:
         return Check("server_ttft", "note", None, None, "ms", facts | {"side": "others"})
     above, below = client - server, -max(TTFT_BELOW_MS, TTFT_BELOW_SHARE * client)
     limit = max(TTFT_ABOVE_MS, TTFT_ABOVE_SHARE * client)
     if above < below:
-        status: Status = "unsure" if seen.seen else "note"
+        status: Status = "unsure" if whole.ttft_taken is not None and whole.ttft_taken.seen else "note"
         return Check("server_ttft", status, above, below, "ms", facts | {"side": "below"})
     if above > limit:
         return Check("server_ttft", "note", above, limit, "ms", facts | {"side": "above"})

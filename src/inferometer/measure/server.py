@@ -6,9 +6,10 @@
 | counters, histograms | from the last scrape before the measured phase to the last of all                                     |
 | `Whole`              | from the last scrape before anything was sent to the last of all: all requests, warm-up included      |
 
-A term is taken from the target's own endpoint; where that has none, from all others of the first engine that shows it: levels
+A term is taken from the target's own endpoint; where that has none, from all others of the first engine that shows it; where
+its counters went back more than RESETS_MOST times, from the others of its engine. Levels
 and counts are added, and of shares the largest (`prefix_hit_rate`: the mean) counts. Counts of a server that began anew in
-between are what it showed, and less than what it did.
+between are what it showed, and less than what it did; of one whose counters went back more often there are none.
 """
 
 from __future__ import annotations
@@ -22,12 +23,17 @@ import numpy as np
 from inferometer.measure.load import Span, thirds
 from inferometer.measure.record import Floats, Ints, Mask, Record
 from inferometer.telemetry.metrics.estimators import ESTIMATORS
+from inferometer.telemetry.metrics.names import COUNTERS
 from inferometer.telemetry.metrics.observed import PERCENTILES, Observed
 from inferometer.telemetry.metrics.translated import Grown, Track, Translated
 from inferometer.units import NS_PER_MS, NS_PER_S
 
 POINTS_MOST = 600
 """Points of a drawn series; more would be narrower than a pixel."""
+
+RESETS_MOST = 1
+"""How often counters may go back in a run. A server may begin anew once; more often, and it is a balancer's address where now
+one replica answers and now another, and what its counters seem to add is the difference between replicas, over and over."""
 
 SHOWN = ("p50", "p90", "p95", "p99")
 
@@ -68,19 +74,33 @@ class EndpointSeen:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """Where a term was taken from: the target's own endpoint or so many others, whether their engine's names for it are known
+    from a running server, and how often their counters went back."""
+
+    own: bool
+    seen: bool
+    endpoints: int
+    resets: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
     """A total by the server, and by the client: `low`, and `high` if requests whose usage is not known did all they might."""
 
     server: float
     low: float
     high: float
+    taken: Taken
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
     """All that was sent, warm-up included, as both sides counted it. None: a side does not know.
 
-    TTFT in ms, means over `server_n` and `client_n` first tokens; the client's is to the first text of any kind.
+    TTFT in ms, means over `server_n` and `client_n` first tokens; the client's is to the first text of any kind. `ttft_taken`
+    is where the server's is from. `went_back`: how often the counters did that tokens would be of, where that is why no total
+    of tokens is there.
     """
 
     prompt_tokens: Pair | None
@@ -89,11 +109,14 @@ class Whole:
     server_n: int
     client_ttft_ms: float | None
     client_n: int
+    ttft_taken: Taken | None
+    went_back: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSeen:
-    """The server by its own metrics. `seen`: its names are known from a running server, not only from documentation.
+    """The server by its own metrics. `engine` and `seen` (its names are known from a running server, not only from
+    documentation) are of the target's own endpoint, or of the first; what a check rests on says its own (`Taken`).
 
     `queue` and `running` in requests; `queue_thirds` are means of the thirds of the load span; tokens and requests were added
     over the measured phase. None where the server does not show it. `whole`: None where scrapes do not enclose the load.
@@ -165,8 +188,26 @@ def _endpoint(one: Translated) -> EndpointSeen:
 def _with(told: Sequence[Translated], term: str) -> list[Translated]:
     """The endpoints that a term is taken from."""
     having = [one for one in told if term in one.tracks or term in one.histograms]
-    own = [one for one in having if one.own]
-    return own[:1] or [one for one in having if one.engine == having[0].engine]
+    own = next((one for one in having if one.own), None)
+    if own is None:
+        return [one for one in having if one.engine == having[0].engine]
+    replicas = [one for one in having if not one.own and one.engine == own.engine]
+    return replicas if replicas and _alternates(own) else [own]
+
+
+def _alternates(one: Translated) -> bool:
+    """Whether its counters are of several servers in turn, and no total comes of them."""
+    return one.resets > RESETS_MOST
+
+
+def _taken(told: Sequence[Translated], term: str) -> Taken:
+    used = _with(told, term)
+    return Taken(
+        own=any(one.own for one in used),
+        seen=all(one.seen for one in used),
+        endpoints=len(used),
+        resets=sum(one.resets for one in used),
+    )
 
 
 def track(told: Sequence[Translated], term: str) -> Track | None:
@@ -174,7 +215,10 @@ def track(told: Sequence[Translated], term: str) -> Track | None:
 
     Of several endpoints, at every scrape of one of them, with what the others said last.
     """
-    tracks = [one.tracks[term] for one in _with(told, term) if term in one.tracks]
+    used = [one for one in _with(told, term) if term in one.tracks]
+    if term in COUNTERS and any(_alternates(one) for one in used):
+        return None
+    tracks = [one.tracks[term] for one in used]
     if len(tracks) < 2:
         return tracks[0] if tracks else None
     start = max(int(one.times[0]) for one in tracks)
@@ -213,15 +257,17 @@ def _base(times: Ints, begin: int) -> int | None:
 
 def _added(told: Sequence[Translated], term: str, begin: int) -> float | None:
     """What a counter added from the last scrape before `begin` to the last of all."""
-    tracks = [one.tracks[term] for one in _with(told, term) if term in one.tracks]
+    used = [one for one in _with(told, term) if term in one.tracks]
+    tracks = [one.tracks[term] for one in used]
     bases = [_base(one.times, begin) for one in tracks]
-    if not tracks or any(base is None for base in bases):
+    if not tracks or any(base is None for base in bases) or any(_alternates(one) for one in used):
         return None
     return float(sum(one.values[-1] - one.values[base] for one, base in zip(tracks, bases, strict=True)))
 
 
 def _grown(told: Sequence[Translated], term: str) -> list[Grown]:
-    return [one.histograms[term] for one in _with(told, term) if term in one.histograms]
+    used = [one for one in _with(told, term) if term in one.histograms]
+    return [] if any(_alternates(one) for one in used) else [one.histograms[term] for one in used]
 
 
 def _mean_s(found: Sequence[Grown], begin: int) -> tuple[float, float] | None:
@@ -280,14 +326,18 @@ def _whole(told: Sequence[Translated], record: Record, *, streamed: bool) -> Who
         _added(told, term, begin) if enclosed(term) else None
         for term in ("prompt_tokens", "generation_tokens")
     )
+    resets = _taken(told, "prompt_tokens").resets, _taken(told, "generation_tokens").resets
+    none = prompt is None and generation is None
     seen_ms = _ttft_ms(record) if streamed else np.zeros(0)
     return Whole(
-        prompt_tokens=_pair(prompt, record, of="input"),
-        generation_tokens=_pair(generation, record, of="output"),
+        prompt_tokens=_pair(prompt, record, _taken(told, "prompt_tokens"), of="input"),
+        generation_tokens=_pair(generation, record, _taken(told, "generation_tokens"), of="output"),
         server_ttft_ms=ttft[1] / ttft[0] * 1_000 if ttft is not None and ttft[0] > 0 else None,
         server_n=0 if ttft is None else round(ttft[0]),
         client_ttft_ms=float(seen_ms.mean()) if len(seen_ms) else None,
         client_n=len(seen_ms),
+        ttft_taken=_taken(told, "ttft") if ttft is not None else None,
+        went_back=max(resets) if none and max(resets) > RESETS_MOST else None,
     )
 
 
@@ -299,7 +349,7 @@ def _ttft_ms(record: Record) -> Floats:
     return found
 
 
-def _pair(server: float | None, record: Record, *, of: str) -> Pair | None:
+def _pair(server: float | None, record: Record, taken: Taken, *, of: str) -> Pair | None:
     """The client's total is the sum of the usage it was told. A request without usage may have been worked on up to what it
     asked for; of prompts, by as many of the server's tokens for one of ours as the others had."""
     usage = record.usage_input if of == "input" else record.usage_output
@@ -310,7 +360,7 @@ def _pair(server: float | None, record: Record, *, of: str) -> Pair | None:
     low = float(usage.values[known].sum())
     open_ = record.t_send.valid & ~known
     each = low / max(1.0, float(asked[known].sum())) if of == "input" else 1.0
-    return Pair(server, low, low + each * float(asked[open_].sum()))
+    return Pair(server, low, low + each * float(asked[open_].sum()), taken)
 
 
 def server_series(told: Sequence[Translated], start_ns: int) -> dict[str, Any]:

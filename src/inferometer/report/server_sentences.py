@@ -17,6 +17,7 @@ _TOKENS: Mapping[tuple[str, ...], str] = {
         "output_client",
     ): "Output tokens: {output_server} by the server, {output_client} by its usage.",
     ("resets",): "Counters that went back: {resets}.",
+    ("endpoints",): "Endpoints added up: {endpoints}.",
 }
 _MEANS: Mapping[tuple[str, ...], str] = {
     (
@@ -51,6 +52,29 @@ SERVER: dict[str, Wording] = {
             "unsure": "See that nobody else uses the server, then run again.",
             "note": "See whether anybody else uses the server.",
         },
+        _TOKENS,
+    ),
+    "server_tokens:several": Wording(
+        "Tokens by the server's metrics",
+        "share",
+        {
+            "note": "The server's counters, added up over several endpoints, have {value} more tokens than this client's "
+            "requests, where {limit} is accepted: workers that share a request (prefill and decode) may both have counted it, "
+            "or somebody else used the server.",
+        },
+        {
+            "note": "Name the metrics of workers that count no request twice, and see that nobody else uses the server."
+        },
+        _TOKENS,
+    ),
+    "server_tokens:replicas": Wording(
+        "Tokens by the server's metrics",
+        "share",
+        {
+            "note": "The server's counters went back again and again, as where a balancer lets now one replica answer and now "
+            "another: no totals come of them.",
+        },
+        {"note": "Name the metrics of every replica (--server-metrics URL)."},
         _TOKENS,
     ),
     "server_tokens:fewer": Wording(
@@ -99,7 +123,8 @@ SERVER: dict[str, Wording] = {
         "TTFT by the server's metrics",
         "ms",
         {
-            "note": "The server's metrics have not the first tokens of the same requests, so means are not compared.",
+            "note": "The server's metrics have more or fewer first tokens than the client, and one request can move a mean "
+            "by any amount, so means are not compared.",
         },
         {},
         {("server_n", "client_n"): "First tokens: {server_n} at the server, {client_n} at the client."},

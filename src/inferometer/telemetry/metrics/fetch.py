@@ -6,7 +6,7 @@
 | `refused`     | nothing listens there                                                            |
 | `unreachable` | no connection for another reason                                                 |
 | `tls`         | no TLS session: a certificate that is not trusted, or no TLS at all              |
-| `timeout`     | not whole within TIMEOUT_S, connecting included                                  |
+| `timeout`     | not whole within TIMEOUT_S, looking up the name and connecting included          |
 | `closed`      | the connection ended inside the response, or without one                         |
 | `not_http`    | the bytes break HTTP                                                             |
 | `redirect`    | any 3xx: it is not followed, for it may lead a password elsewhere                |
@@ -27,9 +27,12 @@ import contextlib
 import re
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from inferometer.protocol.http_response import BadResponse, HeadTooLarge, ResponseDecoder
 from inferometer.telemetry.metrics.job import Endpoint
@@ -43,6 +46,10 @@ UNANSWERED = frozenset({"unresolved", "refused", "unreachable", "tls", "timeout"
 READ_BYTES = 1 << 18
 
 _FIRST_LINE = re.compile(r'#|[A-Za-z_:][\w:.]*\s*(\{|[ \t][-+]?(\d|\.\d|inf|nan))|\{\s*"', re.IGNORECASE)
+
+
+Addresses = list[tuple[Any, ...]]
+"""As `socket.getaddrinfo` gives them."""
 
 
 class Failed(Exception):
@@ -68,10 +75,18 @@ class Fetched:
 
 
 class Fetcher:
-    """Asks one endpoint, over and over. `path` may be changed between two questions. Not for two threads at once."""
+    """Asks one endpoint, over and over. `path` may be changed between two questions. Not for two threads at once. `resolve`
+    finds a host's addresses, and may hang."""
 
-    def __init__(self, endpoint: Endpoint, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        timeout_s: float = TIMEOUT_S,
+        resolve: Callable[..., Addresses] = socket.getaddrinfo,
+    ) -> None:
         self._endpoint = endpoint
+        self._resolve = resolve
+        self._lookup: Future[Addresses] | None = None
         self._timeout_ns = int(timeout_s * 1e9)
         self._sock: socket.socket | None = None
         self._decoder = ResponseDecoder()
@@ -156,12 +171,8 @@ class Fetcher:
     def _connected(self, until: int) -> socket.socket:
         """A new connection to the first address that takes one."""
         wanted = self._endpoint
-        try:
-            found = socket.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError):
-            raise Failed("unresolved") from None
         reason = "unreachable"
-        for family, kind, proto, _, address in found:
+        for family, kind, proto, _, address in self._addresses(until):
             sock = socket.socket(family, kind, proto)
             try:
                 sock.settimeout(self._left(until))
@@ -180,6 +191,33 @@ class Fetcher:
                 raise
             sock.close()
         raise Failed(reason)
+
+    def _addresses(self, until: int) -> Addresses:
+        """Of the host. The system's call takes no limit of time, so a thread makes it; one that hangs is waited for again by
+        the next question, so that there is never more than one."""
+        lookup = self._lookup
+        if lookup is None:
+            lookup = self._lookup = Future()
+            threading.Thread(target=self._look_up, args=(lookup,), daemon=True).start()
+        failure: BaseException | None
+        try:
+            failure = lookup.exception(self._left(until))
+        except TimeoutError:
+            raise Failed("timeout") from None
+        self._lookup = None
+        if failure is None:
+            return lookup.result()
+        if isinstance(failure, OSError | UnicodeError):
+            raise Failed("unresolved") from None
+        raise failure
+
+    def _look_up(self, lookup: Future[Addresses]) -> None:
+        try:
+            found = self._resolve(self._endpoint.host, self._endpoint.port, type=socket.SOCK_STREAM)
+        except Exception as failure:
+            lookup.set_exception(failure)
+        else:
+            lookup.set_result(found)
 
     def _wrapped(self, sock: socket.socket) -> socket.socket:
         wanted = self._endpoint

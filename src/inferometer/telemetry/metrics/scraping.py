@@ -15,13 +15,17 @@ import msgspec
 from inferometer.telemetry.metrics.job import Done, Finish, Job, Mark, Ready, Report, Told
 
 START_S = 10.0
-"""For the process to start or to write down what it has, beside the time a scrape may take."""
+"""The load waits as long for a baseline at least, before it begins without one; and the end of a run as long for the process to
+write down what it has, beside the time a scrape may take."""
 
 
 class Scraping:
     """Started early, since that takes a while, then briefed, marked and ended. Leaving the context ends it in any case."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: Path, start_s: float = START_S) -> None:
+        self._log, self._start_s = log, start_s
+        self._briefed = time.monotonic()
+        self._over = False
         with open(log, "ab") as sink:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "inferometer.telemetry.metrics.scraper"],
@@ -56,14 +60,27 @@ class Scraping:
 
     def brief(self, job: Job) -> None:
         """Hand over the job: the baseline begins."""
-        self._job = job
+        self._job, self._briefed = job, time.monotonic()
         self._tell(job)
 
     def ready(self) -> Ready | None:
-        """Wait until the baseline is in, within bounds; None if it does not come."""
+        """Wait until the baseline is in, for as long from the brief as two tries may take; None if the scraper died.
+
+        A scraper that hangs has tried nothing in time: every endpoint timed out then, and the log says so.
+        """
         assert self._job is not None, "brief first"
-        report = self._hear(Ready, START_S + 2 * self._job.timeout_s)
-        return report if isinstance(report, Ready) else None
+        bound = max(self._start_s, 2 * self._job.timeout_s)
+        report = self._hear(Ready, bound - (time.monotonic() - self._briefed))
+        if isinstance(report, Ready):
+            return report
+        if self._over:
+            return None
+        with self._log.open("a") as log:
+            log.write(
+                f"the scraper of metrics told of no baseline within {bound:g} s; the load began without it\n"
+            )
+        missing = {one.shown: "timeout" for one in self._job.endpoints}
+        return Ready(endpoints=len(missing), failures=missing)
 
     def mark(self, phase: str, then: str | None) -> None:
         """Scrape now; does not wait for it. See Mark."""
@@ -96,6 +113,7 @@ class Scraping:
                     return None
                 data = os.read(self._process.stdout.fileno(), 1 << 16)
                 if not data:
+                    self._over = True
                     return None
                 *lines, self._buffer = (self._buffer + data).split(b"\n")
                 self._reports += [msgspec.json.decode(line, type=Report) for line in lines]

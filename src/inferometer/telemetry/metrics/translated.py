@@ -9,8 +9,9 @@ Over the series of one endpoint (ranks, models, reasons) and the families of a t
 | counter    | the sum of what was added since the first scrape                                            |
 | histogram  | the same of its count, sum and buckets; of several layouts of buckets the first             |
 
-A value below the one before means that the server began anew: it counts from 0 again, so that what it added shows, and `resets`
-counts these. A counter that is not there at the first scrape began at 0. Times are ns on the monotonic clock of the run.
+A value below the one before means that the server began anew: it counts from 0 again, so that what it added shows. `resets` is
+the scrapes at which any counter or histogram of the endpoint did so: one for a server whose ranks all began anew at once. A
+counter that is not there at the first scrape began at 0. Times are ns on the monotonic clock of the run.
 """
 
 from __future__ import annotations
@@ -84,20 +85,20 @@ def translate(store: Store, own: frozenset[str], offset_ns: int) -> list[Transla
 
 def _translated(endpoint: Endpoint, engine: Engine, own: bool, offset_ns: int) -> Translated:
     times = np.asarray(endpoint.times, dtype=np.int64)
-    tracks, histograms, resets = {}, {}, 0
+    tracks, histograms, fallen = {}, {}, np.zeros(0, np.int64)
     for term, source in engine.terms.items():
         chosen = list(_series(endpoint, source))
         if term in HISTOGRAMS:
             grown, fell = _grown(chosen, times)
             if grown is not None:
                 histograms[term] = _shifted(grown, offset_ns)
-                resets = max(resets, fell)
+                fallen = np.union1d(fallen, fell)
         elif chosen:
             values, fell = _values(term, source, chosen, times)
             there = np.isfinite(values)
             if there.any():
                 tracks[term] = Track(times[there] - offset_ns, values[there])
-                resets = max(resets, fell)
+                fallen = np.union1d(fallen, fell)
     dropped = sum(drops.count for drops in endpoint.drops.values())
     return Translated(
         endpoint.url,
@@ -106,7 +107,7 @@ def _translated(endpoint: Endpoint, engine: Engine, own: bool, offset_ns: int) -
         own,
         times - offset_ns,
         dropped,
-        resets,
+        len(fallen),
         tracks,
         histograms,
     )
@@ -138,19 +139,19 @@ def _sane(one: Series) -> Series:
     return replace(one, times=one.times[there], values=one.values[there])
 
 
-def _values(term: str, source: Source, chosen: list[Series], times: Ints) -> tuple[Floats, int]:
-    """The term at each of `times`, NaN where it is not there, and how often a counter fell."""
+def _values(term: str, source: Source, chosen: list[Series], times: Ints) -> tuple[Floats, Ints]:
+    """The term at each of `times`, NaN where it is not there, and when a counter fell."""
     parts = [_part(one, source) for one in chosen]
     if term in COUNTERS:
         added = [_added(one.times, values, times) for one, values in zip(chosen, parts, strict=True)]
         total: Floats = reduce(np.add, (values for values, _ in added))
-        return total, sum(fell for _, fell in added)
+        return total, np.concatenate([fell for _, fell in added])
     rows = np.stack([_placed(one.times, values, times) for one, values in zip(chosen, parts, strict=True)])
     here = ~np.isnan(rows).all(axis=0)
     found = np.full(len(times), np.nan)
     how = np.nansum if term in LEVELS else np.nanmax if term == SHARES[0] else np.nanmean
     found[here] = how(rows[:, here], axis=0)
-    return found, 0
+    return found, times[:0]
 
 
 def _part(one: Series, source: Source) -> Floats:
@@ -166,8 +167,8 @@ def _placed(at: Ints, values: Floats, times: Ints) -> Floats:
     return found
 
 
-def _added(at: Ints, values: Floats, times: Ints) -> tuple[Floats, int]:
-    """What a counter (n,) or several (n, k) added since the first of `times`, at each of them; and how often they fell."""
+def _added(at: Ints, values: Floats, times: Ints) -> tuple[Floats, Ints]:
+    """What a counter (n,) or several (n, k) added since the first of `times`, at each of them; and when they fell."""
     before = values[:1] if at[0] == times[0] else np.zeros_like(values[:1])
     steps = np.diff(np.concatenate([before, values]), axis=0)
     fell = (steps.reshape(len(steps), -1) < 0).any(axis=1)  # then all of a histogram began anew
@@ -175,17 +176,18 @@ def _added(at: Ints, values: Floats, times: Ints) -> tuple[Floats, int]:
     grown = np.cumsum(steps, axis=0)
     last = np.searchsorted(at, times, "right")
     none = np.zeros_like(grown[:1])
-    return np.concatenate([none, grown])[last], int(fell.sum())
+    return np.concatenate([none, grown])[last], at[fell]
 
 
-def _grown(chosen: list[Series], times: Ints) -> tuple[Grown | None, int]:
-    """The histograms added up, and how often they fell; None where there is none."""
+def _grown(chosen: list[Series], times: Ints) -> tuple[Grown | None, Ints]:
+    """The histograms added up, and when they fell; None where there is none."""
     chosen = [one for one in chosen if one.family.kind == HISTOGRAM]
     if not chosen:
-        return None, 0
+        return None, times[:0]
     les = chosen[0].les
     alike = [one for one in chosen if one.les == les]
     tables = [np.column_stack([one.counts, one.sums, one.buckets]) for one in alike]
     added = [_added(one.times, table, times) for one, table in zip(alike, tables, strict=True)]
     total: Floats = reduce(np.add, (table for table, _ in added))
-    return Grown(times, total[:, 0], total[:, 1], total[:, 2:], les), max(fell for _, fell in added)
+    fallen: Ints = np.concatenate([fell for _, fell in added])
+    return Grown(times, total[:, 0], total[:, 1], total[:, 2:], les), fallen
