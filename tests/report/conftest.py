@@ -71,6 +71,7 @@ def check(
     return {"code": code, "status": status, "value": value, "limit": limit, "unit": unit, "facts": facts}
 
 
+TAKEN = {"own": True, "seen": True, "endpoints": 1, "resets": 0}
 VALID_CHECKS = [
     check("error_rate", "pass", 0.003, 0.01, "share", by_error={"timeout": 2, "http_5xx": 1}),
     check("prompt_length", "pass", 0.0, 0.05, "share", asked_mean=319.4, counted_mean=319.4),
@@ -144,12 +145,14 @@ def server_told() -> dict[str, Any]:
         "e2e_ms": None,
         "queue_ms": timed | {"mean": 0.4},
         "whole": {
-            "prompt_tokens": {"server": 338949.0, "low": 338949.0, "high": 339937.0},
-            "generation_tokens": {"server": 164744.0, "low": 164262.0, "high": 164742.0},
+            "prompt_tokens": {"server": 338949.0, "low": 338949.0, "high": 339937.0, "taken": TAKEN},
+            "generation_tokens": {"server": 164744.0, "low": 164262.0, "high": 164742.0, "taken": TAKEN},
             "server_ttft_ms": 78.0,
             "server_n": 1027,
             "client_ttft_ms": 81.7,
             "client_n": 1027,
+            "ttft_taken": TAKEN,
+            "went_back": None,
         },
     }
 
