@@ -7,7 +7,7 @@ falls over: what `--redact capacity` leaves out (draft 7.1).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from inferometer.procedures.step import Known
@@ -18,7 +18,8 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One figure that the test is about. `ci`: its 95 % interval, if it has one; `note`: how it was found, or why it is None."""
+    """One figure that the test is about. `ci`: its 95 % interval, if it has one; `note`: how it was found, or why it is
+    None."""
 
     name: str
     label: str
@@ -80,8 +81,8 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A picture: `lines` joins points in their order (a throughput-latency curve may turn back), `points` does not, `bars` are grouped by
-    series, `cdf` steps up."""
+    """A picture: `lines` joins points in their order (a throughput-latency curve may turn back), `points` does not, `bars`
+    are grouped by series, `cdf` steps up."""
 
     name: str
     title: str
@@ -95,15 +96,16 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All of a test, complete or as far as it came. `notes`: what a reader has to know, in sentences. `undecided`: what the search could
-    not settle, in sentences: then the test is inconclusive. `known`: what it found that other tests can use."""
+    """All of a test, complete or as far as it came. `notes`: what a reader has to know, in sentences. `undecided`: what the
+    search could not settle, in sentences: then the test is inconclusive. `known`: what it found that other tests can
+    use."""
 
     values: tuple[Value, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
-    known: Known = Known()
+    known: Known = field(default_factory=Known)
 
 
 def joined(parts: Sequence[Results]) -> Results:

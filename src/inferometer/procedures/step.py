@@ -21,8 +21,9 @@ Scalar = float | str | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One measurement. `part` says what for (`pilot`, `level`, `confirm`, `mixed`), `at` where it lies in the test: the load level
-    in the test's own terms (`{"rate": 12.0}`, `{"context": 8192}`), `why` why it comes now, for the person watching."""
+    """One measurement. `part` says what for (`pilot`, `level`, `confirm`, `mixed`), `at` where it lies in the test: the
+    load level in the test's own terms (`{"rate": 12.0}`, `{"context": 8192}`), `why` why it comes now, for the person
+    watching."""
 
     plan: Plan
     part: str
@@ -32,7 +33,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """The system under test is to be brought into a state before the next run: `what` (a name of plan/switching.py) and `state`."""
+    """The system under test is to be brought into a state before the next run: `what` (a name of plan/switching.py) and
+    `state`."""
 
     what: str
     state: str
@@ -51,8 +53,8 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """What came of a Switch. `verified`: asked afterwards, the system said so itself; `declared`: somebody or something was told to,
-    and nothing contradicts it. `how` says who did it; `evidence` what was seen."""
+    """What came of a Switch. `verified`: asked afterwards, the system said so itself; `declared`: somebody or something was
+    told to, and nothing contradicts it. `how` says who did it; `evidence` what was seen."""
 
     status: Literal["verified", "declared"]
     how: str
@@ -74,8 +76,8 @@ Steps = Generator[Step, Any, None]
 @dataclass(frozen=True, slots=True)
 class Known:
     """What earlier tests of a campaign found out about the system, so that later ones need not: by key of a workload
-    (`setup.workload_key`), the highest sustainable request rate of draft 5.2 without objectives, and the highest concurrency of 5.5.
-    """
+    (`setup.workload_key`), the highest sustainable request rate of draft 5.2 without objectives, and the highest
+    concurrency of 5.5."""
 
     saturation: Mapping[str, float] = field(default_factory=dict)
     capacity: Mapping[str, int] = field(default_factory=dict)

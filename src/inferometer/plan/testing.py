@@ -1,0 +1,282 @@
+"""What each test is to do: draft section 5's parameters, with the section's own defaults, and what a quick run has in their
+place.
+
+A quick run is for trying out: it breaks rules of the draft by its numbers, and the compliance statement says which, as it would
+of any other plan with such numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from inferometer.plan.lengths import Length
+from inferometer.plan.part import NUMBER, SECONDS, Part
+
+Count = Annotated[int, Field(ge=1, le=10_000_000), NUMBER]
+Seconds = Annotated[float, Field(gt=0, le=604_800), SECONDS]
+Rate = Annotated[float, Field(ge=1e-6, le=1_000_000), NUMBER]
+Concurrency = Annotated[int, Field(ge=1, le=100_000), NUMBER]
+Percent = Annotated[float, Field(gt=0, le=1_000), NUMBER]
+Share = Annotated[float, Field(gt=0, le=1), NUMBER]
+
+LEAST_OUTPUT = 50
+"""Draft 5.4.2: answers of fewer tokens give no meaningful gaps."""
+
+
+class Parameters(Part):
+    """Of one test. `quick`: what a quick run has in place of the defaults; what was asked for stands either way."""
+
+    quick: ClassVar[dict[str, Any]] = {}
+
+
+class Search(Parameters):
+    """How to look for the highest load that a system sustains.
+
+    A pilot, `pilot_s` of closed loop, estimates it where no range is given. A level lasts `level_s`; one whose intervals do not
+    settle it is done again, twice as long, up to `longer` times. What is found lies within `resolution` of the truth.
+    """
+
+    level_s: Seconds = 60.0
+    pilot_s: Seconds = 20.0
+    pilot_concurrency: Concurrency = 64
+    longer: Annotated[int, Field(ge=0, le=6), NUMBER] = 2
+    resolution: Share = 0.05
+
+    quick: ClassVar[dict[str, Any]] = {"level_s": 6.0, "pilot_s": 4.0, "longer": 1, "resolution": 0.15}
+
+
+class Ttft(Parameters):
+    """Draft 5.1. Levels are those of the plan's load unless `rates`, `concurrencies` or `percent` (of saturation) say more."""
+
+    requests: Count = 10_000
+    rates: tuple[Rate, ...] = ()
+    concurrencies: tuple[Concurrency, ...] = ()
+    percent: tuple[Percent, ...] = ()
+
+    quick: ClassVar[dict[str, Any]] = {"requests": 120}
+
+
+class Throughput(Parameters):
+    """Draft 5.2. Without a range, a pilot gives one: from half of its estimate in steps of a quarter, up to twice of it."""
+
+    loop: Literal["open", "closed"] = "open"
+    duration_s: Seconds = 300.0
+    min_rate: Rate | None = None
+    max_rate: Rate | None = None
+    rate_step: Rate | None = None
+    min_concurrency: Concurrency = 8
+    max_concurrency: Concurrency = 512
+    concurrency_step: Concurrency = 8
+    success_rate: Share = 0.99
+    ttft_p99_ms: Annotated[float, Field(gt=0), NUMBER] = 500.0
+    """C.1's operating point: `Throughput at P99 TTFT < 500ms`. No objective of the test."""
+
+    quick: ClassVar[dict[str, Any]] = {"duration_s": 6.0}
+
+
+class Tradeoff(Parameters):
+    """Draft 5.3. Percentages of the saturation rate, or of `capacity_rate` where that is published; more follow in steps of
+    10 up to `most_percent`, until throughput falls."""
+
+    duration_s: Seconds = 60.0
+    percent: Annotated[tuple[Percent, ...], Field(min_length=1)] = (
+        10,
+        20,
+        30,
+        40,
+        50,
+        60,
+        70,
+        80,
+        90,
+        100,
+        110,
+        120,
+    )
+    most_percent: Percent = 200.0
+    capacity_rate: Rate | None = None
+
+    quick: ClassVar[dict[str, Any]] = {
+        "duration_s": 4.0,
+        "percent": (25, 50, 75, 100, 125),
+        "most_percent": 125.0,
+    }
+
+
+class Itl(Parameters):
+    """Draft 5.4. `output_tokens` in place of the workload's, so that answers have at least 50 tokens; None: the workload's
+    own."""
+
+    requests: Count = 1_000
+    percent: Annotated[tuple[Percent, ...], Field(min_length=1)] = (25, 50, 75, 90)
+    output_tokens: Length | None = None
+
+    quick: ClassVar[dict[str, Any]] = {"requests": 60, "percent": (25, 75)}
+
+
+class Capacity(Parameters):
+    """Draft 5.5. The threshold of TTFT is the tester's: without `ttft_p99_ms` none is held, and the report says so."""
+
+    initial: Concurrency = 8
+    maximum: Concurrency = 512
+    output_tokens: Count = 256
+    success_rate: Share = 0.99
+    ttft_p99_ms: Annotated[float, Field(gt=0), NUMBER] | None = None
+    duration_s: Seconds = 60.0
+    completions_per_slot: Count = 100
+
+    quick: ClassVar[dict[str, Any]] = {
+        "duration_s": 4.0,
+        "completions_per_slot": 2,
+        "maximum": 128,
+        "output_tokens": 64,
+    }
+
+
+class FairnessClass(Part):
+    """Ranges in tokens, both ends included, within which a draw of Synthetic-Skewed belongs to this class."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,32}$")]
+    input_tokens: Annotated[tuple[Count, Count], Field()]
+    output_tokens: Annotated[tuple[Count, Count], Field()]
+    share: Share
+
+
+class Fairness(Parameters):
+    """Draft 5.6. `percent` of the saturation rate of the mix."""
+
+    percent: Percent = 80.0
+    duration_s: Seconds = 300.0
+    requests_per_class: Count = 500
+    classes: Annotated[tuple[FairnessClass, ...], Field(min_length=2, max_length=16)] = (
+        FairnessClass(name="short", input_tokens=(64, 256), output_tokens=(32, 128), share=0.8),
+        FairnessClass(name="long", input_tokens=(1024, 4096), output_tokens=(256, 1024), share=0.2),
+    )
+
+    quick: ClassVar[dict[str, Any]] = {"duration_s": 10.0, "requests_per_class": 10}
+
+
+class PrefixCache(Parameters):
+    """Draft 5.7. TTFT at `percent` of what the system sustains without cache; throughput at `concurrency` in closed loop."""
+
+    requests: Count = 1_000
+    percent: Percent = 50.0
+    concurrency: Concurrency = 32
+    throughput_s: Seconds = 60.0
+
+    quick: ClassVar[dict[str, Any]] = {"requests": 80, "concurrency": 16, "throughput_s": 5.0}
+
+
+class MemoryPressure(Parameters):
+    """Draft 5.8. Percentages of the highest concurrency that 5.5's search finds on this test's own workload; 100 comes
+    first."""
+
+    percent: Annotated[tuple[Percent, ...], Field(min_length=1)] = (110, 125, 150)
+    duration_s: Seconds = 120.0
+    initial: Concurrency = 1
+    maximum: Concurrency = 256
+    success_rate: Share = 0.99
+    ttft_p99_ms: Annotated[float, Field(gt=0), NUMBER] | None = None
+    level_s: Seconds = 60.0
+    completions_per_slot: Count = 100
+    input_tokens: Length | None = None
+    output_tokens: Length | None = None
+
+    quick: ClassVar[dict[str, Any]] = {
+        "percent": (125, 150),
+        "duration_s": 6.0,
+        "level_s": 4.0,
+        "completions_per_slot": 2,
+        "maximum": 64,
+    }
+
+
+class LongContext(Parameters):
+    """Draft 5.9, with the target lengths of A.5.1. Lengths that the model does not take are left out, and the report says
+    so."""
+
+    lengths: Annotated[tuple[Count, ...], Field(min_length=1)] = (8192, 16384, 32768, 65536, 131072)
+    output_tokens: Count = 256
+    concurrency: Concurrency = 1
+    requests: Count = 20
+
+    quick: ClassVar[dict[str, Any]] = {
+        "lengths": (1024, 2048, 4096, 8192),
+        "requests": 4,
+        "output_tokens": 16,
+    }
+
+    @field_validator("lengths")
+    @classmethod
+    def _ascending(cls, lengths: tuple[int, ...]) -> tuple[int, ...]:
+        """Draft 5.9.3: in ascending order."""
+        return tuple(sorted(set(lengths)))
+
+
+Configuration = Literal["baseline", "input", "output", "full"]
+
+
+class Guardrail(Parameters):
+    """Draft 5.10. `percent` of the baseline's saturation rate; throughput at `concurrency` in closed loop."""
+
+    configurations: Annotated[tuple[Configuration, ...], Field(min_length=1)] = (
+        "baseline",
+        "input",
+        "output",
+        "full",
+    )
+    percent: Annotated[tuple[Percent, ...], Field(min_length=1)] = (25, 50, 75)
+    duration_s: Seconds = 60.0
+    concurrency: Concurrency = 64
+    throughput_s: Seconds = 60.0
+
+    quick: ClassVar[dict[str, Any]] = {
+        "percent": (50,),
+        "duration_s": 5.0,
+        "throughput_s": 5.0,
+        "concurrency": 32,
+    }
+
+
+class ColdStart(Parameters):
+    """Draft 4.5.3: starts, each measured from the command to the first healthy answer and the first token after it."""
+
+    starts: Count = 5
+    patience_s: Seconds = 600.0
+
+    quick: ClassVar[dict[str, Any]] = {"starts": 2}
+
+
+class Tests(Part):
+    """Parameters of all tests, by name."""
+
+    search: Search = Search()
+    ttft: Ttft = Ttft()
+    throughput: Throughput = Throughput()
+    tradeoff: Tradeoff = Tradeoff()
+    itl: Itl = Itl()
+    capacity: Capacity = Capacity()
+    fairness: Fairness = Fairness()
+    prefix_cache: Annotated[PrefixCache, Field(alias="prefix-cache")] = PrefixCache()
+    memory_pressure: Annotated[MemoryPressure, Field(alias="memory-pressure")] = MemoryPressure()
+    long_context: Annotated[LongContext, Field(alias="long-context")] = LongContext()
+    guardrail: Guardrail = Guardrail()
+    cold_start: Annotated[ColdStart, Field(alias="cold-start")] = ColdStart()
+
+
+NAMES = {name: field.alias or name for name, field in Tests.model_fields.items() if name != "search"}
+"""Attribute of Tests: the name of the test on the command line and in a plan."""
+
+
+def quickened(given: dict[str, Any]) -> dict[str, Any]:
+    """Parameters by test as a plan file has them, with a quick run's numbers where nothing was asked."""
+    quick: dict[str, Any] = {}
+    for name, field in Tests.model_fields.items():
+        kind: Any = field.annotation
+        key = field.alias or name
+        asked = given.get(key, {})
+        # What is no mapping is left for the schema to refuse.
+        quick[key] = {**kind.quick, **asked} if isinstance(asked, dict) else asked
+    return given | quick
