@@ -54,7 +54,7 @@ from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
 from inferometer.workload.prompts import NONCES
 from inferometer.workload.room import Room
-from inferometer.workload.sources import sourced
+from inferometer.workload.sources import Source, sourced
 from inferometer.workload.traces.survey import Survey
 
 SPARE_SECONDS = 1.0
@@ -118,10 +118,7 @@ def conduct(
             scrapes = stack.enter_context(Scrapes(plan, folder))
             with Crew(plan.instrument.workers, folder.log) as crew:
                 plan, source = sourced(plan)
-                asks_server = plan.tokenizer.name == SERVER_TOKENIZER
-                tokenizer = None if asks_server else tokenizers.load(plan.tokenizer)
-                if tokenizer is not None:
-                    source.check_tokenizer(tokenizer)
+                tokenizer = _tokenizer(plan, source)
                 url = plan.target.url if embedded is None else embedded.url()
                 assert url is not None
                 plan, trace = surveyed(plan, ui.note)
@@ -258,6 +255,15 @@ def _known(plan: Plan, engine: dict[str, Any] | None) -> Plan:
     if plan.tokenizer.name == REFERENCE_TOKENIZER:  # it counts with this one
         updates["tokenizer"] = plan.tokenizer.model_copy(update={"method": "native"})
     return plan.model_copy(update=updates)
+
+
+def _tokenizer(plan: Plan, source: Source) -> tokenizers.Tokenizer | None:
+    """The plan's tokenizer; None where the server is to be asked for its own. Raises PlanError."""
+    if plan.tokenizer.name == SERVER_TOKENIZER:
+        return None
+    tokenizer = tokenizers.load(plan.tokenizer)
+    source.check_tokenizer(tokenizer)
+    return tokenizer
 
 
 def _probe(plan: Plan, url: str, key: str | None) -> probing.Probe:
