@@ -54,7 +54,7 @@ from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
 from inferometer.workload.prompts import NONCES
 from inferometer.workload.room import Room
-from inferometer.workload.sources import sourced
+from inferometer.workload.sources import Source, sourced
 from inferometer.workload.traces.survey import Survey
 
 SPARE_SECONDS = 1.0
@@ -100,9 +100,12 @@ class _Target(Served):
     address: tuple[str | int, ...] = field(kw_only=True)
 
 
-def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Finding:
+def conduct(
+    plan: Plan, out: Path, ui: Ui, *, embedded: Embedded | None = None, calibrating: bool = False
+) -> Finding:
     """Carry a plan out. Raises PlanError, PeerError (before anything was measured), RecordError, InstrumentError.
 
+    `embedded`: a reference server that runs already. A plan without a URL is then measured there, and it goes on running.
     `calibrating`: the run is a calibration's own and is not to be judged by an earlier one.
     """
     started = time.time_ns()
@@ -111,14 +114,11 @@ def conduct(plan: Plan, out: Path, ui: Ui, *, calibrating: bool = False) -> Find
     try:
         with ExitStack() as stack:
             # Processes first: they start up while this one prepares.
-            embedded = stack.enter_context(Embedded(folder.log)) if plan.target.url is None else None
+            embedded = _embedded(plan, embedded, folder, stack)
             scrapes = stack.enter_context(Scrapes(plan, folder))
             with Crew(plan.instrument.workers, folder.log) as crew:
                 plan, source = sourced(plan)
-                asks_server = plan.tokenizer.name == SERVER_TOKENIZER
-                tokenizer = None if asks_server else tokenizers.load(plan.tokenizer)
-                if tokenizer is not None:
-                    source.check_tokenizer(tokenizer)
+                tokenizer = _tokenizer(plan, source)
                 url = plan.target.url if embedded is None else embedded.url()
                 assert url is not None
                 plan, trace = surveyed(plan, ui.note)
@@ -222,6 +222,13 @@ def recover(folder: RunFolder) -> Finding:
 # What `conduct` does, in its order.
 
 
+def _embedded(plan: Plan, running: Embedded | None, folder: RunFolder, stack: ExitStack) -> Embedded | None:
+    """The reference server of a plan that names no server: the one that runs, or one that ends with the run."""
+    if plan.target.url is not None:
+        return None
+    return running or stack.enter_context(Embedded(folder.log))
+
+
 def _known(plan: Plan, engine: dict[str, Any] | None) -> Plan:
     """The plan, and where the embedded server is measured, or an engine simulated, also what we know of it for it is ours."""
     if plan.target.url is not None:
@@ -248,6 +255,15 @@ def _known(plan: Plan, engine: dict[str, Any] | None) -> Plan:
     if plan.tokenizer.name == REFERENCE_TOKENIZER:  # it counts with this one
         updates["tokenizer"] = plan.tokenizer.model_copy(update={"method": "native"})
     return plan.model_copy(update=updates)
+
+
+def _tokenizer(plan: Plan, source: Source) -> tokenizers.Tokenizer | None:
+    """The plan's tokenizer; None where the server is to be asked for its own. Raises PlanError."""
+    if plan.tokenizer.name == SERVER_TOKENIZER:
+        return None
+    tokenizer = tokenizers.load(plan.tokenizer)
+    source.check_tokenizer(tokenizer)
+    return tokenizer
 
 
 def _probe(plan: Plan, url: str, key: str | None) -> probing.Probe:
@@ -287,24 +303,29 @@ def _look_at(
             raise PlanError(
                 [Problem("--prompt-format", f"{model} does not take token ids up to {highest}; use text")]
             )
-    template = _template(plan, found, tokenizer) if prompt_format == "text" else None
+    around = _around(found, tokenizer) if prompt_format == "text" else None
+    template = _template(plan, around)
     target = _Target(
         model, models, server, prompt_format, found.length_field, template,
-        room=_room(plan, probe.contexts.get(model), prompt_format, found, tokenizer),
+        room=_room(plan, probe.contexts.get(model), prompt_format, around, tokenizer),
         endpoint=endpoint, family=family, address=address,
     )  # fmt: skip
     return target, tokenizer
 
 
-def _template(plan: Plan, found: probing.Reply, tokenizer: tokenizers.Tokenizer) -> int | None:
-    """What the server counts beyond a text's own tokens, if lengths are to include it and the server told. Raises PlanError."""
-    if not plan.workload.count_template or found.prompt_tokens is None:
+def _around(found: probing.Reply, tokenizer: tokenizers.Tokenizer) -> int | None:
+    """What the server counts beyond the text of the probe's one message, if it told. None also where that is less than nothing:
+    not the model's own tokenizer, or another count than of tokens; checks of the run will say."""
+    if found.prompt_tokens is None:
         return None
     extra = found.prompt_tokens - len(tokenizer.encode(probing.GREETING))
-    if extra < 0:
-        return (
-            None  # not the model's own tokenizer, or another count than of tokens: checks of the run will say
-        )
+    return extra if extra >= 0 else None
+
+
+def _template(plan: Plan, extra: int | None) -> int | None:
+    """The chat template's tokens, if lengths are to include them and they are known. Raises PlanError."""
+    if not plan.workload.count_template or extra is None:
+        return None
     lengths = [one.input_tokens for one in plan.workload.classes if one.input_tokens is not None]
     shortest = min(lengths or [plan.workload.input_tokens], key=lambda length: length.mean())
     if extra >= shortest.mean():
@@ -324,17 +345,14 @@ def _room(
     plan: Plan,
     context: int | None,
     prompt_format: PromptFormat,
-    found: probing.Reply,
+    around: int | None,
     tokenizer: tokenizers.Tokenizer,
 ) -> Room | None:
-    """What the model takes, if the server tells; the template's tokens are those of the probe's one message."""
+    """What the model takes, if the server tells. `around`: the tokens that it puts around a text, if they are known."""
     if context is None:
         return None
     native = _known(plan, None).tokenizer.own
-    if prompt_format == "ids" or not native or found.prompt_tokens is None:
-        return Room(context, native or prompt_format == "ids", tokenizer.name)
-    extra = found.prompt_tokens - len(tokenizer.encode(probing.GREETING))
-    return Room(context, native, tokenizer.name, max(0, extra))
+    return Room(context, native or prompt_format == "ids", tokenizer.name, around or 0 if native else 0)
 
 
 def _trust(plan: Plan) -> ssl.SSLContext:

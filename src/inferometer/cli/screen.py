@@ -14,7 +14,7 @@ from inferometer.journal.schema import Phase
 from inferometer.report.progress import Counters, progress, progress_plain
 
 PLAIN_EVERY_S = 5.0
-WORDS = {Phase.WARMUP: "warming up", Phase.MEASURE: "measuring"}
+WORDS = {Phase.WARMUP: "warming up", Phase.PROBE: "probing", Phase.MEASURE: "measuring"}
 
 
 class Screen:

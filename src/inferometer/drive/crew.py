@@ -162,11 +162,21 @@ class Crew:
         duration_ns: int = 0,
         again: bool = False,
         appended: int | None = None,
+        part: tuple[int, int] | None = None,
+        cycle: int = 0,
     ) -> int:
         """Let all workers begin a phase of a schedule with so many rows; gives the start. See Go for the other arguments."""
         self._phase = phase
         start = clock.monotonic_ns() + LEAD_NS + rows * LEAD_ROW_NS
-        order = Go(phase=phase, start_ns=start, duration_ns=duration_ns, again=again, appended=appended)
+        order = Go(
+            phase=phase,
+            start_ns=start,
+            duration_ns=duration_ns,
+            again=again,
+            appended=appended,
+            part=part,
+            cycle=cycle,
+        )
         for member in self._members:
             member.tell(order)
         return start

@@ -36,7 +36,8 @@ class Job(msgspec.Struct, frozen=True):
 class Go(msgspec.Struct, frozen=True, tag="go"):
     """Begin a phase at `start_ns`. `duration_ns` 0: until all is sent. `again`: go through the schedule over and over.
 
-    `appended`: the phase's rows are in the appended schedule, and this is the row that it begins with.
+    `appended`: the phase's rows are in the appended schedule, and this is the row that it begins with. `part`: only the rows
+    from the first up to before the second. `cycle`: how often they were gone through before; then with other nonces.
     """
 
     phase: int
@@ -44,6 +45,8 @@ class Go(msgspec.Struct, frozen=True, tag="go"):
     duration_ns: int
     again: bool
     appended: int | None = None
+    part: tuple[int, int] | None = None
+    cycle: int = 0
 
 
 class More(msgspec.Struct, frozen=True, tag="more"):

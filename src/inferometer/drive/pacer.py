@@ -182,6 +182,35 @@ class ClosedPacer:
         return self._stopped
 
 
+class LaterPacer:
+    """A pacer of what was gone through `cycle` times before: its requests carry other nonces than those."""
+
+    def __init__(self, pacer: Pacer, cycle: int) -> None:
+        self._pacer, self._cycle = pacer, cycle
+
+    def take(self, now: int) -> Hit | None:
+        """See Pacer."""
+        hit = self._pacer.take(now)
+        return None if hit is None else hit._replace(cycle=hit.cycle + self._cycle)
+
+    def next_due(self) -> int | None:
+        """See Pacer."""
+        return self._pacer.next_due()
+
+    def ended(self, end: Ending) -> None:
+        """See Pacer."""
+        self._pacer.ended(end._replace(cycle=end.cycle - self._cycle))
+
+    def stop(self) -> None:
+        """See Pacer."""
+        self._pacer.stop()
+
+    @property
+    def exhausted(self) -> bool:
+        """See Pacer."""
+        return self._pacer.exhausted
+
+
 def deal(count: int, worker: int, workers: int, slots: int | None) -> range | list[int]:
     """The schedule indexes of one worker.
 

@@ -4,30 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inferometer.drive.pacer import ClosedPacer, Ending, Hit, OpenPacer, Pacer, TailPacer, deal, slots_of
+from inferometer.drive.pacer import (
+    ClosedPacer,
+    Ending,
+    Hit,
+    LaterPacer,
+    OpenPacer,
+    Pacer,
+    TailPacer,
+    deal,
+    slots_of,
+)
 from inferometer.journal.schedule import Schedule, Tail
 
 
 class Share:
-    """What one of so many `workers` has to send. `slots`: of the closed loop over all workers; None: open loop."""
+    """What one of so many `workers` has to send. `slots`: of the closed loop over all workers; None: open loop.
+
+    `part`: of the phase only the rows from the first up to before the second. `cycle`: how often they were sent before.
+    """
 
     listens = False
     """Whether what is sent depends on what was answered: then `ended` is to be told."""
 
     def __init__(
-        self, schedule: Schedule, phase: int, slots: int | None, worker: int = 0, workers: int = 1
+        self,
+        schedule: Schedule,
+        phase: int,
+        slots: int | None,
+        worker: int = 0,
+        workers: int = 1,
+        part: tuple[int, int] | None = None,
+        cycle: int = 0,
     ) -> None:
         self._schedule = schedule
         self.slots, self._worker, self._workers = slots, worker, workers
-        phases = schedule.table.column("phase").to_pylist()
-        self._rows = [row for row, its_phase in enumerate(phases) if its_phase == phase]
+        self._phase, self._cycle = phase, cycle
+        first, stop = part or (0, len(schedule))
+        phases = schedule.table.column("phase").slice(first, stop - first).to_pylist()
+        self._rows = [row for row, its_phase in enumerate(phases, first) if its_phase == phase]
         self._classes: bytes = schedule.table.column("request_class").fill_null(0).to_numpy().tobytes()
-        self._nonces = schedule.table.select(["nonce_at", "nonce_len"]).to_pydict()
+        # A single probe has no use for them, and is asked for often.
+        columns = ["nonce_at", "nonce_len", "phase"] if part is None or cycle else []
+        self._nonces: dict[str, list[int]] = schedule.table.select(columns).to_pydict()
         self._marked: dict[int, int] | None = None  # which rows have a nonce, found when it is needed
         self._others: list[int] = []
 
     def pacer(self, start_ns: int, duration_ns: int = 0, *, again: bool = False) -> Pacer:
         """When they are due, from `start_ns` on. `duration_ns` 0: until all is sent. `again`: over and over."""
+        pacer = self._paced(start_ns, duration_ns, again=again)
+        return LaterPacer(pacer, self._cycle) if self._cycle else pacer
+
+    def _paced(self, start_ns: int, duration_ns: int, *, again: bool) -> Pacer:
         rows = self._rows
         mine: Sequence[int] = deal(len(rows), self._worker, self._workers, self.slots)
         chosen = [rows[i] for i in mine]
@@ -56,7 +84,8 @@ class Share:
         if at < 0:
             return body
         if self._marked is None:
-            marked = [row for row in self._rows if self._nonces["nonce_at"][row] >= 0]
+            rows = zip(self._nonces["phase"], self._nonces["nonce_at"], strict=True)
+            marked = [row for row, (phase, nonce) in enumerate(rows) if phase == self._phase and nonce >= 0]
             self._marked = {row: number for number, row in enumerate(marked)}
             self._others = marked
         other = self._others[(self._marked[hit.row] + hit.cycle) % len(self._others)]

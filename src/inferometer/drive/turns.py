@@ -25,6 +25,7 @@ from inferometer.drive.pacer import Ending, Hit, deal, slots_of
 from inferometer.drive.share import Share
 from inferometer.engines.openai import messages_json
 from inferometer.journal.schedule import Schedule
+from inferometer.journal.schema import Phase
 
 
 class Lanes:
@@ -143,9 +144,16 @@ class TurnShare(Share):
     listens = True
 
     def __init__(
-        self, schedule: Schedule, phase: int, slots: int | None, worker: int = 0, workers: int = 1
+        self,
+        schedule: Schedule,
+        phase: int,
+        slots: int | None,
+        worker: int = 0,
+        workers: int = 1,
+        part: tuple[int, int] | None = None,
+        cycle: int = 0,
     ) -> None:
-        super().__init__(schedule, phase, slots, worker, workers)
+        super().__init__(schedule, phase, slots, worker, workers, part, cycle)
         self._lanes = Lanes(schedule)
         own = schedule.table.select(["own_at", "own_len", "reply"])
         self._own_at, self._own_len = own.column("own_at").to_pylist(), own.column("own_len").to_pylist()
@@ -153,8 +161,7 @@ class TurnShare(Share):
         self._said: dict[tuple[int, int], bytes] = {}  # by session and cycle: all of it so far, and a comma
         self._sent: dict[tuple[int, int], bytes] = {}  # the own messages of what is in flight
 
-    def pacer(self, start_ns: int, duration_ns: int = 0, *, again: bool = False) -> TurnPacer:
-        """See Share."""
+    def _paced(self, start_ns: int, duration_ns: int, *, again: bool) -> TurnPacer:
         lanes, rows = self._lanes, self._rows
         firsts, follower = lanes.chains(rows)
         mine: list[int] = []
@@ -198,8 +205,21 @@ class TurnShare(Share):
         return row + 1 < len(turns) and turns[row + 1] == turns[row] + 1
 
 
-def share_of(schedule: Schedule, phase: int, slots: int | None, worker: int = 0, workers: int = 1) -> Share:
-    """The part of one of so many workers, in the way the phase's requests ask for."""
+def share_of(
+    schedule: Schedule,
+    phase: int,
+    slots: int | None,
+    worker: int = 0,
+    workers: int = 1,
+    part: tuple[int, int] | None = None,
+    cycle: int = 0,
+) -> Share:
+    """The part of one of so many workers, in the way the phase's requests ask for. `part`, `cycle`: see job.Go.
+
+    A probe is due at once, whatever the load.
+    """
+    if phase == Phase.PROBE:
+        return Share(schedule, phase, None, worker, workers, part, cycle)
     table = schedule.table
     alone = table.column("session").null_count == table.column("user").null_count == len(schedule)
-    return (Share if alone else TurnShare)(schedule, phase, slots, worker, workers)
+    return (Share if alone else TurnShare)(schedule, phase, slots, worker, workers, part, cycle)

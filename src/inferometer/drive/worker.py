@@ -95,7 +95,7 @@ class Worker:
             self._read_on()
             return self._share.pacer
         slots = None if job.open_loop else job.slots
-        self._share = share_of(Schedule(path), go.phase, slots, job.worker, job.workers)
+        self._share = share_of(Schedule(path), go.phase, slots, job.worker, job.workers, go.part, go.cycle)
         return self._share.pacer(go.start_ns, go.duration_ns, again=go.again)
 
     def _read_on(self) -> None:

@@ -18,10 +18,11 @@ VERSION = "3"
 
 
 class Phase(enum.IntEnum):
-    """Warm-up is recorded like the rest and kept apart."""
+    """Warm-up is recorded like the rest and kept apart; and so are the single requests before and behind it (draft 4.5.2)."""
 
     WARMUP = 0
     MEASURE = 1
+    PROBE = 2
 
 
 class EventClass(enum.IntEnum):

@@ -188,6 +188,18 @@ FLAGS: tuple[Flag, ...] = (
         "Requests before the measurement, kept apart from it. Default 100; 0 = none.",
         "N",
     ),
+    Flag(
+        "--warmup-tokens",
+        "load.warmup_tokens",
+        "Go on with the warm-up until it has made so many output tokens, too. Default 0.",
+        "N",
+    ),
+    Flag(
+        "--warmup-probes",
+        "load.warmup_probes",
+        "Then look with single requests, at most so many, whether the server has settled. Default 0 = nobody looks.",
+        "N",
+    ),
     Flag("--drain", "load.drain_s", "Wait at most this long for requests still in flight at the end.", "S"),
     Flag(
         "--workload",

@@ -47,6 +47,7 @@ def faults(plan: Plan) -> list[Fault]:
     return [
         *(_trace(plan) if traced else _load(plan.load)),
         *_sizes(plan.load),
+        *_warm_up(plan.load),
         *_target(plan.target),
         *_own(plan.workload, traced=plan.trace is not None),
         *_made(plan),
@@ -185,6 +186,23 @@ def _sizes(load: Load) -> Iterator[Fault]:
             yield Fault(
                 (key, key_of_rate),
                 f"{count} requests at {rate:g} a second take {count / rate / 86_400:.1f} days; the most is 7",
+            )
+
+
+def _warm_up(load: Load) -> Iterator[Fault]:
+    """What goes on behind a warm-up's requests needs some; a cold start has none of it."""
+    more = [key for key in ("warmup_tokens", "warmup_probes") if getattr(load, key)]
+    if load.cold_start:
+        for key in (*(["warmup"] if load.warmup else []), *more):
+            yield Fault(
+                (f"load.{key}", "load.cold_start"),
+                f"{{load.cold_start}} measures the first request of all: leave {{load.{key}}} out, or set it to 0",
+            )
+    elif not load.warmup:
+        for key in more:
+            yield Fault(
+                (f"load.{key}", "load.warmup"),
+                f"{{load.{key}}} is about a warm-up, and there is none: set {{load.warmup}} to 1 or more",
             )
 
 

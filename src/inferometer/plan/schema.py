@@ -135,9 +135,14 @@ class Load(Part):
     `users`: so many of them, each of whom asks `user_rate` times a second, at instants drawn before the start, but waits for
     the answer to what it asked before.
 
+    The warm-up goes on until `warmup` requests and `warmup_tokens` output tokens are done, both. Up to `warmup_probes` single
+    requests behind it find out whether the server has settled; 0: nobody looks (draft 4.5.2). `warmup_prefixes`: its requests
+    begin with what measured ones share; else they share nothing with those. `cold_start`: the first request of all is what is
+    to be measured (draft 4.5.3).
+
     Implied: a `rate` alone is open loop, `users` are users, anything else closed, with 16 in flight; a `burstiness` other than
     1 without an arrival is gamma; a user's arrivals are constant; 1,000 requests when neither end is given; 100 requests of
-    warm-up, but no more than are measured.
+    warm-up, but no more than are measured, and none before a cold start.
     """
 
     model: Literal["closed", "open", "users"] = "closed"
@@ -150,6 +155,10 @@ class Load(Part):
     requests: Annotated[int, Field(ge=1, le=10_000_000), NUMBER] | None = None
     duration_s: Annotated[float, Field(gt=0, le=604_800), SECONDS] | None = None
     warmup: Annotated[int, Field(ge=0, le=1_000_000), NUMBER] = DEFAULT_WARMUP
+    warmup_tokens: Annotated[int, Field(ge=0, le=1_000_000_000), NUMBER] = 0
+    warmup_probes: Annotated[int, Field(ge=0, le=1_000), NUMBER] = 0
+    warmup_prefixes: bool = True
+    cold_start: bool = False
     drain_s: Annotated[float, Field(ge=0, le=86_400), SECONDS] = 30.0
 
     @model_validator(mode="before")
@@ -186,7 +195,7 @@ class Load(Part):
         if self.model == "closed" and self.rate is None and self.concurrency is None:
             implied["concurrency"] = min(DEFAULT_CONCURRENCY, requests or DEFAULT_CONCURRENCY)
         if "warmup" not in self.model_fields_set:
-            implied["warmup"] = min(DEFAULT_WARMUP, requests or DEFAULT_WARMUP)
+            implied["warmup"] = 0 if self.cold_start else min(DEFAULT_WARMUP, requests or DEFAULT_WARMUP)
         for name, value in implied.items():
             object.__setattr__(self, name, value)  # frozen from here on
         return self

@@ -453,7 +453,7 @@ def _dead(workers: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _death(one: Mapping[str, Any]) -> str:
-    during = "measurement" if one["phase"] else "warm-up"
+    during = "measurement" if one["phase"] == 1 else "warm-up"
     return (
         f"worker {one['worker']} in the {during} (exit code {text(one['exit_code'])}): {share(one['load_share'])} of the load, "
         f"{figure(one['kept'])} requests on record, {figure(one['lost'])} lost"
