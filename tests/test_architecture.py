@@ -38,9 +38,11 @@ ALLOWED: dict[str, set[str]] = {
     "calibrator": {"calibration", "conductor", "drive", "journal", "plan", "server", "telemetry"},
     "fitter": {"conductor", "journal", "measure", "plan", "server", "simulation", "simulator"},
     "simulator": {"conductor", "drive", "journal", "plan", "preparer", "replayer", "server", "simulation", "workload"},
+    "stands": {"conductor", "drive", "plan", "procedures", "server", "simulation", "simulator"},
+    "tester": {"conductor", "journal", "judge", "plan", "procedures", "report", "stands"},
     "cli": {
         "calibrator", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "maker", "simulation", "simulator",
-        "scrapes", "telemetry",
+        "scrapes", "telemetry", "tester",
     },
     "addresses": set(),
     "errors": set(),

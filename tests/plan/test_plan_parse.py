@@ -43,11 +43,11 @@ def refused(path: Path | None, given: dict[str, object] | None = None) -> list[P
 
 
 def problems(
-    path: Path | None = None, flags: dict[str, object] | None = None, **options: dict[str, str]
+    path: Path | None = None, flags: dict[str, object] | None = None, environ: dict[str, str] | None = None
 ) -> dict[str, str]:
     """Where and message of every problem of a plan that must be refused; the folder is left out of file names."""
     with pytest.raises(PlanError) as caught:
-        build(path, flags, **options)
+        build(path, flags, environ=environ)
     folder = "" if path is None else f"{path.parent}/"
     found: dict[str, str] = {}
     for problem in caught.value.problems:

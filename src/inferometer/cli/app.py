@@ -15,6 +15,7 @@ from inferometer.errors import InferometerError, PlanError
 
 COMMANDS = {
     "run": "Measure a server and say whether to believe the numbers.",
+    "test": "Carry out tests of the IETF draft, and say whether to believe them.",
     "simulate": "Carry a plan out on a model of an engine, in virtual time.",
     "calibrate": "Certify up to which load the instrument is right on this machine.",
     "workload": "Write the requests of a plan as a file, show or verify one.",

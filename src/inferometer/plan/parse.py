@@ -33,16 +33,19 @@ def build(
     given: Mapping[str, object] | None = None,
     *,
     environ: Mapping[str, str] | None = None,
+    file: Document | None = None,
 ) -> Plan:
     """The plan of a file (YAML, or a saved plan.json), of flags, or of a file overridden by flags.
 
     `given` maps flags to what the command line gave: text, a list of texts for a flag that repeats, True for a switch;
     None, False and [] are as good as absent. With `environ` it is also checked that the environment variable and the files
-    the plan names are there; a saved plan is read without, for a report does not need them.
+    the plan names are there; a saved plan is read without, for a report does not need them. `file`: what the path holds, if it
+    was read before.
 
     Raises PlanError with every problem found.
     """
-    file = Document("") if path is None else document.read(path)
+    if file is None:
+        file = Document("") if path is None else document.read(path)
     values, problems = flags.read(given or {})
     draft = _Draft(file, has_file=path is not None, problems=[*file.problems, *problems])
     draft.merge(values)

@@ -96,8 +96,24 @@ def roofline(machine: Machine, weights: Weights, **chosen: float | str) -> Setti
     )
 
 
+TESTBED = Settings(
+    step_base_ns=10_000_000,
+    step_per_request_ns=250_000,
+    prefill_per_token_ns=20_000,
+    prefill_attention_ns=0.2,
+    max_batch=32,
+    kv_blocks=12_000,
+    prefix_caching=True,
+    input_check_ns=8_000_000,
+    output_check_tokens=16,
+    output_check_ns=4_000_000,
+)
+"""Small enough to be brought to its limits by one core, with everything that a test switches: some 10 requests of
+Synthetic-Uniform a second, and a KV cache of 192,000 tokens."""
+
 PRESETS: dict[str, Settings] = {
     "tiny-cpu": Settings(),
+    "testbed": TESTBED,
     "a100-8b": roofline(A100, LLAMA_8B, max_batch=256, token_budget=2048),
     "h100-70b-tp4": roofline(H100_TP4, LLAMA_70B, max_batch=256, token_budget=8192),
     "m4-laptop-8b": roofline(M4, LLAMA_8B_4BIT, max_batch=4, token_budget=512),

@@ -1,0 +1,180 @@
+"""The plan of a campaign: which tests, of which system, with which parameters. Saved as `tests.json`, and can be run again.
+
+A file of it is a plan file with two more parts, `tests` (plan/testing.py) and `switch` (plan/switching.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from inferometer.errors import PlanError, Problem, RecordError
+from inferometer.plan import document, wording
+from inferometer.plan.document import Document
+from inferometer.plan.parse import build
+from inferometer.plan.part import Part
+from inferometer.plan.saved import resolved
+from inferometer.plan.schema import Plan
+from inferometer.plan.switching import Switching
+from inferometer.plan.testing import NAMES, Tests, quickened
+
+SCHEMA: Literal["inferometer/tests/1"] = "inferometer/tests/1"
+OWN_SYSTEM = "memory-pressure"
+"""The test that pushes a system past its capacity (draft 5.8, 7.4)."""
+ALL = tuple(name for name in NAMES.values() if name != "cold-start")
+"""The ten tests of draft section 5. A cold start is a mode of its own (draft 4.5.3)."""
+ORDER = (
+    "throughput",
+    "capacity",
+    *(name for name in ALL if name not in ("throughput", "capacity")),
+    "cold-start",
+)
+"""What finds 100 % comes before what takes percentages of it."""
+
+
+class EngineChoice(Part):
+    """The reference engine in the place of a server: a preset, and settings over it as `key=value`."""
+
+    preset: str = "testbed"
+    settings: tuple[str, ...] = ()
+
+
+class Campaign(Part):
+    """All of it. `simulated`: in virtual time, on the engine. `own_system`: the person says that it is theirs to push past its
+    capacity. `redact`: what a report leaves out."""
+
+    schema_: Annotated[Literal["inferometer/tests/1"], Field(alias="schema")] = SCHEMA
+    names: tuple[str, ...]
+    quick: bool = False
+    simulated: bool = False
+    own_system: bool = False
+    redact: tuple[Literal["capacity"], ...] = ()
+    engine: EngineChoice = EngineChoice()
+    plan: Plan = Plan()
+    tests: Tests = Tests()
+    switch: Switching = Switching()
+
+
+def campaign(
+    names: Sequence[str],
+    path: Path | None = None,
+    given: Mapping[str, object] | None = None,
+    parameters: Sequence[str] = (),
+    *,
+    environ: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Campaign:
+    """A campaign of these tests (`all`: the ten), from a file, flags over it, and `test.name=value` parameters over both.
+
+    `options` are further members of Campaign. Raises PlanError with every problem found.
+    """
+    file = Document("") if path is None else document.read(path)
+    problems: list[Problem] = []
+    chosen = _chosen(names, problems)
+    own = {key: file.values.pop(key, {}) for key in ("tests", "switch")}
+    _override(own, parameters, problems)
+    if options.get("quick") and isinstance(own["tests"], dict):
+        own["tests"] = quickened(own["tests"])
+    tests = _part(Tests, own["tests"], file, "tests", problems)
+    switch = _part(Switching, own["switch"], file, "switch", problems)
+    plan = Plan()
+    try:
+        plan = build(path, given, environ=environ, file=file)
+    except PlanError as wrong:
+        problems += wrong.problems
+    if plan.trace is not None:
+        problems.append(
+            Problem("--trace", "a trace has its own load: the tests need one that they can choose")
+        )
+    embedded = plan.target.url is None or options.get("simulated")
+    if OWN_SYSTEM in chosen and not embedded and not options.get("own_system"):
+        problems.append(
+            Problem(
+                "--i-own-this-system",
+                f"{OWN_SYSTEM} pushes the system past its capacity and may bring it down: give this flag if it is "
+                "yours to do that to, or leave the test out",
+            )
+        )
+    if problems:
+        raise PlanError(list(dict.fromkeys(problems)))
+    return Campaign(names=chosen, plan=plan, tests=tests, switch=switch, **options)
+
+
+def _chosen(names: Sequence[str], problems: list[Problem]) -> tuple[str, ...]:
+    known = (*ALL, "cold-start")
+    wrong = [name for name in names if name != "all" and name not in known]
+    problems += [Problem(name, f"is no test; there are: all, {', '.join(known)}") for name in wrong]
+    asked = {*(ALL if "all" in names else ()), *names}
+    return tuple(name for name in ORDER if name in asked)
+
+
+def _override(own: dict[str, Any], parameters: Sequence[str], problems: list[Problem]) -> None:
+    """`capacity.ttft_p99_ms=500` into the file's values; a value is read as JSON if it is some, else it is text."""
+    for text in parameters:
+        form = re.fullmatch(r"([a-z-]+)\.([a-z0-9_]+)=(.*)", text)
+        if form is None:
+            problems.append(
+                Problem(f"--param {text}", "write test.name=value, for example capacity.ttft_p99_ms=500")
+            )
+            continue
+        tests = own["tests"]
+        part = tests.setdefault(form[1], {}) if isinstance(tests, dict) else None
+        if isinstance(part, dict):
+            try:
+                part[form[2]] = json.loads(form[3])
+            except ValueError:
+                part[form[2]] = form[3]
+
+
+def _part(kind: type[Any], values: Any, file: Document, name: str, problems: list[Problem]) -> Any:
+    """A part of its own schema, with its problems at their lines."""
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        for refused in error.errors(include_url=False):
+            place = (name, *(part for part in refused["loc"] if part != "[key]"))
+            dotted = ".".join(str(part) for part in place)
+            line = next(
+                (file.lines[place[:end]] for end in range(len(place), 0, -1) if place[:end] in file.lines),
+                None,
+            )
+            where = dotted if line is None else f"{file.name}:{line}: {dotted}"
+            unknown = refused["type"] == "extra_forbidden"
+            message = f"there is no such key here; there are: {_keys(kind, place[1:-1])}" if unknown else ""
+            problems.append(Problem(where, message or wording.refusal(dict(refused))))
+        return kind()
+
+
+def _keys(kind: type[Any], path: Sequence[str | int]) -> str:
+    for name in path:
+        field = next((one for key, one in kind.model_fields.items() if name in (key, one.alias)), None)
+        inner = getattr(field, "annotation", None)
+        if not hasattr(inner, "model_fields"):
+            break
+        kind = inner  # type: ignore[assignment]  # it has fields
+    return ", ".join(field.alias or name for name, field in kind.model_fields.items())
+
+
+def to_json(whole: Campaign) -> bytes:
+    """The canonical bytes of `tests.json`."""
+    values = whole.model_dump(mode="json", by_alias=True) | {"plan": resolved(whole.plan)}
+    return (json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def of_values(values: Mapping[str, Any], where: str) -> Campaign:
+    """A saved campaign. Raises RecordError when it is none that this version reads."""
+    if values.get("schema") != SCHEMA:
+        raise RecordError(
+            f"{where}: its schema is {str(values.get('schema'))[:60]!r}; this version reads {SCHEMA!r}"
+        )
+    try:
+        return Campaign.model_validate(values)
+    except ValidationError as error:
+        raise RecordError(
+            f"{where}: cannot be carried out by this version: {error.errors()[0]['msg']}"
+        ) from error

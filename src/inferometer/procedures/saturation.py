@@ -1,0 +1,193 @@
+"""The highest request rate that is sustained, in open loop: draft 5.2's search, for its own test and as the 100 % of others.
+
+pilot (closed loop, an estimate) -> search.advance -> one run a level -> sustained.decide -> search.advance -> ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from inferometer.plan.schema import Plan
+from inferometer.procedures.reading import rate, stat
+from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance
+from inferometer.procedures.setup import (
+    Setup,
+    closed_loop,
+    open_loop,
+    reseeded,
+    variant,
+    warm,
+    warmed,
+    workload_key,
+)
+from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, runs
+from inferometer.procedures.sustained import Decision, decide
+
+FIRST, STEP, FACTOR, MOST, LEAST = 0.5, 0.25, 1.25, 64.0, 1 / 64
+"""A ladder out of an estimate: from half of it in steps of a quarter; then by a quarter of the level itself."""
+BASE = "base-"
+"""Parts of runs that only find the 100 % of a test's percentages begin with this."""
+CONFIRMING_SEED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """One search: levels of this plan in open loop, `seconds` each; `objectives`: those of the plan's that have to be met."""
+
+    plan: Plan
+    seconds: float
+    ladder: Ladder
+    success_rate: float
+    objectives: tuple[str, ...] = ()
+    prefix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level that was run, and what it came to."""
+
+    done: DoneRun
+    rate: float
+    times: int
+    confirms: bool
+    decision: Decision
+
+    @property
+    def trial(self) -> Trial:
+        """As the search sees it."""
+        return Trial(self.rate, self.decision.sustained, self.times, self.confirms)
+
+
+def pilot(setup: Setup, plan: Plan, prefix: str = "") -> Generator[Run, Seen, DoneRun]:
+    """An estimate of the capacity, with the warm-up before it: a little while of closed loop."""
+    search = setup.tests.search
+    closed = closed_loop(warm(plan), search.pilot_concurrency, seconds=search.pilot_s)
+    run = Run(
+        closed, f"{prefix}pilot", {"concurrency": search.pilot_concurrency},
+        "a first estimate of what the system carries",
+    )  # fmt: skip
+    return DoneRun(run, (yield run))
+
+
+def estimate(done: DoneRun) -> float:
+    """Requests a second that a pilot saw complete. 0 if none did."""
+    summary = done.came.summary
+    return rate(summary, "request_s") or summary["throughput"]["whole_run"]["request_s"] or 0.0
+
+
+def ladder_of(setup: Setup, estimated: float) -> Ladder:
+    """Where to look, given an estimate in requests a second."""
+    search = setup.tests.search
+    return Ladder(
+        first=FIRST * estimated,
+        step=STEP * estimated,
+        most=MOST * estimated,
+        least=LEAST * estimated,
+        factor=FACTOR,
+        resolution=search.resolution,
+        longer=search.longer,
+    )
+
+
+def levels(sought: Sought, done: Sequence[Done]) -> list[Level]:
+    """The levels of a search among what was done, each with what it came to at that point."""
+    found: list[Level] = []
+    lowest: tuple[float, float] | None = None
+    longest = 2**sought.ladder.longer
+    for one in runs(done, f"{sought.prefix}level", f"{sought.prefix}confirm"):
+        at, summary = one.step.at, one.came.summary
+        level, times = float(at["rate"] or 0), int(at["times"] or 1)
+        p50 = stat(summary, "ttft", "p50")
+        if p50 is not None and (lowest is None or level < lowest[0]):
+            lowest = level, p50
+        asked = {**summary, "slos": [one for one in summary["slos"] if one["expr"] in sought.objectives]}
+        decision = decide(
+            asked, lowest and lowest[1], success_rate=sought.success_rate, final=times >= longest
+        )
+        found.append(Level(one, level, times, one.step.part.endswith("confirm"), decision))
+    return found
+
+
+def seek(sought: Sought, before: Sequence[Done] = ()) -> Generator[Run, Seen, list[Done]]:
+    """Search, going on from the levels among what was done before; gives all that was done."""
+    done = list(before)
+    while isinstance(move := advance(sought.ladder, [one.trial for one in levels(sought, done)]), Ask):
+        run = _run(sought, move)
+        done.append(DoneRun(run, (yield run)))
+    return done
+
+
+def _run(sought: Sought, ask: Ask) -> Run:
+    seconds = sought.seconds * ask.times
+    plan = reseeded(
+        open_loop(warmed(sought.plan), ask.level, seconds=seconds), CONFIRMING_SEED * ask.confirms
+    )
+    why = "once more, with another seed, to confirm" if ask.confirms else "is this sustained?"
+    if ask.times > 1:
+        why = "the same for longer: its intervals did not settle it"
+    return Run(
+        plan,
+        f"{sought.prefix}{'confirm' if ask.confirms else 'level'}",
+        {"rate": ask.level, "times": ask.times},
+        f"{ask.level:g} requests/s for {seconds:g} s: {why}",
+    )
+
+
+def answer(sought: Sought, done: Sequence[Done]) -> Answer | None:
+    """What the search found; None: it has not come to its end."""
+    move = advance(sought.ladder, [one.trial for one in levels(sought, done)])
+    return move if isinstance(move, Answer) else None
+
+
+def best(sought: Sought, done: Sequence[Done]) -> Level | None:
+    """The run at the highest load sustained: the one that confirmed it if there is one. Of a search that was cut short, the
+    highest that was sustained below the lowest that was not."""
+    found = levels(sought, done)
+    ended = answer(sought, done)
+    if ended is not None:
+        highest = ended.level
+    else:
+        final = {one.rate: one.decision.sustained for one in found}
+        failed = min(
+            (level for level, sustained in final.items() if sustained is False), default=float("inf")
+        )
+        highest = max(
+            (level for level, sustained in final.items() if sustained and level < failed), default=None
+        )
+    at = [one for one in found if one.rate == highest and one.decision.sustained]
+    return at[-1] if at else None
+
+
+def base_search(setup: Setup, plan: Plan, estimated: float) -> Sought:
+    """The search for the 100 % of a test's percentages: draft 5.2's, without objectives (docs/tests.md)."""
+    bare = variant(plan, slos=[])
+    return Sought(bare, setup.tests.search.level_s, ladder_of(setup, estimated), 0.99, prefix=BASE)
+
+
+def find_base(setup: Setup, plan: Plan) -> Generator[Run, Seen, float | None]:
+    """The highest sustainable request rate for a plan's workload: known already, or searched for. None: there is none."""
+    done: list[Done] = []
+    if workload_key(plan) not in setup.known.saturation:
+        first = yield from pilot(setup, variant(plan, slos=[]), BASE)
+        done.append(first)
+        if estimate(first):
+            done = yield from seek(base_search(setup, plan, estimate(first)), done)
+    return base_of(setup, plan, done)
+
+
+def base_of(setup: Setup, plan: Plan, done: Sequence[Done]) -> float | None:
+    """What `find_base` came to, out of what was done."""
+    key = workload_key(plan)
+    if key in setup.known.saturation:
+        return setup.known.saturation[key]
+    pilots = runs(done, f"{BASE}pilot")
+    if not pilots or not estimate(pilots[0]):
+        return None
+    ended = answer(base_search(setup, plan, estimate(pilots[0])), done)
+    return ended.level if ended is not None else None
+
+
+def known_base(plan: Plan, base: float | None) -> Known:
+    """For other tests of the campaign."""
+    return Known() if base is None else Known(saturation={workload_key(plan): base})

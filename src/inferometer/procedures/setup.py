@@ -1,0 +1,97 @@
+"""What a procedure starts from, and the plans it makes out of that: the same system, another load or workload."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from inferometer.plan.saved import resolved
+from inferometer.plan.schema import Plan
+from inferometer.plan.testing import Tests
+from inferometer.procedures.step import Known
+
+WARMUP_REQUESTS, WARMUP_TOKENS = 100, 10_000
+"""Draft 4.5.1's amounts; both are reached."""
+WARMUP_PROBES = 12
+"""Probes after the warm-up, at most, of which three in a row have to agree (draft 4.5.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The plan that says which system is tested with which words, the parameters of all tests, and what is known already."""
+
+    plan: Plan
+    tests: Tests
+    known: Known = field(default_factory=Known)
+
+
+def variant(plan: Plan, **parts: Mapping[str, Any] | Sequence[Any]) -> Plan:
+    """A plan with some keys of some parts changed: `variant(plan, load={...}, workload={...})`. Raises ValidationError.
+
+    None takes a key's implied value.
+    """
+    document = resolved(plan)
+    for part, changes in parts.items():
+        if isinstance(changes, Mapping):
+            document[part] = {**document[part], **changes}
+        else:
+            document[part] = changes
+    return Plan.model_validate(document)
+
+
+def warm(plan: Plan, *, prefixes: bool = True) -> Plan:
+    """The plan with draft 4.5's warm-up before it, verified. `prefixes`: whether it fills a prefix cache (4.5.1)."""
+    asked = max(WARMUP_REQUESTS, plan.load.warmup)
+    amounts = {"warmup": asked, "warmup_tokens": WARMUP_TOKENS, "warmup_probes": WARMUP_PROBES}
+    return variant(plan, load={**amounts, "warmup_prefixes": prefixes})
+
+
+def warmed(plan: Plan) -> Plan:
+    """The plan without a warm-up: the system has had it, in the same test and the same state."""
+    return variant(plan, load={"warmup": 0, "warmup_tokens": 0, "warmup_probes": 0})
+
+
+def open_loop(plan: Plan, rate: float, *, seconds: float | None = None, requests: int | None = None) -> Plan:
+    """The plan with so many requests a second, by its own arrival process if it has one, else Poisson."""
+    arrival = plan.load.arrival if plan.load.model == "open" else "poisson"
+    load = {
+        "model": "open",
+        "rate": rate,
+        "arrival": arrival,
+        "concurrency": None,
+        "users": None,
+        "user_rate": None,
+    }
+    return variant(plan, load={**load, "duration_s": seconds, "requests": requests})
+
+
+def closed_loop(
+    plan: Plan, concurrency: int, *, seconds: float | None = None, requests: int | None = None
+) -> Plan:
+    """The plan with so many requests in flight."""
+    load = {"model": "closed", "concurrency": concurrency, "rate": None, "users": None, "user_rate": None}
+    arrivals = {"arrival": "poisson", "burstiness": 1.0}
+    return variant(plan, load={**load, **arrivals, "duration_s": seconds, "requests": requests})
+
+
+def reseeded(plan: Plan, by: int) -> Plan:
+    """The plan with another seed: other requests of the same kind, at other instants."""
+    return variant(plan, workload={"seed": plan.workload.seed + by}) if by else plan
+
+
+def workload_key(plan: Plan) -> str:
+    """What two plans must share for what one system sustains to be known for the other: what is asked, but for the seed,
+    and how."""
+    document = resolved(plan)
+    words = {key: value for key, value in document["workload"].items() if key != "seed"}
+    asked = [
+        words,
+        document["target"],
+        document["tokenizer"],
+        document["load"]["arrival"],
+        document["load"]["burstiness"],
+    ]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,153 @@
+"""Whether a system sustained a load: saturation, steady state and objectives, out of one run's summary (draft 5.2.3).
+
+| signal        | saturated when                                                                           |
+| ------------- | ---------------------------------------------------------------------------------------- |
+| `queue`       | the queue grew from third to third of the span, by 10 % and by 2 requests at least       |
+| `completions` | requests complete at less than 90 % of the rate at which they arrive                     |
+| `latency`     | P99 of TTFT exceeds ten times the P50 of TTFT at the lowest load of the search           |
+| `steady`      | the output of a third of the span is more than 10 % off, and more than chance explains   |
+| `objective`   | an objective is missed (where there are any)                                             |
+| `success`     | less than the success rate asked for                                                     |
+
+Each says yes, no, or that its interval does not settle it; a longer run then may. A run that cannot be made longer is judged by
+its values (`final`). The first signal that says saturated decides; a load is sustained when every signal says it is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inferometer.plan.slo import Slo
+
+LEAST_COMPLETION_RATIO = 0.9
+P99_OVER_P50 = 10.0
+STEADY_SHARE = 0.10
+STEADY_SIGMAS = 3.0
+"""A third's output is off by more than chance explains at three standard deviations of a sum over as many answers."""
+
+Summary = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One signal: whether it says saturated (None: not settled), its number and its limit."""
+
+    code: str
+    saturated: bool | None
+    value: float | None
+    limit: float | None
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Whether the load was sustained, None: not settled; and all signals."""
+
+    sustained: bool | None
+    signals: tuple[Signal, ...]
+
+    @property
+    def reasons(self) -> tuple[Signal, ...]:
+        """The signals that decided, or kept it from being decided."""
+        return tuple(one for one in self.signals if one.saturated is not False)
+
+
+def decide(
+    summary: Summary, lowest_p50_ms: float | None, *, success_rate: float, final: bool = False
+) -> Decision:
+    """All signals of a run in open loop. `lowest_p50_ms`: P50 of TTFT at the lowest load of the search."""
+    signals = [_queue(summary, final=final), _completions(summary, final=final)]
+    if lowest_p50_ms is not None:
+        signals.append(_latency(summary, P99_OVER_P50 * lowest_p50_ms, final=final))
+    signals.append(_steady(summary, final=final))
+    signals += objectives(summary, success_rate, final=final)
+    return decision(signals, final=final)
+
+
+def decision(signals: Sequence[Signal], *, final: bool) -> Decision:
+    """The decision that signals come to. After the last run, what is not settled does not count as saturated."""
+    said = {one.saturated for one in signals}
+    if True in said:
+        return Decision(False, tuple(signals))
+    return Decision(True if final or None not in said else None, tuple(signals))
+
+
+def objectives(summary: Summary, success_rate: float, *, final: bool) -> list[Signal]:
+    """The plan's objectives, and the success rate, which every search asks for: failing fast is no throughput."""
+    return [
+        *(_objective(one, final=final) for one in summary["slos"]),
+        _success(summary, success_rate, final=final),
+    ]
+
+
+def _queue(summary: Summary, *, final: bool) -> Signal:
+    """Three thirds that rise may be chance, and have no interval: a longer run says whether they go on rising."""
+    queue = (summary.get("steady") or {}).get("queue") or {}
+    growing = queue.get("growing")
+    return Signal("queue", None if growing and not final else growing, queue.get("rise_share"), 0.10)
+
+
+def _completions(summary: Summary, *, final: bool) -> Signal:
+    steady = summary.get("steady") or {}
+    ratio, interval = steady.get("completion_ratio"), steady.get("completion_ratio_ci95")
+    below = _beyond(ratio, interval, lambda value: value < LEAST_COMPLETION_RATIO, final=final)
+    return Signal("completions", below, ratio, LEAST_COMPLETION_RATIO)
+
+
+def _latency(summary: Summary, limit: float, *, final: bool) -> Signal:
+    ttft = summary["metrics"]["ttft_ms"] or {}
+    interval = (ttft.get("ci95") or {}).get("p99")
+    above = _beyond(ttft.get("p99"), interval, lambda value: value > limit, final=final)
+    return Signal("latency", above, ttft.get("p99"), limit, "ms")
+
+
+def _steady(summary: Summary, *, final: bool) -> Signal:
+    """Answers come in whole: a third with n of them has a relative standard deviation of sqrt((1 + cv^2) / n) by chance,
+    cv being that of their lengths."""
+    steady = summary.get("steady") or {}
+    thirds = steady.get("output_thirds_tok_s")
+    lengths = summary["metrics"]["output_tokens"]
+    if not thirds or not lengths or not sum(thirds):
+        return Signal("steady", None, None, STEADY_SHARE)
+    mean = sum(thirds) / len(thirds)
+    off = max(abs(third / mean - 1) for third in thirds)
+    answers = max(1.0, (steady.get("completions") or 0) / len(thirds))
+    spread = (lengths["std"] or 0.0) / lengths["mean"] if lengths["mean"] else 0.0
+    chance = STEADY_SIGMAS * math.sqrt((1 + spread**2) / answers)
+    limit = max(STEADY_SHARE, chance)
+    return Signal("steady", (True if final else None) if off > limit else False, off, limit)
+
+
+def _objective(found: Mapping[str, Any], *, final: bool) -> Signal:
+    missed = None if found["met"] is None else not found["met"]
+    if missed is None and final and found["value"] is not None:
+        missed = not Slo.parse(found["expr"]).met_by(found["value"])
+    return Signal(f"objective {found['expr']}", missed, found["value"], found["limit"])
+
+
+def _success(summary: Summary, least: float, *, final: bool) -> Signal:
+    rate = summary.get("success_rate") or {}
+    below = _beyond(rate.get("value"), rate.get("ci95"), lambda value: value < least, final=final)
+    if below is None and rate.get("value") == 1.0:
+        below = False  # nothing failed: no run, however long, could say more
+    return Signal("success", below, rate.get("value"), least)
+
+
+def _beyond(
+    value: float | None,
+    interval: Sequence[float] | None,
+    beyond: Callable[[float], bool],
+    *,
+    final: bool,
+) -> bool | None:
+    """Whether a value lies beyond its limit: its whole interval does, or none of it, or it is not settled."""
+    if value is None:
+        return None
+    if interval is not None:
+        ends = {beyond(end) for end in interval}
+        if len(ends) == 1:
+            return ends.pop()
+    return beyond(value) if final else None

@@ -1,0 +1,271 @@
+"""Draft 5.2, Output Token Throughput: the highest rate of output tokens that the system sustains.
+
+A pilot estimates where to look, unless the plan says; then search.py's search, whose answer is confirmed. Where the plan has
+objectives, a load counts only if it meets them. Beside that the same levels, and some more, are searched for the highest load
+with a P99 TTFT below 500 ms: a line of the minimum report (C.1), no threshold of this test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inferometer.plan.schema import Plan
+from inferometer.procedures import closed_throughput
+from inferometer.procedures.reading import growth, percent, rate, rate_interval, stat, success
+from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table, Value
+from inferometer.procedures.saturation import (
+    Level,
+    Sought,
+    answer,
+    best,
+    estimate,
+    known_base,
+    ladder_of,
+    levels,
+    pilot,
+    seek,
+)
+from inferometer.procedures.search import Answer, Ladder
+from inferometer.procedures.setup import Setup, variant
+from inferometer.procedures.step import Done, Known, Steps, runs
+
+NAME, SECTION, TITLE = "throughput", "5.2", "Output Token Throughput"
+OBJECTIVE = "Find the highest rate of output tokens that the system sustains, with the latency objectives met if there are any."
+
+LATENCIES = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "End-to-End"))
+PERCENTILES = ("p50", "p95", "p99")
+
+
+def steps(setup: Setup) -> Steps:
+    """Pilot, search, search at C.1's operating point."""
+    if setup.tests.throughput.loop == "closed":
+        yield from closed_throughput.steps(setup)
+        return
+    plan = _plan(setup)
+    first = yield from pilot(setup, plan)
+    if not estimate(first) and setup.tests.throughput.min_rate is None:
+        return
+    done: Sequence[Done] = yield from seek(_sought(setup, estimate(first)), [first])
+    yield from seek(_point(setup, estimate(first)), done)
+
+
+def results(setup: Setup, done: Sequence[Done]) -> Results:
+    """Tables 3 and 4, the levels, and their picture."""
+    if setup.tests.throughput.loop == "closed":
+        return closed_throughput.results(setup, done)
+    pilots = runs(done, "pilot")
+    if not pilots:
+        return Results(undecided=("Not even the pilot was measured.",))
+    sought = _sought(setup, estimate(pilots[0]))
+    top, ended = best(sought, done), answer(sought, done)
+    point = best(_point(setup, estimate(pilots[0])), done)
+    constrained = bool(setup.plan.slos)
+    known = known_base(setup.plan, ended.level) if ended is not None and not constrained else Known()
+    return Results(
+        values=_values(setup, top, point),
+        tables=(
+            summary_table(setup, top, "req/s", "rate"),
+            latency_table(top),
+            _levels_table(levels(sought, done)),
+        ),
+        figures=(_figure(levels(sought, done), top),),
+        notes=notes(sought.ladder, ended),
+        undecided=undecided(top, ended),
+        known=known,
+    )
+
+
+def _plan(setup: Setup) -> Plan:
+    """With C.1's operating point among the objectives, so that each run says whether it was met."""
+    point, slos = _expression(setup), [str(slo) for slo in setup.plan.slos]
+    return variant(setup.plan, slos=slos if point in slos else [*slos, point])
+
+
+def _expression(setup: Setup) -> str:
+    return f"ttft_p99<{setup.tests.throughput.ttft_p99_ms:g}ms"
+
+
+def _sought(setup: Setup, estimated: float) -> Sought:
+    wanted = setup.tests.throughput
+    return Sought(
+        _plan(setup),
+        wanted.duration_s,
+        _ladder(setup, estimated),
+        wanted.success_rate,
+        tuple(str(slo) for slo in setup.plan.slos),
+    )
+
+
+def _point(setup: Setup, estimated: float) -> Sought:
+    """The search at C.1's operating point: the test's own objectives hold there too."""
+    whole = _sought(setup, estimated)
+    objectives = dict.fromkeys((*whole.objectives, _expression(setup)))
+    return Sought(whole.plan, whole.seconds, whole.ladder, whole.success_rate, tuple(objectives))
+
+
+def _ladder(setup: Setup, estimated: float) -> Ladder:
+    """The plan's range and step (draft 5.2.2.2), or what the pilot suggests."""
+    wanted, search = setup.tests.throughput, setup.tests.search
+    guess = ladder_of(setup, estimated)
+    first = wanted.min_rate if wanted.min_rate is not None else guess.first
+    return Ladder(
+        first=first,
+        step=wanted.rate_step if wanted.rate_step is not None else guess.step,
+        most=wanted.max_rate if wanted.max_rate is not None else max(guess.most, first),
+        least=wanted.min_rate if wanted.min_rate is not None else guess.least,
+        factor=1.0 if wanted.rate_step is not None else guess.factor,
+        resolution=search.resolution,
+        longer=search.longer,
+    )
+
+
+def _values(setup: Setup, top: Level | None, point: Level | None) -> tuple[Value, ...]:
+    summary = None if top is None else top.done.came.summary
+    kind = "with the objectives met" if setup.plan.slos else "without latency constraint"
+    limit = setup.tests.throughput.ttft_p99_ms
+
+    def of(level: Level | None, name: str, label: str, value: str, unit: str, note: str) -> Value:
+        summary = None if level is None else level.done.came.summary
+        found = None if summary is None else rate(summary, value)
+        ci = None if summary is None else rate_interval(summary, value)
+        return Value(name, label, found, unit, ci, note, capacity=True)
+
+    return (
+        of(top, "max_output_tok_s", "Max Output Throughput", "output_tok_s", "tok/s", kind),
+        of(top, "max_request_s", "Max Request Throughput", "request_s", "req/s", kind),
+        of(top, "max_input_tok_s", "Max Input Throughput", "input_tok_s", "tok/s", kind),
+        Value(
+            "sustainable_rate", "Sustainable Load", None if top is None else top.rate, "req/s", None, "offered", capacity=True
+        ),
+        per_gpu(setup, summary),
+        Value(
+            "cached_input_share", "Prompt tokens served from a cache",
+            percent(None if summary is None else summary["throughput"]["cached_input_share"]), "%", None,
+            "they are counted as input and were not prefilled",
+        ),
+        Value("batch_utilisation", "Batch utilisation", None, "%", None, "no engine says how large a batch it allows"),
+        of(
+            point, "throughput_at_ttft_limit", f"Throughput at P99 TTFT < {limit:g} ms", "output_tok_s", "tok/s",
+            "an operating point of the minimum report (C.1)",
+        ),
+    )  # fmt: skip
+
+
+def per_gpu(setup: Setup, summary: object) -> Value:
+    """Output tokens a second by accelerator; not measured without a declared number of them."""
+    count = setup.plan.sut.accelerator_count
+    found = rate(summary, "output_tok_s") if isinstance(summary, dict) and count else None
+    value = None if found is None or not count else found / count
+    note = "by the declared number of accelerators" if count else "no accelerator is declared"
+    return Value("tok_per_gpu_s", "Tokens per GPU-second", value, "tok/s/GPU", None, note, capacity=True)
+
+
+def summary_table(setup: Setup, top: Level | None, unit: str, key: str) -> Table:
+    """Draft Table 3, with units in a column of their own. The row of tokens per GPU-second only where there are GPUs."""
+    summary = None if top is None else top.done.came.summary
+    load: Cell = None if top is None else top.done.step.at[key]
+
+    def of(name: str) -> Cell:
+        return None if summary is None else rate(summary, name)
+
+    gpu = per_gpu(setup, summary)
+    rows: list[tuple[Cell, ...]] = [
+        ("Max Output Throughput", of("output_tok_s"), "tok/s"),
+        ("Max Request Throughput", of("request_s"), "req/s"),
+        ("Max Input Throughput", of("input_tok_s"), "tok/s"),
+        ("Sustainable Load", load, unit),
+    ]
+    rows += [("Tokens per GPU-second", gpu.value, "tok/s/GPU")] if setup.plan.sut.accelerator_count else []
+    kind = "Latency objectives were met." if setup.plan.slos else "No latency objective was held."
+    columns = (Column("metric", "Metric"), Column("value", "Value"), Column("unit", "Unit"))
+    return Table("summary", "Throughput summary", "5.2.5.1", columns, tuple(rows), (kind,), capacity=True)
+
+
+def latency_table(top: Level | None) -> Table:
+    """Draft Table 4."""
+    summary = None if top is None else top.done.came.summary
+    rows = tuple(
+        (label, *(None if summary is None else stat(summary, metric, name) for name in PERCENTILES))
+        for metric, label in LATENCIES
+    )
+    columns = (Column("metric", "Metric"), *(Column(name, name.upper(), "ms") for name in PERCENTILES))
+    return Table("latency", "Latency at maximum throughput", "5.2.5.2", columns, rows)
+
+
+def _levels_table(found: Sequence[Level]) -> Table:
+    columns = (
+        Column("rate", "Offered", "req/s"),
+        Column("seconds", "Run", "s"),
+        Column("achieved", "Achieved", "tok/s"),
+        Column("ratio", "Completed / arrived"),
+        Column("ttft_p50", "TTFT P50", "ms"),
+        Column("ttft_p99", "TTFT P99", "ms"),
+        Column("tpot_p99", "TPOT P99", "ms"),
+        Column("success", "Success", "%"),
+        Column("queue", "Queue"),
+        Column("sustained", "Sustained"),
+        Column("because", "Because of"),
+    )
+    rows = tuple(_level_row(one) for one in found)
+    return Table("levels", "Load levels in the order they were run", "5.2.3", columns, rows, capacity=True)
+
+
+def _level_row(one: Level) -> tuple[Cell, ...]:
+    summary = one.done.came.summary
+    sustained = {True: "yes", False: "no", None: "not settled"}[one.decision.sustained]
+    because = (
+        ", ".join(signal.code for signal in one.decision.reasons)
+        if one.decision.sustained is not True
+        else ""
+    )
+    return (
+        one.rate,
+        one.done.step.plan.load.duration_s,
+        rate(summary, "output_tok_s"),
+        (summary.get("steady") or {}).get("completion_ratio"),
+        stat(summary, "ttft", "p50"),
+        stat(summary, "ttft", "p99"),
+        stat(summary, "tpot", "p99"),
+        percent(success(summary)),
+        growth(summary),
+        sustained + (" (confirmed)" if one.confirms and one.decision.sustained else ""),
+        because,
+    )
+
+
+def _figure(found: Sequence[Level], top: Level | None) -> Figure:
+    """Achieved against offered: they part where the system saturates."""
+    by_rate = {one.rate: one.done.came.summary for one in found}
+    rates = tuple(sorted(by_rate))
+    achieved = tuple(rate(by_rate[level], "output_tok_s") for level in rates)
+    marks = () if top is None else (Mark("sustainable", x=top.rate),)
+    return Figure(
+        "achieved", "Throughput by offered load", "lines", Axis("Offered load", "req/s"), Axis("Output throughput", "tok/s"),
+        (Series("achieved", rates, achieved),), marks, capacity=True,
+    )  # fmt: skip
+
+
+def notes(ladder: Ladder, ended: Answer | None) -> tuple[str, ...]:
+    """How the search went."""
+    said = [
+        f"The answer lies within {100 * ladder.resolution:g} % of the highest load that is sustained, and was run twice."
+    ]
+    if ended is not None and ended.unsettled:
+        loads = ", ".join(f"{level:g}" for level in ended.unsettled)
+        said.append(f"Never settled by their intervals, and taken as not sustained: {loads}.")
+    if ended is not None and ended.why == "ceiling":
+        said.append("The highest load that was to be tried was sustained: the maximum lies above it.")
+    return tuple(said)
+
+
+def undecided(top: Level | None, ended: Answer | None) -> tuple[str, ...]:
+    """What keeps the test from an answer."""
+    if ended is None:
+        return ("The search did not come to its end.",)
+    if ended.why == "endless":
+        return ("The search was given up: loads were sustained once, and then not.",)
+    if top is None:
+        return ("Not even the lowest load was sustained.",)
+    return (
+        ("The maximum lies above the highest load that was to be tried.",) if ended.why == "ceiling" else ()
+    )

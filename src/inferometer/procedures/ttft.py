@@ -1,0 +1,187 @@
+"""Draft 5.1, Time to First Token, at one load level or several; each has its own count, tables and picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from inferometer.plan.schema import Plan
+from inferometer.procedures.reading import Summary, curve, stat, stat_interval
+from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value, joined
+from inferometer.procedures.saturation import base_of, find_base, known_base
+from inferometer.procedures.setup import Setup, closed_loop, open_loop, warm, warmed
+from inferometer.procedures.step import Done, DoneRun, Run, Scalar, Steps, runs
+
+NAME, SECTION, TITLE = "ttft", "5.1", "Time to First Token"
+OBJECTIVE = "Find out how long it takes from the submission of a request to its first token, under the load levels given."
+
+ROWS = (
+    ("p50", "TTFT P50"),
+    ("p90", "TTFT P90"),
+    ("p95", "TTFT P95"),
+    ("p99", "TTFT P99"),
+    ("p99_9", "TTFT P99.9"),
+    ("mean", "TTFT Mean"),
+    ("min", "TTFT Min"),
+    ("max", "TTFT Max"),
+)
+"""Draft Table 1, below the number of requests."""
+
+
+def steps(setup: Setup) -> Steps:
+    """The levels, each until its request count is reached."""
+    base = yield from find_base(setup, setup.plan) if setup.tests.ttft.percent else _nothing()
+    for number, (at, plan) in enumerate(_levels(setup, base)):
+        ready = warm(plan) if number == 0 else warmed(plan)
+        yield Run(ready, "level", at, f"TTFT of {setup.tests.ttft.requests} requests, {_words(at)}")
+
+
+def results(setup: Setup, done: Sequence[Done]) -> Results:
+    """Tables 1 and 2 and the distribution, for each level."""
+    found = runs(done, "level")
+    base = base_of(setup, setup.plan, done) if setup.tests.ttft.percent else None
+    if not found:
+        return Results(undecided=("No load level was measured.",))
+    asked = setup.tests.ttft.requests
+    short = [one for one in found if (_n(one) or 0) < asked]
+    return joined(
+        [
+            *(_of_level(one, several=len(found) > 1) for one in found),
+            Results(
+                figures=(_cdf(found),),
+                notes=tuple(
+                    f"{_words(one.step.at)}: {_n(one) or 0} of {asked} requests have a TTFT." for one in short
+                ),
+                known=known_base(setup.plan, base),
+            ),
+        ]
+    )
+
+
+def _nothing() -> Steps:
+    yield from ()
+
+
+def _levels(setup: Setup, base: float | None) -> list[tuple[Mapping[str, Scalar], Plan]]:
+    """The levels asked for; without any, that of the plan's own load."""
+    wanted, plan = setup.tests.ttft, setup.plan
+    count = wanted.requests
+    found: list[tuple[Mapping[str, Scalar], Plan]] = []
+    rates: list[tuple[dict[str, Scalar], float]] = [({"rate": rate}, rate) for rate in wanted.rates]
+    if base is not None:
+        rates += [
+            ({"percent": share, "rate": base * share / 100}, base * share / 100) for share in wanted.percent
+        ]
+    found += [(at, open_loop(plan, rate, requests=count)) for at, rate in rates]
+    found += [
+        ({"concurrency": slots}, closed_loop(plan, slots, requests=count)) for slots in wanted.concurrencies
+    ]
+    if not found and not wanted.percent:
+        load = plan.load
+        if load.model == "open" and load.rate is not None:
+            found = [({"rate": load.rate}, open_loop(plan, load.rate, requests=count))]
+        else:
+            slots = load.concurrency or 1
+            found = [({"concurrency": slots}, closed_loop(plan, slots, requests=count))]
+    return found
+
+
+def _words(at: Mapping[str, Scalar]) -> str:
+    percent = f"{at['percent']:g} % of saturation, " if "percent" in at else ""
+    return percent + (f"{at['rate']:.4g} requests/s" if "rate" in at else f"{at['concurrency']} in flight")
+
+
+def _n(one: DoneRun) -> int | None:
+    return (one.came.summary["metrics"]["ttft_ms"] or {}).get("n")
+
+
+def _of_level(one: DoneRun, *, several: bool) -> Results:
+    summary, words = one.came.summary, _words(one.step.at)
+    suffix = f", {words}" if several else ""
+    columns = (
+        Column("metric", "Metric"),
+        Column("value", "Value", "ms"),
+        Column("low", "95 % from", "ms"),
+        Column("high", "to", "ms"),
+    )
+    rows: list[tuple[Cell, ...]] = [("Requests", _n(one), None, None)]
+    rows += [(label, stat(summary, "ttft", name), *_ends(summary, name)) for name, label in ROWS]
+    notes = ["An empty interval: the sample gives none."] if any(row[2] is None for row in rows[1:]) else []
+    if (_n(one) or 0) < 10_000:
+        notes.append("Fewer than 10,000 samples: P99.9 is not reliable (draft 5.1.4.3).")
+    if (_n(one) or 0) < 1_000:
+        notes.append("Fewer than 1,000 samples: P99 is not reliable either.")
+    main = Table("ttft", f"TTFT{suffix}", "5.1.5.2", columns, tuple(rows), tuple(notes))
+    values = tuple(
+        Value(
+            f"ttft_{name}",
+            f"TTFT {name.upper()}{suffix}",
+            stat(summary, "ttft", name),
+            "ms",
+            stat_interval(summary, "ttft", name),
+        )
+        for name in ("p50", "p99")
+    )
+    extra = _noncontent(summary)
+    return Results(values, (main, _by_input(summary, suffix), *_components(summary, suffix)), notes=extra)
+
+
+def _ends(summary: Summary, name: str) -> tuple[Cell, Cell]:
+    interval = stat_interval(summary, "ttft", name)
+    return (None, None) if interval is None else interval
+
+
+def _by_input(summary: Summary, suffix: str) -> Table:
+    """Draft Table 2, with the recommended buckets (5.1.4.2) and the samples in each."""
+    columns = (
+        Column("input", "Input Tokens"),
+        Column("n", "Samples"),
+        *(Column(name, name.upper(), "ms") for name in ("p50", "p95", "p99")),
+    )
+    rows = tuple(
+        (
+            f"{bucket['from']}-{bucket['to']}" if bucket["to"] is not None else f"{bucket['from']}+",
+            bucket["n"], bucket["p50"], bucket["p95"], bucket["p99"],
+        )
+        for bucket in summary["ttft_by_input"]
+    )  # fmt: skip
+    return Table("ttft_by_input", f"TTFT by input length{suffix}", "5.1.5.3", columns, rows)
+
+
+def _components(summary: Summary, suffix: str) -> tuple[Table, ...]:
+    """Queue wait and prefill, where the server tells (draft 5.1.4.2)."""
+    server = summary.get("server") or {}
+    parts = [("queue wait", server.get("queue_ms")), ("prefill", server.get("prefill_ms"))]
+    rows = tuple((name, found.get("mean")) for name, found in parts if isinstance(found, dict))
+    if not rows:
+        return ()
+    columns = (Column("component", "Component"), Column("mean", "Mean", "ms"))
+    note = "By the server's own metrics; they leave out the network."
+    return (
+        Table(
+            "ttft_components", f"Components of TTFT by the server{suffix}", "5.1.4.2", columns, rows, (note,)
+        ),
+    )
+
+
+def _noncontent(summary: Summary) -> tuple[str, ...]:
+    """Draft 5.1.3.1: whether anything comes before the first content token, and what TTFT measures then."""
+    variants = next((one for one in summary["verdict"]["checks"] if one["code"] == "ttft_variants"), None)
+    if variants is None or variants["status"] != "note":
+        return ()
+    return (
+        "Other events came before the first token that is not white space; TTFT is to that token, "
+        "of content, reasoning or a tool call.",
+    )
+
+
+def _cdf(found: Sequence[DoneRun]) -> Figure:
+    """Draft 5.1.5.4."""
+    series = tuple(Series(_words(one.step.at), *curve(one.came.summary, "ttft")) for one in found)
+    return Figure(
+        "ttft_cdf",
+        "Distribution of TTFT",
+        "cdf",
+        Axis("TTFT", "ms", log=True),
+        Axis("share of requests"),
+        series,
+    )

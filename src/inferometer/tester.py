@@ -1,0 +1,250 @@
+"""Campaigns: has procedures' steps carried out at a test stand, and makes documents of what came of them.
+
+    campaign -> procedures <-> stand (conductor or simulator) -> judge (verdict, compliance) -> report
+
+After each test the campaign is written anew, so that nothing measured is ever lost.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from inferometer import __version__
+from inferometer.conductor import Ui
+from inferometer.errors import PeerError, PlanError
+from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.judge.of_test import verdict_of_campaign, verdict_of_test
+from inferometer.plan import campaign as campaigns
+from inferometer.plan.campaign import Campaign
+from inferometer.plan.saved import plan_hash, resolved
+from inferometer.plan.testing import NAMES
+from inferometer.procedures.every import PROCEDURES, Procedure
+from inferometer.procedures.results import Results
+from inferometer.procedures.setup import Setup
+from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, Step, Switch, Switched, runs
+from inferometer.report.campaign import compose
+from inferometer.report.composition import moment
+from inferometer.stands import Asked, CannotSwitch, Stand, stand_of
+
+SCHEMA = "inferometer/test/1"
+
+EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
+
+
+class Interrupted(Exception):
+    """A run was interrupted by the person watching."""
+
+
+@dataclass(slots=True)
+class Tested:
+    """A campaign so far: its folder and its document."""
+
+    folder: Path
+    document: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """130 interrupted, 5 ended by the server, else by the verdict."""
+        ended = {test["ended_by"] for test in self.document["tests"]}
+        if "interrupted" in ended:
+            return 130
+        return 5 if "server" in ended else EXIT_CODES[self.document["verdict"]["status"]]
+
+
+def conduct_campaign(whole: Campaign, out: Path, ui: Ui, asked: Asked, command: str) -> Tested:
+    """A campaign in a folder of its own under `out`. Raises PlanError, PeerError, RecordError."""
+    folder = RunFolder.create(
+        out, whole.plan.name if whole.plan.name != "run" else "test", time.time_ns()
+    ).path
+    (folder / "journal").rmdir()
+    with stand_of(whole, ui, folder / "log.txt", asked) as stand:
+        return carry_out(whole, stand, folder, ui, command)
+
+
+def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str) -> Tested:
+    """All tests of a campaign, one after the other, into `folder`, which exists. Raises PlanError for what cannot be asked at
+    all; a system that fails ends its test, and the campaign goes on with the next."""
+    started = time.time_ns()
+    write_atomically(folder / "tests.json", campaigns.to_json(whole))
+    tested, known = Tested(folder), Known()
+    documents: list[dict[str, Any]] = []
+    summaries: dict[str, Mapping[str, Any]] = {}
+    for number, name in enumerate(whole.names):
+        ui.note(
+            f"test {number + 1} of {len(whole.names)}: {PROCEDURES[name].title} (draft {PROCEDURES[name].section})"
+        )
+        one = _Test(whole, PROCEDURES[name], Setup(whole.plan, whole.tests, known), stand, folder, ui)
+        documents.append(one.carry_out())
+        known = known | one.results.known
+        summaries |= {ran.came.run: ran.came.summary for ran in runs(one.done)}
+        tested.document = compose(
+            name=folder.name,
+            label=whole.plan.name,
+            started=started,
+            simulated=stand.simulated,
+            quick=whole.quick,
+            tests=documents,
+            summaries=summaries,
+            verdict=verdict_of_campaign(documents),
+            compliance=None,
+            reproduction=_reproduction(whole, command, documents),
+        )
+        write_atomically(folder / "campaign.json", _json(tested.document))
+        if documents[-1]["ended_by"] == "interrupted":
+            break
+    return tested
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+@dataclass(slots=True)
+class _Test:
+    """One test under way."""
+
+    whole: Campaign
+    procedure: Procedure
+    setup: Setup
+    stand: Stand
+    folder: Path
+    ui: Ui
+    done: list[Done] = field(default_factory=list)
+    state: dict[str, str] = field(default_factory=dict)
+    states: list[dict[str, str]] = field(default_factory=list)
+    ended_by: str | None = None
+    problem: str | None = None
+    results: Results = field(default_factory=Results)
+
+    def carry_out(self) -> dict[str, Any]:
+        """The test's document."""
+        started = time.time_ns()
+        try:
+            self._go_through(self.procedure.steps(self.setup))
+        except (PeerError, CannotSwitch) as why:
+            self.ended_by, self.problem = "server", str(why)
+        except (Interrupted, KeyboardInterrupt):
+            self.ended_by, self.problem = "interrupted", "interrupted by the person watching"
+        if self.problem is not None:
+            self.ui.note(f"this test ends here: {self.problem}")
+        self._back()
+        self.results = self.procedure.results(self.setup, self.done)
+        return self._document(started)
+
+    def _back(self) -> None:
+        """Leave the system as it was found, as far as that is known."""
+        for what, state in self.state.items():
+            usual = self.stand.usual(what)
+            if usual is None or usual == state:
+                continue
+            try:
+                self.stand.switch(what, usual)
+            except (PeerError, CannotSwitch) as why:
+                self.ui.note(f"{what} could not be switched back to {usual}: {why}")
+
+    def _go_through(self, steps: Any) -> None:
+        came: Seen | Switched | None = None
+        while True:
+            try:
+                step: Step = steps.send(came)
+            except StopIteration:
+                return
+            try:
+                came = self._do(step)
+            except (
+                PlanError
+            ) as why:  # what the server's model has no room for, say: the procedure may know better
+                step = steps.throw(why)
+                came = self._do(step)
+            self.done.append(
+                DoneRun(step, came) if isinstance(step, Run) and isinstance(came, Seen) else Done(step, came)
+            )
+
+    def _do(self, step: Step) -> Seen | Switched:
+        if isinstance(step, Switch):
+            self.ui.note(f"switching {step.what}: {step.state}")
+            switched = self.stand.switch(step.what, step.state)
+            self.state = {**self.state, step.what: step.state}
+            return switched
+        self.ui.note(step.why)
+        named = step.plan.model_copy(update={"name": f"{self.procedure.name}-{step.part}"[:64]})
+        finding = self.stand.measure(named, self.folder / "runs")
+        if finding.summary["run"]["interrupted"]:
+            raise Interrupted
+        self.states.append(self.state)
+        return Seen(finding.folder.name, finding.summary)
+
+    def _document(self, started: int) -> dict[str, Any]:
+        procedure, base = self.procedure, self.setup.plan
+        ran = runs(self.done)
+        attribute = next(attribute for attribute, name in NAMES.items() if name == procedure.name)
+        document = {
+            "schema": SCHEMA,
+            "version": __version__,
+            "test": procedure.name,
+            "section": procedure.section,
+            "title": procedure.title,
+            "objective": procedure.objective,
+            "started": moment(started),
+            "ended": moment(time.time_ns()),
+            "simulated": self.stand.simulated,
+            "quick": self.whole.quick,
+            "ended_by": self.ended_by,
+            "problem": self.problem,
+            "parameters": getattr(self.setup.tests, attribute).model_dump(mode="json"),
+            "plan": resolved(base),
+            "plan_hash": plan_hash(base),
+            "switches": [_switch(one) for one in self.done if isinstance(one.step, Switch)],
+            "runs": [_run(one, state) for one, state in zip(ran, self.states, strict=True)],
+            **_plain(self.results),
+        }
+        document["verdict"] = verdict_of_test(document, [one.came.summary for one in ran])
+        document["compliance"] = None
+        return document
+
+
+def _switch(one: Done) -> dict[str, Any]:
+    step, came = one.step, one.came
+    assert isinstance(step, Switch)
+    assert isinstance(came, Switched)
+    return {"what": step.what, "state": step.state, **asdict(came)}
+
+
+def _run(one: DoneRun, state: Mapping[str, str]) -> dict[str, Any]:
+    step, came = one.step, one.came
+    return {
+        "run": came.run,
+        "part": step.part,
+        "at": dict(step.at),
+        "why": step.why,
+        "state": dict(state),
+        "verdict": came.summary["verdict"]["status"],
+        "fingerprint": came.summary["workload"]["fingerprint"],
+    }
+
+
+def _plain(results: Results) -> dict[str, Any]:
+    """Results as JSON has them."""
+    found = json.loads(json.dumps(asdict(results), allow_nan=False))
+    return {name: found[name] for name in ("values", "tables", "figures", "notes", "undecided")}
+
+
+def _reproduction(whole: Campaign, command: str, tests: list[dict[str, Any]]) -> dict[str, Any]:
+    """All that is needed to do it again (draft C.2, section 6)."""
+    return {
+        "command": command,
+        "campaign": json.loads(campaigns.to_json(whole)),
+        "versions": {"inferometer": __version__, "python": platform.python_version()},
+        "seed": whole.plan.workload.seed,
+        "runs": [
+            {"test": test["test"], "run": run["run"], "fingerprint": run["fingerprint"]}
+            for test in tests
+            for run in test["runs"]
+        ],
+    }
