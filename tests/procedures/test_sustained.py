@@ -14,7 +14,7 @@ from inferometer.procedures.sustained import Decision, Signal, decide, decision
 def seen(**changes: Any) -> dict[str, Any]:
     """A summary of a load that was sustained without any doubt, as far as `decide` reads it."""
     values: dict[str, Any] = {
-        "growing": False, "rise": 0.0, "ratio": 1.0, "ratio_ci": (0.97, 1.03), "p99": 90.0, "p99_ci": (80.0, 100.0),
+        "growing": False, "rise": 0.0, "ratio": 1.0, "ratio_ci": (0.97, 1.03), "p99": 90.0, "above": 0.0, "n": 1000,
         "thirds": (100.0, 101.0, 99.0), "completions": 900, "success": 1.0, "success_ci": (0.996, 1.0), "slos": [],
     } | changes  # fmt: skip
     return {
@@ -26,8 +26,14 @@ def seen(**changes: Any) -> dict[str, Any]:
             "completions": values["completions"],
         },
         "metrics": {
-            "ttft_ms": {"p99": values["p99"], "ci95": {"p99": values["p99_ci"]}},
+            "ttft_ms": {"p99": values["p99"], "n": values["n"]},
             "output_tokens": {"mean": 160.0, "std": 55.0},
+        },
+        "distributions": {
+            "ttft_ms": {
+                "q": [0.0, 100 - 100 * values["above"], 100.0],
+                "v": [10.0, 200.0, 200.0 + values["above"]],
+            }
         },
         "success_rate": {"value": values["success"], "ci95": values["success_ci"]},
         "slos": values["slos"],
@@ -42,16 +48,16 @@ def objective(met: bool | None, value: float = 600.0) -> dict[str, Any]:
     return {"expr": "ttft_p99<500ms", "met": met, "value": value, "limit": 500.0}
 
 
-SATURATED = {
+SATURATED: dict[str, dict[str, Any]] = {
     "completions": {"ratio": 0.8, "ratio_ci": (0.7, 0.89)},
-    "latency": {"p99": 300.0, "p99_ci": (250.0, 400.0)},
+    "latency": {"p99": 300.0, "above": 0.03},
     "success": {"success": 0.9, "success_ci": (0.85, 0.95)},
     "objective ttft_p99<500ms": {"slos": [objective(False)]},
 }
-UNSETTLED = {
+UNSETTLED: dict[str, dict[str, Any]] = {
     "queue": {"growing": True, "rise": 0.3},
     "completions": {"ratio": 0.88, "ratio_ci": (0.8, 0.95)},
-    "latency": {"p99": 210.0, "p99_ci": (150.0, 300.0)},
+    "latency": {"p99": 210.0, "above": 0.012},
     "steady": {"thirds": (140.0, 100.0, 60.0)},
     "success": {"success": 0.985, "success_ci": (0.97, 0.995)},
     "objective ttft_p99<500ms": {"slos": [objective(None)]},
