@@ -87,6 +87,7 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
             name=folder.name,
             label=whole.plan.name,
             started=started,
+            ended=time.time_ns(),
             simulated=stand.simulated,
             quick=whole.quick,
             tests=documents,

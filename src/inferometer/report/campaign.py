@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ def compose(
     name: str,
     label: str,
     started: int,
+    ended: int,
     simulated: bool,
     quick: bool,
     tests: Sequence[Document],
@@ -35,7 +35,7 @@ def compose(
         "id": name,
         "name": label,
         "started": moment(started),
-        "ended": moment(time.time_ns()),
+        "ended": moment(ended),
         "simulated": simulated,
         "quick": quick,
         "sut": None if first is None else first["sut"],
