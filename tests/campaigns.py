@@ -6,6 +6,8 @@ import copy
 import math
 from typing import Any
 
+from inferometer.report.tests.words import WORDS
+
 Document = dict[str, Any]
 
 PLAN_HASH = "sha256:9c56cc51b374c3ba189210d5b6d4bf57790d351c96c47c02190ecf1e430635ab"
@@ -534,28 +536,33 @@ PARTS = {
 }
 
 
-def finding(id_: str, status: str, level: str = "MUST", detail: str | None = None) -> Document:
+def finding(
+    id_: str, state: str, level: str = "MUST", note: str = "as it should be", run: Any = None
+) -> Document:
     section = id_.split("-")[1]
-    return {
-        "id": id_,
-        "section": section,
-        "level": level,
-        "status": status,
-        "text": f"What draft {section} asks for.",
-        "detail": detail,
-    }
+    rule = {"id": id_, "section": section, "level": level, "text": f"What draft {section} asks for."}
+    return rule | {"state": state, "note": note, "run": run}
 
 
-def statement(label: str) -> Document:
-    findings = [finding("D-4.3.3-seed", "satisfied"), finding("D-4.1-boundary", "declared")]
+def statement(label: str, test: str = "ttft") -> Document:
+    """In the form of judge/compliance."""
+    findings = [finding("D-4.3.3-seed", "satisfied"), finding("D-4.1-boundary", "declared", note="engine")]
     if label != "unconditionally compliant":
         findings.append(finding("D-4.6.1-grpc-engine", "violated", "RECOMMENDED", "HTTP with SSE was used."))
     if label == "not compliant":
-        findings.append(
-            finding("D-5.8.3-duration", "violated", "MUST", "Levels lasted 6 s, 120 s are asked.")
-        )
-        findings.append(finding("D-4.7.2-ntp", "unknown", "MUST", "Nobody said how clocks were set."))
-    return {"label": label, "findings": findings}
+        run = f"20260801T101112Z-{test}-1"
+        findings.append(finding("D-5.8.3-duration", "violated", "MUST", "lasted 6 s, at least 120 s", run))
+        findings.append(finding("D-4.7.2-ntp", "unknown", "MUST", "nobody said how clocks were set"))
+    return {
+        "draft": "draft-gaikwad-llm-benchmarking-methodology-00",
+        "test": test,
+        "section": "5.1",
+        "label": label,
+        "counts": {"MUST": {"satisfied": 1, "declared": 1}},
+        "deviations": [one for one in findings if one["state"] in ("violated", "unknown")],
+        "limitations": ["D-4.1-boundary: engine (declared by the tester, not observed)"],
+        "findings": findings,
+    }
 
 
 def sut() -> Document:
@@ -590,7 +597,7 @@ def one_test(name: str, label: str = "conditionally compliant", **changes: Any) 
         "test": name,
         "section": section,
         "title": title,
-        "objective": f"What draft {section} wants to know, in the procedure's words.",
+        "objective": WORDS[name].objective,
         "started": "2026-08-01T10:11:12.482Z",
         "ended": "2026-08-01T10:31:40.002Z",
         "simulated": False,
@@ -714,7 +721,8 @@ def campaign(tests: list[Document] | None = None, **changes: Any) -> Document:
         "minimum": copy.deepcopy(MINIMUM),
         "disclosed": [{"name": name, "value": words} for name, words in DISCLOSED.items()],
         "tests": tests,
-        "compliance": {"findings": [finding("D-4.3.2.1-required", "satisfied", "REQUIRED")]},
+        "compliance": statement("not compliant", "campaign")
+        | {"findings": [finding("D-4.3.2.1-required", "satisfied", "REQUIRED")], "deviations": []},
         "reproduction": {
             "command": "inferometer test all --plan test-plan.yaml --rate 13.37",
             "plan_file": {"name": "h100", "load": {"rate": 13.37}},

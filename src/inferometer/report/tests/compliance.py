@@ -1,6 +1,6 @@
 """What a report says of compliance: the label in words, and each rule that was not simply kept.
 
-The judge works the statement out; here it is read. A test without one claims nothing, and the report says so.
+judge/compliance works the statement out; here it is read. A test without one claims nothing, and the report says so.
 """
 
 from __future__ import annotations
@@ -12,9 +12,6 @@ from typing import Any
 from inferometer.report.figures import clean
 
 NONE_CLAIMED = "none claimed"
-ORDER = ("violated", "unknown", "declared")
-"""Statuses that a reader has to know of, worst first; `satisfied` and `not applicable` are counted."""
-
 WORDS = {
     "violated": "violated",
     "unknown": "unknown",
@@ -26,44 +23,42 @@ WORDS = {
 
 def label(statement: Mapping[str, Any] | None) -> str:
     """`unconditionally compliant`, `conditionally compliant`, `not compliant`, or that none is claimed."""
-    if not statement or not statement.get("label"):
-        return NONE_CLAIMED
-    return clean(statement["label"]).replace("_", " ")
+    return clean(statement["label"]) if statement and statement.get("label") else NONE_CLAIMED
 
 
 def findings(statement: Mapping[str, Any] | None) -> list[dict[str, str]]:
-    """Each finding that is not simply in order, worst first: {status, id, level, section, text}."""
-    told = [one for one in (statement or {}).get("findings") or [] if status(one) in ORDER]
-    ordered = sorted(told, key=lambda one: ORDER.index(status(one)))
-    return [
-        {
-            "status": WORDS[status(one)],
-            "class": {"violated": "fail", "unknown": "unsure"}.get(status(one), "note"),
-            "id": clean(one["id"]),
-            "level": clean(one.get("level") or ""),
-            "section": clean(one.get("section") or ""),
-            "text": sentence(one),
-        }
-        for one in ordered
-    ]
+    """Each finding that is not simply in order: deviations in the judge's order, then what is taken on trust."""
+    declared = [one for one in (statement or {}).get("findings") or [] if one["state"] == "declared"]
+    return [*deviations(statement), *map(_told, declared)]
 
 
 def deviations(statement: Mapping[str, Any] | None) -> list[dict[str, str]]:
-    """The findings that are deviations: violated, or unknown."""
-    return [one for one in findings(statement) if one["class"] in ("fail", "unsure")]
+    """What is broken or unknown, in the judge's order: {state, class, id, level, text}."""
+    return [_told(one) for one in (statement or {}).get("deviations") or []]
 
 
-def status(finding: Mapping[str, Any]) -> str:
-    """A finding's status with blanks in place of underscores."""
-    return str(finding["status"]).replace("_", " ")
+def _told(finding: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "state": WORDS.get(finding["state"], clean(finding["state"])),
+        "class": {"violated": "fail", "unknown": "unsure"}.get(finding["state"], "note"),
+        "id": clean(finding["id"]),
+        "level": clean(finding["level"]),
+        "text": sentence(finding),
+    }
 
 
 def sentence(finding: Mapping[str, Any]) -> str:
-    """The rule, then what was found."""
-    return clean(" ".join(str(finding[key]) for key in ("text", "detail") if finding.get(key)))
+    """The rule, then what was found, with the first run that shows it."""
+    run = f" (run {finding['run']})" if finding.get("run") else ""
+    return clean(" ".join(str(finding[key]) for key in ("text", "note") if finding.get(key)) + run)
+
+
+def limitations(statement: Mapping[str, Any] | None) -> list[str]:
+    """What a reader has to take on trust."""
+    return [clean(one) for one in (statement or {}).get("limitations") or []]
 
 
 def tally(statement: Mapping[str, Any] | None) -> str:
-    """`41 satisfied, 2 violated`: how many findings there are of each status."""
-    counts = Counter(status(one) for one in (statement or {}).get("findings") or [])
+    """`41 satisfied, 2 violated`: how many findings there are of each state."""
+    counts = Counter(one["state"] for one in (statement or {}).get("findings") or [])
     return ", ".join(f"{counts[name]} {words}" for name, words in WORDS.items() if counts[name])

@@ -162,11 +162,28 @@ def performed(campaign: Campaign) -> list[dict[str, str]]:
     ]
 
 
-def findings(campaign: Campaign) -> list[tuple[str, list[dict[str, str]]]]:
-    """5. What is not simply in order, by test, those of the whole campaign first."""
-    whole = ("Whole campaign", compliance.findings(campaign["compliance"]))
-    tests = [(standing.title(test), compliance.findings(test["compliance"])) for test in campaign["tests"]]
-    return [(title, found) for title, found in (whole, *tests) if found]
+def findings(campaign: Campaign) -> list[dict[str, str]]:
+    """5. What is not simply in order, worst first; what several tests share stands once, with their names."""
+    tests: dict[tuple[str, ...], list[str]] = {}
+    about: dict[tuple[str, ...], dict[str, str]] = {}
+    statements = [("campaign", campaign["compliance"])]
+    statements += [(clean(test["test"]), test["compliance"]) for test in campaign["tests"]]
+    for name, statement in statements:
+        for one in compliance.findings(statement):
+            about[key := tuple(one.values())] = one
+            tests.setdefault(key, []).append(name)
+    order = {"fail": 0, "unsure": 1, "note": 2}
+    every = len(campaign["tests"])
+    return [
+        about[key] | {"tests": "all tests" if len(names) == every > 1 else ", ".join(names)}
+        for key, names in sorted(tests.items(), key=lambda item: order[about[item[0]]["class"]])
+    ]
+
+
+def limitations(campaign: Campaign) -> list[str]:
+    """5. What holds of every report, then what the statements leave to trust."""
+    told = [one for test in campaign["tests"] for one in compliance.limitations(test["compliance"])]
+    return list(dict.fromkeys([*LIMITATIONS, *told]))
 
 
 def reproduction(campaign: Campaign) -> dict[str, Any]:

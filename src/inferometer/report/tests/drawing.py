@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 from inferometer.report.disclosure import UNMEASURED
@@ -17,9 +18,9 @@ from inferometer.report.tests.cells import heading
 from inferometer.report.tests.scale import Scale
 
 WIDTH, HEIGHT = 560, 310
-TOP, RIGHT, BOTTOM = 34, 18, 48
-CHAR = 6.6
-"""Mean width of a character of 12 px, with some to spare."""
+TOP, RIGHT, BOTTOM = 42, 18, 48
+CHAR = 7.2
+"""Mean width of a character of 13 px, with some to spare."""
 STYLES = 6
 MARKERS_UP_TO = 40
 """Points of a series that are each marked."""
@@ -40,7 +41,7 @@ def drawn(shown: Mapping[str, Any]) -> str | None:
     parts = [*_grid(x, y, left), _titles(shown)]
     for index, series in enumerate(shown["series"]):
         parts += _series(series, index % STYLES, kind, x, y)
-    return _svg(shown, [*parts, *_marks(shown["marks"], x, y, left)])
+    return _svg(shown, [*parts, *_marks(shown, x, y, left)])
 
 
 def legend(shown: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -143,37 +144,66 @@ def _sample(kind: str, style: int) -> str:
     return f'<svg viewBox="0 0 26 14" width="26" height="14" aria-hidden="true">{shape}</svg>'
 
 
-def _marks(marks: Sequence[Mapping[str, Any]], x: Scale, y: Scale, left: float) -> Iterator[str]:
+def _marks(shown: Mapping[str, Any], x: Scale, y: Scale, left: float) -> Iterator[str]:
     taken: list[Box] = []
-    for mark in marks:
+    lines = _under(shown["series"], x, y)
+    for mark in shown["marks"]:
         across = x.at(mark["x"]) if scale.drawable(mark["x"], x.log) else None
         up = y.at(mark["y"]) if scale.drawable(mark["y"], y.log) else None
-        if across is not None and up is not None:
-            yield f'<path class="mark" d="M{across:.1f} {up:.1f}m-7 0a7 7 0 1 0 14 0a7 7 0 1 0-14 0"/>'
-        elif across is not None:
-            yield f'<path class="mark" d="M{across:.1f} {TOP}V{HEIGHT - BOTTOM}"/>'
-        elif up is not None:
-            yield f'<path class="mark" d="M{left:.1f} {up:.1f}H{WIDTH - RIGHT}"/>'
-        else:
+        if across is None and up is None:
             continue
-        yield _named(clean(mark["label"]), across, up, taken, left)
+        words = clean(mark["label"])
+        places = _places(len(words) * CHAR, across, up, left)
+        free = [box for box in places if not any(_touch(box, other) for other in taken)] or places
+        box = min(free, key=lambda one: sum(_touch(one, (px, py, px, py)) for px, py in lines))
+        taken.append(box)
+        yield f'<path class="mark" d="{_sign(across, up, left)}"/>' + _text(
+            box[0], box[3] - 3, words, kind="name"
+        )
 
 
-def _named(words: str, across: float | None, up: float | None, taken: list[Box], left: float) -> str:
-    """The mark's name beside it, on the side that has room, lower or higher until it touches no other name."""
-    width = len(words) * CHAR
-    at = across if across is not None else WIDTH - RIGHT
-    before = at + 10 + width > WIDTH - RIGHT and at - 10 - width > left
-    x0 = at - 10 - width if before else min(at + 10, WIDTH - RIGHT - width)
-    first = TOP + 12 if up is None else up - 10 if up - 10 > TOP + 10 else up + 20
-    step = 15 if up is None or first < HEIGHT / 2 else -15
-    for n in range(12):
-        y0 = first + n * step
-        box = (x0, y0 - 12, x0 + width, y0 + 3)
-        if not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
-            break
-    taken.append(box)
-    return _text(x0 + width if before else x0, y0, words, "end" if before else "start", "name")
+def _sign(across: float | None, up: float | None, left: float) -> str:
+    if up is None:
+        return f"M{across:.1f} {TOP}V{HEIGHT - BOTTOM}"
+    if across is None:
+        return f"M{left:.1f} {up:.1f}H{WIDTH - RIGHT}"
+    return f"M{across:.1f} {up:.1f}m-7 0a7 7 0 1 0 14 0a7 7 0 1 0-14 0"
+
+
+def _places(width: float, across: float | None, up: float | None, left: float) -> list[Box]:
+    """Where a mark's name may stand, best first: above a vertical line, on a horizontal one, about a point."""
+    if up is None:
+        assert across is not None
+        x0 = min(max(across - width / 2, left), WIDTH - width)
+        return [(x0, y0 - 12, x0 + width, y0 + 3) for y0 in (TOP - 6, *range(TOP + 14, TOP + 120, 15))]
+    if across is None:
+        starts = (WIDTH - RIGHT - width - 4, left + 6, (left + WIDTH - RIGHT - width) / 2)
+        return [(x0, y0 - 12, x0 + width, y0 + 3) for y0 in (up - 6, up + 15) for x0 in starts]
+    sides = [x0 for x0 in (across - 11 - width, across + 11) if left < x0 and x0 + width < WIDTH]
+    heights = [y0 for y0 in (up - 8, up + 18, up + 4) if TOP < y0 < HEIGHT - BOTTOM]
+    return [(x0, y0 - 12, x0 + width, y0 + 3) for x0 in sides or [left + 6] for y0 in heights or [up + 18]]
+
+
+def _touch(one: Box, other: Box) -> bool:
+    return one[0] <= other[2] and other[0] <= one[2] and one[1] <= other[3] and other[1] <= one[3]
+
+
+def _under(series: Sequence[Mapping[str, Any]], x: Scale, y: Scale) -> list[tuple[float, float]]:
+    """Places on the lines, close enough together that a name over a line covers one."""
+    found: list[tuple[float, float]] = []
+    for one in series:
+        points = [
+            (x.at(across), y.at(up))
+            for across, up in zip(one["x"], one["y"], strict=True)
+            if scale.drawable(across, x.log) and scale.drawable(up, y.log)
+        ]
+        found += points
+        for (ax, ay), (bx, by) in pairwise(points):
+            steps = int(max(abs(bx - ax), abs(by - ay)) / 8)
+            found += [
+                (ax + (bx - ax) * i / (steps + 1), ay + (by - ay) * i / (steps + 1)) for i in range(steps + 1)
+            ]
+    return found
 
 
 def _bars(shown: Mapping[str, Any]) -> str | None:

@@ -14,7 +14,7 @@ from inferometer.errors import PlanError, Problem
 from inferometer.report.disclosure import UNMEASURED
 from inferometer.report.figures import clean, moment
 from inferometer.report.page import render_page
-from inferometer.report.tests import contents, drawing, standing
+from inferometer.report.tests import compliance, contents, drawing, standing
 from inferometer.report.tests.cells import WITHHELD, heading, numeric
 from inferometer.report.tests.contents import Campaign
 from inferometer.report.tests.minimum import render_minimum
@@ -41,6 +41,7 @@ def render_html(campaign: Campaign) -> str:
         "banners": standing.banners(campaign),
         "status": clean(verdict),
         "meaning": standing.MEANINGS.get(verdict, ""),
+        "compliance": compliance.label(campaign["compliance"]),
         "reasons": standing.reasons(campaign["verdict"]),
         "lede": contents.lede(campaign),
         "overview": standing.overview(campaign),
@@ -51,7 +52,7 @@ def render_html(campaign: Campaign) -> str:
         "details": [_detail(test) for test in campaign["tests"]],
         "performed": contents.performed(campaign),
         "findings": contents.findings(campaign),
-        "limitations": contents.LIMITATIONS,
+        "limitations": contents.limitations(campaign),
         "reproduction": contents.reproduction(campaign),
         "minimum": render_minimum(campaign),
     }

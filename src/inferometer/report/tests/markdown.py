@@ -10,7 +10,7 @@ from typing import Any
 
 from inferometer.report.figures import clean
 from inferometer.report.markdown import cell as safe
-from inferometer.report.tests import contents, standing
+from inferometer.report.tests import compliance, contents, standing
 from inferometer.report.tests.cells import heading, numeric
 from inferometer.report.tests.contents import Campaign
 from inferometer.report.tests.minimum import render_minimum
@@ -98,13 +98,15 @@ def _test(test: Mapping[str, Any], number: int) -> list[str]:
 def _compliance(campaign: Campaign) -> list[str]:
     rows = [[row["title"], row["compliance"], row["tally"] or "none"] for row in contents.performed(campaign)]
     parts = [table(["Test performed", "Compliance", "Findings"], rows)]
-    for title, found in contents.findings(campaign):
-        listed = [[one["status"], one["id"], one["level"], one["text"]] for one in found]
+    found = [
+        [one[key] for key in ("state", "id", "level", "tests", "text")] for one in contents.findings(campaign)
+    ]
+    if found:
         parts += [
-            f"Deviations and declarations: {safe(title)}",
-            table(["Status", "Rule", "Level", "In words"], listed),
+            "Deviations and declarations:",
+            table(["State", "Rule", "Level", "Tests", "In words"], found),
         ]
-    return [*parts, "Limitations:", _bullets(contents.LIMITATIONS)]
+    return [*parts, "Limitations:", _bullets(contents.limitations(campaign))]
 
 
 def _reproduction(campaign: Campaign) -> list[str]:
@@ -144,6 +146,7 @@ def render_markdown(campaign: Campaign) -> str:
         *(part for word, means in standing.banners(campaign) for part in (f"# {word}", safe(means))),
         f"# Inferometer test report: {safe(campaign['name'])}",
         f"**{safe(verdict['status'])}.** {standing.MEANINGS.get(str(verdict['status']), '')}",
+        f"Compliance: {compliance.label(campaign['compliance'])}.",
         _bullets(standing.reasons(verdict)),
         safe(contents.lede(campaign)),
         _overview(campaign),

@@ -58,6 +58,9 @@ def linear(values: Sequence[float], start: float, end: float, from_zero: bool) -
     low, high = math.floor(low / step) * step, math.ceil(high / step - 1e-9) * step
     count = round((high - low) / step)
     ticks = tuple(round(low + step * i, 12) for i in range(count + 1))
+    # A point on the very edge would be cut in half.
+    room = 0.0 if from_zero else 0.03 * (high - low)
+    low, high = low - room * (low == min(values)), high + room * (high == max(values))
     return Scale(low, high, start, end, False, ticks)
 
 
