@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,13 @@ from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, Step, Switch, Switched, runs
 from inferometer.report.campaign import compose
 from inferometer.report.composition import moment
+from inferometer.report.tests.files import write_reports
+from inferometer.report.tests.redaction import redact
 from inferometer.stands import Asked, CannotSwitch, Stand, stand_of
 
 SCHEMA = "inferometer/test/1"
+SHAREABLE = "shareable"
+"""In a campaign's folder: the reports without what was to be left out of them."""
 
 EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
 
@@ -96,14 +100,13 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
             compliance=None,
             reproduction=_reproduction(whole, command, documents),
         )
-        write_atomically(folder / "campaign.json", _json(tested.document))
+        write_reports(folder, tested.document)
+        for what in whole.redact:
+            (folder / SHAREABLE).mkdir(exist_ok=True)
+            write_reports(folder / SHAREABLE, redact(tested.document, what))
         if documents[-1]["ended_by"] == "interrupted":
             break
     return tested
-
-
-def _json(document: dict[str, Any]) -> bytes:
-    return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 @dataclass(slots=True)
@@ -236,16 +239,19 @@ def _plain(results: Results) -> dict[str, Any]:
     return {name: found[name] for name in ("values", "tables", "figures", "notes", "undecided")}
 
 
-def _reproduction(whole: Campaign, command: str, tests: list[dict[str, Any]]) -> dict[str, Any]:
+def _reproduction(whole: Campaign, command: str, tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """All that is needed to do it again (draft C.2, section 6)."""
+    prints = {
+        (test["test"], run["fingerprint"]): None
+        for test in tests
+        for run in test["runs"]
+        if run["fingerprint"]
+    }
     return {
         "command": command,
-        "campaign": json.loads(campaigns.to_json(whole)),
+        "plan_file": json.loads(campaigns.to_json(whole)),
         "versions": {"inferometer": __version__, "python": platform.python_version()},
-        "seed": whole.plan.workload.seed,
-        "runs": [
-            {"test": test["test"], "run": run["run"], "fingerprint": run["fingerprint"]}
-            for test in tests
-            for run in test["runs"]
-        ],
+        "seeds": [whole.plan.workload.seed],
+        "workloads": [{"test": test, "fingerprint": fingerprint} for test, fingerprint in prints],
+        "run_folders": [run["run"] for test in tests for run in test["runs"]],
     }

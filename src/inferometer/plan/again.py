@@ -81,7 +81,7 @@ def _of(document: Mapping[str, Any], where: str) -> Plan | Campaign:
     if schema == SCHEMA:
         return _plan(document, where)
     if schema.startswith("inferometer/campaign/"):
-        return _of(document["reproduction"]["campaign"], where)
+        return _of(document["reproduction"]["plan_file"], where)
     if schema.startswith("inferometer/summary/") and document["run"]["simulated"]:
         raise RecordError(f"{where}: was simulated; give the run's folder, which knows the engine")
     if schema.startswith("inferometer/summary/"):

@@ -7,8 +7,24 @@ from typing import Any
 
 from inferometer import __version__
 from inferometer.report.composition import moment
+from inferometer.report.tests.disclosed import of_run
 
 SCHEMA = "inferometer/campaign/1"
+
+LINES = (
+    *(
+        "model",
+        "hardware",
+        "software",
+        "boundary",
+        "workload",
+        "load_model",
+        "request_count",
+        "test_duration_s",
+    ),
+    *("ttft_p50_ms", "ttft_p99_ms", "tpot_p50_ms", "tpot_p99_ms"),
+)
+"""Lines of draft C.1 that a run fills."""
 
 Document = Mapping[str, Any]
 
@@ -41,6 +57,7 @@ def compose(
         "sut": None if first is None else first["sut"],
         "environment": None if first is None else first["environment"],
         "tokenizer": None if first is None else first["tokens"]["tokenizer"],
+        "disclosed": [] if first is None else of_run(first),
         "verdict": dict(verdict),
         "minimum": minimum(tests, summaries),
         "tests": list(tests),
@@ -62,6 +79,7 @@ def minimum(tests: Sequence[Document], summaries: Mapping[str, Mapping[str, Any]
         for value in test["values"]
     }
     found: dict[str, Any] = {
+        **dict.fromkeys(LINES),
         "max_throughput_tok_s": values.get("max_output_tok_s"),
         "throughput_at_p99_ttft_500ms_tok_s": values.get("throughput_at_ttft_limit"),
         "notes": [],
