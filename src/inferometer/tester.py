@@ -17,7 +17,7 @@ from typing import Any
 
 from inferometer import __version__
 from inferometer.conductor import Ui
-from inferometer.errors import PeerError, PlanError
+from inferometer.errors import PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.of_test import verdict_of_campaign, verdict_of_test
 from inferometer.plan import campaign as campaigns
@@ -28,6 +28,7 @@ from inferometer.procedures.every import PROCEDURES, Procedure
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, Step, Switch, Switched, runs
+from inferometer.report.campaign import SCHEMA as CAMPAIGN_SCHEMA
 from inferometer.report.campaign import compose
 from inferometer.report.composition import moment
 from inferometer.report.tests.files import write_reports
@@ -89,7 +90,7 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
         summaries |= {ran.came.run: ran.came.summary for ran in runs(one.done)}
         tested.document = compose(
             name=folder.name,
-            label=whole.plan.name,
+            label="tests" if whole.plan.name == "run" else whole.plan.name,
             started=started,
             ended=time.time_ns(),
             simulated=stand.simulated,
@@ -100,12 +101,33 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
             compliance=None,
             reproduction=_reproduction(whole, command, documents),
         )
-        write_reports(folder, tested.document)
-        for what in whole.redact:
-            (folder / SHAREABLE).mkdir(exist_ok=True)
-            write_reports(folder / SHAREABLE, redact(tested.document, what))
+        _write(tested, whole.redact)
         if documents[-1]["ended_by"] == "interrupted":
             break
+    return tested
+
+
+def _write(tested: Tested, redacted: Sequence[str]) -> None:
+    write_reports(tested.folder, tested.document)
+    if redacted:
+        document = tested.document
+        for what in redacted:
+            document = redact(document, what)
+        (tested.folder / SHAREABLE).mkdir(exist_ok=True)
+        write_reports(tested.folder / SHAREABLE, document)
+
+
+def rewritten(folder: Path, redacted: Sequence[str]) -> Tested:
+    """A campaign's reports, written again out of its document. Raises RecordError."""
+    path = folder / "campaign.json"
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError) as cause:
+        raise RecordError(f"{path}: is missing or damaged ({cause})") from cause
+    if not isinstance(document, dict) or document.get("schema") != CAMPAIGN_SCHEMA:
+        raise RecordError(f"{path}: is of a version this program does not read")
+    tested = Tested(folder, document)
+    _write(tested, redacted)
     return tested
 
 

@@ -111,8 +111,14 @@ def minimum(tests: Sequence[Document], summaries: Mapping[str, Mapping[str, Any]
 
 
 def _representative(tests: Sequence[Document]) -> Document | None:
-    """The run whose latencies stand for the system."""
-    ordered = sorted(tests, key=lambda test: test["test"] != "ttft")
-    counted = (run for test in ordered for run in test["runs"] if not run["part"].endswith("pilot"))
-    found: Document | None = next(counted, None)
-    return found
+    """The run whose latencies stand for the system: the first level of the TTFT test; else the one that confirmed the highest
+    load; else the first that was no mere search."""
+    found = [(test["test"], run) for test in tests for run in test["runs"] if not _searching(run["part"])]
+    levels = [run for test, run in found if test == "ttft"]
+    confirmed = [run for test, run in found if test == "throughput" and run["part"] == "confirm"]
+    chosen: Document | None = next(iter([*levels, *confirmed[-1:], *(run for _, run in found)]), None)
+    return chosen
+
+
+def _searching(part: str) -> bool:
+    return part.startswith("base-") or part.endswith("pilot")
