@@ -91,7 +91,7 @@ def summaries(campaign: Campaign) -> dict[str, list[Row]]:
         ]
     counted = [
         (clean(one["name"]), clean(one["value"]))
-        for one in campaign.get("disclosed") or []
+        for one in campaign["disclosed"]
         if one["name"] == "Requests"
     ]
     return {
@@ -150,8 +150,10 @@ def _run(one: Mapping[str, Any]) -> dict[str, str]:
         if one["at"] == WITHHELD
         else ", ".join(f"{clean(k)} {cell(v)}" for k, v in one["at"].items())
     )
+    # The whole fingerprint is in campaign.json; its head is enough to tell two apart.
+    made_of = cell(one.get("fingerprint") or disclosure.UNKNOWN).removeprefix("sha256:")[:12]
     keys = ("run", "part", "why", "verdict")
-    return {key: clean(one[key]) for key in keys} | {"at": at}
+    return {key: clean(one[key]) for key in keys} | {"at": at, "requests": made_of}
 
 
 def performed(campaign: Campaign) -> list[dict[str, str]]:
@@ -189,12 +191,14 @@ def limitations(campaign: Campaign) -> list[str]:
 def reproduction(campaign: Campaign) -> dict[str, Any]:
     """6. Harness, configuration and data, and the command that carries it out again."""
     about = campaign["reproduction"]
-    plan = about["plan_file"]
+    plan = about["plan"]
     harness = [(clean(name), text(value)) for name, value in about["versions"].items()]
-    data = [("Seeds", text(about["seeds"])), ("Run folders", text(about["run_folders"], "none"))]
+    data = [("Seeds", text(about["seeds"])), ("Plan, resolved", "tests.json, and in this report")]
     data += [
-        (f"Requests of {clean(one['test'])}", clean(one["fingerprint"] or disclosure.UNKNOWN))
-        for one in about["workloads"]
+        (
+            "Requests",
+            "requests.parquet of each run folder; each run's fingerprint of them stands with the test",
+        )
     ]
     data += [
         (f"Plan of {clean(test['test'])}", text(test["plan_hash"], disclosure.UNKNOWN))

@@ -45,9 +45,9 @@ def of_run(summary: Mapping[str, Any]) -> list[dict[str, str]]:
 
 def rows(campaign: Mapping[str, Any]) -> list[Row]:
     """The fields that every report has to have and C.1 lacks, in the draft's order (4.3.3 to 4.8, 5.1.4)."""
-    tokenizer = campaign["tokenizer"] or {}
+    tokenizer = campaign["tokenizer"]
     told = _declared(campaign["sut"])
-    told |= {clean(one["name"]): clean(one["value"]) for one in campaign.get("disclosed") or []}
+    told |= {clean(one["name"]): clean(one["value"]) for one in campaign["disclosed"]}
     return [
         ("Seeds", text(campaign["reproduction"]["seeds"])),
         ("Tokenizer", f"{text(tokenizer.get('name'))}, version {text(tokenizer.get('version'))}"),

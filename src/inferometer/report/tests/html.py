@@ -18,6 +18,7 @@ from inferometer.report.tests import compliance, contents, drawing, standing
 from inferometer.report.tests.cells import WITHHELD, heading, numeric
 from inferometer.report.tests.contents import Campaign
 from inferometer.report.tests.minimum import render_minimum
+from inferometer.report.tests.whole import whole
 
 SCRIPTS = ("templates/charts.js",)
 STYLES = ("templates/report.css", "templates/tests.css")
@@ -30,6 +31,7 @@ def render_html(campaign: Campaign) -> str:
     Raises:
         ValueError: the document holds NaN or an infinity.
     """
+    document, campaign = campaign, whole(campaign)
     verdict = str(campaign["verdict"]["status"])
     marks = [word for word, _ in standing.banners(campaign)]
     context = {
@@ -56,7 +58,7 @@ def render_html(campaign: Campaign) -> str:
         "reproduction": contents.reproduction(campaign),
         "minimum": render_minimum(campaign),
     }
-    return render_page("tests.html.j2", campaign, context, SCRIPTS, STYLES)
+    return render_page("tests.html.j2", document, context, SCRIPTS, STYLES)
 
 
 def document_of(page: str) -> dict[str, Any]:

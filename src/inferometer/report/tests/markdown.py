@@ -14,6 +14,7 @@ from inferometer.report.tests import compliance, contents, standing
 from inferometer.report.tests.cells import heading, numeric
 from inferometer.report.tests.contents import Campaign
 from inferometer.report.tests.minimum import render_minimum
+from inferometer.report.tests.whole import whole
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool] = ()) -> str:
@@ -76,7 +77,9 @@ def _figures(test: Mapping[str, Any]) -> str:
 def _test(test: Mapping[str, Any], number: int) -> list[str]:
     about = contents.detail(test)
     values = [[one["label"], one["value"], one["interval"], one["note"]] for one in about["values"]]
-    runs = [[run[key] for key in ("run", "part", "at", "verdict", "why")] for run in about["runs"]]
+    runs = [
+        [run[key] for key in ("run", "part", "at", "verdict", "requests", "why")] for run in about["runs"]
+    ]
     return [
         f"### 4.{number} {safe(about['title'])} (draft {safe(about['section'])})",
         f"**{safe(about['verdict'])}**, {safe(about['compliance'])}. {safe(about['when'])}.",
@@ -91,7 +94,7 @@ def _test(test: Mapping[str, Any], number: int) -> list[str]:
         _figures(test),
         _bullets(about["notes"]),
         _bullets(f"{name}: {means}" for name, means in about["meanings"]),
-        table(["Run", "Part", "At", "Verdict", "Why"], runs) if runs else "",
+        table(["Run", "Part", "At", "Verdict", "Requests", "Why"], runs) if runs else "",
     ]
 
 
@@ -134,6 +137,7 @@ def clean_line(line: str) -> str:
 
 def render_markdown(campaign: Campaign) -> str:
     """The whole of report.md."""
+    campaign = whole(campaign)
     verdict = campaign["verdict"]
     names = contents.SECTIONS
     results = [

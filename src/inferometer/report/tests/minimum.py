@@ -15,6 +15,7 @@ from inferometer.report.figures import clean, figure
 from inferometer.report.tests import disclosed
 from inferometer.report.tests.cells import cell, is_number
 from inferometer.report.tests.standing import banners
+from inferometer.report.tests.whole import DECLARED, whole
 
 LINES = (
     ("System Identification:", None, ""),
@@ -38,12 +39,8 @@ LINES = (
 """The lines of draft C.1 between title and notes: a group, or (label, member of `minimum`, unit)."""
 
 
-DECLARED = ("model", "hardware", "software", "boundary")
-"""What nobody measures: null there was not declared."""
-
-
 def result(minimum: Mapping[str, Any], name: str, unit: str) -> str:
-    """A member with its unit; null was not measured, or not declared."""
+    """A member with its unit; null was not measured, or not declared where nobody measures it."""
     value = minimum[name]
     if value is None and name in DECLARED:
         return UNDECLARED
@@ -62,6 +59,7 @@ def c1(campaign: Mapping[str, Any]) -> list[str]:
 
 def render_minimum(campaign: Mapping[str, Any]) -> str:
     """The whole of minimum.txt. What is simulated, quick or redacted is said above and below C.1's own lines."""
+    campaign = whole(campaign)
     above = [f"{word}: {means}" for word, means in banners(campaign)]
     rows = disclosed.rows(campaign)
     lines = [
