@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inferometer.report import wording, workload
+from inferometer.report import steadiness, wording, workload
 from inferometer.report.figures import ABSENT, clean, figure, moment, seconds, share, size
 
 Row = tuple[str, str]
@@ -312,6 +312,7 @@ def _counted(summary: Summary) -> list[Row]:
             f"mean {figure(tokens['tokens_per_event'])} tokens an event",
         ),
         ("ITL option", ITL_METHODS.get(tokens["itl_method"], text(tokens["itl_method"]))),
+        ("Gaps between tokens", steadiness.gaps(summary["itl_shape"])),
     ]
 
 
@@ -369,6 +370,7 @@ def _timed(summary: Summary) -> list[Row]:
             f"{seconds(window['duration_s'])} from {moment(window['start'])}. {text(window['definition'])}",
         ),
         ("Steady window", _steady(window)),
+        ("Steady state", steadiness.steady(summary["steady"])),
     ]
 
 
