@@ -121,4 +121,4 @@ def _representative(tests: Sequence[Document]) -> Document | None:
 
 
 def _searching(part: str) -> bool:
-    return part.startswith("base-") or part.endswith("pilot")
+    return part.startswith("base-") or part in ("pilot", "warm-up")
