@@ -123,12 +123,12 @@ def test_answers_shorter_than_asked_are_made_up_for_with_further_requests(tmp_pa
 def test_a_volume_out_of_reach_ends_and_is_told(tmp_path: Path) -> None:
     """No endless warm-up: the run is measured all the same, and check and report say what is missing."""
     plan = build(None, FLAGS | {"--output-tokens": "50", "--warmup-tokens": "500", "--warmup-probes": "4"})
-    # Of 50 tokens asked for one comes, but of every second probe, which is a row behind the eleven of the warm-up.
-    lengths = {row: (20, 40 if row > 11 and row % 2 else 1) for row in range(200)}
+    # Of 50 tokens asked for one comes, but of every second probe, which is a row behind the ten of the warm-up.
+    lengths = {row: (20, 40 if row > 10 and row % 2 else 1) for row in range(200)}
     finding = simulate(plan, choose(None, ()), tmp_path, Nobody(), lengths)
     warm = finding.summary["warm_up"]
     assert (warm["reached"], warm["probes"]["stable"], len(warm["probes"]["after_ms"])) == (False, False, 4)
-    assert warm["requests"] == 110
+    assert warm["requests"] == 100
     assert finding.summary["requests"]["sent"] == 40
     (check,) = (one for one in finding.summary["verdict"]["checks"] if one["code"] == "warmup")
     assert check["status"] == "note"
