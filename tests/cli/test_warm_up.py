@@ -215,6 +215,35 @@ def context(body: bytes) -> str:
     return str(json.loads(body)["messages"][0]["content"])[:40]
 
 
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"--rate": "50"},
+        {"--users": "3", "--user-rate": "20"},
+        {"--turns": "2", "--concurrency": "3"},
+        {"--api": "completions", "--concurrency": "3"},
+        {"--trace": "TRACE"},
+    ],
+    ids=["open", "users", "turns", "ids", "trace"],
+)
+def test_every_load_has_its_warm_up_verified(tmp_path: Path, load: dict[str, object]) -> None:
+    """Volume and probes whatever the load is: tokens beyond what the first round brings, and probes alone."""
+    trace = tmp_path / "t.jsonl"
+    rows = [{"timestamp": at / 20, "input_tokens": 20, "output_tokens": 4} for at in range(40)]
+    trace.write_text("\n".join(map(json.dumps, rows)))
+    lengths = (
+        {}
+        if "--trace" in load
+        else {"--input-tokens": "20", "--output-tokens": "uniform(3,9)", "--requests": "40"}
+    )
+    flags = lengths | load | {"--warmup": "10", "--warmup-tokens": "150", "--warmup-probes": "5"}
+    flags = {name: str(trace) if value == "TRACE" else value for name, value in flags.items()}
+    warm = simulated(tmp_path / "runs", flags, "jitter=0").summary["warm_up"]
+    assert (warm["reached"], warm["drained"], warm["probes"]["stable"]) == (True, True, True)
+    assert warm["output_tokens"] >= 150
+    assert len(warm["probes"]["after_ms"]) == 3
+
+
 def test_a_cold_start_is_measured_from_the_first_request_and_marked(tmp_path: Path) -> None:
     """Nothing before it, the summary says that this was the wish, and nobody who reads a report can miss it."""
     path = tmp_path / "plan.yaml"
