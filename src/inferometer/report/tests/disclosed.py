@@ -48,6 +48,7 @@ def rows(campaign: Mapping[str, Any]) -> list[Row]:
     tokenizer = campaign["tokenizer"]
     told = _declared(campaign["sut"])
     told |= {clean(one["name"]): clean(one["value"]) for one in campaign["disclosed"]}
+    missing = WITHHELD if campaign["redacted"] else disclosure.UNKNOWN
     return [
         ("Seeds", text(campaign["reproduction"]["seeds"])),
         ("Tokenizer", f"{text(tokenizer.get('name'))}, version {text(tokenizer.get('version'))}"),
@@ -56,7 +57,7 @@ def rows(campaign: Mapping[str, Any]) -> list[Row]:
         ("Token counting", OPTIONS.get(str(tokenizer.get("method")), text(tokenizer.get("method")))),
         ("Special tokens", _special(tokenizer)),
         ("Streaming", _protocol(campaign["sut"])),
-        *((name, told.get(name, disclosure.UNKNOWN)) for name in SHARED),
+        *((name, told.get(name, missing)) for name in SHARED),
         *ttft(campaign),
         ("Verdict", clean(campaign["verdict"]["status"])),
         *(
