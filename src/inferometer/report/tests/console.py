@@ -29,7 +29,11 @@ class _Printer:
         self.ascii = is_ascii(console)
 
     def say(self, text: str, style: str = "", first: str = "") -> None:
-        """`first` opens the first line, the others are indented by its width."""
+        """`first` opens the first line, the others are indented by its width; where it leaves no room, it has a line."""
+        first = plain(first, self.ascii).plain
+        if len(first) > self.console.width / 2:
+            self.say(first.rstrip())
+            first = "  "
         for line in plain(text, self.ascii, style).wrap(
             self.console, max(self.console.width - len(first), 10)
         ):

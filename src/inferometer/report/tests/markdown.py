@@ -150,7 +150,7 @@ def render_markdown(campaign: Campaign) -> str:
         *(part for word, means in standing.banners(campaign) for part in (f"# {word}", safe(means))),
         f"# Inferometer test report: {safe(campaign['name'])}",
         f"**{safe(verdict['status'])}.** {standing.MEANINGS.get(str(verdict['status']), '')}",
-        f"Compliance: {compliance.label(campaign['compliance'])}.",
+        f"Compliance: {safe(compliance.label(campaign['compliance']))}.",
         _bullets(standing.reasons(verdict)),
         safe(contents.lede(campaign)),
         _overview(campaign),
