@@ -61,8 +61,8 @@ def decide(
     """All signals of a run in open loop. `lowest_p50_ms`: P50 of TTFT at the lowest load of the search."""
     signals = [_queue(summary, final=final), _completions(summary, final=final)]
     if lowest_p50_ms is not None:
-        signals.append(_latency(summary, P99_OVER_P50 * lowest_p50_ms, final=final))
-    signals.append(_steady(summary, final=final))
+        signals.append(latency(summary, P99_OVER_P50 * lowest_p50_ms, final=final))
+    signals.append(steadiness(summary, final=final))
     signals += objectives(summary, success_rate, final=final)
     return decision(signals, final=final)
 
@@ -93,18 +93,19 @@ def _queue(summary: Summary, *, final: bool) -> Signal:
 def _completions(summary: Summary, *, final: bool) -> Signal:
     steady = summary.get("steady") or {}
     ratio, interval = steady.get("completion_ratio"), steady.get("completion_ratio_ci95")
-    below = _beyond(ratio, interval, lambda value: value < LEAST_COMPLETION_RATIO, final=final)
+    below = beyond(ratio, interval, lambda value: value < LEAST_COMPLETION_RATIO, final=final)
     return Signal("completions", below, ratio, LEAST_COMPLETION_RATIO)
 
 
-def _latency(summary: Summary, limit: float, *, final: bool) -> Signal:
+def latency(summary: Summary, limit: float, *, final: bool) -> Signal:
+    """P99 of TTFT against a limit in ms."""
     ttft = summary["metrics"]["ttft_ms"] or {}
     interval = (ttft.get("ci95") or {}).get("p99")
-    above = _beyond(ttft.get("p99"), interval, lambda value: value > limit, final=final)
+    above = beyond(ttft.get("p99"), interval, lambda value: value > limit, final=final)
     return Signal("latency", above, ttft.get("p99"), limit, "ms")
 
 
-def _steady(summary: Summary, *, final: bool) -> Signal:
+def steadiness(summary: Summary, *, final: bool) -> Signal:
     """Answers come in whole: a third with n of them has a relative standard deviation of sqrt((1 + cv^2) / n) by chance,
     cv being that of their lengths."""
     steady = summary.get("steady") or {}
@@ -130,16 +131,16 @@ def _objective(found: Mapping[str, Any], *, final: bool) -> Signal:
 
 def _success(summary: Summary, least: float, *, final: bool) -> Signal:
     rate = summary.get("success_rate") or {}
-    below = _beyond(rate.get("value"), rate.get("ci95"), lambda value: value < least, final=final)
+    below = beyond(rate.get("value"), rate.get("ci95"), lambda value: value < least, final=final)
     if below is None and rate.get("value") == 1.0:
         below = False  # nothing failed: no run, however long, could say more
     return Signal("success", below, rate.get("value"), least)
 
 
-def _beyond(
+def beyond(
     value: float | None,
     interval: Sequence[float] | None,
-    beyond: Callable[[float], bool],
+    past: Callable[[float], bool],
     *,
     final: bool,
 ) -> bool | None:
@@ -147,7 +148,7 @@ def _beyond(
     if value is None:
         return None
     if interval is not None:
-        ends = {beyond(end) for end in interval}
+        ends = {past(end) for end in interval}
         if len(ends) == 1:
             return ends.pop()
-    return beyond(value) if final else None
+    return past(value) if final else None
