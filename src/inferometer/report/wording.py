@@ -37,7 +37,7 @@ SIMULATED_MEANS = (
 )
 COLD_START = "COLD START"
 """Over every report of a run whose first requests are what counts (draft 4.5.3)."""
-COLD_START_MEANS = "No warm-up, by intent: the load's first requests are among these, and they are no figures of a steady state."
+COLD_START_MEANS = "No warm-up, by intent: the load's first requests are among these, which are no figures of a steady state."
 _NA_SIMULATED = "Time was simulated, so there is nothing here to look at."
 
 
