@@ -197,7 +197,7 @@ def _warm_up(load: Load) -> Iterator[Fault]:
         for key in (*(["warmup"] if load.warmup else []), *more):
             yield Fault(
                 (f"load.{key}", "load.cold_start"),
-                f"{{load.cold_start}} measures the first request of all: leave {{load.{key}}} out, or set it to 0",
+                f"{{load.cold_start}} measures from the first request on: leave {{load.{key}}} out, or set it to 0",
             )
     elif 0 < load.warmup_probes < LEAST_PROBES:
         yield Fault(

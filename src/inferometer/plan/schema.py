@@ -137,7 +137,7 @@ class Load(Part):
 
     The warm-up goes on until `warmup` requests and `warmup_tokens` output tokens are done, both. Up to `warmup_probes` single
     requests behind it find out whether the server has settled; 0: nobody looks (draft 4.5.2). `warmup_prefixes`: its requests
-    begin with what measured ones share; else they share nothing with those. `cold_start`: the first request of all is what is
+    begin with what measured ones share; else they share nothing with those. `cold_start`: the load's first requests are what is
     to be measured (draft 4.5.3).
 
     Implied: a `rate` alone is open loop, `users` are users, anything else closed, with 16 in flight; a `burstiness` other than
