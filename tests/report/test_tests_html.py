@@ -237,3 +237,14 @@ def test_rendering_leaves_the_document_alone() -> None:
     render_html(document)
     render_markdown(document)
     assert document == before
+
+
+def test_tests_stand_in_the_order_of_the_draft() -> None:
+    """5.10 comes last, in whatever order they were carried out."""
+    document = documents.campaign()
+    document["tests"].reverse()
+    text = render_markdown(document)
+    assert re.findall(r"^### 4\.\d+ .*\(draft (5\.\d+)\)$", text, re.MULTILINE) == [
+        f"5.{n}" for n in range(1, 11)
+    ]
+    assert document_of(render_html(document)) == document

@@ -16,6 +16,7 @@ from inferometer.report.console import RULE, STYLE, is_ascii, plain
 from inferometer.report.figures import clean
 from inferometer.report.tests import compliance, contents, standing
 from inferometer.report.tests.cells import amount, bounds, heading, numeric
+from inferometer.report.tests.whole import whole
 
 MOST_DEVIATIONS = 3
 MOST_VALUES = 6
@@ -121,7 +122,7 @@ def _compliance(test: Mapping[str, Any], say: Any) -> None:
 
 def render_campaign(campaign: Mapping[str, Any], console: Console, report: str | None = None) -> None:
     """Print how the tests of a campaign stand, a row each."""
-    printer = _Printer(console)
+    campaign, printer = whole(campaign), _Printer(console)
     printer.say("")
     for word, means in standing.banners(campaign):
         printer.say(f"{word}  {means}", "bold magenta")

@@ -112,7 +112,8 @@ def _of_row(table: Mapping[str, Any] | None, row: Any) -> str:
         return WITHHELD
     if table is None or row is None:
         return disclosure.UNMEASURED
-    units = ["" if row[0] == "Requests" else column["unit"] for column in table["columns"][1:]]
+    # Draft 5.1.5.2's table is in ms, whether its heading says so or its note.
+    units = ["" if row[0] == "Requests" else column["unit"] or "ms" for column in table["columns"][1:]]
     told = [
         (cell(column["label"]), amount({"value": one, "unit": unit}))
         for one, unit, column in zip(row[1:], units, table["columns"][1:], strict=True)

@@ -168,7 +168,7 @@ def _test(test: Mapping[str, Any], names: dict[str, str]) -> Document:
         ],
         "runs": [
             {"run": _run_name(run["run"], names), "part": run["part"], "verdict": run["verdict"]}
-            | {"at": WITHHELD, "why": WITHHELD}
+            | {"at": WITHHELD, "why": WITHHELD, "fingerprint": WITHHELD}
             for run in test["runs"]
         ],
         "values": [_value(value, by_time) for value in test["values"]],
