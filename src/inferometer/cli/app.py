@@ -20,6 +20,7 @@ COMMANDS = {
     "workload": "Write the requests of a plan as a file, show or verify one.",
     "serve": "Run the reference server.",
     "report": "Write the reports of a run again.",
+    "compliance": "Say how a run stands by the IETF draft's rules, and list them.",
     "metrics": "Server metrics: exports from raw scrapes.",
     "recover": "Make a run that died readable.",
 }
