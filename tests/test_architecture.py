@@ -44,8 +44,8 @@ ALLOWED: dict[str, set[str]] = {
         "conductor", "drive", "journal", "plan", "preparer", "replayer", "server", "simulation", "warming", "workload",
     },
     "cli": {
-        "calibrator", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "maker", "simulation", "simulator",
-        "scrapes", "telemetry", "tester",
+        "calibrator", "conductor", "plan", "journal", "judge", "report", "server", "drive", "fitter", "maker", "simulation",
+        "simulator", "scrapes", "telemetry", "tester",
     },
     "addresses": set(),
     "errors": set(),

@@ -22,6 +22,7 @@ COMMANDS = {
     "serve": "Run the reference server.",
     "rerun": "Do again what a report says was done.",
     "report": "Write the reports of a run again.",
+    "compliance": "Say how a run stands by the IETF draft's rules, and list them.",
     "metrics": "Server metrics: exports from raw scrapes.",
     "recover": "Make a run that died readable.",
 }

@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from inferometer.plan.body import Body, Headers
+from inferometer.plan.declarations import Declared
 from inferometer.plan.lengths import Distribution, Length, uniform
 from inferometer.plan.lengths import parse as parse_length
 from inferometer.plan.mixture import MOST_CLASSES, Domain, Language, RequestClass
@@ -444,6 +445,7 @@ class Plan(Part):
     slos: tuple[Slo, ...] = ()
     instrument: Instrument = Instrument()
     server_metrics: ServerMetrics = ServerMetrics()
+    declared: Declared = Declared()
 
     @model_validator(mode="before")
     @classmethod
