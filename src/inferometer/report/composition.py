@@ -41,8 +41,9 @@ def summarise(
     verdict: Verdict,
     arrival: ArrivalCheck | None,
     slos: Sequence[SloOutcome],
+    warm_up: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The summary of one run. `run` holds what run.json says of it."""
+    """The summary of one run. `run` holds what run.json says of it, `warm_up` what warming.py says of its record."""
     return compose(
         version=__version__,
         status=verdict.status,
@@ -59,7 +60,8 @@ def summarise(
         sut=_sut(plan, run),
         environment=run["environment"],
         plan=resolved(plan),
-        requests=_requests(measurement, interrupted=bool(run["interrupted"])),
+        requests=_requests(measurement, warm_up, interrupted=bool(run["interrupted"])),
+        warm_up=dict(warm_up),
         window=_window(plan, measurement),
         metrics=_plain(asdict(measurement.metrics)),
         ttft_by_input=[
@@ -84,16 +86,7 @@ def summarise(
         },
         load=_plain(_load(plan, run, measurement, arrival)),
         tokens=_tokens(plan, run, measurement),
-        slos=[
-            {
-                "expr": slo.expr,
-                "value": slo.value,
-                "limit": slo.limit,
-                "met": slo.met,
-                "ci": slo.ci and list(slo.ci),
-            }
-            for slo in slos
-        ],
+        slos=[_slo(slo) for slo in slos],
         server=_plain(measurement.server and asdict(measurement.server)),
         instrument=_plain(
             {
@@ -102,6 +95,16 @@ def summarise(
             }
         ),
     )
+
+
+def _slo(slo: SloOutcome) -> dict[str, Any]:
+    return {
+        "expr": slo.expr,
+        "value": slo.value,
+        "limit": slo.limit,
+        "met": slo.met,
+        "ci": slo.ci and list(slo.ci),
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -168,7 +171,7 @@ def _class(one: OfClass) -> dict[str, Any]:
     }
 
 
-def _requests(measurement: Measurement, *, interrupted: bool) -> dict[str, Any]:
+def _requests(measurement: Measurement, warm_up: Mapping[str, Any], *, interrupted: bool) -> dict[str, Any]:
     seen = measurement.requests
     return {
         "sent": seen.sent,
@@ -177,7 +180,7 @@ def _requests(measurement: Measurement, *, interrupted: bool) -> dict[str, Any]:
         "cancelled": seen.cancelled,
         "by_error": seen.by_error,
         "failed_share_ci95": _plain(wilson(*failures(seen, interrupted=interrupted))),
-        "warmup": {"sent": seen.warmup_sent, "completed": seen.warmup_completed},
+        "warmup": {"sent": warm_up["requests"], "completed": warm_up["completed"]},
     }
 
 
