@@ -230,7 +230,8 @@ def _switch(one: Done) -> dict[str, Any]:
     step, came = one.step, one.came
     assert isinstance(step, Switch)
     assert isinstance(came, Switched)
-    return {"what": step.what, "state": step.state, **asdict(came)}
+    told = {"status": came.status, "how": came.how, "evidence": came.evidence}
+    return {"what": step.what, "state": step.state, **told}
 
 
 def _run(one: DoneRun, state: Mapping[str, str]) -> dict[str, Any]:
