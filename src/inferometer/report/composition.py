@@ -11,11 +11,12 @@ from inferometer import __version__
 from inferometer.judge.arrival import ArrivalCheck
 from inferometer.judge.calibration import beside
 from inferometer.judge.checks import failures
-from inferometer.judge.slo import SloOutcome, wilson
+from inferometer.judge.slo import SloOutcome
 from inferometer.judge.verdict import Verdict
 from inferometer.measure.classes import OfClass
 from inferometer.measure.lengths import Lengths
 from inferometer.measure.measurement import Measurement
+from inferometer.measure.stats import wilson
 from inferometer.plan.disclosed import NAMES, disclosed, missing, requirement
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
@@ -28,6 +29,19 @@ WINDOWS = {
     "they drain, is left out. Tokens count where they arrive.",
     "none": "There was no steady span, so there are no rates over it.",
 }
+AS_MEASURED = (
+    "metrics",
+    "refusals",
+    "distributions",
+    "itl_shape",
+    "first_wave",
+    "conversations",
+    "steady",
+    "in_flight_tokens",
+    "server",
+)
+"""Members of the summary that are parts of the measurement as they are; None stays null."""
+
 DRAINS = {
     False: " Requests in flight when the last was sent were waited for.",
     True: " Requests in flight at the time limit were waited for up to the drain time, then cancelled.",
@@ -61,9 +75,9 @@ def summarise(
         environment=run["environment"],
         plan=resolved(plan),
         requests=_requests(measurement, warm_up, interrupted=bool(run["interrupted"])),
+        success_rate=_plain(_success(measurement, interrupted=bool(run["interrupted"]))),
         warm_up=dict(warm_up),
         window=_window(plan, measurement),
-        metrics=_plain(asdict(measurement.metrics)),
         ttft_by_input=[
             {"from": bucket.from_tokens, "to": bucket.to_tokens, "n": bucket.n}
             | {name: getattr(bucket, name) for name in ("p50", "p90", "p95", "p99", "p99_9")}
@@ -71,7 +85,6 @@ def summarise(
         ],
         workload=_workload(plan, run),
         by_class=_plain([_class(one) for one in measurement.by_class]),
-        conversations=_plain(measurement.conversations and asdict(measurement.conversations)),
         throughput={
             **asdict(measurement.throughput.steady),
             "whole_run": asdict(measurement.throughput.whole_run),
@@ -87,14 +100,18 @@ def summarise(
         load=_plain(_load(plan, run, measurement, arrival)),
         tokens=_tokens(plan, run, measurement),
         slos=[_slo(slo) for slo in slos],
-        server=_plain(measurement.server and asdict(measurement.server)),
         instrument=_plain(
             {
                 **asdict(measurement.instrument),
                 "calibration": beside(run.get("calibration"), plan, measurement),
             }
         ),
+        **{name: _as_measured(getattr(measurement, name)) for name in AS_MEASURED},
     )
+
+
+def _as_measured(part: Any) -> dict[str, Any] | None:
+    return None if part is None else _plain(asdict(part))
 
 
 def _slo(slo: SloOutcome) -> dict[str, Any]:
@@ -168,6 +185,20 @@ def _class(one: OfClass) -> dict[str, Any]:
             "server_mean": one.prompt.server_mean,
         },
         "output": plain["output"],
+        "waits": plain["waits"],
+        "distributions": {"ttft_ms": plain["ttft_quantiles"]},
+    }
+
+
+def _success(measurement: Measurement, *, interrupted: bool) -> dict[str, Any]:
+    """Succeeded of ended requests. Those cancelled by a person have not ended; those cancelled at the drain limit failed."""
+    failed, ended = failures(measurement.requests, interrupted=interrupted)
+    good = ended - failed
+    return {
+        "value": good / ended if ended else None,
+        "ci95": wilson(good, ended),
+        "succeeded": good,
+        "ended": ended,
     }
 
 
