@@ -120,6 +120,12 @@ def advance(ladder: Ladder, trials: Sequence[Trial]) -> Ask | Answer:
     return _confirmed(low, high, trials, "bracketed", unsettled)
 
 
+def reached(ladder: Ladder, trials: Sequence[Trial]) -> float | None:
+    """The answer's level; of a search that was cut short, the highest sustained below the lowest that was not."""
+    move = advance(ladder, trials) if trials else None
+    return move.level if isinstance(move, Answer) else _bracket(trials)[0]
+
+
 def _bracket(trials: Sequence[Trial]) -> tuple[float | None, float | None, tuple[float, ...]]:
     """The highest level sustained below the lowest that was not, that one, and the levels that never settled."""
     final = {trial.level: trial for trial in trials}  # the last word on a level counts
