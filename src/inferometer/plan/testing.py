@@ -241,10 +241,10 @@ class Guardrail(Parameters):
 
 
 class ColdStart(Parameters):
-    """Draft 4.5.3: starts, each measured from the command to the first healthy answer and the first token after it."""
+    """Draft 4.5.3: starts, each measured from the command to the first healthy answer and the first token after it. How long
+    to wait for that answer is said by the way of starting (plan/switching.py)."""
 
     starts: Count = 5
-    patience_s: Seconds = 600.0
 
     quick: ClassVar[dict[str, Any]] = {"starts": 2}
 
