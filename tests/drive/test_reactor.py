@@ -87,6 +87,18 @@ SCRIPTS: dict[str, tuple[Script, str]] = {
     "an error body of brackets": (Script(whole(500, b"[" * 5000)), "http_5xx"),
     "nothing but white space": (Script(chunked(*tokens(" ", "\n", finish="stop"))), "empty"),
     "a refusal": (Script(chunked(*tokens("no", finish="content_filter"))), "refused"),
+    "a refusal by status": (
+        Script(whole(400, b'{"error":{"message":"flagged","code":"content_policy_violation"}}')),
+        "refused",
+    ),
+    "a refusal by an inner code": (
+        Script(whole(400, b'{"error":{"code":"x","innererror":{"code":"ResponsibleAIPolicyViolation"}}}')),
+        "refused",
+    ),
+    "an error whose words sound like a refusal": (
+        Script(whole(400, b'{"error":{"message":"content_filter","code":["content_filter"]}}')),
+        "http_4xx",
+    ),
 }
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from inferometer.errors import RecordError
-from inferometer.measure.classes import by_class
+from inferometer.journal.schema import EventClass as E
+from inferometer.measure.classes import Waits, by_class
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import Record
 from inferometer.plan.schema import Plan
@@ -50,6 +51,46 @@ def test_classes_are_parts_of_the_whole(
     assert sum(one.sent for one in found) + others == whole.requests.sent
     assert found[0].output.asked_mean == 7
     assert asdict(found[2].prompt) == {"asked_mean": None, "local_mean": None, "server_mean": None}
+
+
+def test_starvation_by_hand(build: Callable[..., Record], plan_of: Callable[..., Plan]) -> None:
+    """TTFTs of 10, 10, 10, 50 and 51 ms: only the last is over five medians. Of two that never got a first token the one that
+    waited 60 ms starved; the one that never reached the server, the warm-up and the other class are not there."""
+    gold: dict[str, Any] = {"request_class": 0}
+    rows = [
+        gold | {"events": [(ms, E.CONTENT), (ms + 5, E.CONTENT)]} for ms in (10.0, 10.0, 10.0, 50.0, 51.0)
+    ]
+    rows += [gold | {"outcome": "timeout", "t_end": 60.0}, gold | {"outcome": "http_5xx", "t_end": 2.0}]
+    rows += [gold | {"outcome": "connect_refused", "t_submit": None, "t_send": None, "t_end": 900.0}]
+    rows += [gold | {"phase": 0, "events": [(900.0, E.CONTENT)]}]
+    rows += [{"request_class": 1, "outcome": "timeout", "t_end": 900.0}]
+    record = build(*rows, classes=NAMES)
+    found = by_class(record, samples_of(plan_of(), record))
+    assert found[0].waits == Waits(10.0, 2, 7, 2 / 7)
+    assert found[1].waits == Waits(None, None, 1, None)
+    assert found[2].waits == Waits(None, None, 0, None)
+    assert found[0].ttft_quantiles is not None
+    assert found[0].ttft_quantiles.v[0] == 10
+    assert found[0].ttft_quantiles.v[-1] == 51
+    assert found[1].ttft_quantiles is None
+
+
+def test_nobody_starves_where_all_wait_alike(
+    build: Callable[..., Record], plan_of: Callable[..., Plan], random_rows: Callable[..., Any]
+) -> None:
+    """Law: time ten times as slow starves the same requests, for only ratios count."""
+    rows = classed(random_rows(8, 60))
+    slow = [
+        row
+        | {name: row[name] * 10 for name in ("t_intended", "t_submit")}
+        | {"events": [(ms * 10, kind) for ms, kind in row["events"]]}
+        for row in rows
+    ]
+    both = [build(*some, classes=NAMES) for some in (rows, slow)]
+    first, second = (by_class(record, samples_of(plan_of(), record)) for record in both)
+    assert [one.waits.starved for one in first] == [one.waits.starved for one in second]
+    alike = build(*[{"request_class": 0, "events": [(9.0, E.CONTENT)]}] * 9, classes=NAMES)
+    assert by_class(alike, samples_of(plan_of(), alike))[0].waits == Waits(9.0, 0, 9, 0.0)
 
 
 def test_a_record_without_classes_has_none(

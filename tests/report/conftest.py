@@ -44,6 +44,13 @@ def stats(values: list[float]) -> dict[str, Any]:
     return {"n": n, "mean": mean, "std": std, "min": ordered[0], "max": ordered[-1], **found, "ci95": ci}
 
 
+def quantiles(values: list[float]) -> dict[str, Any]:
+    """Quantiles for pictures; fewer than the program's."""
+    ordered = sorted(values)
+    points = [0, 25, 50, 75, 90, 99, 99.5, 100]
+    return {"q": points, "v": [float(f"{quantile(ordered, p / 100):.4g}") for p in points]}
+
+
 def drawn(values: list[float]) -> dict[str, Any]:
     """The statistics of drawn lengths."""
     ordered = sorted(values)
@@ -272,6 +279,11 @@ def parts() -> dict[str, Any]:
             "by_error": {"timeout": 2, "http_5xx": 1},
             "warmup": {"sent": 20, "completed": 20},
         },
+        "success_rate": {"value": n / 1009, "ci95": [0.9913, 0.999], "succeeded": n, "ended": 1009},
+        "refusals": {
+            "requests": 1,
+            "by_signal": {"finish_reason": 1, "refusal_field": 0, "policy_status": 0},
+        },
         "window": {
             "start": "2026-08-01T10:11:14.021Z",
             "duration_s": 52.63,
@@ -280,6 +292,21 @@ def parts() -> dict[str, Any]:
             "steady_end_s": 52.63,
         },
         "metrics": {name: stats(values[name]) if name in values else None for name in metrics.METRICS},
+        "distributions": {
+            name: quantiles(values[name]) for name in ("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms")
+        },
+        "itl_shape": {
+            "least_output_tokens": 50,
+            "answers": n,
+            "short_answers": 0,
+            "short_share": 0.0,
+            **{name: stats(values[name]) for name in ("itl_ms", "jitter_ms", "max_pause_ms")},
+            "modes_ms": [14.1, 41.5],
+            "modality": "multimodal",
+            "tail_ratio": 2.9,
+            "tail": "exponential or lighter",
+        },
+        "first_wave": {"requests": 16, "ttft_p99_ms": 118.2, "ttft_p99_ci95": [108.1, 140.9], "n": n - 16},
         "ttft_by_input": by_input,
         "workload": {
             "items": [
@@ -322,6 +349,8 @@ def parts() -> dict[str, Any]:
                 "output_tokens": stats(outputs[first : first + count]),
                 "prompt": {"asked_mean": 310.0, "sent_mean": 310.1, "server_mean": None},
                 "output": {"asked_mean": 160.0, "local_mean": None, "server_mean": 159.0},
+                "waits": {"median_ms": 80.2, "starved": 2, "of": count + 1, "starved_share": 2 / (count + 1)},
+                "distributions": {"ttft_ms": quantiles(ttft[first : first + count])},
             }
             for name, first, count in (("chat", 0, 900), ("batch", 900, 106))
         ],
@@ -354,6 +383,22 @@ def parts() -> dict[str, Any]:
             "cached_input_share": 0.0,
             "ci95": {"output_tok_s": [2987.0, 3249.5], "input_tok_s": None, "request_s": [18.3, 20.6]},
         },
+        "steady": {
+            "duration_s": 47.37,
+            "arrivals": 962,
+            "completions": 924,
+            "completion_ratio": 0.9605,
+            "completion_ratio_ci95": [0.931, 0.99],
+            "queue": {
+                "source": "in_flight",
+                "thirds": [44.1, 45.3, 44.2],
+                "rise_share": 0.0023,
+                "growing": False,
+            },
+            "output_thirds_tok_s": [3080.5, 3122.0, 3152.1],
+            "stable": True,
+        },
+        "in_flight_tokens": {"mean": 17804.0, "peak": 25120.0},
         "load": {
             "model": "open",
             "offered": {"rate": 20.0, "rate_of": "requests", "arrival": "poisson", "burstiness": 1.0},
@@ -571,6 +616,11 @@ def empty_summary() -> Summary:
         "by_error": {},
         "warmup": {"sent": 0, "completed": 0},
     }
+    whole["success_rate"] = {"value": None, "ci95": None, "succeeded": 0, "ended": 0}
+    signals = dict.fromkeys(("finish_reason", "refusal_field", "policy_status"), 0)
+    whole["refusals"] = {"requests": 0, "by_signal": signals}
+    whole["distributions"] = dict.fromkeys(whole["distributions"])
+    whole["itl_shape"] = whole["first_wave"] = whole["steady"] = whole["in_flight_tokens"] = None
     whole["window"]["definition"] = "Nothing was measured."
     for side in ("prompt", "output"):
         whole["tokens"][side]["counted"] = None

@@ -35,6 +35,12 @@ DETAIL_LIMIT = 4096
 _STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":", b"\xef\xbb\xbf")
 
 
+POLICY_CODES = frozenset(
+    {"content_filter", "content_policy", "content_policy_violation", "ResponsibleAIPolicyViolation"}
+)
+"""Error codes and types of a request that was refused for what it says (OpenAI, Azure)."""
+
+
 class TooLarge(Exception):
     """A whole body over its limit."""
 
@@ -157,9 +163,9 @@ class Exchange:
     def conclude(self) -> None:
         """The response is complete: name its outcome."""
         if self._mode == _ERROR:
-            self.fail(
-                outcome_of_status(self.status), error_text(b"".join(self._body)) or f"status {self.status}"
-            )
+            body = b"".join(self._body)
+            outcome = Outcome.REFUSED if names_a_policy(body) else outcome_of_status(self.status)
+            self.fail(outcome, error_text(body) or f"status {self.status}")
             return
         if self._mode == _SNIFF:
             self.fail(Outcome.NOT_JSON, b"".join(self._body)[:DETAIL_LIMIT].decode("utf-8", "replace"))
@@ -199,6 +205,20 @@ def error_text(body: bytes) -> str:
             inner = inner.get("message", inner.get("detail", inner))
         return str(inner)[:DETAIL_LIMIT]
     return str(found)[:DETAIL_LIMIT]
+
+
+def names_a_policy(body: bytes) -> bool:
+    """Whether an error body's code or type says that a policy refused the request; its words are not looked at."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    while isinstance(found, dict):  # {"error": {"code": ..., "innererror": {"code": ...}}}
+        said = (found.get("code"), found.get("type"))
+        if any(isinstance(one, str) and one in POLICY_CODES for one in said):
+            return True
+        found = found.get("error") or found.get("innererror")
+    return False
 
 
 def outcome_of_status(status: int) -> Outcome:

@@ -1,6 +1,10 @@
 """What each class of requests met: a fair share of the service, or not.
 
 Classes are those of a plan's mixture or of a file's prompts. Requests without a class, which a file may have, are in none.
+
+A request's wait is its TTFT, or the time from its submission to its end if it never got a first token. It starved if that is
+over STARVED times the median TTFT of its class in this run (draft 5.6.4); so one that never got a first token counts once it is
+past that. A request that never reached the server has no wait.
 """
 
 from __future__ import annotations
@@ -10,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.journal.schema import Outcome
-from inferometer.measure.record import Floats, Ints, Record
+from inferometer.measure.distributions import Quantiles, quantiles
+from inferometer.measure.record import Floats, Ints, Record, between_ms
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import Stats, describe
 
@@ -22,6 +27,20 @@ class MeanLengths:
     asked_mean: float | None
     local_mean: float | None
     server_mean: float | None
+
+
+STARVED = 5.0
+"""Waits over so many medians of their class are starvation (draft 5.6.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The median TTFT of a class's samples in ms, and of its requests with a wait those that starved. None: it has no TTFT."""
+
+    median_ms: float | None
+    starved: int | None
+    of: int
+    starved_share: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +59,30 @@ class OfClass:
     output_tokens: Stats | None
     prompt: MeanLengths
     output: MeanLengths
+    waits: Waits
+    ttft_quantiles: Quantiles | None
 
 
 def by_class(record: Record, samples: Samples) -> tuple[OfClass, ...]:
     """Every class in the order of the plan, also those of which nothing was sent."""
-    return tuple(_of(record, samples, number) for number in range(len(record.request_class.names)))
+    waits = waits_ms(record)
+    return tuple(_of(record, samples, number, waits) for number in range(len(record.request_class.names)))
 
 
-def _of(record: Record, samples: Samples, number: int) -> OfClass:
+def waits_ms(record: Record) -> Floats:
+    """How long each request waited for its first token, or for nothing; NaN where it never reached the server."""
+    first = record.event_offsets[:-1] + record.first_visible
+    served = record.first_visible >= 0
+    until = record.t_end.copy()
+    until[served] = record.event_ns[first[served]]
+    return between_ms(record.t_submit, until)
+
+
+def _of(record: Record, samples: Samples, number: int, waits: Floats) -> OfClass:
     sent = record.measured & (record.request_class.codes == number)
     cancelled = int((sent & record.outcome.are(Outcome.CANCELLED)).sum())
     mine = record.request_class.codes[samples.rows] == number
-    rows, counts = samples.rows[mine], samples.counts
+    rows, counts, ttft = samples.rows[mine], samples.counts, describe(samples.ttft[mine])
 
     def asked(values: Ints) -> Floats:
         chosen: Floats = values[rows].astype(np.float64)
@@ -63,7 +94,7 @@ def _of(record: Record, samples: Samples, number: int) -> OfClass:
         completed=len(rows),
         failed=int(sent.sum()) - len(rows) - cancelled,
         cancelled=cancelled,
-        ttft_ms=describe(samples.ttft[mine]),
+        ttft_ms=ttft,
         tpot_ms=describe(samples.tpot[mine]),
         e2e_ms=describe(samples.e2e[mine]),
         input_tokens=describe(counts.input[mine]),
@@ -78,7 +109,16 @@ def _of(record: Record, samples: Samples, number: int) -> OfClass:
             _mean(counts.local_output[mine]),
             _mean(counts.server_output[mine]),
         ),
+        waits=_waits(waits[sent & ~np.isnan(waits)], None if ttft is None else ttft.p50),
+        ttft_quantiles=quantiles(samples.ttft[mine]),
     )
+
+
+def _waits(waits: Floats, median: float | None) -> Waits:
+    if median is None:
+        return Waits(None, None, len(waits), None)
+    starved = int((waits > STARVED * median).sum())
+    return Waits(median, starved, len(waits), starved / len(waits) if len(waits) else None)
 
 
 def _mean(values: Floats) -> float | None:

@@ -17,12 +17,17 @@ import numpy as np
 
 from inferometer.journal.schema import EventClass, Outcome
 from inferometer.measure.classes import OfClass, by_class
+from inferometer.measure.distributions import Distributions, distributions
+from inferometer.measure.first_wave import WithoutFirstWave, without_first_wave
+from inferometer.measure.in_flight import TokensInFlight, tokens_in_flight
 from inferometer.measure.instrument import Instrument, instrument, read_late
+from inferometer.measure.itl_shape import ItlShape, itl_shape
 from inferometer.measure.lateness import Causes, causes, lateness_ms
 from inferometer.measure.lengths import Lengths, cached_beyond_template, output_lengths, prompt_lengths
 from inferometer.measure.load import Span, Spans, Sweep, spans, thirds, within
 from inferometer.measure.losses import losses
 from inferometer.measure.record import Floats, Ints, Record
+from inferometer.measure.refusals import Refusals, refusals
 from inferometer.measure.samples import Samples, take
 from inferometer.measure.server import ServerSeen, server_seen
 from inferometer.measure.stats import (
@@ -34,6 +39,7 @@ from inferometer.measure.stats import (
     percentile,
     quantile_interval,
 )
+from inferometer.measure.steady import Steady, steady
 from inferometer.measure.tokens import ItlMethod, itl_method, single_token_share
 from inferometer.measure.turns import Conversations, Held, conversations, held
 from inferometer.plan.schema import Load, Plan
@@ -222,6 +228,12 @@ class Measurement:
     server: ServerSeen | None
     ttft_variant_share: float | None
     first_event_classes: dict[str, int]
+    steady: Steady | None
+    in_flight_tokens: TokensInFlight | None
+    first_wave: WithoutFirstWave | None
+    itl_shape: ItlShape | None
+    distributions: Distributions
+    refusals: Refusals
 
 
 def as_dict(measurement: Measurement) -> dict[str, Any]:
@@ -231,7 +243,11 @@ def as_dict(measurement: Measurement) -> dict[str, Any]:
 
 def samples_of(plan: Plan, record: Record) -> Samples:
     """The record's samples; `measure` and `series` can share them."""
-    return take(record, streamed=plan.target.stream, reference=plan.tokenizer.method == "reference")
+    return take(record, streamed=plan.target.stream, reference=_reference(plan))
+
+
+def _reference(plan: Plan) -> bool:
+    return plan.tokenizer.method == "reference"
 
 
 def measure(
@@ -242,6 +258,7 @@ def measure(
     samples = samples_of(plan, record) if samples is None else samples
     columns = _columns(samples)
     sweep = Sweep(record)
+    closed = plan.load.model == "closed"
     slots = plan.load.concurrency if plan.keeps_full else None
     parts = spans(record, sweep, slots, float(np.median(samples.e2e)) if len(samples) else None)
     metrics = {name: describe(values) for name, values in columns.items()}
@@ -267,6 +284,12 @@ def measure(
         ),
         ttft_variant_share=_variant_share(samples),
         first_event_classes=_first_event_classes(record, samples),
+        steady=steady(record, samples, sweep, parts.steady, told, closed=closed),
+        in_flight_tokens=tokens_in_flight(record, parts.steady or parts.load, reference=_reference(plan)),
+        first_wave=without_first_wave(record, samples, plan.load.concurrency if closed else None),
+        itl_shape=itl_shape(samples, streamed=bool(plan.target.stream)),
+        distributions=distributions(samples),
+        refusals=refusals(record),
     )
 
 

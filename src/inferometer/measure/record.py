@@ -173,6 +173,7 @@ class Record:
     first_visible: Ints
     first_answer: Ints
     outcome: Labels
+    status: Column
     finish_reason: Labels
     text_chars: Column
     text_lossy: Mask
@@ -304,6 +305,7 @@ _NULLABLE = (
     "t_tls",
     "t_send",
     "t_submit",
+    "status",
     "usage_input",
     "usage_output",
     "usage_cached",

@@ -28,6 +28,19 @@ WINDOWS = {
     "they drain, is left out. Tokens count where they arrive.",
     "none": "There was no steady span, so there are no rates over it.",
 }
+AS_MEASURED = (
+    "metrics",
+    "refusals",
+    "distributions",
+    "itl_shape",
+    "first_wave",
+    "conversations",
+    "steady",
+    "in_flight_tokens",
+    "server",
+)
+"""Members of the summary that are parts of the measurement as they are; None stays null."""
+
 DRAINS = {
     False: " Requests in flight when the last was sent were waited for.",
     True: " Requests in flight at the time limit were waited for up to the drain time, then cancelled.",
@@ -60,8 +73,8 @@ def summarise(
         environment=run["environment"],
         plan=resolved(plan),
         requests=_requests(measurement, interrupted=bool(run["interrupted"])),
+        success_rate=_plain(_success(measurement, interrupted=bool(run["interrupted"]))),
         window=_window(plan, measurement),
-        metrics=_plain(asdict(measurement.metrics)),
         ttft_by_input=[
             {"from": bucket.from_tokens, "to": bucket.to_tokens, "n": bucket.n}
             | {name: getattr(bucket, name) for name in ("p50", "p90", "p95", "p99", "p99_9")}
@@ -69,7 +82,6 @@ def summarise(
         ],
         workload=_workload(plan, run),
         by_class=_plain([_class(one) for one in measurement.by_class]),
-        conversations=_plain(measurement.conversations and asdict(measurement.conversations)),
         throughput={
             **asdict(measurement.throughput.steady),
             "whole_run": asdict(measurement.throughput.whole_run),
@@ -94,14 +106,18 @@ def summarise(
             }
             for slo in slos
         ],
-        server=_plain(measurement.server and asdict(measurement.server)),
         instrument=_plain(
             {
                 **asdict(measurement.instrument),
                 "calibration": beside(run.get("calibration"), plan, measurement),
             }
         ),
+        **{name: _as_measured(getattr(measurement, name)) for name in AS_MEASURED},
     )
+
+
+def _as_measured(part: Any) -> dict[str, Any] | None:
+    return None if part is None else _plain(asdict(part))
 
 
 def _plain(value: Any) -> Any:
@@ -165,6 +181,20 @@ def _class(one: OfClass) -> dict[str, Any]:
             "server_mean": one.prompt.server_mean,
         },
         "output": plain["output"],
+        "waits": plain["waits"],
+        "distributions": {"ttft_ms": plain["ttft_quantiles"]},
+    }
+
+
+def _success(measurement: Measurement, *, interrupted: bool) -> dict[str, Any]:
+    """Succeeded of ended requests. Those cancelled by a person have not ended; those cancelled at the drain limit failed."""
+    failed, ended = failures(measurement.requests, interrupted=interrupted)
+    good = ended - failed
+    return {
+        "value": good / ended if ended else None,
+        "ci95": wilson(good, ended),
+        "succeeded": good,
+        "ended": ended,
     }
 
 

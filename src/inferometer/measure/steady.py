@@ -1,0 +1,137 @@
+"""Whether the load was steady: what came in and went out over the last 90 % of it (draft 5.2.3.1, 5.2.3.2).
+
+| figure           | over the steady span (measure/load.py), thirds of equal length                                   |
+| ---------------- | ------------------------------------------------------------------------------------------------ |
+| completion ratio | requests that ended successfully in it / requests sent in it; a closed loop has none             |
+| queue            | the server's requests waiting, where it was scraped in each third; else requests in flight: sent |
+|                  | and not ended. Means over time; between two scrapes the number goes straight                     |
+| growing          | each third's mean is above the one before, and the last above the first by more than GROWN of it |
+|                  | and by at least GROWN_REQUESTS. None in a closed loop, where the client holds the number         |
+| stable           | each third's output tokens per second are within STABLE of their mean                            |
+
+The ratio's interval: the span in at most BATCHES parts of at least BATCH_ARRIVALS arrivals on average, a_i arrivals and c_i
+completions in each, R = sum c / sum a, se = sqrt(B / (B - 1) sum (c_i - R a_i)^2) / sum a, and R +- t(0.975, B - 1) se. That of
+a ratio of two Poisson counts would take arrivals and completions for independent, and be too wide. In simulated queues (8, 64
+and unlimited servers; exponential, log-normal and constant service; 1,200 and 12,000 arrivals) this one held the truth in 92 to
+97 % where the queue grew and in all where it did not, since what a part leaves over the next makes up for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+
+from inferometer.measure.load import Span, Sweep, thirds, within
+from inferometer.measure.record import Floats, Ints, Record
+from inferometer.measure.samples import Samples
+from inferometer.measure.server import track
+from inferometer.measure.stats import Interval, mean_interval
+from inferometer.telemetry.metrics.translated import Track, Translated
+from inferometer.units import NS_PER_S
+
+GROWN, GROWN_REQUESTS = 0.1, 2.0
+STABLE = 0.1
+BATCHES, BATCHES_LEAST, BATCH_ARRIVALS = 20, 5, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Mean requests waiting (`server`) or in flight in each third, and by what part of the first the last is above it."""
+
+    source: Literal["server", "in_flight"]
+    thirds: tuple[float, ...]
+    rise_share: float | None
+    growing: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """The steady span, as above. `arrivals` were sent in it, `completions` ended in it."""
+
+    duration_s: float
+    arrivals: int
+    completions: int
+    completion_ratio: float | None
+    completion_ratio_ci95: Interval | None
+    queue: Queue | None
+    output_thirds_tok_s: tuple[float, ...]
+    stable: bool | None
+
+
+def steady(
+    record: Record,
+    samples: Samples,
+    sweep: Sweep,
+    span: Span | None,
+    told: Sequence[Translated] = (),
+    *,
+    closed: bool,
+) -> Steady | None:
+    """How steady the steady `span` was; None where there is none. `told`: what endpoints said; `closed`: a closed loop."""
+    if span is None or span.end <= span.start:
+        return None
+    ends = record.t_end[samples.rows]
+    arrivals, completions = (int(within(at, span).sum()) for at in (sweep.sends, ends))
+    parts = thirds(span)
+    tokens = tuple(
+        float(samples.arrival_tokens[within(samples.arrival_ns, part)].sum()) / part.seconds for part in parts
+    )
+    mean = sum(tokens) / len(tokens)
+    return Steady(
+        duration_s=span.seconds,
+        arrivals=arrivals,
+        completions=completions,
+        completion_ratio=completions / arrivals if arrivals and not closed else None,
+        completion_ratio_ci95=None if closed else ratio_interval(sweep.sends, ends, span),
+        queue=_queue(sweep, span, track(told, "waiting"), closed=closed),
+        output_thirds_tok_s=tokens,
+        stable=all(abs(one - mean) <= STABLE * mean for one in tokens) if mean > 0 else None,
+    )
+
+
+def ratio_interval(arrivals: Ints, completions: Ints, span: Span) -> Interval | None:
+    """95 % interval of completions per arrival in the span, both ns; None where they are too few."""
+    a, c = arrivals[within(arrivals, span)], completions[within(completions, span)]
+    batches = min(BATCHES, len(a) // BATCH_ARRIVALS)
+    if batches < BATCHES_LEAST:
+        return None
+    edges = np.linspace(span.start, span.end, batches + 1)
+    came, went = (np.histogram(at, bins=edges)[0].astype(np.float64) for at in (a, c))
+    ratio = len(c) / len(a)
+    left = went - ratio * came
+    spread = math.sqrt(float(left @ left) / (batches - 1)) * batches / len(a)
+    return mean_interval(batches, ratio, spread)
+
+
+def _queue(sweep: Sweep, span: Span, waiting: Track | None, *, closed: bool) -> Queue | None:
+    parts = thirds(span)
+    if waiting is not None and all(within(waiting.times, part).any() for part in parts):
+        source: Literal["server", "in_flight"] = "server"
+        means = [_mean(waiting, part) for part in parts]
+    else:
+        source = "in_flight"
+        means = [mean for part in parts if (mean := sweep.mean(part)) is not None]
+        if len(means) < len(parts):
+            return None
+    rise = means[-1] - means[0]
+    growing = all(a < b for a, b in pairwise(means)) and rise > GROWN * means[0] and rise >= GROWN_REQUESTS
+    return Queue(
+        source=source,
+        thirds=tuple(means),
+        rise_share=rise / means[0] if means[0] > 0 else None,
+        growing=None if closed else growing,
+    )
+
+
+def _mean(found: Track, span: Span) -> float:
+    """Mean over time of what was scraped, straight from one scrape to the next, and level beyond the first and the last."""
+    inside = within(found.times, span)
+    times = np.concatenate(([span.start], found.times[inside], [span.end]))
+    seconds: Floats = (times - span.start) / NS_PER_S
+    values = np.interp(seconds, (found.times - span.start) / NS_PER_S, found.values)
+    return float(np.diff(seconds) @ (values[1:] + values[:-1])) / 2 / span.seconds
