@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "engines": {"journal"},
     "drive": {"plan", "protocol", "engines", "journal"},
     "measure": {"plan", "journal", "telemetry"},
-    "procedures": {"plan"},
+    "procedures": {"measure", "plan"},
     "judge": {"plan", "journal", "measure"},
     "report": {"plan", "measure", "judge"},
     "server": {"protocol", "plan", "workload"},

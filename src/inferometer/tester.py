@@ -27,7 +27,20 @@ from inferometer.plan.testing import NAMES
 from inferometer.procedures.every import PROCEDURES, Procedure
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
-from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, Step, Switch, Switched, runs
+from inferometer.procedures.step import (
+    Done,
+    DoneRefused,
+    DoneRun,
+    Known,
+    Refused,
+    Run,
+    Seen,
+    Step,
+    Steps,
+    Switch,
+    Switched,
+    runs,
+)
 from inferometer.report.campaign import compose
 from inferometer.report.composition import moment
 from inferometer.stands import Asked, CannotSwitch, Stand, stand_of
@@ -148,23 +161,18 @@ class _Test:
             except (PeerError, CannotSwitch) as why:
                 self.ui.note(f"{what} could not be switched back to {usual}: {why}")
 
-    def _go_through(self, steps: Any) -> None:
-        came: Seen | Switched | None = None
+    def _go_through(self, steps: Steps) -> None:
+        came: Seen | Switched | PlanError | None = None
         while True:
             try:
-                step: Step = steps.send(came)
+                step: Step = steps.throw(came) if isinstance(came, PlanError) else steps.send(came)
             except StopIteration:
                 return
             try:
                 came = self._do(step)
-            except (
-                PlanError
-            ) as why:  # what the server's model has no room for, say: the procedure may know better
-                step = steps.throw(why)
-                came = self._do(step)
-            self.done.append(
-                DoneRun(step, came) if isinstance(step, Run) and isinstance(came, Seen) else Done(step, came)
-            )
+            except PlanError as why:  # what the model has no room for, say: the procedure may know better
+                came = why
+            self.done.append(_done(step, came))
 
     def _do(self, step: Step) -> Seen | Switched:
         if isinstance(step, Switch):
@@ -207,6 +215,15 @@ class _Test:
         document["verdict"] = verdict_of_test(document, [one.came.summary for one in ran])
         document["compliance"] = None
         return document
+
+
+def _done(step: Step, came: Seen | Switched | PlanError) -> Done:
+    if isinstance(step, Run) and isinstance(came, Seen):
+        return DoneRun(step, came)
+    if isinstance(came, PlanError):
+        assert isinstance(step, Run)  # a stand that cannot switch says CannotSwitch
+        return DoneRefused(step, Refused(str(came)))
+    return Done(step, came)
 
 
 def _switch(one: Done) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
     procedure -- Run(plan) ------------------> conductor or simulator
               <- Seen(summary) ---------------
+              <- PlanError, thrown ----------- it cannot be carried out: the model has no room for it
               -- Switch("prefix_cache", ...) -> whoever can: the reference engine, a hook, a person
               <- Switched(status) ------------
 
@@ -62,11 +63,18 @@ class Switched:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A Run that could not be carried out, and why: PlanError's words. Nothing of it was sent."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """A step and what came of it."""
 
     step: Step
-    came: Seen | Switched
+    came: Seen | Switched | Refused
 
 
 Steps = Generator[Step, Any, None]
@@ -88,7 +96,7 @@ class Known:
 
 def of_run(done: Done) -> TypeGuard[DoneRun]:
     """Whether a measurement was done."""
-    return isinstance(done.step, Run)
+    return isinstance(done.came, Seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +105,19 @@ class DoneRun(Done):
 
     step: Run
     came: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class DoneRefused(Done):
+    """A measurement that was refused."""
+
+    step: Run
+    came: Refused
+
+
+def refusals(done: Sequence[Done]) -> list[DoneRefused]:
+    """The measurements that could not be carried out, in their order."""
+    return [one for one in done if isinstance(one, DoneRefused)]
 
 
 def runs(done: Sequence[Done], *parts: str) -> list[DoneRun]:
