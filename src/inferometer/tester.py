@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from inferometer import __version__
 from inferometer.conductor import Ui
-from inferometer.errors import CannotSwitch, PeerError, PlanError
+from inferometer.errors import CannotSwitch, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.of_test import verdict_of_campaign, verdict_of_test
 from inferometer.plan import campaign as campaigns
@@ -41,11 +41,16 @@ from inferometer.procedures.step import (
     Switched,
     runs,
 )
+from inferometer.report.campaign import SCHEMA as CAMPAIGN_SCHEMA
 from inferometer.report.campaign import compose
 from inferometer.report.composition import moment
+from inferometer.report.tests.files import write_reports
+from inferometer.report.tests.redaction import redact
 from inferometer.stands import Asked, Stand, stand_of
 
 SCHEMA = "inferometer/test/1"
+SHAREABLE = "shareable"
+"""In a campaign's folder: the reports without what was to be left out of them."""
 
 EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
 
@@ -98,8 +103,9 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
         summaries |= {ran.came.run: ran.came.summary for ran in runs(one.done)}
         tested.document = compose(
             name=folder.name,
-            label=whole.plan.name,
+            label="tests" if whole.plan.name == "run" else whole.plan.name,
             started=started,
+            ended=time.time_ns(),
             simulated=stand.simulated,
             quick=whole.quick,
             tests=documents,
@@ -108,14 +114,34 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
             compliance=None,
             reproduction=_reproduction(whole, command, documents),
         )
-        write_atomically(folder / "campaign.json", _json(tested.document))
+        _write(tested, whole.redact)
         if documents[-1]["ended_by"] == "interrupted":
             break
     return tested
 
 
-def _json(document: dict[str, Any]) -> bytes:
-    return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+def _write(tested: Tested, redacted: Sequence[str]) -> None:
+    write_reports(tested.folder, tested.document)
+    if redacted:
+        document = tested.document
+        for what in redacted:
+            document = redact(document, what)
+        (tested.folder / SHAREABLE).mkdir(exist_ok=True)
+        write_reports(tested.folder / SHAREABLE, document)
+
+
+def rewritten(folder: Path, redacted: Sequence[str]) -> Tested:
+    """A campaign's reports, written again out of its document. Raises RecordError."""
+    path = folder / "campaign.json"
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError) as cause:
+        raise RecordError(f"{path}: is missing or damaged ({cause})") from cause
+    if not isinstance(document, dict) or document.get("schema") != CAMPAIGN_SCHEMA:
+        raise RecordError(f"{path}: is of a version this program does not read")
+    tested = Tested(folder, document)
+    _write(tested, redacted)
+    return tested
 
 
 @dataclass(slots=True)
@@ -255,16 +281,19 @@ def _plain(results: Results) -> dict[str, Any]:
     return {name: found[name] for name in ("values", "tables", "figures", "notes", "undecided")}
 
 
-def _reproduction(whole: Campaign, command: str, tests: list[dict[str, Any]]) -> dict[str, Any]:
+def _reproduction(whole: Campaign, command: str, tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """All that is needed to do it again (draft C.2, section 6)."""
+    prints = {
+        (test["test"], run["fingerprint"]): None
+        for test in tests
+        for run in test["runs"]
+        if run["fingerprint"]
+    }
     return {
         "command": command,
-        "campaign": json.loads(campaigns.to_json(whole)),
+        "plan_file": json.loads(campaigns.to_json(whole)),
         "versions": {"inferometer": __version__, "python": platform.python_version()},
-        "seed": whole.plan.workload.seed,
-        "runs": [
-            {"test": test["test"], "run": run["run"], "fingerprint": run["fingerprint"]}
-            for test in tests
-            for run in test["runs"]
-        ],
+        "seeds": [whole.plan.workload.seed],
+        "workloads": [{"test": test, "fingerprint": fingerprint} for test, fingerprint in prints],
+        "run_folders": [run["run"] for test in tests for run in test["runs"]],
     }

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from inferometer.judge.checks import error_rate
-from inferometer.judge.slo import SloOutcome, slo_outcomes, wilson
+from inferometer.judge.slo import SloOutcome, slo_outcomes
+from inferometer.measure.stats import wilson
 
 
 def outcome(run: Any, expr: str, **changes: Any) -> SloOutcome:

@@ -163,7 +163,9 @@ def test_the_interval_of_the_ratio_holds_it(load: float, truth: float) -> None:
     random = np.random.default_rng(6)
     inside = 0
     for _ in range(300):
-        found = ratio_interval(*queue_of(random, 20, 4, 4 / 20 * load), Span(6 * 10**9, 60 * 10**9))
+        arrivals, ends = queue_of(random, 20, 4, 4 / 20 * load)
+        typical_s = float(np.median(ends - arrivals)) / 1e9
+        found = ratio_interval(arrivals, ends, Span(6 * 10**9, 60 * 10**9), typical_s)
         assert found is not None
         inside += found[0] <= truth <= found[1]
     assert inside >= 0.9 * 300

@@ -20,6 +20,7 @@ COMMANDS = {
     "calibrate": "Certify up to which load the instrument is right on this machine.",
     "workload": "Write the requests of a plan as a file, show or verify one.",
     "serve": "Run the reference server.",
+    "rerun": "Do again what a report says was done.",
     "report": "Write the reports of a run again.",
     "metrics": "Server metrics: exports from raw scrapes.",
     "recover": "Make a run that died readable.",

@@ -1,4 +1,5 @@
-"""`inferometer report RUN`: measure and judge the record of a finished run again, and write its reports anew."""
+"""`inferometer report RUN`: measure and judge the record of a finished run again, and write its reports anew; of a campaign,
+write its reports anew out of campaign.json."""
 
 from __future__ import annotations
 
@@ -9,13 +10,38 @@ import click
 
 @click.command("report")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print summary.json on stdout instead of the table.")
-def command(run: Path, as_json: bool) -> int:
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print summary.json (campaign.json) on stdout instead of the table.",
+)
+@click.option(
+    "--redact",
+    type=click.Choice(["capacity"]),
+    multiple=True,
+    help="Of a campaign: write a copy without it into the folder `shareable`. May be repeated.",
+)
+def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
     """\b
-    Example: inferometer report runs/20260102T030405Z-run
+    Examples:
+      inferometer report runs/20260102T030405Z-run
+      inferometer report runs/20260102T030405Z-test --redact capacity
 
-    Write summary.json, report.md and report.html of a run again, from its record. Needs no server.
+    Write summary.json, report.md and report.html of a run again, from its record; or the reports of a campaign of tests.
+    Needs no server.
     """
+    from inferometer.errors import PlanError, Problem
+
+    if (run / "campaign.json").is_file():
+        from inferometer.cli.screen import show_campaign
+        from inferometer.tester import rewritten
+
+        tested = rewritten(run, redact)
+        show_campaign(tested.document, tested.folder, as_json=as_json)
+        return tested.exit_code
+    if redact:
+        raise PlanError([Problem("--redact", "is for campaigns of tests; this is a single run")])
     from inferometer.cli.screen import show
     from inferometer.conductor import evaluate
     from inferometer.journal.folder import RunFolder

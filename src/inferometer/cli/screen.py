@@ -7,6 +7,9 @@ import json
 import os
 import sys
 import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from inferometer.conductor import Finding
 from inferometer.drive.live import Progress
@@ -91,10 +94,31 @@ def _deaf() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
 
 
-def show(finding: Finding, *, as_json: bool) -> int:
-    """Print the result, as a table or as summary.json; gives the exit code, also when nobody reads on."""
+def show_campaign(document: Mapping[str, Any], folder: Path, *, as_json: bool) -> None:
+    """Print what a campaign came to, as tables or as campaign.json."""
+    _clear()
+    try:
+        if as_json:
+            sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
+        else:
+            from rich.console import Console
+
+            from inferometer.report.tests.console import render_campaign
+
+            render_campaign(document, Console(), report=str(folder / "report.html"))
+        sys.stdout.flush()
+    except OSError:
+        _deaf()
+
+
+def _clear() -> None:
     if sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write("\r\x1b[2K")
+
+
+def show(finding: Finding, *, as_json: bool) -> int:
+    """Print the result, as a table or as summary.json; gives the exit code, also when nobody reads on."""
+    _clear()
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             sys.stderr.writelines(f"{note}\n" for note in finding.notes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
@@ -86,13 +85,13 @@ def _test(
 
 def test(whole: Any, out: Path, *, as_json: bool, quiet: bool) -> int:
     """Carry a campaign out and show what came of it; the exit code."""
-    from inferometer.cli.screen import Screen, say
+    from inferometer.cli.screen import Screen, show_campaign
     from inferometer.tester import conduct_campaign
 
     tested = conduct_campaign(
         whole, out, Screen(quiet=quiet), _ask, shlex.join(["inferometer", *sys.argv[1:]])
     )
-    say(json.dumps(tested.document, ensure_ascii=False) if as_json else str(tested.folder / "campaign.json"))
+    show_campaign(tested.document, tested.folder, as_json=as_json)
     return tested.exit_code
 
 

@@ -7,7 +7,6 @@ about this run, without an interval; its value alone decides.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,12 +14,9 @@ import numpy as np
 from inferometer.judge.checks import failures
 from inferometer.measure.measurement import Measurement, samples_of
 from inferometer.measure.record import Floats, Record
-from inferometer.measure.stats import Interval, Stats, quantile_interval
+from inferometer.measure.stats import Interval, Stats, quantile_interval, wilson
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
-
-Z_95 = 1.959963984540054
-"""The normal distribution's 97.5 % point."""
 
 _BARE = ("max",)
 _FROM_SAMPLES = {"p75": 0.75, "p99_9": 0.999}
@@ -41,16 +37,6 @@ class SloOutcome:
 def slo_outcomes(plan: Plan, measurement: Measurement, record: Record) -> tuple[SloOutcome, ...]:
     """Outcomes of the plan's objectives, in its order."""
     return tuple(_outcome(slo, plan, measurement, record) for slo in plan.slos)
-
-
-def wilson(successes: int, n: int) -> Interval | None:
-    """Wilson's 95 % interval of a share of n independent trials; None for n = 0."""
-    if n == 0:
-        return None
-    share, z2 = successes / n, Z_95**2
-    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half = Z_95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def _outcome(slo: Slo, plan: Plan, measurement: Measurement, record: Record) -> SloOutcome:

@@ -29,6 +29,10 @@ _TAIL = (1 - CONFIDENCE) / 2
 Interval = tuple[float, float]
 
 
+Z_95 = 1.959963984540054
+"""The normal distribution's 97.5 % point."""
+
+
 @dataclass(frozen=True, slots=True)
 class Intervals:
     """95 % confidence intervals [low, high] in the metric's unit; None where the sample cannot give one."""
@@ -172,3 +176,13 @@ def _pooled_quantile(
     if half is None or math.floor((p - half) * n) < 1 or math.ceil((p + half) * n) >= n:
         return None  # the interval leaves the sample: its end is unknown
     return float(ordered[math.floor((p - half) * n) - 1]), float(ordered[math.ceil((p + half) * n)])
+
+
+def wilson(successes: float, n: int) -> Interval | None:
+    """Wilson's 95 % interval of a share of n independent trials; None for n = 0."""
+    if n == 0:
+        return None
+    share, z2 = successes / n, Z_95**2
+    centre = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = Z_95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)

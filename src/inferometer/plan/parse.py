@@ -58,6 +58,14 @@ def build(
     return plan
 
 
+def check_outside(plan: Plan, environ: Mapping[str, str]) -> None:
+    """That the environment variable and the files that a saved plan names are there. Raises PlanError."""
+    draft = _Draft(Document(""), has_file=False, problems=[])
+    draft.note(list(_outside(plan, environ)))
+    if draft.problems:
+        raise PlanError(draft.problems)
+
+
 def _dotted(path: Key) -> str:
     text = ""
     for part in path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,3 +63,14 @@ def pairs(found: Mapping[str, Sequence[float]] | None) -> tuple[tuple[float, ...
     if not found:
         return (), ()
     return tuple(found["v"]), tuple(percent / 100.0 for percent in found["q"])
+
+
+def share_below(values: Sequence[float], shares: Sequence[float], limit: float) -> float:
+    """The share of samples up to a limit, between two quantiles by a straight line."""
+    if limit < values[0]:
+        return 0.0
+    at = bisect_right(values, limit)
+    if at == len(values):
+        return 1.0
+    low, high = values[at - 1], values[at]
+    return shares[at - 1] + (shares[at] - shares[at - 1]) * (limit - low) / (high - low)

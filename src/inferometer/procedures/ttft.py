@@ -25,6 +25,8 @@ ROWS = (
     ("max", "TTFT Max"),
 )
 """Draft Table 1, below the number of requests."""
+P99_SAMPLES, P999_SAMPLES = 1_000, 10_000
+"""Draft 5.1.4.3."""
 
 
 def steps(setup: Setup) -> Steps:
@@ -97,40 +99,33 @@ def _n(one: DoneRun) -> int | None:
 def _of_level(one: DoneRun, *, several: bool) -> Results:
     summary, words = one.came.summary, _words(one.step.at)
     suffix = f", {words}" if several else ""
-    columns = (
-        Column("metric", "Metric"),
-        Column("value", "Value", "ms"),
-        Column("low", "95 % from", "ms"),
-        Column("high", "to", "ms"),
-    )
-    rows: list[tuple[Cell, ...]] = [("Requests", _n(one), None, None)]
-    rows += [(label, stat(summary, "ttft", name), *_ends(summary, name)) for name, label in ROWS]
-    notes = ["An empty interval: the sample gives none."] if any(row[2] is None for row in rows[1:]) else []
-    if (_n(one) or 0) < 10_000:
-        notes.append("Fewer than 10,000 samples: P99.9 is not reliable (draft 5.1.4.3).")
-    if (_n(one) or 0) < 1_000:
-        notes.append("Fewer than 1,000 samples: P99 is not reliable either.")
+    samples = _n(one) or 0
+    rows: list[tuple[Cell, ...]] = [("Requests", samples)]
+    rows += [(label, stat(summary, "ttft", name)) for name, label in ROWS]
+    notes = ["Times in ms; only requests that succeeded."]
+    if samples < P999_SAMPLES:
+        notes.append(f"Fewer than {P999_SAMPLES:,} samples: P99.9 is not reliable (draft 5.1.4.3).")
+    if samples < P99_SAMPLES:
+        notes.append(f"Fewer than {P99_SAMPLES:,} samples: P99 is not reliable either.")
+    columns = (Column("metric", "Metric"), Column("value", "Value"))
     main = Table("ttft", f"TTFT{suffix}", "5.1.5.2", columns, tuple(rows), tuple(notes))
     values = tuple(
         Value(
             f"ttft_{name}",
-            f"TTFT {name.upper()}{suffix}",
+            f"{label}{suffix}",
             stat(summary, "ttft", name),
             "ms",
             stat_interval(summary, "ttft", name),
         )
-        for name in ("p50", "p99")
+        for name, label in ROWS
+        if name.startswith("p")
     )
-    extra = _noncontent(summary)
-    return Results(values, (main, _by_input(summary, suffix), *_components(summary, suffix)), notes=extra)
+    return Results(
+        values, (main, *_by_input(summary, suffix), *_components(summary, suffix)), notes=_noncontent(summary)
+    )
 
 
-def _ends(summary: Summary, name: str) -> tuple[Cell, Cell]:
-    interval = stat_interval(summary, "ttft", name)
-    return (None, None) if interval is None else interval
-
-
-def _by_input(summary: Summary, suffix: str) -> Table:
+def _by_input(summary: Summary, suffix: str) -> tuple[Table, ...]:
     """Draft Table 2, with the recommended buckets (5.1.4.2) and the samples in each."""
     columns = (
         Column("input", "Input Tokens"),
@@ -143,8 +138,13 @@ def _by_input(summary: Summary, suffix: str) -> Table:
             bucket["n"], bucket["p50"], bucket["p95"], bucket["p99"],
         )
         for bucket in summary["ttft_by_input"]
+        if bucket["n"]
     )  # fmt: skip
-    return Table("ttft_by_input", f"TTFT by input length{suffix}", "5.1.5.3", columns, rows)
+    if len(rows) < 2:
+        return ()  # prompts are of one length, as far as the buckets go
+    note = "Ranges without a sample are left out."
+    table = Table("ttft_by_input", f"TTFT by input length{suffix}", "5.1.5.3", columns, rows, (note,))
+    return (table,)
 
 
 def _components(summary: Summary, suffix: str) -> tuple[Table, ...]:

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inferometer import __version__
 from inferometer.report.composition import moment
+from inferometer.report.tests.disclosed import of_run
 
 SCHEMA = "inferometer/campaign/1"
+
+LINES = (
+    *(
+        "model",
+        "hardware",
+        "software",
+        "boundary",
+        "workload",
+        "load_model",
+        "request_count",
+        "test_duration_s",
+    ),
+    *("ttft_p50_ms", "ttft_p99_ms", "tpot_p50_ms", "tpot_p99_ms"),
+)
+"""Lines of draft C.1 that a run fills."""
 
 Document = Mapping[str, Any]
 
@@ -19,6 +34,7 @@ def compose(
     name: str,
     label: str,
     started: int,
+    ended: int,
     simulated: bool,
     quick: bool,
     tests: Sequence[Document],
@@ -35,12 +51,13 @@ def compose(
         "id": name,
         "name": label,
         "started": moment(started),
-        "ended": moment(time.time_ns()),
+        "ended": moment(ended),
         "simulated": simulated,
         "quick": quick,
         "sut": None if first is None else first["sut"],
         "environment": None if first is None else first["environment"],
         "tokenizer": None if first is None else first["tokens"]["tokenizer"],
+        "disclosed": [] if first is None else of_run(first),
         "verdict": dict(verdict),
         "minimum": minimum(tests, summaries),
         "tests": list(tests),
@@ -62,6 +79,7 @@ def minimum(tests: Sequence[Document], summaries: Mapping[str, Mapping[str, Any]
         for value in test["values"]
     }
     found: dict[str, Any] = {
+        **dict.fromkeys(LINES),
         "max_throughput_tok_s": values.get("max_output_tok_s"),
         "throughput_at_p99_ttft_500ms_tok_s": values.get("throughput_at_ttft_limit"),
         "notes": [],
@@ -93,8 +111,14 @@ def minimum(tests: Sequence[Document], summaries: Mapping[str, Mapping[str, Any]
 
 
 def _representative(tests: Sequence[Document]) -> Document | None:
-    """The run whose latencies stand for the system."""
-    ordered = sorted(tests, key=lambda test: test["test"] != "ttft")
-    counted = (run for test in ordered for run in test["runs"] if not run["part"].endswith("pilot"))
-    found: Document | None = next(counted, None)
-    return found
+    """The run whose latencies stand for the system: the first level of the TTFT test; else the one that confirmed the highest
+    load; else the first that was no mere search."""
+    found = [(test["test"], run) for test in tests for run in test["runs"] if not _searching(run["part"])]
+    levels = [run for test, run in found if test == "ttft"]
+    confirmed = [run for test, run in found if test == "throughput" and run["part"] == "confirm"]
+    chosen: Document | None = next(iter([*levels, *confirmed[-1:], *(run for _, run in found)]), None)
+    return chosen
+
+
+def _searching(part: str) -> bool:
+    return part.startswith("base-") or part.endswith("pilot")

@@ -11,11 +11,12 @@ from inferometer import __version__
 from inferometer.judge.arrival import ArrivalCheck
 from inferometer.judge.calibration import beside
 from inferometer.judge.checks import failures
-from inferometer.judge.slo import SloOutcome, wilson
+from inferometer.judge.slo import SloOutcome
 from inferometer.judge.verdict import Verdict
 from inferometer.measure.classes import OfClass
 from inferometer.measure.lengths import Lengths
 from inferometer.measure.measurement import Measurement
+from inferometer.measure.stats import wilson
 from inferometer.plan.disclosed import NAMES, disclosed, missing, requirement
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan

@@ -22,7 +22,7 @@ from inferometer.report.metrics import METRICS, RATES, STATISTICS, TABLE
 _RANK = ("p50", "p99", "mean", "p95", "p90", "max", "std", "min", "p99_9", "p75")
 """Statistics, the ones a narrow terminal keeps first."""
 
-_RULE = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
+RULE = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 """One line under the heading and nothing else: the same in Unicode, ASCII, and a pipe. A blank column parts the cells."""
 
 _WIDE = 76
@@ -36,10 +36,12 @@ class Say(Protocol):
         """`first` opens the first line; the others are indented by its width."""
 
 
-_STYLE = {"VALID": "bold green", "INVALID": "bold red", "INCONCLUSIVE": "bold yellow"}
+STYLE = {"VALID": "bold green", "INVALID": "bold red", "INCONCLUSIVE": "bold yellow"}
+"""Of a verdict."""
 
 
-def _is_ascii(console: Console) -> bool:
+def is_ascii(console: Console) -> bool:
+    """Whether what is printed must be ASCII only."""
     return not console.encoding.lower().startswith("utf")
 
 
@@ -93,16 +95,17 @@ def _table(summary: Mapping[str, Any], width: int, ascii_: bool) -> tuple[Table,
     label = longest if width >= 120 or not long else 36
     keys = _fitting(rows, width, label)
     # No cell wraps: rich would break a number before it would drop a column.
-    table = Table(box=_RULE, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table = Table(box=RULE, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("", max_width=label, overflow="fold")
     for key in keys:
         table.add_column(STATISTICS[key], justify="right", no_wrap=True)
     for title, texts in rows:
-        table.add_row(*(_plain(text, ascii_) for text in (title, *(texts.get(key, "") for key in keys))))
+        table.add_row(*(plain(text, ascii_) for text in (title, *(texts.get(key, "") for key in keys))))
     return table, [STATISTICS[key] for key in STATISTICS if key not in keys]
 
 
-def _plain(text: str, ascii_: bool, style: str = "") -> Text:
+def plain(text: str, ascii_: bool, style: str = "") -> Text:
+    """Text as the console can show it."""
     # Figures go without thin spaces here: they would let a number break at a line's end and would defeat grep.
     text = text.replace(THIN, "")
     return Text(ascii_only(text) if ascii_ else text, style=style)
@@ -110,11 +113,11 @@ def _plain(text: str, ascii_: bool, style: str = "") -> Text:
 
 def render_console(summary: Mapping[str, Any], console: Console, report: str | None = None) -> None:
     """Print the result. `report` is where report.html lies, or None when none was written."""
-    ascii_ = _is_ascii(console)
+    ascii_ = is_ascii(console)
 
     def say(text: str, style: str = "", first: str = "") -> None:
         """Print wrapped text; `first` opens the first line, the others are indented by its width."""
-        for line in _plain(text, ascii_, style).wrap(console, max(console.width - len(first), 10)):
+        for line in plain(text, ascii_, style).wrap(console, max(console.width - len(first), 10)):
             line.rstrip()
             console.print(Text.assemble(first, line), soft_wrap=True)
             first = " " * len(first)
@@ -150,7 +153,7 @@ def render_console(summary: Mapping[str, Any], console: Console, report: str | N
     if report is not None:
         say("")
         # A path must survive copying: it is never wrapped.
-        console.print(_plain(f"Report: {disclosure.text(report)}", ascii_), soft_wrap=True)
+        console.print(plain(f"Report: {disclosure.text(report)}", ascii_), soft_wrap=True)
 
 
 def _classes(summary: Mapping[str, Any], console: Console, ascii_: bool) -> bool:
@@ -160,7 +163,7 @@ def _classes(summary: Mapping[str, Any], console: Console, ascii_: bool) -> bool
     shown = [("TTFT P50", "ttft_ms", "p50"), ("P99", "ttft_ms", "p99"), ("TPOT P50", "tpot_ms", "p50")]
     if console.width >= _WIDE:
         shown += [("P99", "tpot_ms", "p99"), ("Latency P50", "e2e_ms", "p50"), ("P99", "e2e_ms", "p99")]
-    table = Table(box=_RULE, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table = Table(box=RULE, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("Class, ms", max_width=20, overflow="fold")
     for heading in ("Sent", *(words for words, _, _ in shown)):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -170,7 +173,7 @@ def _classes(summary: Mapping[str, Any], console: Console, ascii_: bool) -> bool
         rough = rough or any(few for _, few in found)
         cells = [value + (MARK if few else "") for value, few in found]
         row = (disclosure.text(one["name"]), figure(one["requests"]["sent"]), *cells)
-        table.add_row(*(_plain(text, ascii_) for text in row))
+        table.add_row(*(plain(text, ascii_) for text in row))
     console.print()
     console.print(table)
     return rough
@@ -199,7 +202,7 @@ def _verdict(summary: Mapping[str, Any], say: Say) -> None:
     verdict = summary["verdict"]
     status = verdict["status"]
     said = f"{wording.SIMULATED}, {status}" if summary["run"]["simulated"] else status
-    say(f"{said}  {wording.meaning(summary)}", _STYLE[status])
+    say(f"{said}  {wording.meaning(summary)}", STYLE[status])
     for status_ in ("fail", "unsure", "note"):
         for check in verdict["checks"]:
             if check["status"] == status_:

@@ -397,14 +397,17 @@ def _cached(summary: Summary) -> str:
 
 def client(summary: Summary) -> list[Row]:
     """The machine that measured, and how well it kept up; or simulated, where there is nothing to keep up with."""
-    env = summary["environment"]
+    kept_up = [("Instrument", "simulated")] if summary["run"]["simulated"] else _kept_up(summary)
+    return [("Inferometer", text(summary["version"])), *machine(summary["environment"]), *kept_up]
+
+
+def machine(env: Mapping[str, Any]) -> list[Row]:
+    """The machine that measured."""
     return [
-        ("Inferometer", text(summary["version"])),
         ("Python", text(env["python"])),
         ("System", f"{text(env['os'])}, kernel {text(env['kernel'])}, {text(env['machine'])}"),
         ("Processor", f"{text(env['cpu'])}, {text(env['cores'])} cores"),
         ("Memory", size(env["memory_bytes"])),
-        *([("Instrument", "simulated")] if summary["run"]["simulated"] else _kept_up(summary)),
     ]
 
 

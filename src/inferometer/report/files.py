@@ -33,10 +33,11 @@ def write_reports(run_dir: Path, summary: Mapping[str, Any], series: Mapping[str
         }
     except (TypeError, ValueError) as cause:
         raise InstrumentError(f"the report holds a value that JSON cannot: {cause}") from cause
-    return {name: _replace(run_dir / name, text) for name, text in texts.items()}
+    return {name: replace(run_dir / name, text) for name, text in texts.items()}
 
 
-def _replace(path: Path, text: str) -> Path:
+def replace(path: Path, text: str) -> Path:
+    """Write beside its place and move into it; the path again."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -300,6 +300,10 @@ def render_html(summary: Mapping[str, Any], series: Mapping[str, Any]) -> str:
     """
     about = of_run(summary, series.get("lengths"))
     context = _context(summary) | {"workload": about, "server": server.section(summary, series.get("server"))}
+    plan = None if summary["run"]["simulated"] else summary["plan"]  # for `rerun`; an engine is not in it
     return render(
-        "report.html.j2", _drawn(summary, series) | {"workload": about["data"]}, context, "report.js"
+        "report.html.j2",
+        _drawn(summary, series) | {"workload": about["data"], "plan": plan},
+        context,
+        "report.js",
     )

@@ -12,14 +12,30 @@ import functools
 import hashlib
 import importlib.resources
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
+PLOTTING = ("vendor/uPlot.iife.min.js", "templates/charts.js", "templates/workload.js")
+"""Scripts of a page that draws charts in the browser."""
+
+
 def render(template: str, data: object, context: Mapping[str, Any], *more: str) -> str:
-    """The page of a template. `more`: the scripts that it runs beside uPlot, charts.js and workload.js; all are in templates/.
+    """The page of a template that draws charts. `more`: the scripts that it runs beside PLOTTING; all are in templates/.
+
+    Raises:
+        ValueError: `data` holds NaN or an infinity.
+    """
+    scripts = (*PLOTTING, *(f"templates/{name}" for name in more))
+    return render_page(template, data, context, scripts, ("vendor/uPlot.min.css", "templates/report.css"))
+
+
+def render_page(
+    template: str, data: object, context: Mapping[str, Any], scripts: Sequence[str], styles: Sequence[str]
+) -> str:
+    """The page of a template with these scripts and style sheets of the package, by path.
 
     Raises:
         ValueError: `data` holds NaN or an infinity.
@@ -35,15 +51,14 @@ def render(template: str, data: object, context: Mapping[str, Any], *more: str) 
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    own = [f"templates/{name}" for name in ("charts.js", "workload.js", *more)]
-    scripts = [_asset(path) for path in ("vendor/uPlot.iife.min.js", *own)]
+    texts = [_asset(path) for path in scripts]
     # The four Markup values are files of this package and JSON made safe above; nothing from outside is marked safe.
     return environment.get_template(template).render(
         **context,
         data=Markup(embedded_json(data)),  # noqa: S704 - every < > & in it is an escape
-        styles=Markup(_asset("vendor/uPlot.min.css") + _asset("templates/report.css")),  # noqa: S704 - our own files
-        scripts=[Markup(script) for script in scripts],  # noqa: S704 - our own files, named by hash in the policy
-        hashes=Markup(" ".join(_script_hash(script) for script in scripts)),  # noqa: S704 - base64
+        styles=Markup("".join(map(_asset, styles))),  # noqa: S704 - our own files
+        scripts=[Markup(script) for script in texts],  # noqa: S704 - our own files, named by hash in the policy
+        hashes=Markup(" ".join(_script_hash(script) for script in texts)),  # noqa: S704 - base64
     )
 
 

@@ -1,0 +1,55 @@
+"""`inferometer rerun`: what a report says was done, once more."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from inferometer.cli.run import outputs
+
+HELP = """\b
+Examples:
+  inferometer rerun runs/20260102T030405Z-test
+  inferometer rerun report.html
+
+Do again what a report says was done: a run, or a campaign of tests. REPORT is a report.html, the JSON beside it, or the
+folder. Keys are not in a report: the environment variable or file that it names has to be there.
+"""
+
+
+def _rerun(report: Path, out: Path, as_json: bool, quiet: bool) -> int:
+    from inferometer.plan.again import Simulated, again
+    from inferometer.plan.campaign import Campaign
+    from inferometer.plan.parse import check_outside
+
+    found = again(report)
+    if isinstance(found, Campaign):
+        from inferometer.cli.test import test
+
+        if not found.simulated:
+            check_outside(found.plan, os.environ)
+        return test(found, out, as_json=as_json, quiet=quiet)
+    from inferometer.cli.screen import Screen, show
+
+    if isinstance(found, Simulated):
+        from inferometer.server.engine.settings import Settings
+        from inferometer.simulation.engine import Chosen
+        from inferometer.simulator import simulate
+
+        engine = Chosen(found.preset, Settings(**found.settings))
+        return show(simulate(found.plan, engine, out, Screen(quiet=quiet)), as_json=as_json)
+    check_outside(found, os.environ)
+    from inferometer.conductor import conduct
+
+    return show(conduct(found, out, Screen(quiet=quiet)), as_json=as_json)
+
+
+command = click.Command(
+    "rerun",
+    callback=_rerun,
+    help=HELP,
+    context_settings={"max_content_width": 110},
+    params=[click.Argument(["report"], type=click.Path(path_type=Path)), *outputs()],
+)

@@ -1,0 +1,102 @@
+"""What a report, a folder or a saved plan says was done, so that it can be done again.
+
+| given                                             | done again        |
+| ------------------------------------------------- | ----------------- |
+| a run's folder, its plan.json or summary.json     | the run           |
+| a campaign's folder, its tests.json, campaign.json| the campaign      |
+| a report.html of either                           | the same, out of the data inside it |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from inferometer.errors import PlanError, Problem, RecordError
+from inferometer.plan import campaign as campaigns
+from inferometer.plan.campaign import Campaign
+from inferometer.plan.schema import SCHEMA, Plan
+
+_EMBEDDED = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+_IN_FOLDER = ("tests.json", "plan.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A run in virtual time: its plan, and the engine as run.json has it: its preset and settings."""
+
+    plan: Plan
+    preset: str
+    settings: Mapping[str, Any]
+
+
+def again(path: Path) -> Plan | Campaign | Simulated:
+    """What was done, according to what lies at `path`. Raises RecordError when it is nothing that can be done again."""
+    if path.is_dir():
+        found = next((path / name for name in _IN_FOLDER if (path / name).is_file()), None)
+        if found is None:
+            raise RecordError(
+                f"{path}: neither a run's folder nor a campaign's: it holds no {' and no '.join(_IN_FOLDER)}"
+            )
+        plan = _of(_document(found), str(found))
+        engine = _document(path / "run.json").get("engine") if found.name == "plan.json" else None
+        if isinstance(plan, Plan) and isinstance(engine, Mapping):
+            return Simulated(plan, engine["preset"], engine["settings"])
+        return plan
+    return _of(_document(path), str(path))
+
+
+def _document(path: Path) -> Mapping[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as cause:
+        raise RecordError(f"{path}: cannot be read: {(cause.strerror or 'unknown error').lower()}") from cause
+    except UnicodeDecodeError as cause:
+        raise RecordError(f"{path}: is not UTF-8 text") from cause
+    inside = _EMBEDDED.search(text) if path.suffix in (".html", ".htm") else None
+    try:
+        found = json.loads(inside[1] if inside else text)
+    except (ValueError, RecursionError) as cause:
+        hint = "give the report.html, the JSON beside it, or the folder"
+        raise RecordError(f"{path}: holds no data to do it again from: {hint}") from cause
+    if not isinstance(found, dict):
+        raise RecordError(f"{path}: holds no plan")
+    return found
+
+
+def _of(document: Mapping[str, Any], where: str) -> Plan | Campaign:
+    schema = str(document.get("schema"))
+    if document.get("redacted"):
+        raise RecordError(
+            f"{where}: was redacted ({', '.join(document['redacted'])}), and what was left out it cannot be done without"
+        )
+    if schema == campaigns.SCHEMA:
+        return campaigns.of_values(document, where)
+    if schema == SCHEMA:
+        return _plan(document, where)
+    if schema.startswith("inferometer/campaign/"):
+        return _of(document["reproduction"]["plan_file"], where)
+    if schema.startswith("inferometer/summary/") and document["run"]["simulated"]:
+        raise RecordError(f"{where}: was simulated; give the run's folder, which knows the engine")
+    if schema.startswith("inferometer/summary/"):
+        return _plan(document["plan"], where)
+    inner = document.get("plan")
+    if isinstance(inner, dict):  # a run's report.html
+        return _plan(inner, where)
+    raise RecordError(f"{where}: its schema is {schema[:60]!r}, which is nothing that can be done again")
+
+
+def _plan(values: Mapping[str, Any], where: str) -> Plan:
+    try:
+        return Plan.model_validate(dict(values))
+    except ValidationError as error:
+        problems = [
+            Problem(f"{where}: {'.'.join(map(str, one['loc']))}", one["msg"]) for one in error.errors()
+        ]
+        raise PlanError(problems) from error

@@ -1,0 +1,79 @@
+"""Axes of a picture: which numbers they reach over, where they are ticked, and where a number lies.
+
+Linear axes are ticked at 1, 2 or 5 times a power of ten; logarithmic ones at 1, 2 and 5 of each decade, or at 1 alone where
+that would be too many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+FEW = 8
+"""Ticks on a logarithmic axis, from which only powers of ten are named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """`low` to `high` in the axis's unit, lying at `start` to `end` of the picture, with ticks between."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool
+    ticks: tuple[float, ...]
+
+    def at(self, value: float) -> float:
+        """Where a number lies."""
+        low, high, value = (
+            (math.log(self.low), math.log(self.high), math.log(value))
+            if self.log
+            else (self.low, self.high, value)
+        )
+        return self.start + (value - low) / (high - low) * (self.end - self.start)
+
+
+def drawable(value: object, log: bool) -> bool:
+    """Whether a number has a place on the axis: None, NaN, and on a logarithmic axis zero and less, have none."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and (value > 0 or not log)
+    )
+
+
+def linear(values: Sequence[float], start: float, end: float, from_zero: bool) -> Scale:
+    """Over all values; from zero on where asked, or where they come near it."""
+    low, high = min(values), max(values)
+    if from_zero or 0 <= low <= high / 2:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if low == high:
+        low, high = low - 1, high + 1
+    step = _step((high - low) / 5)
+    if all(float(value).is_integer() for value in values):
+        step = max(step, 1.0)
+    low, high = math.floor(low / step) * step, math.ceil(high / step - 1e-9) * step
+    count = round((high - low) / step)
+    ticks = tuple(round(low + step * i, 12) for i in range(count + 1))
+    # A point on the very edge would be cut in half.
+    room = 0.0 if from_zero else 0.03 * (high - low)
+    low, high = low - room * (low == min(values)), high + room * (high == max(values))
+    return Scale(low, high, start, end, False, ticks)
+
+
+def _step(rough: float) -> float:
+    ten: float = 10.0 ** math.floor(math.log10(rough))
+    return next((ten * n for n in (1, 2, 5) if ten * n >= rough * 0.999), ten * 10)
+
+
+def logarithmic(values: Sequence[float], start: float, end: float) -> Scale:
+    """Over all values, which are above zero, with a little room at both ends."""
+    low, high = min(values) / 1.1, max(values) * 1.1
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    found = [n * 10.0**ten for ten in decades for n in (1, 2, 5) if low <= n * 10.0**ten <= high]
+    tens = [value for value in found if math.isclose(math.log10(value), round(math.log10(value)))]
+    ticks = tens if len(found) > FEW and len(tens) > 1 else found
+    return Scale(low, high, start, end, True, tuple(ticks))

@@ -1,0 +1,112 @@
+"""The plan of a campaign: what is asked is what is saved, and what is wrong is named where it stands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from inferometer.errors import PlanError, RecordError
+from inferometer.plan.campaign import ALL, ORDER, campaign, of_values, to_json
+from inferometer.plan.testing import NAMES, Tests, quickened
+
+
+def problems(*args: object, **options: object) -> dict[str, str]:
+    with pytest.raises(PlanError) as caught:
+        campaign(*args, **options)  # type: ignore[arg-type]  # each case gives what it needs
+    return {problem.where: problem.message for problem in caught.value.problems}
+
+
+def test_all_are_the_ten_tests_of_section_5() -> None:
+    """In the order in which one needs what another found."""
+    chosen = campaign(["all"]).names
+    assert len(chosen) == len(ALL) == 10
+    assert chosen[:2] == ("throughput", "capacity")
+    assert set(ORDER) == set(NAMES.values()) == {*ALL, "cold-start"}
+
+
+def test_a_test_named_twice_is_carried_out_once() -> None:
+    """However they are named."""
+    assert campaign(["itl", "all", "itl", "cold-start"]).names == ORDER
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_saved_campaign_is_the_same_campaign(tmp_path: Path, quick: bool) -> None:
+    """Every default is written out, and reads back."""
+    file = tmp_path / "plan.yaml"
+    file.write_text(
+        "load: {rate: 3}\ntests: {capacity: {ttft_p99_ms: 700}}\n"
+        "switch: {prefix_cache: {enabled: {command: 'true'}, disabled: {ask: 'off, please'}}}\n"
+    )
+    whole = campaign(
+        ["capacity", "prefix-cache"], file, {"--rate": "4"}, ["capacity.initial=16"], quick=quick
+    )
+    assert whole.plan.load.rate == 4
+    assert (whole.tests.capacity.initial, whole.tests.capacity.ttft_p99_ms) == (16, 700)
+    saved = to_json(whole)
+    assert of_values(json.loads(saved), "tests.json") == whole
+    assert to_json(of_values(json.loads(saved), "tests.json")) == saved
+
+
+def test_a_quick_run_keeps_what_was_asked_for() -> None:
+    """Its numbers stand in for defaults only."""
+    asked = {"ttft": {"requests": 777}, "capacity": {"initial": 3}}
+    quick = Tests.model_validate(quickened(asked))
+    assert quick.ttft.requests == 777
+    assert quick.capacity.initial == 3
+    assert quick.capacity.duration_s < Tests().capacity.duration_s
+
+
+def test_every_quick_number_differs_from_its_default_and_is_one_that_may_be_asked_for() -> None:
+    """A quick run that is as long as a whole one is none; `concurrency` and such are quick by being small."""
+    whole, quick = Tests(), Tests.model_validate(quickened({}))
+    for name in type(whole).model_fields:
+        for key in type(getattr(whole, name)).quick:
+            assert getattr(getattr(quick, name), key) != getattr(getattr(whole, name), key), (name, key)
+
+
+def test_what_is_wrong_is_named_at_its_line(tmp_path: Path) -> None:
+    """All of it at once: tests, ways, and the plan's own parts."""
+    file = tmp_path / "plan.yaml"
+    file.write_text(
+        "load: {rate: -1}\n"
+        "tests:\n"
+        "  capacity:\n"
+        "    initial: 0\n"
+        "    fast: yes\n"
+        "switch:\n"
+        "  prefix_cache:\n"
+        "    enabled: {command: a, ask: b}\n"
+    )
+    found = problems(["capacity"], file)
+    assert [where.removeprefix(f"{file}:") for where in found] == [
+        "4: tests.capacity.initial",
+        "5: tests.capacity.fast",
+        "8: switch.prefix_cache.enabled",
+        "1: load.rate",
+    ]
+    assert "ttft_p99_ms" in found[f"{file}:5: tests.capacity.fast"]
+
+
+def test_what_is_no_test_or_no_parameter_is_refused() -> None:
+    """With what there is."""
+    assert "prefix-cache" in problems(["prefix"])["prefix"]
+    assert "test.name=value" in problems(["ttft"], parameters=["requests=3"])["--param requests=3"]
+    assert "tests.nothing" in problems(["ttft"], parameters=["nothing.requests=3"])
+    assert "tests.ttft.requests" in problems(["ttft"], parameters=["ttft.requests=many"])
+
+
+def test_a_system_is_pushed_past_its_capacity_only_by_whoever_owns_it() -> None:
+    """Draft 7.4; the reference engine is everybody's own."""
+    elsewhere = {"--url": "http://localhost:1"}
+    assert "--i-own-this-system" in problems(["all"], None, elsewhere)
+    assert campaign(["memory-pressure"], None, elsewhere, own_system=True).own_system
+    assert campaign(["memory-pressure"]).names == ("memory-pressure",)
+    assert campaign(["ttft"], None, elsewhere).names == ("ttft",)
+
+
+def test_a_file_of_another_kind_is_refused() -> None:
+    """By its schema."""
+    with pytest.raises(RecordError, match="schema"):
+        of_values({"schema": "inferometer/plan/1"}, "plan.json")

@@ -1,0 +1,123 @@
+"""What sustains a load and what does not: each signal alone, and together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.procedures.sustained import Decision, Signal, decide, decision
+
+
+def seen(**changes: Any) -> dict[str, Any]:
+    """A summary of a load that was sustained without any doubt, as far as `decide` reads it."""
+    values: dict[str, Any] = {
+        "growing": False, "rise": 0.0, "ratio": 1.0, "ratio_ci": (0.97, 1.03), "p99": 90.0, "above": 0.0, "n": 1000,
+        "thirds": (100.0, 101.0, 99.0), "completions": 900, "success": 1.0, "success_ci": (0.996, 1.0), "slos": [],
+    } | changes  # fmt: skip
+    return {
+        "steady": {
+            "completion_ratio": values["ratio"],
+            "completion_ratio_ci95": values["ratio_ci"],
+            "queue": {"growing": values["growing"], "rise_share": values["rise"]},
+            "output_thirds_tok_s": values["thirds"],
+            "completions": values["completions"],
+        },
+        "metrics": {
+            "ttft_ms": {"p99": values["p99"], "n": values["n"]},
+            "output_tokens": {"mean": 160.0, "std": 55.0},
+        },
+        "distributions": {
+            "ttft_ms": {
+                "q": [0.0, 100 - 100 * values["above"], 100.0],
+                "v": [10.0, 200.0, 200.0 + values["above"]],
+            }
+        },
+        "success_rate": {"value": values["success"], "ci95": values["success_ci"]},
+        "slos": values["slos"],
+    }
+
+
+def decided(lowest: float | None = 20.0, *, final: bool = False, **changes: Any) -> Decision:
+    return decide(seen(**changes), lowest, success_rate=0.99, final=final)
+
+
+def objective(met: bool | None, value: float = 600.0) -> dict[str, Any]:
+    return {"expr": "ttft_p99<500ms", "met": met, "value": value, "limit": 500.0}
+
+
+SATURATED: dict[str, dict[str, Any]] = {
+    "completions": {"ratio": 0.8, "ratio_ci": (0.7, 0.89)},
+    "latency": {"p99": 300.0, "above": 0.03},
+    "success": {"success": 0.9, "success_ci": (0.85, 0.95)},
+    "objective ttft_p99<500ms": {"slos": [objective(False)]},
+}
+UNSETTLED: dict[str, dict[str, Any]] = {
+    "queue": {"growing": True, "rise": 0.3},
+    "completions": {"ratio": 0.88, "ratio_ci": (0.8, 0.95)},
+    "latency": {"p99": 210.0, "above": 0.012},
+    "steady": {"thirds": (140.0, 100.0, 60.0)},
+    "success": {"success": 0.985, "success_ci": (0.97, 0.995)},
+    "objective ttft_p99<500ms": {"slos": [objective(None)]},
+}
+
+
+def test_a_load_without_any_signal_is_sustained() -> None:
+    """At once, without a longer run."""
+    assert decided().sustained is True
+    assert not decided().reasons
+
+
+@pytest.mark.parametrize("code", SATURATED)
+def test_a_signal_whose_whole_interval_is_beyond_its_limit_decides_alone(code: str) -> None:
+    """Any one of the three signals of draft 5.2.3.1 suffices, and so do an objective and the success rate."""
+    found = decided(**SATURATED[code])
+    assert found.sustained is False
+    assert [signal.code for signal in found.reasons] == [code]
+
+
+@pytest.mark.parametrize("code", UNSETTLED)
+def test_a_signal_whose_interval_holds_the_limit_asks_for_a_longer_run_and_then_its_value_decides(
+    code: str,
+) -> None:
+    """A probe counts only when its interval clears the target."""
+    first = decided(**UNSETTLED[code])
+    assert first.sustained is None
+    assert [signal.code for signal in first.reasons] == [code]
+    last = decided(final=True, **UNSETTLED[code])
+    assert last.sustained is False
+    assert [signal.code for signal in last.reasons] == [code]
+
+
+def test_a_value_on_the_right_side_of_its_limit_is_sustained_after_the_last_run() -> None:
+    """Where even the longest run leaves the interval across the limit."""
+    assert decided(final=True, ratio=0.95, ratio_ci=(0.85, 1.05)).sustained is True
+    assert decided(final=True, slos=[objective(None, 400.0)]).sustained is True
+
+
+@given(st.integers(1, 400))
+def test_thirds_of_few_answers_are_steady_as_far_as_chance_goes(answers: int) -> None:
+    """Chance alone moves a third of n answers by 1/sqrt(n), and never makes a load unsteady within three times that."""
+    off = 2.5 / (answers / 3) ** 0.5
+    low = max(0.0, 1 - off)
+    thirds = (100 * (2 - low), 100.0, 100 * low)
+    assert decided(thirds=thirds, completions=answers).sustained is True
+
+
+def test_a_run_in_which_nothing_failed_needs_no_longer_one_to_clear_the_success_rate() -> None:
+    """60 of 60 give an interval down to 94 %, and no run can do better than all."""
+    assert decided(success=1.0, success_ci=(0.94, 1.0)).sustained is True
+
+
+@given(st.lists(st.sampled_from([True, False, None]), min_size=1, max_size=6), st.booleans())
+def test_one_signal_outweighs_all_others(said: list[bool | None], final: bool) -> None:
+    """Saturated by any; sustained by none against it."""
+    found = decision([Signal("x", one, None, None) for one in said], final=final)
+    if True in said:
+        assert found.sustained is False
+    elif None in said and not final:
+        assert found.sustained is None
+    else:
+        assert found.sustained is True
