@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -58,7 +58,12 @@ def replayed(place: Path, seconds: Iterable[float], clock: Clock, warmup: int = 
     def compose(salt: int) -> Composer:
         return Composer(plan.workload, Cl100k(), salt, "text")
 
-    return Replayed(plan, survey(plan.trace), folder, 1, compose, make, clock)
+    def probes(prompts: Sequence[Prompt], first: int) -> Iterator[Scheduled]:
+        """As many as the plan has, each as its first prompt."""
+        count = plan.load.warmup_probes
+        return make(Phase.PROBE, first, list(prompts[:1]) * count, [0] * count)
+
+    return Replayed(plan, survey(plan.trace), folder, 1, compose, make, probes, clock)
 
 
 def folder_of(place: Path) -> RunFolder:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,8 +34,8 @@ from inferometer.engines import openai
 from inferometer.errors import InstrumentError, PlanError, Problem, RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
-from inferometer.journal.schema import PULSE, RECORD, Phase
-from inferometer.journal.seal import read_table, seal
+from inferometer.journal.schema import OUTCOME, PULSE, RECORD, Phase
+from inferometer.journal.seal import read_table, seal, streams
 from inferometer.judge.judge import arrival_found, judge
 from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.measurement import measure, samples_of
@@ -51,6 +52,7 @@ from inferometer.server.embedded import Embedded
 from inferometer.server.wire import PRODUCT
 from inferometer.telemetry.host import environment, hot_path
 from inferometer.units import seconds_to_ns
+from inferometer.warming import Part, warm_up, warmed
 from inferometer.workload import tokenizers
 from inferometer.workload.prompts import NONCES
 from inferometer.workload.room import Room
@@ -145,7 +147,7 @@ def conduct(
                 crew.brief(_jobs(plan, trace, folder, target, key))
                 for line in scrapes.ready():
                     ui.note(line)
-                interrupted = _drive(plan, crew, schedule, ui, scrapes)
+                interrupted = _drive(plan, crew, schedule, folder, tokenizer, ui, scrapes)
                 facts |= last_facts(facts, schedule) | {
                     "ended_wall_ns": time.time_ns(),
                     "interrupted": interrupted,
@@ -191,8 +193,9 @@ def evaluate(folder: RunFolder) -> Finding:
     """Measure, judge and report a sealed run. Raises RecordError."""
     facts = folder.read_run()
     plan = _known(saved.read(folder.plan), facts.get("engine"))
+    table = read_table(folder.record, RECORD)
     record = Record.from_tables(
-        read_table(folder.record, RECORD),
+        table,
         read_table(folder.pulse, PULSE),
         interrupted=facts["interrupted"],
         timestamp_source=facts["timestamp_source"],
@@ -203,10 +206,11 @@ def evaluate(folder: RunFolder) -> Finding:
     told, notes = exported(folder, plan, facts)
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples, told)
-    verdict = judge(plan, measurement, record, facts.get("calibration"), facts.get("requests"))
+    warm = warmed(plan.load, table, facts.get("warm_prefixes"), told)
+    verdict = judge(plan, measurement, record, facts.get("calibration"), facts.get("requests"), warm)
     arrival = arrival_found(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
-    summary = summarise(plan, facts, measurement, verdict, arrival, slos)
+    summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm)
     write_reports(folder.path, summary, series(plan, record, samples, told))
     return Finding(folder.path, summary, notes)
 
@@ -460,7 +464,15 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: _Target, 
     ]
 
 
-def _drive(plan: Plan, crew: Crew, schedule: Requests | Replayed, ui: Ui, scrapes: Scrapes) -> bool:
+def _drive(
+    plan: Plan,
+    crew: Crew,
+    schedule: Requests | Replayed,
+    folder: RunFolder,
+    tokenizer: tokenizers.Tokenizer,
+    ui: Ui,
+    scrapes: Scrapes,
+) -> bool:
     """Warm-up, then the measurement. Ctrl-C ends the phase that runs, and no other begins; True if it was pressed."""
     load, told = plan.load, 0
 
@@ -469,20 +481,38 @@ def _drive(plan: Plan, crew: Crew, schedule: Requests | Replayed, ui: Ui, scrape
         for worker in list(crew.outcome.dead)[told:]:
             told += 1
             ui.note(f"worker {worker} has died: this run will be INVALID; the others go on")
-        ui.watch(Phase(phase), progress, schedule.warm if phase == Phase.WARMUP else schedule.total)
+        ui.watch(Phase(phase), progress, expected(Phase(phase), schedule))
 
     def work() -> bool:
         return not interrupt.pressed and schedule.write_on()
 
+    def play(part: Part) -> bool:
+        if interrupt.pressed:
+            return False
+        probing = part.phase is Phase.PROBE  # with nothing else going on, here or there
+        rows = part.stop - part.first if probing else schedule.rows
+        crew.begin(part.phase, rows, part=(part.first, part.stop), cycle=part.cycle)
+        if not probing and not part.cycle:
+            schedule.measurement(crew.announce)
+        crew.finish(part.phase, watch, interrupt, (lambda: False) if probing else work)
+        return not interrupt.pressed
+
+    def warmed_up() -> bool:
+        schedule.warm_up()
+        mark = partial(scrapes.mark, Phase.WARMUP)
+        mark(begins=True)
+        seen = partial(streams, folder, "worker", OUTCOME)
+        # Scraped once the last answer is there, too: is the queue empty?
+        go_on = warm_up(load, schedule.warm_rows, play, seen, tokenizer.count_all, partial(mark, begins=True))
+        mark(begins=False)
+        return go_on
+
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
-        if load.warmup:
-            schedule.warm_up()
-            scrapes.mark(Phase.WARMUP, begins=True)
-            crew.begin(Phase.WARMUP, schedule.rows)
-        schedule.measurement(crew.announce)
-        if load.warmup:
-            crew.finish(Phase.WARMUP, watch, interrupt, work)
-            scrapes.mark(Phase.WARMUP, begins=False)
+        if not load.warmup:
+            schedule.measurement(crew.announce)
+        elif not warmed_up():
+            schedule.close()
+            return True
         if not interrupt.pressed:
             duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
             again = load.model == "closed" and load.requests is None
@@ -495,6 +525,11 @@ def _drive(plan: Plan, crew: Crew, schedule: Requests | Replayed, ui: Ui, scrape
             scrapes.mark(Phase.MEASURE, begins=False)
         schedule.close()
         return interrupt.pressed
+
+
+def expected(phase: Phase, schedule: Requests | Replayed) -> int | None:
+    """How many requests a phase will have, if that is known."""
+    return {Phase.WARMUP: schedule.warm, Phase.MEASURE: schedule.total}.get(phase)
 
 
 def _deaths(plan: Plan, crew: Crew, measured: int) -> list[dict[str, Any]]:

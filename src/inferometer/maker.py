@@ -23,7 +23,7 @@ from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
-from inferometer.preparer import PromptFormat, drawn, warm_salt
+from inferometer.preparer import PromptFormat, contexts_of, drawn, enlarged, warm_salt
 from inferometer.workload import made, tokenizers
 from inferometer.workload.account import BLOCK, Account
 from inferometer.workload.made import Counted, Declared, From, Header, Hits, Made, PhaseName, Row
@@ -91,8 +91,15 @@ class _Making:
         if phase is Phase.WARMUP and not self._plan.load.warmup:
             return
         value = valuer(self._tokenizer, self._format)
-        prompts, _ = drawn(self._plan, self._source, self._tokenizer, phase, salt, self._format)
-        if phase is Phase.MEASURE:
+        warm = phase is Phase.WARMUP
+        plan, contexts = self._plan, None
+        if warm:
+            contexts = contexts_of(plan, self._source, self._tokenizer, self._salt)
+            plan = enlarged(plan, self._source, contexts)
+        prompts, _ = drawn(plan, self._source, self._tokenizer, phase, salt, self._format, contexts=contexts)
+        if warm:
+            prompts = self._account.before(prompts)
+        else:
             prompts = self._account.of(self._fingerprint.of(self._source.counted(prompts)))
         for index, prompt in enumerate(prompts):
             self._counts[name] += 1

@@ -10,8 +10,8 @@ verdict can name the cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from inferometer.journal.folder import RunFolder
@@ -19,6 +19,7 @@ from inferometer.journal.schedule import PIECE, Appender, Scheduled, write
 from inferometer.journal.schema import Phase
 from inferometer.plan.schema import Plan
 from inferometer.units import NS_PER_S
+from inferometer.warming import Rows
 from inferometer.workload.prompts import NONCES, Fingerprint, Prompt
 from inferometer.workload.shared import Composer
 from inferometer.workload.sources import Source
@@ -32,6 +33,8 @@ Compose = Callable[[int], Composer]
 """From a salt to the maker of prompts."""
 Make = Callable[[Phase, int, Iterable[Prompt], Iterable[int | None]], Iterator[Scheduled]]
 """Requests as bytes: of a phase, from a row of the schedule on, these prompts at these instants."""
+Probes = Callable[[Sequence[Prompt], int], Iterable[Scheduled]]
+"""The probes of a warm-up of these prompts, from a row of the schedule on."""
 Announce = Callable[[int, bool], None]
 """Tells the workers up to which size the appended schedule may be read, and whether that is all of it."""
 Clock = Callable[[], int]
@@ -53,6 +56,7 @@ class Replayed:
         salt: int,
         compose: Compose,
         make: Make,
+        probes: Probes,
         clock: Clock,
     ) -> None:
         assert plan.trace is not None
@@ -63,6 +67,8 @@ class Replayed:
         self.unprepared = self.unprepared_ns = 0
         self._trace, self._found, self._folder = plan.trace, found, folder
         self._compose, self._make, self._clock = compose, make, clock
+        self._probes = probes
+        self.warm_rows = Rows(0, 0, whole=False)
         self._fingerprint = Fingerprint()
         self._repeats = Repeats(repeatable=plan.workload.repeatable_prompts)
         self._announce: Announce = lambda *_: None
@@ -84,18 +90,28 @@ class Replayed:
 
     def facts(self) -> dict[str, Any]:
         """What is known of the requests so far, as of any: they are of no class and of no file of prompts."""
-        return {"fingerprint": self.fingerprint, "requests": None, **Source().facts()}
+        prefixes = "not populated" if self._found.shares_prefixes else "none shared"
+        return {
+            "fingerprint": self.fingerprint,
+            "requests": None,
+            "warm_prefixes": prefixes,
+            **Source().facts(),
+        }
 
     def prepare(self) -> None:
         """See Requests: what a trace asks for is known from its rows."""
 
     def warm_up(self) -> None:
-        """Write the warm-up: the trace's first requests at their own instants, with nonces that nothing measured has."""
+        """Write the warm-up: the trace's first requests at their own instants, with nonces that nothing measured has; and its
+        probes."""
         composer = self._compose((self.salt + NONCES // 2) % NONCES)
         first = list(islice(replay(self._trace, self._found), self.warm))
         prompts = [composer.prompt(row) for _, row in first]
-        write(self._folder.schedule, self._make(Phase.WARMUP, 0, prompts, [due for due, _ in first]))
-        self.rows = self.appended = len(first)
+        warm = self._make(Phase.WARMUP, 0, prompts, [due for due, _ in first])
+        probes = list(self._probes(prompts, len(first)))
+        write(self._folder.schedule, chain(warm, probes))
+        self.warm_rows = Rows(len(first), len(probes), whole=False)
+        self.rows = self.appended = len(first) + len(probes)
 
     def measurement(self, announce: Announce = lambda *_: None) -> None:
         """Write what has to be there before the measurement can begin; the rest comes by `write_on`."""

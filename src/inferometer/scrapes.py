@@ -138,11 +138,12 @@ def settle(folder: RunFolder, account: dict[str, Any] | None = None) -> None:
 
 
 def _phases(folder: RunFolder, offset_ns: int) -> dict[str, dict[str, int]]:
-    """Of each phase with requests, when the first was taken up and the last ended (wall clock, ns)."""
+    """Of each phase with requests, when the first was taken up and the last ended (wall clock, ns). Probes are warm-up."""
     table = pq.read_table(folder.record, columns=["phase", "t_taken", "t_end"])
     found = {}
     for phase, name in NAMES.items():
-        rows = table.filter(pc.equal(table["phase"], int(phase)))
+        measured = pc.equal(table["phase"], int(Phase.MEASURE))
+        rows = table.filter(measured if phase is Phase.MEASURE else pc.invert(measured))
         if rows.num_rows:
             ends = pc.min(rows["t_taken"]).as_py(), pc.max(rows["t_end"]).as_py()
             found[name] = {"start_ns": ends[0] + offset_ns, "end_ns": ends[1] + offset_ns}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,6 +18,7 @@ from inferometer.conductor import (
     Finding,
     Ui,
     conclude,
+    expected,
     first_facts,
     interrupts,
     leave_no_empty,
@@ -26,7 +28,8 @@ from inferometer.drive.turns import share_of
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule
-from inferometer.journal.schema import Phase
+from inferometer.journal.schema import OUTCOME, Phase
+from inferometer.journal.seal import streams
 from inferometer.journal.writer import Journal
 from inferometer.plan.schema import REFERENCE_TOKENIZER, Instrument, Plan, Sut, Target
 from inferometer.plan.server_metrics import ServerMetrics
@@ -39,6 +42,7 @@ from inferometer.simulation.driver import Driver, Server
 from inferometer.simulation.engine import Chosen
 from inferometer.simulation.reading import reader
 from inferometer.units import seconds_to_ns
+from inferometer.warming import Part, warm_up
 from inferometer.workload import tokenizers
 from inferometer.workload.encodings import Cl100k
 from inferometer.workload.prompts import salt_of
@@ -77,7 +81,8 @@ def simulate(
         facts |= {"simulated": True, "engine": engine.facts(), "timestamp_source": "virtual"}
         facts["calibration"] = {"status": "simulated"}
         folder.write_run(facts)
-        schedule.warm_up()
+        if plan.load.warmup:
+            schedule.warm_up()
         schedule.measurement()
         schedule.write_all()
         schedule.close()
@@ -166,7 +171,7 @@ def _simulate(
     slots = load.concurrency or 1 if load.model == "closed" else None
 
     def watch(phase: int, progress: Progress) -> None:
-        ui.watch(Phase(phase), progress, requests.warm if phase == Phase.WARMUP else requests.total)
+        ui.watch(Phase(phase), progress, expected(Phase(phase), requests))
 
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
         journal = Journal(folder.journal, 0, Redactor([]))
@@ -179,8 +184,15 @@ def _simulate(
             heard=interrupt.heard,
             watch=watch,
         )
+
+        def play(part: Part) -> bool:
+            rows = part.first, part.stop
+            driver.run(part.phase, share_of(schedule, part.phase, slots, part=rows, cycle=part.cycle))
+            return not interrupt.pressed
+
+        seen = partial(streams, folder, "worker", OUTCOME)
         if load.warmup:
-            driver.run(Phase.WARMUP, share_of(schedule, Phase.WARMUP, slots))
+            warm_up(load, requests.warm_rows, play, seen, tokenizer.count_all, lambda: None)
         if not interrupt.pressed:
             driver.run(
                 Phase.MEASURE,

@@ -19,11 +19,14 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from inferometer.journal.schema import Outcome, Phase
+from inferometer.measure.server import track
 from inferometer.plan.schema import Load
+from inferometer.telemetry.metrics.translated import Translated
 from inferometer.units import NS_PER_MS
 
 IN_A_ROW = 3
@@ -137,36 +140,40 @@ def _latency_ms(one: dict[str, Any]) -> float | None:
     return float(one["t_end"] - one["t_submit"]) / NS_PER_MS if good else None
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """What the server's gauges said when the warm-up had ended; None: it shows none."""
-
-    waiting: float | None
-    running: float | None
-
-
-NO_QUEUE = Queue(None, None)
-
-
 def drained_at(record: pa.Table) -> int | None:
     """When the last request of the warm-up ended (ns on the run's clock); None without one."""
     found: int | None = pc.max(record.filter(pc.field("phase") == int(Phase.WARMUP)).column("t_end")).as_py()
     return found
 
 
-def warmed(load: Load, record: pa.Table, prefixes: str | None, queue: Queue = NO_QUEUE) -> dict[str, Any]:
-    """`warm_up` of the summary, from a sealed record (RECORD's columns). `prefixes`: what run.json says of them."""
+def _gauge(told: Sequence[Translated], term: str, begin: int | None, end: float) -> float | None:
+    """What the server itself said between two instants, at the first scrape there; None: nothing."""
+    found = track(told, term) if told else None
+    if found is None or begin is None:
+        return None
+    at = int(np.searchsorted(found.times, begin))
+    return float(found.values[at]) if at < len(found.times) and found.times[at] < end else None
+
+
+def warmed(
+    load: Load, record: pa.Table, prefixes: str | None, told: Sequence[Translated] = ()
+) -> dict[str, Any]:
+    """`warm_up` of the summary, from a sealed record (RECORD's columns). `prefixes`: what run.json says of them. `told`: what
+    the server's own metrics said over the run."""
     names = ["phase", "outcome", "usage_output", "output_tokens_local", "t_taken", "t_submit", "t_end"]
     rows = record.filter(pc.field("phase") != int(Phase.MEASURE)).select(
         [*names, "input_tokens_asked", "output_tokens_asked"]
     )
-    told = rows.to_pylist()
-    warm = [one for one in told if one["phase"] == Phase.WARMUP]
+    plain = rows.to_pylist()
+    warm = [one for one in plain if one["phase"] == Phase.WARMUP]
     done = [one for one in warm if one["outcome"] == Outcome.OK]
     counts = [
         one["output_tokens_local"] if one["usage_output"] is None else one["usage_output"] for one in done
     ]
     tokens = sum(count or 0 for count in counts)
+    end = drained_at(record)
+    later = record.filter(pc.field("t_taken") >= end).column("t_taken") if end is not None else None
+    next_ns = math.inf if later is None or not len(later) else pc.min(later).as_py()
     return {
         "asked": {"requests": load.warmup, "output_tokens": load.warmup_tokens},
         "requests": len(warm),
@@ -174,10 +181,10 @@ def warmed(load: Load, record: pa.Table, prefixes: str | None, queue: Queue = NO
         "output_tokens": tokens,
         "reached": len(done) >= load.warmup and tokens >= load.warmup_tokens,
         "drained": all(one["outcome"] != Outcome.CANCELLED for one in warm) if warm else None,
-        "waiting": queue.waiting,
-        "running": queue.running,
+        "waiting": _gauge(told, "waiting", end, next_ns),
+        "running": _gauge(told, "running", end, next_ns),
         "prefixes": prefixes,
-        "probes": _probes(load, [one for one in told if one["phase"] == Phase.PROBE], warm),
+        "probes": _probes(load, [one for one in plain if one["phase"] == Phase.PROBE], warm),
         "skipped": load.cold_start,
     }
 

@@ -82,6 +82,8 @@ def test_every_flag_reaches_its_key() -> None:
         "--requests": "2000",
         "--duration": "5m",
         "--warmup": "100",
+        "--warmup-tokens": "10000",
+        "--warmup-probes": "12",
         "--drain": "10s",
         "--workload": "code-completion",
         "--input-tokens": "normal(550,150)",

@@ -284,6 +284,28 @@ def parts() -> dict[str, Any]:
             "requests": 1,
             "by_signal": {"finish_reason": 1, "refusal_field": 0, "policy_status": 0},
         },
+        "warm_up": {
+            "asked": {"requests": 20, "output_tokens": 3000},
+            "requests": 20,
+            "completed": 20,
+            "output_tokens": 3204,
+            "reached": True,
+            "drained": True,
+            "waiting": 0.0,
+            "running": 0.0,
+            "prefixes": "populated",
+            "probes": {
+                "most": 12,
+                "input_tokens": 319,
+                "output_tokens": 161,
+                "before_ms": 2210.5,
+                "after_ms": [1714.2, 1702.9, 1709.8],
+                "variation": 0.0066,
+                "limit": 0.1,
+                "stable": True,
+            },
+            "skipped": False,
+        },
         "window": {
             "start": "2026-08-01T10:11:14.021Z",
             "duration_s": 52.63,
@@ -625,6 +647,9 @@ def empty_summary() -> Summary:
     whole["refusals"] = {"requests": 0, "by_signal": signals}
     whole["distributions"] = dict.fromkeys(whole["distributions"])
     whole["itl_shape"] = whole["first_wave"] = whole["steady"] = whole["in_flight_tokens"] = None
+    nothing = {"requests": 0, "output_tokens": 0}
+    whole["warm_up"] |= {**nothing, "asked": nothing, "completed": 0, "reached": True, "skipped": False}
+    whole["warm_up"]["probes"] |= {"most": 0, "after_ms": [], "limit": 0.1}
     whole["window"]["definition"] = "Nothing was measured."
     for side in ("prompt", "output"):
         whole["tokens"][side]["counted"] = None

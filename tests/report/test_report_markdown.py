@@ -96,7 +96,8 @@ def test_the_disclosure_names_what_the_draft_demands(valid: dict[str, Any]) -> N
     for needed in ("| Seed | 42 |", "| ITL option | direct: over 90 %", "monotonic clock", "special tokens"):
         assert needed in text
     for needed in (
-        "20 requests sent, 20 completed, kept apart",
+        "20 requests sent, 20 completed, 3204 output tokens, kept apart",
+        "| Warm-up verified | stable: end-to-end latency",
         "| Prefix caching | disabled",
         "| Steady window | 5.26",
     ):

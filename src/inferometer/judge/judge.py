@@ -41,13 +41,14 @@ def judge(
     record: Record,
     cited: Mapping[str, Any] | None = None,
     prepared: Mapping[str, Any] | None = None,
+    warmed: Mapping[str, Any] | None = None,
 ) -> Verdict:
     """The verdict on a run: every check of the method, `na` where it does not apply.
 
     In a simulation the checks of NOT_SIMULATED do not apply either.
 
     `cited`: the calibration certificate as the run noted it down when it began, `prepared`: the account of its requests
-    (workload/account.py); None: it noted nothing.
+    (workload/account.py); None: it noted nothing. `warmed`: its warm-up (warming.py).
     """
     native = plan.tokenizer.own
     p99, p99_9, few = checks.sample_counts(measurement)
@@ -79,7 +80,7 @@ def judge(
         checks.tokens_per_event(plan, measurement),
         checks.ttft_variants(plan, measurement),
         checks.stale_connections(plan, record),
-        checks.warmup(measurement),
+        checks.warmup(measurement, warmed),
     )
     return verdict_of(map(_simulated, found) if record.simulated else found)
 

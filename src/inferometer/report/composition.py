@@ -55,8 +55,9 @@ def summarise(
     verdict: Verdict,
     arrival: ArrivalCheck | None,
     slos: Sequence[SloOutcome],
+    warm_up: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The summary of one run. `run` holds what run.json says of it."""
+    """The summary of one run. `run` holds what run.json says of it, `warm_up` what warming.py says of its record."""
     return compose(
         version=__version__,
         status=verdict.status,
@@ -73,8 +74,9 @@ def summarise(
         sut=_sut(plan, run),
         environment=run["environment"],
         plan=resolved(plan),
-        requests=_requests(measurement, interrupted=bool(run["interrupted"])),
+        requests=_requests(measurement, warm_up, interrupted=bool(run["interrupted"])),
         success_rate=_plain(_success(measurement, interrupted=bool(run["interrupted"]))),
+        warm_up=dict(warm_up),
         window=_window(plan, measurement),
         ttft_by_input=[
             {"from": bucket.from_tokens, "to": bucket.to_tokens, "n": bucket.n}
@@ -98,16 +100,7 @@ def summarise(
         },
         load=_plain(_load(plan, run, measurement, arrival)),
         tokens=_tokens(plan, run, measurement),
-        slos=[
-            {
-                "expr": slo.expr,
-                "value": slo.value,
-                "limit": slo.limit,
-                "met": slo.met,
-                "ci": slo.ci and list(slo.ci),
-            }
-            for slo in slos
-        ],
+        slos=[_slo(slo) for slo in slos],
         instrument=_plain(
             {
                 **asdict(measurement.instrument),
@@ -120,6 +113,16 @@ def summarise(
 
 def _as_measured(part: Any) -> dict[str, Any] | None:
     return None if part is None else _plain(asdict(part))
+
+
+def _slo(slo: SloOutcome) -> dict[str, Any]:
+    return {
+        "expr": slo.expr,
+        "value": slo.value,
+        "limit": slo.limit,
+        "met": slo.met,
+        "ci": slo.ci and list(slo.ci),
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -201,7 +204,7 @@ def _success(measurement: Measurement, *, interrupted: bool) -> dict[str, Any]:
     }
 
 
-def _requests(measurement: Measurement, *, interrupted: bool) -> dict[str, Any]:
+def _requests(measurement: Measurement, warm_up: Mapping[str, Any], *, interrupted: bool) -> dict[str, Any]:
     seen = measurement.requests
     return {
         "sent": seen.sent,
@@ -210,7 +213,7 @@ def _requests(measurement: Measurement, *, interrupted: bool) -> dict[str, Any]:
         "cancelled": seen.cancelled,
         "by_error": seen.by_error,
         "failed_share_ci95": _plain(wilson(*failures(seen, interrupted=interrupted))),
-        "warmup": {"sent": seen.warmup_sent, "completed": seen.warmup_completed},
+        "warmup": {"sent": warm_up["requests"], "completed": warm_up["completed"]},
     }
 
 

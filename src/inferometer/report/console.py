@@ -123,8 +123,8 @@ def render_console(summary: Mapping[str, Any], console: Console, report: str | N
             first = " " * len(first)
 
     say("")
-    if summary["run"]["simulated"]:
-        _simulated(say)
+    for word, means in wording.marks(summary):
+        _mark(say, word, means)
     say(disclosure.measured(summary))
     say(disclosure.requests(summary) + ".")
     say("")
@@ -190,10 +190,10 @@ def _footnotes(summary: Mapping[str, Any], missing: Sequence[str], say: Say, *, 
         say(f"{', '.join(missing)}: in the report", "dim")
 
 
-def _simulated(say: Say) -> None:
-    """The word alone on its line, in a frame: nobody is to take what follows for a measurement."""
-    frame = "*" * (len(wording.SIMULATED) + 8)
-    for line in (frame, f"*   {wording.SIMULATED}   *", frame, wording.SIMULATED_MEANS):
+def _mark(say: Say, word: str, means: str) -> None:
+    """The word alone on its line, in a frame: nobody is to take what follows for something else."""
+    frame = "*" * (len(word) + 8)
+    for line in (frame, f"*   {word}   *", frame, means):
         say(line, "bold magenta")
     say("")
 
@@ -201,7 +201,7 @@ def _simulated(say: Say) -> None:
 def _verdict(summary: Mapping[str, Any], say: Say) -> None:
     verdict = summary["verdict"]
     status = verdict["status"]
-    said = f"{wording.SIMULATED}, {status}" if summary["run"]["simulated"] else status
+    said = "".join(f"{word}, " for word, _ in wording.marks(summary)) + status
     say(f"{said}  {wording.meaning(summary)}", STYLE[status])
     for status_ in ("fail", "unsure", "note"):
         for check in verdict["checks"]:

@@ -156,7 +156,7 @@ def guardrails(summary: Summary) -> str:
 def deviations(summary: Summary) -> list[str]:
     """Where the run parts from the methodology: in everything if it was simulated; every check that did not pass, and every
     declaration that is missing."""
-    found = [f"{wording.SIMULATED}: {wording.SIMULATED_MEANS}"] if summary["run"]["simulated"] else []
+    found = [f"{word}: {means}" for word, means in wording.marks(summary)]
     found += [
         f"{wording.title(check)}: {wording.sentence(check)}"
         for check in wording.ordered(summary["verdict"]["checks"])
@@ -350,7 +350,6 @@ def _by_client(tokenizer: Mapping[str, Any], output: Mapping[str, Any]) -> str:
 
 def _timed(summary: Summary) -> list[Row]:
     sut, instrument, window = summary["sut"], summary["instrument"], summary["window"]
-    warmup = summary["requests"]["warmup"]
     return [
         (
             "Protocol",
@@ -358,10 +357,7 @@ def _timed(summary: Summary) -> list[Row]:
         ),
         ("Time stamps", CLOCKS.get(instrument["timestamp_source"], UNKNOWN)),
         ("Clocks", _clocks(summary)),
-        (
-            "Warm-up",
-            f"{figure(warmup['sent'])} requests sent, {figure(warmup['completed'])} completed, kept apart",
-        ),
+        *_warm_up(summary["warm_up"]),
         (
             "Prefix caching",
             f"{text(sut['prefix_caching'], UNDECLARED)}; cache before the run: {text(sut['cache_state'])} (declared); "
@@ -374,6 +370,41 @@ def _timed(summary: Summary) -> list[Row]:
         ),
         ("Steady window", _steady(window)),
     ]
+
+
+def _warm_up(warm: Mapping[str, Any]) -> list[Row]:
+    """The procedure that was followed (draft 4.5)."""
+    if warm["skipped"]:
+        return [("Warm-up", "COLD START: no warm-up, by intent")]
+    asked, probes = warm["asked"], warm["probes"]
+    said = (
+        f"{figure(warm['requests'])} requests sent, {figure(warm['completed'])} completed, "
+        f"{figure(warm['output_tokens'])} output tokens, kept apart; asked for: {figure(asked['requests'])} requests"
+    )
+    said += f" and {figure(asked['output_tokens'])} output tokens" if asked["output_tokens"] else ""
+    said += "" if warm["reached"] else ", not reached"
+    if warm["drained"] is not None:
+        said += "; all had ended before the measurement" if warm["drained"] else "; not all of them ended"
+    if warm["waiting"] is not None or warm["running"] is not None:
+        said += (
+            f"; the server then said: waiting {figure(warm['waiting'])}, running {figure(warm['running'])}"
+        )
+    if warm["requests"] and warm["prefixes"] not in (None, "none shared"):
+        said += f"; shared prefixes: {warm['prefixes']}"
+    return [("Warm-up", said), ("Warm-up verified", _probes(probes))]
+
+
+def _probes(probes: Mapping[str, Any]) -> str:
+    if not probes["most"]:
+        return "no"
+    found = {True: "stable", False: "not stable", None: "not decided"}[probes["stable"]]
+    after = ", ".join(figure(one) for one in probes["after_ms"]) or "none"
+    return (
+        f"{found}: end-to-end latency of single requests of {figure(probes['input_tokens'])} + "
+        f"{figure(probes['output_tokens'])} tokens {figure(probes['before_ms'])} ms before, {after} ms behind (at most "
+        f"{figure(probes['most'])}); (max - min) / median of the last three {share(probes['variation'])}, "
+        f"limit {share(probes['limit'])}"
+    )
 
 
 def _clocks(summary: Summary) -> str:

@@ -239,7 +239,7 @@ def _drawn(summary: Mapping[str, Any], series: Mapping[str, Any]) -> Context:
 
 def _context(summary: Mapping[str, Any]) -> Context:
     verdict, pace = summary["verdict"], pace_metric(summary)
-    simulated = {"word": wording.SIMULATED, "means": wording.SIMULATED_MEANS}
+    over = wording.marks(summary)
     rest = tuple(name for name in METRICS if name not in TABLE and summary["metrics"][name] is not None)
     named = {name: metric.title for name, metric in (METRICS | RATES).items()}
     checks = _check_rows(summary)
@@ -254,9 +254,9 @@ def _context(summary: Mapping[str, Any]) -> Context:
         "version": clean(summary["version"]),
         "status": verdict["status"],
         "meaning": wording.meaning(summary),
-        "simulated": simulated if summary["run"]["simulated"] else None,
-        "page_title": f"{simulated['word'] + ', ' if summary['run']['simulated'] else ''}{verdict['status']}: "
-        + clean(summary["run"]["name"]),
+        "over": [{"word": word, "means": means} for word, means in over],
+        "page_title": "".join(f"{word}, " for word, _ in over)
+        + f"{verdict['status']}: {clean(summary['run']['name'])}",
         "reasons": [check for check in checks if check["class"] in ("fail", "unsure")],
         "tally": {name: sum(check["class"] == name for check in checks) for name in wording.STATUS},
         "measured": disclosure.measured(summary),

@@ -43,7 +43,7 @@ def minimum_report(summary: Mapping[str, Any]) -> str:
     notes = [*disclosure.deviations(summary), "Guardrails: " + disclosure.guardrails(summary)]
     lines = [
         "=== LLM Benchmark Report (Minimum) ===",
-        *([f"{wording.SIMULATED}: {wording.SIMULATED_MEANS}"] if summary["run"]["simulated"] else []),
+        *(f"{word}: {means}" for word, means in wording.marks(summary)),
         "",
         "System Identification:",
         f"- Model: {disclosure.model(summary)}",
@@ -216,9 +216,8 @@ def _slos(summary: Mapping[str, Any]) -> str:
 def render_markdown(summary: Mapping[str, Any]) -> str:
     """The whole of report.md."""
     verdict = summary["verdict"]
-    simulated = summary["run"]["simulated"]
     parts = [
-        *([f"# {wording.SIMULATED}", wording.SIMULATED_MEANS] if simulated else []),
+        *(line for word, means in wording.marks(summary) for line in (f"# {word}", means)),
         f"# Inferometer report: {cell(summary['run']['name'])}",
         f"**{verdict['status']}.** {wording.meaning(summary)}",
         "\n".join(f"- {cell(reason['message'])}" for reason in verdict["reasons"]),

@@ -68,6 +68,7 @@ def _certified(what: str) -> Wording:
 
 VARIANT = {
     "lateness": "loop",
+    "warmup": "of",
     "receive_lag": "source",
     "prompt_length": "judged_by",
     "stale_connections": "kept",
@@ -538,8 +539,25 @@ CHECKS: dict[str, Wording] = {
             "note": "{value} requests warmed the server up; the draft asks for {limit} requests and 10\u202f000 output tokens.",
             "na": "Warm-up does not apply to this run.",
         },
-        {"note": "Use --warmup 100 or more when the result is to be published."},
-        {("output_tokens",): "Warm-up output: {output_tokens} tokens."},
+        {"note": "Use --warmup 100 or more, and --warmup-tokens 10000, when the result is to be published."},
+        {
+            ("output_tokens",): "Warm-up output: {output_tokens} tokens.",
+            (
+                "asked_requests",
+                "asked_output_tokens",
+            ): "The plan asked for {asked_requests} requests and {asked_output_tokens} "
+            "output tokens, and that was not reached.",
+            (
+                "unsettled",
+                "probes",
+            ): "No three in a row of {probes} probes behind it came within 10 % of each other: the server "
+            "had not settled.",
+        },
+    ),
+    "warmup:cold": Wording(
+        "Warm-up",
+        "number",
+        {"note": "Cold start: the server was not warmed up, by intent."},
     ),
     "ttft_variants": Wording(
         "First-token variants",

@@ -35,7 +35,16 @@ SIMULATED = "SIMULATED"
 SIMULATED_MEANS = (
     "No server was measured: a model of an engine ran this plan in virtual time. No compliance is claimed."
 )
+COLD_START = "COLD START"
+"""Over every report of a run whose first request of all is what counts (draft 4.5.3)."""
+COLD_START_MEANS = "No warm-up, by intent: the first request of all is among these, and they are no figures of a steady state."
 _NA_SIMULATED = "Time was simulated, so there is nothing here to look at."
+
+
+def marks(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What has to stand over everything that is said of this run: a word, and what it means."""
+    found = [(SIMULATED, SIMULATED_MEANS)] if summary["run"]["simulated"] else []
+    return found + ([(COLD_START, COLD_START_MEANS)] if summary["warm_up"]["skipped"] else [])
 
 
 def meaning(summary: Mapping[str, Any]) -> str:

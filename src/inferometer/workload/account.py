@@ -1,6 +1,6 @@
 """An account of the requests of a run, taken as they pass: lengths, sharing, and the best prefix-hit rate there could be.
 
-A prefix cache without limit, that knows every earlier request of the run and nothing before it, would find of a prompt the
+A prefix cache without limit, that knows every earlier request of the run and its warm-up, would find of a prompt the
 tokens that an earlier one began with: h, the longest common prefix. Over a run
 
     exact = sum(h) / sum(prompt tokens),        blocks = sum(16 floor(h / 16)) / sum(prompt tokens),
@@ -43,18 +43,21 @@ class Prefixes:
     def __init__(self) -> None:
         self._root: _Node = _Node(np.empty(0, np.uint32))
 
-    def add(self, ids: Ids) -> int:
-        """How many of the first ids an earlier call began with; from now on all of them are known."""
+    def add(self, ids: Ids, *, keep: bool = True) -> int:
+        """How many of the first ids an earlier call began with; from now on all of them are known, if they are to be kept."""
         node, at = self._root, 0
         while at < len(ids):
             child = node.children.get(int(ids[at]))
             if child is None:
-                node.children[int(ids[at])] = _Node(ids[at:])
+                if keep:
+                    node.children[int(ids[at])] = _Node(ids[at:])
                 return at
             edge = child.ids
             length = min(len(edge), len(ids) - at)
             unlike = np.flatnonzero(edge[:length] != ids[at : at + length])
             same = int(unlike[0]) if len(unlike) else length
+            if same < len(edge) and not keep:
+                return at + same
             if same < len(edge):
                 node.children[int(ids[at])] = child.split(same)
                 child = node.children[int(ids[at])]
@@ -84,8 +87,22 @@ class Account:
         self._published, self._repeatable = published, repeatable
         self._asked, self._shared, self._sent, self._output, self._repeated = (array("q") for _ in range(5))
         self._groups: Counter[int] = Counter()
-        self._known = Prefixes()
+        self._known, self._warm = Prefixes(), Prefixes()
         self._hits = self._block_hits = 0
+        self._sharing = self._cold = 0
+
+    def before(self, prompts: Iterable[Prompt]) -> Iterator[Prompt]:
+        """The prompts of a warm-up, each of them known from then on."""
+        for prompt in prompts:
+            if not prompt.repeated:
+                self._warm.add(prompt.key)
+            yield prompt
+
+    @property
+    def prefixes(self) -> str:
+        """Whether the warm-up sent what measured requests begin with in common, so that a cache knows it: "populated" (all of
+        it), "not populated", or "none shared"."""
+        return "not populated" if self._cold else "populated" if self._sharing else "none shared"
 
     def of(self, prompts: Iterable[Prompt]) -> Iterator[Prompt]:
         """The prompts, each of them taken in as it passes."""
@@ -98,10 +115,18 @@ class Account:
             if prompt.group >= 0:
                 self._groups[prompt.group] += 1
             # A conversation is known by its beginning: what it repeats was sent or answered before, and only there.
-            hit = prompt.known if prompt.repeated else self._known.add(prompt.key)
+            hit = prompt.known if prompt.repeated else self._begun(prompt.key)
             self._hits += hit
             self._block_hits += hit // BLOCK * BLOCK
             yield prompt
+
+    def _begun(self, key: Ids) -> int:
+        """How many of its first ids an earlier request had, of the run or of its warm-up."""
+        here, warm = self._known.add(key), self._warm.add(key, keep=False)
+        # By chance nonces have a first token or two in common, which is less than a block.
+        self._sharing += here >= BLOCK
+        self._cold += here >= BLOCK and here - warm >= BLOCK
+        return max(here, warm)
 
     def facts(self) -> dict[str, Any]:
         """What run.json says of them; statistics are None where there were none."""

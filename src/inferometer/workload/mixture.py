@@ -36,6 +36,7 @@ from inferometer.workload import corpora, lengths
 from inferometer.workload.lanes import in_order
 from inferometer.workload.prompts import (
     NO_IDS,
+    Contexts,
     Ids,
     Prompt,
     allowed_ids,
@@ -69,17 +70,25 @@ class Draw(NamedTuple):
     at: int
 
 
-def drawn(spec: Workload, vocab_size: int, n: int, same: Iterable[bool] = ()) -> Iterator[Draw]:
+def drawn(
+    spec: Workload,
+    vocab_size: int,
+    n: int,
+    same: Iterable[bool] = (),
+    cover: Iterable[tuple[int, int]] = (),
+) -> Iterator[Draw]:
     """The first `n` requests, in the order of the module's head. `same`: which of them go on with the conversation before, if
-    any do: no class is drawn for those, and none has a shared prefix, which the conversation began with."""
+    any do: no class is drawn for those, and none has a shared prefix, which the conversation began with. `cover`: the class
+    and the group of the first that do not, whatever is drawn."""
     rng = random.Random(spec.seed)  # noqa: S311 (a repeatable stream is the purpose, not a secret one)
     classes = spec.classes
     numbers, weights = range(len(classes)), [one.weight for one in classes]
     groups = [None if one.shared_prefix is None else one.shared_prefix.weights for one in classes]
-    number = 0
+    number, wanted = 0, iter(cover)
     for _, again in zip(range(n), chain(same, repeat(False)), strict=False):
+        held = None if again else next(wanted, None)
         if not again:
-            number = rng.choices(numbers, weights)[0]
+            number = rng.choices(numbers, weights)[0] if held is None else held[0]
         one, shared = classes[number], groups[number]
         assert one.input_tokens is not None, "a plan that was checked"
         assert one.output_tokens is not None, "a plan that was checked"
@@ -89,7 +98,7 @@ def drawn(spec: Workload, vocab_size: int, n: int, same: Iterable[bool] = ()) ->
         if one.shared_prefix is not None and shared is not None:
             carries = rng.random() < one.shared_prefix.share
             group = rng.choices(range(len(shared)), shared)[0]
-            group = group if carries and not again else -1
+            group = held[1] if held is not None else group if carries and not again else -1
         if one.content == "random":
             yield Draw(number, asked, output, group, below(rng, vocab_size, asked), 0)
         else:
@@ -104,12 +113,25 @@ def generate(
     prompt_format: Format,
     template: int = 0,
     same: Iterable[bool] = (),
+    contexts: Contexts | None = None,
 ) -> Iterator[Prompt]:
-    """The first `n` prompts, one after the other; texts are made on the tokenizer's lanes. See prompts.generate, and drawn."""
+    """The first `n` prompts, one after the other; texts are made on the tokenizer's lanes. See prompts.generate, and drawn.
+
+    `contexts`: whose shared prefixes they have, if not their own.
+    """
     marks = [""] * n if spec.repeatable_prompts else nonces(tokenizer, salt, prompt_format, 0, n)
-    maker = _Maker(spec, tokenizer, n, salt, prompt_format, template)
-    requests = zip(drawn(spec, tokenizer.vocab_size, n, same), marks, strict=True)
+    whose = contexts or Contexts(spec.seed, salt)
+    maker = _Maker(spec, tokenizer, whose, prompt_format, template)
+    requests = zip(drawn(spec, tokenizer.vocab_size, n, same, whose.cover), marks, strict=True)
     yield from in_order(maker.prompt, requests, tokenizer.lanes)
+
+
+def contexts(spec: Workload, vocab_size: int, n: int, salt: int, same: Iterable[bool] = ()) -> Contexts:
+    """The shared prefixes of the first `n` requests."""
+    if all(one.shared_prefix is None for one in spec.classes):
+        return Contexts(spec.seed, salt)
+    found = {(draw.number, draw.group) for draw in drawn(spec, vocab_size, n, same) if draw.group >= 0}
+    return Contexts(spec.seed, salt, sorted(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,18 +150,17 @@ class _Maker:
     """Makes prompts from draws, each from its draw alone."""
 
     def __init__(
-        self, spec: Workload, tokenizer: Tokenizer, n: int, salt: int, prompt_format: Format, template: int
+        self, spec: Workload, tokenizer: Tokenizer, whose: Contexts, prompt_format: Format, template: int
     ) -> None:
         self._classes, self._tokenizer, self._template = spec.classes, tokenizer, template
         self._text = prompt_format == "text"
         self._writer = writer(tokenizer) if self._text else None
         self._allowed: Sequence[int] = () if self._text else allowed_ids(tokenizer)
         self._fields = [one.fields or None for one in spec.classes]
-        self._seed, self._salted = spec.seed, not spec.repeatable_prompts
-        self._salt, self._format = salt, prompt_format
-        # The groups' nonces come behind those of the requests.
+        self._seed, self._salted = whose.seed, not spec.repeatable_prompts
+        self._salt, self._format = whose.salt, prompt_format
         sizes = [0 if one.shared_prefix is None else one.shared_prefix.groups for one in spec.classes]
-        self._first = [n + sum(sizes[:number]) for number in range(len(sizes))]
+        self._first = [sum(sizes[:number]) for number in range(len(sizes))]
         # Made on first use. Several threads may make the same one, to the same end.
         self._shared: dict[tuple[int, int], _Shared] = {}
 
@@ -173,7 +194,7 @@ class _Maker:
         return Prompt(
             content, asked, sent, draw.output, mark,
             request_class=draw.number, fields=self._fields[draw.number], bare=bare,
-            shared=before, group=self._first[draw.number] - self._first[0] + draw.group if before else -1, key=key,
+            shared=before, group=self._first[draw.number] + draw.group if before else -1, key=key,
         )  # fmt: skip
 
     def _prefix(self, number: int, group: int) -> _Shared:
@@ -181,7 +202,9 @@ class _Maker:
         if found is None:
             mark = ""
             if self._salted:
-                [mark] = nonces(self._tokenizer, self._salt, self._format, self._first[number] + group, 1)
+                # The groups' nonces stand before those of the requests, however many those are.
+                at = -1 - self._first[number] - group
+                [mark] = nonces(self._tokenizer, self._salt, self._format, at, 1)
             found = self._shared[number, group] = self._made(self._classes[number], group, mark)
         return found
 

@@ -29,7 +29,7 @@ import numpy as np
 from inferometer.plan.lengths import Empirical
 from inferometer.workload import lengths
 from inferometer.workload.lanes import in_order, in_processes
-from inferometer.workload.prompts import MUCH, Ids, Prompt, known, nonces, read
+from inferometer.workload.prompts import MUCH, Contexts, Ids, Prompt, known, nonces, read
 from inferometer.workload.texts import Texts, context_texts, texts_of
 
 if TYPE_CHECKING:
@@ -86,9 +86,11 @@ def generate(
     *,
     chat: bool = False,
     same: Iterable[bool] = (),
+    contexts: Contexts | None = None,
 ) -> Iterator[Prompt]:
     """The first `n` prompts, as prompts.generate gives those of random tokens; `spec.content` must have a text. `same`: which
     of them go on with the conversation before, if any do: none of those has the prefix that the conversation began with.
+    `contexts`: whose shared prefixes they have, if not their own.
 
     Raises PlanError where the dataset cannot be used.
     """
@@ -97,9 +99,14 @@ def generate(
     make = (_TextPrompts if prompt_format == "text" else _IdsPrompts)(
         spec, tokenizer, texts, template, chat=chat
     )
-    make.prefixes = list(_prefixes(spec, rng, make.prefix, tokenizer, salt, prompt_format))
+    cover: Sequence[tuple[int, int]] = ()
+    first, whose = rng, salt
+    if contexts is not None:
+        cover, whose = contexts.cover, contexts.salt
+        first = random.Random(contexts.seed)  # noqa: S311 (the stream of the measured requests, from its begin)
+    make.prefixes = list(_prefixes(spec, first, make.prefix, tokenizer, whose, prompt_format))
     marks = repeat("", n) if spec.repeatable_prompts else nonces(tokenizer, salt, prompt_format, 0, n)
-    requests = zip(_drawn(spec, rng, texts, n, same), marks, strict=True)
+    requests = zip(_drawn(spec, rng, texts, n, same, cover), marks, strict=True)
     mean = spec.input_tokens.mean()
     much = tokenizer.lanes == 1 and n * (_TYPICAL if math.isnan(mean) else mean) > MUCH
     yield from (
@@ -128,10 +135,15 @@ def _prefixes(
 
 
 def _drawn(
-    spec: Workload, rng: random.Random, texts: Texts, n: int, same: Iterable[bool]
+    spec: Workload,
+    rng: random.Random,
+    texts: Texts,
+    n: int,
+    same: Iterable[bool],
+    cover: Iterable[tuple[int, int]],
 ) -> Iterator[_Drawn]:
-    """What is drawn for each request, in the order of the module's head."""
-    sharing = spec.content.sharing
+    """What is drawn for each request, in the order of the module's head; `cover` as in mixture.drawn."""
+    sharing, wanted = spec.content.sharing, iter(cover)
     for _, again in zip(range(n), chain(same, repeat(False)), strict=False):
         tokens, output = (
             None if isinstance(length, Empirical) else lengths.draw(length, rng)
@@ -140,7 +152,9 @@ def _drawn(
         group = -1
         if sharing is not None and rng.random() < sharing.fraction:
             group = rng.choices(range(sharing.groups), sharing.weights)[0] if sharing.groups > 1 else 0
-        yield _Drawn(tokens, output, -1 if again else group, rng.randrange(texts.places))
+        held = None if again else next(wanted, None)
+        group = -1 if again else group if held is None else held[1]
+        yield _Drawn(tokens, output, group, rng.randrange(texts.places))
 
 
 class _Prompts:

@@ -18,8 +18,9 @@ template adds is not counted.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice, repeat
+from itertools import islice, repeat, takewhile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +30,7 @@ from inferometer.workload import lengths
 from inferometer.workload.lanes import in_order
 from inferometer.workload.places import Place
 from inferometer.workload.prompt_file import Chat, PromptFile, Row, segments
-from inferometer.workload.prompts import NO_IDS, Prompt, nonces, read
+from inferometer.workload.prompts import NO_IDS, Contexts, Prompt, nonces, read
 from inferometer.workload.room import SLACK, Room
 from inferometer.workload.sessions import Told
 
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
     from inferometer.workload.tokenizers import Tokenizer
 
 
-def numbers(spec: Workload, rows: int, skip: int = 0) -> Iterator[int]:
-    """Rows of the file in the order in which they are sent, without end."""
+def numbers(spec: Workload, rows: int, skip: int = 0, contexts: Contexts | None = None) -> Iterator[int]:
+    """Rows of the file in the order in which they are sent, without end. Those that `contexts` has to cover go first."""
+    yield from () if contexts is None else (row for row, _ in contexts.cover)
     rng = random.Random(spec.seed)  # noqa: S311 (a repeatable stream is the purpose, not a secret one)
     if spec.order == "sampled":
         while True:
@@ -53,15 +55,37 @@ def numbers(spec: Workload, rows: int, skip: int = 0) -> Iterator[int]:
         yield from order
 
 
+def contexts(spec: Workload, file: PromptFile, n: int, salt: int) -> Contexts:
+    """What several of the first `n` rows begin with before anything that a user says: one row for each."""
+    if not file.systems:
+        return Contexts(spec.seed, salt)
+    sent = list(islice(numbers(spec, len(file)), n))
+    first: dict[Chat, int] = {}
+    seen: Counter[Chat] = Counter()
+    for number, row in zip(sent, file.rows(sent), strict=True):
+        begin = tuple(takewhile(lambda one: one[0] != "user", row.chat))
+        if begin:
+            first.setdefault(begin, number)
+            seen[begin] += 1
+    return Contexts(spec.seed, salt, [(number, 0) for begin, number in first.items() if seen[begin] > 1])
+
+
 def generate(
-    spec: Workload, tokenizer: Tokenizer, file: PromptFile, n: int, salt: int, skip: int = 0
+    spec: Workload,
+    tokenizer: Tokenizer,
+    file: PromptFile,
+    n: int,
+    salt: int,
+    skip: int = 0,
+    contexts: Contexts | None = None,
 ) -> Iterator[Prompt]:
-    """The first `n` prompts, one after the other. `skip`: rows that the order `file` begins behind. Raises PlanError."""
+    """The first `n` prompts, one after the other. `skip`: rows that the order `file` begins behind. `contexts`: whose system
+    prompts they have, if not their own. Raises PlanError."""
     marks: Iterator[str] = repeat("", n)
     common = ""
     if not spec.repeatable_prompts:
         marks = nonces(tokenizer, salt, "text", 0, n)
-        [common] = nonces(tokenizer, salt, "text", n, 1)
+        [common] = nonces(tokenizer, salt if contexts is None else contexts.salt, "text", -1, 1)
     classes = _numbered(file)
     outputs = _outputs(spec.default_output, spec.seed)
 
@@ -80,7 +104,7 @@ def generate(
             key=np.concatenate([read(tokenizer, text) for text in told]),
         )  # fmt: skip
 
-    rows = file.rows(islice(numbers(spec, len(file), skip), n))
+    rows = file.rows(islice(numbers(spec, len(file), skip, contexts), n))
     yield from in_order(prompt, zip(rows, marks, outputs, strict=False), tokenizer.lanes)
 
 
@@ -88,13 +112,19 @@ def _numbered(file: PromptFile) -> dict[str, int]:
     return {name: number for number, name in enumerate(file.classes)}
 
 
-def turns(spec: Workload, file: PromptFile, skip: int = 0) -> Iterator[int]:
+def turns(spec: Workload, file: PromptFile, skip: int = 0, contexts: Contexts | None = None) -> Iterator[int]:
     """How many turns the rows have, in the order in which they are taken, without end."""
-    return (file.turns[number] for number in numbers(spec, len(file), skip))
+    return (file.turns[number] for number in numbers(spec, len(file), skip, contexts))
 
 
 def conversations(
-    spec: Workload, tokenizer: Tokenizer, file: PromptFile, places: Sequence[Place], salt: int, skip: int = 0
+    spec: Workload,
+    tokenizer: Tokenizer,
+    file: PromptFile,
+    places: Sequence[Place],
+    salt: int,
+    skip: int = 0,
+    contexts: Contexts | None = None,
 ) -> Iterator[Prompt]:
     """Rows as sessions: the prompts of these places. The nonces are those of `generate`, in the first turn of each row.
 
@@ -106,9 +136,9 @@ def conversations(
     common = ""
     if not spec.repeatable_prompts:
         marks = nonces(tokenizer, salt, "text", 0, n)
-        [common] = nonces(tokenizer, salt, "text", n, 1)
+        [common] = nonces(tokenizer, salt if contexts is None else contexts.salt, "text", -1, 1)
     classes, outputs, told = _numbered(file), _outputs(spec.default_output, spec.seed), Told()
-    rows = file.rows(islice(numbers(spec, len(file), skip), n))
+    rows = file.rows(islice(numbers(spec, len(file), skip, contexts), n))
 
     def count(messages: Chat) -> int:
         return sum(len(tokenizer.encode(text)) for _, text in messages)

@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,6 +102,16 @@ class Prompt:
     repeated: int = 0
     known: int = 0
     reply: tuple[Message, ...] | None = None
+
+
+class Contexts(NamedTuple):
+    """What a warm-up is to have in common with the measured requests: their shared prefixes, drawn by their seed and with the
+    nonces of their salt. `cover`: those to begin with, one request each: (class, group), or of a file of prompts (row, 0).
+    """
+
+    seed: int
+    salt: int
+    cover: Sequence[tuple[int, int]] = ()
 
 
 def generate(

@@ -23,7 +23,7 @@ from inferometer.workload import made_run, mixture, natural, own, prompts, sessi
 from inferometer.workload.made import Made
 from inferometer.workload.places import ONE_TURN, Place, Session, drawn
 from inferometer.workload.prompt_file import PromptFile, survey
-from inferometer.workload.prompts import Prompt
+from inferometer.workload.prompts import Contexts, Prompt
 from inferometer.workload.room import Room, check_trace, may_exceed
 
 if TYPE_CHECKING:
@@ -86,9 +86,11 @@ class Source:
         places: Sequence[Place] = (),
         *,
         warm: bool = False,
+        contexts: Contexts | None = None,
     ) -> Iterator[Prompt]:
         """The first `n` prompts, of the measurement or the warm-up (`warm`), at their `places` where they have any. `skip`: as
-        many rows of a file of prompts that were, or will be, measured; in its order it goes on behind them."""
+        many rows of a file of prompts that were, or will be, measured; in its order it goes on behind them. `contexts`: the
+        shared prefixes of the measurement, for a warm-up that is to have those."""
         if self.made is not None:
             made = made_run.generate(self.made, tokenizer, n, salt, warm=warm)
             return (
@@ -97,25 +99,41 @@ class Source:
                 else made
             )
         if spec.turns is None:
-            made = self._alone(spec, tokenizer, n, salt, prompt_format, template, skip)
+            made = self._alone(spec, tokenizer, n, salt, prompt_format, template, skip, contexts=contexts)
             return (
                 (replace(one, place=place) for one, place in zip(made, places, strict=True))
                 if places
                 else made
             )
         if self.file is not None:
-            return own.conversations(spec, tokenizer, self.file, places, salt, skip)
+            return own.conversations(spec, tokenizer, self.file, places, salt, skip, contexts)
         same = [place.turn > 0 for place in places]
-        made = self._alone(spec, tokenizer, n, salt, prompt_format, template, skip, same)
+        made = self._alone(spec, tokenizer, n, salt, prompt_format, template, skip, same, contexts)
         return sessions.chained(spec, tokenizer, made, places)
 
-    def sessions(self, spec: Workload, skip: int = 0, *, warm: bool = False) -> Iterator[Session]:
-        """The conversations that the requests are, or one of one turn for each. `skip`, `warm`: see prompts."""
+    def contexts(
+        self, spec: Workload, tokenizer: Tokenizer, n: int, salt: int, same: Sequence[bool] = ()
+    ) -> Contexts | None:
+        """The shared prefixes of a measurement of `n` requests with this salt; None: its warm-up is made already. `same`: which
+        of them go on with the conversation before."""
+        if self.made is not None:
+            return None
+        if self.file is not None:
+            return own.contexts(spec, self.file, n - sum(same), salt)
+        if spec.classes:
+            return mixture.contexts(spec, tokenizer.vocab_size, n, salt, same)
+        groups = 0 if spec.content.sharing is None else spec.content.sharing.groups
+        return Contexts(spec.seed, salt, [(0, group) for group in range(groups)])
+
+    def sessions(
+        self, spec: Workload, skip: int = 0, *, warm: bool = False, contexts: Contexts | None = None
+    ) -> Iterator[Session]:
+        """The conversations that the requests are, or one of one turn for each. `skip`, `warm`, `contexts`: see prompts."""
         if spec.turns is None:
             return repeat(ONE_TURN)
         if self.made is not None:
             return made_run.sessions(self.made, warm=warm)
-        return drawn(spec, None if self.file is None else own.turns(spec, self.file, skip))
+        return drawn(spec, None if self.file is None else own.turns(spec, self.file, skip, contexts))
 
     def _alone(
         self,
@@ -127,15 +145,24 @@ class Source:
         template: int,
         skip: int,
         same: Sequence[bool] = (),
+        contexts: Contexts | None = None,
     ) -> Iterator[Prompt]:
         """Each by itself, as if nothing had been said before. `same`: which are of the class before."""
         if self.file is not None:
-            return own.generate(spec, tokenizer, self.file, n, salt, skip)
+            return own.generate(spec, tokenizer, self.file, n, salt, skip, contexts)
         if spec.classes:
-            return mixture.generate(spec, tokenizer, n, salt, prompt_format, template, same)
+            return mixture.generate(spec, tokenizer, n, salt, prompt_format, template, same, contexts)
         if spec.content.text is not None:
             return natural.generate(
-                spec, tokenizer, n, salt, prompt_format, template, chat=self.chat, same=same
+                spec,
+                tokenizer,
+                n,
+                salt,
+                prompt_format,
+                template,
+                chat=self.chat,
+                same=same,
+                contexts=contexts,
             )
         return prompts.generate(spec, tokenizer, n, salt, prompt_format, template)
 
