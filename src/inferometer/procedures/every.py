@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from inferometer.procedures import fairness, throughput, ttft
+from inferometer.procedures import fairness, long_context, throughput, ttft
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Done, Steps
@@ -30,5 +30,5 @@ def _procedure(module: ModuleType) -> Procedure:
     return Procedure(found.NAME, found.SECTION, found.TITLE, found.OBJECTIVE, found.steps, found.results)
 
 
-PROCEDURES = {module.NAME: _procedure(module) for module in (ttft, throughput, fairness)}
+PROCEDURES = {module.NAME: _procedure(module) for module in (ttft, throughput, long_context, fairness)}
 """Of draft section 5, and the cold start of 4.5.3."""

@@ -40,7 +40,7 @@ class Options:
     seed: int = 0
     engine: Settings = field(default_factory=Settings)
     beat: Beat | None = None
-    max_model_len: int = 131_072
+    max_model_len: int = 262_144
     reject_status: int = 503
     parts: Parts = PLAIN
     token_timestamps: bool = False
