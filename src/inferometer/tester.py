@@ -17,7 +17,7 @@ from typing import Any
 
 from inferometer import __version__
 from inferometer.conductor import Ui
-from inferometer.errors import PeerError, PlanError, RecordError
+from inferometer.errors import CannotSwitch, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.of_test import verdict_of_campaign, verdict_of_test
 from inferometer.plan import campaign as campaigns
@@ -46,7 +46,7 @@ from inferometer.report.campaign import compose
 from inferometer.report.composition import moment
 from inferometer.report.tests.files import write_reports
 from inferometer.report.tests.redaction import redact
-from inferometer.stands import Asked, CannotSwitch, Stand, stand_of
+from inferometer.stands import Asked, Stand, stand_of
 
 SCHEMA = "inferometer/test/1"
 SHAREABLE = "shareable"
@@ -188,15 +188,18 @@ class _Test:
                 self.ui.note(f"{what} could not be switched back to {usual}: {why}")
 
     def _go_through(self, steps: Steps) -> None:
-        came: Seen | Switched | PlanError | None = None
+        came: Seen | Switched | PlanError | CannotSwitch | None = None
         while True:
             try:
-                step: Step = steps.throw(came) if isinstance(came, PlanError) else steps.send(came)
+                step: Step = steps.throw(came) if isinstance(came, Exception) else steps.send(came)
             except StopIteration:
                 return
             try:
                 came = self._do(step)
-            except PlanError as why:  # what the model has no room for, say: the procedure may know better
+            except (
+                PlanError,
+                CannotSwitch,
+            ) as why:  # no room in the model, say: the procedure may know better
                 came = why
             self.done.append(_done(step, came))
 
@@ -234,7 +237,7 @@ class _Test:
             "parameters": getattr(self.setup.tests, attribute).model_dump(mode="json"),
             "plan": resolved(base),
             "plan_hash": plan_hash(base),
-            "switches": [_switch(one) for one in self.done if isinstance(one.step, Switch)],
+            "switches": [_switch(one) for one in self.done if isinstance(one.came, Switched)],
             "runs": [_run(one, state) for one, state in zip(ran, self.states, strict=True)],
             **_plain(self.results),
         }
@@ -243,12 +246,12 @@ class _Test:
         return document
 
 
-def _done(step: Step, came: Seen | Switched | PlanError) -> Done:
+def _done(step: Step, came: Seen | Switched | PlanError | CannotSwitch) -> Done:
     if isinstance(step, Run) and isinstance(came, Seen):
         return DoneRun(step, came)
-    if isinstance(came, PlanError):
-        assert isinstance(step, Run)  # a stand that cannot switch says CannotSwitch
-        return DoneRefused(step, Refused(str(came)))
+    if isinstance(came, Exception):
+        refused = Refused(str(came))
+        return DoneRefused(step, refused) if isinstance(step, Run) else Done(step, refused)
     return Done(step, came)
 
 

@@ -44,6 +44,19 @@ def variant(plan: Plan, **parts: Mapping[str, Any] | Sequence[Any]) -> Plan:
     return Plan.model_validate(document)
 
 
+HOW = (
+    "seed", "prompt_format", "repeatable_prompts", "count_template", "ignore_eos", "min_tokens", "temperature",
+)  # fmt: skip
+"""Of a workload, what is about how requests are made and asked, not about what they say."""
+
+
+def another_workload(plan: Plan, **words: Any) -> Plan:
+    """The plan with other words altogether, asked in the same way: `another_workload(plan, name="conversation")`."""
+    document = resolved(plan)
+    kept = {key: document["workload"][key] for key in HOW}
+    return Plan.model_validate({**document, "workload": {**kept, **words}})
+
+
 def warm(plan: Plan, *, prefixes: bool = True) -> Plan:
     """The plan with draft 4.5's warm-up before it, verified. `prefixes`: whether it fills a prefix cache (4.5.1)."""
     asked = max(WARMUP_REQUESTS, plan.load.warmup)
