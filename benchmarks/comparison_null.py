@@ -72,7 +72,7 @@ def told(seed: int) -> Told:
         started_ns=seed,
         ended_ns=seed + 1,
         status="VALID",
-        unsure=(),
+        reasons=(),
         interrupted=False,
         simulated=False,
         fingerprint=f"sha256:{seed}",

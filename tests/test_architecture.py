@@ -35,10 +35,11 @@ ALLOWED: dict[str, set[str]] = {
         "scrapes", "server", "telemetry",
     },
     "calibrator": {"calibration", "conductor", "drive", "journal", "plan", "server", "telemetry"},
+    "comparer": {"conductor", "journal", "judge", "measure", "plan", "report"},
     "fitter": {"conductor", "journal", "measure", "plan", "server", "simulation", "simulator"},
     "simulator": {"conductor", "drive", "journal", "plan", "preparer", "replayer", "server", "simulation", "workload"},
     "cli": {
-        "calibrator", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "maker", "simulation", "simulator",
+        "calibrator", "comparer", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "maker", "simulation", "simulator",
         "scrapes", "telemetry",
     },
     "addresses": set(),

@@ -36,8 +36,8 @@ COMPARED = ("target", "sut", "workload", "load", "trace", "tokenizer", "slos", "
 class Told:
     """What a run's folder says of it, as far as comparing needs it.
 
-    `plan`: resolved, as saved; `sut`, `tokens` and `instrument`: those of its summary; `unsure`: the codes of the checks that
-    make it INCONCLUSIVE. Times are of the wall clock, in ns.
+    `plan`: resolved, as saved; `sut`, `tokens` and `instrument`: those of its summary; `reasons`: the codes of the checks that
+    keep it from being VALID. Times are of the wall clock, in ns.
     """
 
     id: str
@@ -45,7 +45,7 @@ class Told:
     started_ns: int
     ended_ns: int
     status: str
-    unsure: tuple[str, ...]
+    reasons: tuple[str, ...]
     interrupted: bool
     simulated: bool
     fingerprint: str | None
