@@ -25,8 +25,8 @@ REQUESTS, GAPS = 500, 8
 SEED_SPREAD = 0.03
 KINDS = ("calm", "noisy", "hiccups")
 RUNS = (3, 5)
-TRIALS, QUICK_TRIALS = 2_000, 20
-FEWER = 4
+TRIALS, QUICK_TRIALS = 1_000, 20
+FEWER = 2
 """Of the trials that are not about the null alone, one in so many."""
 REPLICATES = 200
 """Of the bootstrap: fewer than in a real comparison, for speed; its interval is as wide."""

@@ -39,8 +39,8 @@ ALLOWED: dict[str, set[str]] = {
     "fitter": {"conductor", "journal", "measure", "plan", "server", "simulation", "simulator"},
     "simulator": {"conductor", "drive", "journal", "plan", "preparer", "replayer", "server", "simulation", "workload"},
     "cli": {
-        "calibrator", "comparer", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "maker", "simulation", "simulator",
-        "scrapes", "telemetry",
+        "calibrator", "comparer", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "maker", "simulation",
+        "simulator", "scrapes", "telemetry",
     },
     "addresses": set(),
     "errors": set(),

@@ -73,8 +73,10 @@ def label(at: int) -> str:
     return chr(ord("A") + at)
 
 
-def compare_folders(sides: Sequence[str], question: Question) -> Compared:
+def compare_folders(sides: Sequence[str], question: Question, names: Sequence[str] | None = None) -> Compared:
     """Compare sides, each a run folder, several with commas between, or a folder that holds run folders.
+
+    `names`: what to call them, if not after their folders.
 
     Raises PlanError for what cannot be asked, RecordError for folders that cannot be read.
     """
@@ -86,8 +88,8 @@ def compare_folders(sides: Sequence[str], question: Question) -> Compared:
     noise = tuple(tuple(side) for side in runs[len(sides) :])
     wanted = Asked(asked.deciding, asked.threshold, noise, asked.declared, question.seed)
     comparison = compare(runs[: len(sides)], wanted)
-    names = [_name(text) for text in (*sides, *question.noise)]
-    return Compared(compose(__version__, names, runs[: len(sides)], wanted, comparison))
+    called = [*(names or map(_name, sides)), *map(_name, question.noise)]
+    return Compared(compose(__version__, called, runs[: len(sides)], wanted, comparison))
 
 
 def check(question: Question, sides: int) -> Asked:
@@ -295,13 +297,14 @@ def interleave(
     series = Series([place / f"{label(at)}-{plan.name}" for at, plan in enumerate(plans)])
     series.runs = [[] for _ in plans]
     base = plans[0].workload.seed
-    for number, order in enumerate(turns(len(plans), repeats)):
-        for at in order:
-            ui.note(f"round {number + 1} of {repeats}: {label(at)} ({plans[at].name})")
-            if not _one(_seeded(plans[at], (base + number) % 2**63), series, at, ui, measure):
-                series.interrupted = True
-                return series
-        series.rounds = number + 1
+    try:
+        for number, order in enumerate(turns(len(plans), repeats)):
+            for at in order:
+                ui.note(f"round {number + 1} of {repeats}: {label(at)} ({plans[at].name})")
+                _one(_seeded(plans[at], (base + number) % 2**63), series, at, ui, measure)
+            series.rounds = number + 1
+    except KeyboardInterrupt:
+        series.interrupted = True
     return series
 
 
@@ -309,26 +312,23 @@ def _seeded(plan: Plan, seed: int) -> Plan:
     return plan.model_copy(update={"workload": plan.workload.model_copy(update={"seed": seed})})
 
 
-def _one(plan: Plan, series: Series, at: int, ui: Ui, measure: Measure) -> bool:
-    """One run, warm-up included; whether it came to its end. Raises what `interleave` does."""
+def _one(plan: Plan, series: Series, at: int, ui: Ui, measure: Measure) -> None:
+    """One run, warm-up included. Raises what `interleave` does, and KeyboardInterrupt if it was interrupted in any way."""
     try:
         finding = measure(plan, series.sides[at], ui)
-    except KeyboardInterrupt:
-        return False
     except RecordError as error:
         if isinstance(error.__cause__, KeyboardInterrupt):  # pressed while the record was read
-            return False
+            raise KeyboardInterrupt from error
         raise
     except PeerError as error:
         kept = sum(map(len, series.runs))
         where = f"; {kept} runs before it are in {series.sides[0].parent}" if kept else ""
         raise PeerError(f"side {label(at)}: {error}{where}") from error
     if finding.summary["run"]["interrupted"]:
-        return False
+        raise KeyboardInterrupt
     series.runs[at].append(finding.folder)
     if finding.exit_code == PeerError.exit_code:
         raise PeerError(f"side {label(at)}: not one request succeeded; see {finding.folder}")
-    return True
 
 
 def compare_live(
@@ -350,5 +350,5 @@ def compare_live(
         ui.note(f"runs of this side: {side}")
     if not series.rounds:
         raise KeyboardInterrupt
-    compared = compare_folders(series.texts(), question)
+    compared = compare_folders(series.texts(), question, [side.name for side in series.sides])
     return Compared(compared.document, series.interrupted)

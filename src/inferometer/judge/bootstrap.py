@@ -5,8 +5,8 @@ Poisson number of mean 1 says (the Poisson bootstrap: the same as drawing reques
 so that the work goes in blocks). A request brings all it has: its TTFT, its gaps, whether it succeeded. A rate has no
 requests behind it, and is the mean of the runs drawn.
 
-So that a replicate costs one product of matrices, samples are counted in the cells between `EDGES` quantiles of both sides
-pooled, which lie closest about the percentiles that are asked for; inside a cell a percentile is interpolated. Means are exact.
+So that a replicate costs one product of matrices, samples are counted in the cells between the `EDGES` quantiles of each side,
+which lie closest about the percentiles that are asked for; inside a cell a percentile is interpolated. Means are exact.
 """
 
 from __future__ import annotations
@@ -71,15 +71,18 @@ def relative_intervals(
     """95 % intervals of (other - baseline) / baseline, by name of what is wanted; None where there is nothing to resample."""
     names = {one.of for one in wanted.values()}
     grids = {
-        name: np.unique(
-            np.quantile(np.concatenate([run.pooled[name].values for run in (*baseline, *other)]), EDGES)
-        )
+        name: np.unique([_edges(side, name) for side in (baseline, other)])
         for name in sorted(names)
         if all(name in run.pooled and len(run.pooled[name].values) for run in (*baseline, *other))
     }
     rng = np.random.default_rng(seed)
     drawn = [_replicates(side, grids, wanted, rng, replicates) for side in (baseline, other)]
     return {name: _interval(drawn[0][name], drawn[1][name]) for name in wanted}
+
+
+def _edges(runs: Sequence[Sampled], name: str) -> Floats:
+    edges: Floats = np.quantile(np.concatenate([run.pooled[name].values for run in runs]), EDGES)
+    return edges
 
 
 def _interval(baseline: Floats | None, other: Floats | None) -> Interval | None:

@@ -35,9 +35,9 @@ class Title:
 
 
 TITLES: dict[str, Title] = {
-    "output_tok_s": Title("Output tokens/s", "tokens/s"),
+    "output_tok_s": Title("Output tok/s", "tokens/s"),
     "output_tok_gpu_s": Title("Tokens/GPU-s", "tokens/s"),
-    "output_tok_dollar_h": Title("Tokens/s per $/h", "tokens/s per $/h"),
+    "output_tok_dollar_h": Title("Tok/s per $/h", "tokens/s per $/h"),
     "request_s": Title("Requests/s", "req/s"),
     "ttft_mean": Title("TTFT mean", "ms"),
     "ttft_p50": Title("TTFT P50", "ms"),
@@ -206,8 +206,12 @@ def percent(share: float | None) -> str:
 
 
 def span(interval: Sequence[float] | None) -> str:
-    """An interval of shares as per cent: `-1.2 to +3.4`."""
-    return "-" if interval is None else " to ".join(percent(end).removesuffix(" %") for end in interval)
+    """An interval of shares as per cent: `-1.2 to 3.4`."""
+    return (
+        "-"
+        if interval is None
+        else " to ".join(percent(end).removesuffix(" %").lstrip("+") for end in interval)
+    )
 
 
 def shown(name: str, value: float | None, digits: int = 4) -> str:
