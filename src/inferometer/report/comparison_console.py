@@ -84,9 +84,9 @@ def side_line(side: Mapping[str, Any]) -> str:
     """A side in one line: its letter, its name, its runs."""
     line = f"{side['label']}: {clean(side['name'])}, {_runs(side['runs'])}"
     if side["price_hour"] is not None:
-        line += f", {side['price_hour']:g} an hour"
+        line += f", ${side['price_hour']:g} an hour"
     if side["tokens_per_dollar"] is not None:
-        line += f", {side['tokens_per_dollar']:,.0f} tokens for 1"
+        line += f", {side['tokens_per_dollar']:,.0f} tokens a dollar"
     return line
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from inferometer.judge.comparison import FIGURES
 from inferometer.judge.equivalence import Item
-from inferometer.report.figures import clean, figure
+from inferometer.report.composition import moment as written
+from inferometer.report.figures import clean, figure, moment
 
 DECIDES = (
     "A figure is better or worse only if Welch's t-test on per-run values rejects after Holm's correction, the bootstrap of "
@@ -140,10 +141,14 @@ def _found(one: Item) -> str:
         models = " Different models count in tokens of their own." if one.status == "unknown" else ""
         return f"{counted}{models}{usual}"
     if one.code == "same_time":
+        spans = "; ".join(
+            f"{label(at)} from {moment(start)} to {moment(end)}"
+            for at, (start, end) in enumerate(map(_moments, facts["spans"]))
+        )
         how = {
             "virtual": "Time is virtual.",
-            "interleaved": "Their runs lie between each other.",
-            "in turn": "One side was measured after the other.",
+            "interleaved": f"Their runs lie between each other: {spans}.",
+            "in turn": f"One side was measured after the other: {spans}.",
         }[facts["how"]]
         shared = (
             ""
@@ -156,10 +161,16 @@ def _found(one: Item) -> str:
     if one.code == "differences":
         return f"{figure(facts['count'])} listed."
     if one.code == "one_kind":
-        return "Simulated: no claim about a real system." if facts["simulated"] else "As it should be."
+        if one.status == "violated":
+            return "Some are measured, and some simulated."
+        return "Simulated: no claim about a real system." if facts["simulated"] else "All measured."
     cut = facts.get("interrupted")
     apart = f"Differing: {_list(facts['keys'])}." if facts["keys"] else "The same."
     return f"Interrupted: {_list(cut)}. {apart}" if cut else apart
+
+
+def _moments(span: Sequence[int]) -> tuple[str, str]:
+    return written(span[0]), written(span[1])
 
 
 def _workload(status: str, facts: Mapping[str, Any]) -> str:
