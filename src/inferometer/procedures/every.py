@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from inferometer.procedures import capacity, cold_start, fairness, itl, long_context, throughput, tradeoff, ttft
+from inferometer.procedures import (
+    capacity,
+    cold_start,
+    fairness,
+    itl,
+    long_context,
+    throughput,
+    tradeoff,
+    ttft,
+)
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Done, Steps
