@@ -39,6 +39,12 @@ def steps(setup: Setup) -> Steps:
         yield Run(warmed(plan), "level", at, f"TTFT of {setup.tests.ttft.requests} requests, {_words(at)}")
 
 
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    levels = _levels(setup, None)
+    return levels[0][1] if levels else open_loop(setup.plan, 1.0, requests=setup.tests.ttft.requests)
+
+
 def results(setup: Setup, done: Sequence[Done]) -> Results:
     """Tables 1 and 2 and the distribution, for each level."""
     found = runs(done, "level")
