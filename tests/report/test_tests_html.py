@@ -225,6 +225,7 @@ def test_a_logarithmic_axis_keeps_ratios(values: list[float]) -> None:
     found = scale.logarithmic(values, 0, 100)
     assert all(0 <= found.at(value) <= 100 for value in (*values, *found.ticks))
     low = min(values)
+    assert len(found.ticks) >= 2
     assert math.isclose(
         found.at(low * 4) - found.at(low * 2), found.at(low * 2) - found.at(low), rel_tol=1e-6
     )
@@ -248,3 +249,15 @@ def test_tests_stand_in_the_order_of_the_draft() -> None:
         f"5.{n}" for n in range(1, 11)
     ]
     assert document_of(render_html(document)) == document
+
+
+def test_the_headline_is_what_the_test_is_about() -> None:
+    """The knee before the capacity it is a share of; the first value where no other is measured or preferred."""
+    test = documents.one_test("tradeoff")
+    base = documents.value("base", "Estimated capacity, 100 %", 20.0, "req/s")
+    test["values"].insert(0, base)
+    assert words.headline(test) == test["values"][1]
+    for value in test["values"][1:]:
+        value["value"] = None
+    assert words.headline(test) == base
+    assert words.headline(test | {"values": []}) is None
