@@ -45,8 +45,8 @@ ALLOWED: dict[str, set[str]] = {
         "conductor", "drive", "journal", "plan", "preparer", "replayer", "server", "simulation", "warming", "workload",
     },
     "cli": {
-        "calibrator", "comparer", "conductor", "plan", "journal", "judge", "report", "server", "drive", "fitter", "maker", "simulation",
-        "simulator", "scrapes", "telemetry", "tester",
+        "calibrator", "comparer", "conductor", "plan", "journal", "judge", "report", "server", "drive", "fitter", "maker",
+        "scrapes", "simulation", "simulator", "telemetry", "tester",
     },
     "addresses": set(),
     "errors": set(),
