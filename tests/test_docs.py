@@ -27,6 +27,8 @@ from inferometer.measure.record import Record
 from inferometer.plan.body import Sampling
 from inferometer.plan.declarations import Declared
 from inferometer.plan.disclosed import NAMES, requirement
+from inferometer.plan.testing import Tests
+from inferometer.procedures.every import PROCEDURES
 from inferometer.plan.flags import FLAGS
 from inferometer.plan.mixture import RequestClass, SharedPrefix
 from inferometer.plan.parse import build
@@ -328,3 +330,21 @@ def test_files_named_in_the_architecture_exist() -> None:
 def test_the_picture_is_small() -> None:
     """A clone should not pay for it."""
     assert (ROOT / "docs" / "report.png").stat().st_size < 200_000
+
+
+def test_every_parameter_of_a_test_is_described_with_its_default() -> None:
+    """docs/tests.md has a row for each, and for no other."""
+    told = {name for name in rows("docs/tests.md") if "." in name}
+    there = {
+        f"{field.alias or name}.{key}"
+        for name, field in Tests.model_fields.items()
+        for key in getattr(Tests(), name).__class__.model_fields
+    }
+    assert told == there
+
+
+def test_every_test_of_the_draft_has_a_row() -> None:
+    """docs/tests.md lists them with their sections."""
+    assert set(PROCEDURES) <= rows("docs/tests.md")
+    for procedure in PROCEDURES.values():
+        assert f"| `{procedure.name}` | {procedure.section} |" in text("docs/tests.md")
