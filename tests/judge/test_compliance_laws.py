@@ -375,7 +375,13 @@ def test_a_run_that_only_warms_up_is_no_level_and_warms_what_follows() -> None:
     spec = perfect("tradeoff")
     first = copy.deepcopy(spec["runs"][0])
     spec["runs"].insert(0, spoiled(first, "summary.plan.load", CLOSED) | {"part": "warm-up"})
-    none: dict[str, Any] = {"completed": 0, "output_tokens": 0, "drained": None, "probes": {}, "skipped": False}
+    none: dict[str, Any] = {
+        "completed": 0,
+        "output_tokens": 0,
+        "drained": None,
+        "probes": {},
+        "skipped": False,
+    }
     assert deviating(spoiled(spec, "runs.1.summary.warm_up", none)) == set()
     assert "D-4.5.1-volume" in deviating(spoiled(spec, "runs.0.summary.warm_up", none))
     found = evidence(spoiled(spec, "runs.1.summary.warm_up", none))

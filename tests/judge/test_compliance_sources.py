@@ -8,6 +8,7 @@ import pytest
 from judge.compliant import SHEETS, evidence, perfect
 
 from inferometer.judge.compliance.rule import TESTS
+from inferometer.judge.compliance.shown import shown_in
 from inferometer.judge.compliance.sources import ahead_of, deviations_of, of_run, of_test
 from inferometer.judge.compliance.statement import OPEN, comply
 from inferometer.plan import testing
@@ -163,3 +164,14 @@ def test_a_tests_document_with_its_runs_is_its_evidence(test: str) -> None:
     shown = of_test(document, summaries).shown
     assert shown is not None
     assert shown.tables[SHEETS[test][0][0]].empty == ("a",)
+
+
+def test_a_table_for_each_level_is_whole_if_each_of_them_is() -> None:
+    """They share a name."""
+
+    def table(cell: float | None) -> dict[str, Any]:
+        return {"name": "ttft", "section": "5.1.5.2", "columns": [{"name": "value"}], "rows": [[cell]]}
+
+    document = {"values": [], "figures": [], "tables": [table(None), table(1.0)]}
+    assert shown_in(document).tables["ttft"].empty == ("value",)
+    assert shown_in(document | {"tables": [table(1.0), table(2.0)]}).tables["ttft"].empty == ()
