@@ -120,7 +120,7 @@ def summary(of: Spec, test: str) -> Spec:
             STATS,
         )
         | {"output_tokens": STATS | {"min": 60}},
-        "ttft_by_input": [{"from": at} for at in (0, 256, 512, 1024, 2048, 4096)],
+        "ttft_by_input": [{"from": at, "n": 9} for at in (0, 256, 512, 1024, 2048, 4096)],
         "by_class": [{"name": name, "requests": {"completed": 600}} for name in ("short", "long")],
         "workload": {
             "items": [{"id": f"D-4.3.1-{item}", "name": item, "value": "told"} for item in ITEMS],
@@ -152,17 +152,20 @@ def summary(of: Spec, test: str) -> Spec:
             "completed": 120,
             "output_tokens": 12_000,
             "drained": True,
-            "prefixes": "filled" if test == "prefix-cache" else None,
+            "prefixes": "populated" if test == "prefix-cache" else None,
             "probes": probes,
             "skipped": cold,
         },
         "itl_shape": {
-            "least_output_tokens": 60,
+            "least_output_tokens": 50,
             "short_share": 0.0,
             "modality": "unimodal",
             "tail": "exponential",
         },
-        "refusals": {"requests": 0, "by_signal": {}},
+        "refusals": {
+            "requests": 0,
+            "by_signal": {"finish_reason": 0, "refusal_field": 0, "policy_status": 0},
+        },
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,7 @@ ONE: list[tuple[str, str, Any, set[str]]] = [
     ("ttft", f"{RUN}.warm_up.output_tokens", 9_999, {"D-4.5.1-volume"}),
     ("ttft", f"{RUN}.warm_up.drained", False, {"D-4.5.1-drain"}),
     ("ttft", f"{RUN}.warm_up.drained", None, {"D-4.5.1-drain"}),
-    ("prefix-cache", "runs.2.summary.warm_up.prefixes", None, {"D-4.5.1-prefix"}),
+    ("prefix-cache", "runs.2.summary.warm_up.prefixes", "not populated", {"D-4.5.1-prefix"}),
     ("ttft", f"{RUN}.warm_up.probes.before_ms", None, {"D-4.5.2-probe"}),
     ("ttft", f"{RUN}.warm_up.probes.stable", False, {"D-4.5.2-stable"}),
     ("ttft", f"{RUN}.warm_up.probes", None, {"D-4.5.2-probe", "D-4.5.2-stable"}),
@@ -152,7 +153,7 @@ ONE: list[tuple[str, str, Any, set[str]]] = [
     ("ttft", f"{RUN}.metrics.ttft_any_ms", None, {"D-5.1.3.1-noncontent"}),
     ("ttft", f"{RUN}.metrics.ttft_ms.p90", None, {"D-5.1.4.1-percentiles"}),
     ("ttft", f"{RUN}.metrics.ttft_ms.max", None, {"D-5.1.4.1-moments"}),
-    ("ttft", f"{RUN}.ttft_by_input", [{"from": 0}, {"from": 100}], {"D-5.1.4.2-buckets"}),
+    ("ttft", f"{RUN}.ttft_by_input", [{"from": 0, "n": 9}, {"from": 100, "n": 9}], {"D-5.1.4.2-buckets"}),
     ("ttft", "tables.ttft", ["5.1.5.2", 1, ["p99_9"]], {"D-5.1.4.1-percentiles", "D-5.1.4.3-samples", "D-5.1.5.2-table"}),
     ("ttft", "tables.ttft", ["5.1.5.2", 0, []], {"D-5.1.4.1-percentiles", "D-5.1.4.3-samples", "D-5.1.5.2-table"}),
     ("ttft", "tables.ttft_by_input", ["5.1.5.3", 0, []], {"D-5.1.4.2-by-length"}),
@@ -177,7 +178,7 @@ ONE: list[tuple[str, str, Any, set[str]]] = [
     ("tradeoff", "figures", [], {"D-5.3.3-plot"}),
     ("tradeoff", "tables", {}, {"D-5.3.5-table"}),
     ("itl", f"{RUN}.plan.workload.name", "custom", {"D-5.4.2-workload", "D-4.3.2.3-gateway"}),
-    ("itl", f"{RUN}.itl_shape.least_output_tokens", 49, {"D-5.4.2-min-output"}),
+    ("itl", f"{RUN}.metrics.output_tokens.min", 49, {"D-5.4.2-min-output"}),
     ("itl", f"{RUN}.itl_shape.short_share", 0.01, {"D-5.4.2-min-output"}),
     ("itl", f"{RUN}.metrics.itl_ms.n", 4_999, {"D-5.4.2-count"}),
     ("itl", "parameters.requests", 99, {"D-5.4.2-count"}),
@@ -185,7 +186,7 @@ ONE: list[tuple[str, str, Any, set[str]]] = [
     ("itl", "parameters.percent", [25, 50, 75], {"D-5.4.2-levels"}),
     ("itl", f"{RUN}.metrics.itl_ms.n", 3_000_000, {"D-5.4.3-no-ttft"}),
     ("itl", f"{RUN}.itl_shape.modality", None, {"D-5.4.4.3-modality"}),
-    ("itl", f"{RUN}.itl_shape.tail", None, {"D-5.4.4.3-tail"}),
+    ("itl", f"{RUN}.itl_shape.tail", "undetermined", {"D-5.4.4.3-tail"}),
     ("itl", "tables", {}, {"D-5.4.4.2-per-request", "D-5.4.5-table"}),
     ("capacity", f"{RUN}.plan.workload.based_on", None, {"D-5.5.2-workload"}),
     ("capacity", f"{RUN}.plan.workload.output_tokens", "uniform(64,256)", {"D-5.5.2-output"}),
@@ -365,8 +366,56 @@ def test_only_first_warm_ups_count() -> None:
     none = {"completed": 0, "output_tokens": 0, "drained": False, "probes": {}, "skipped": False}
     assert deviating(spoiled(perfect("itl"), "runs.1.summary.warm_up", none)) == set()
     assert "D-4.5.1-volume" in deviating(spoiled(perfect("guardrail"), "runs.1.summary.warm_up", none))
-    cold = spoiled(perfect("prefix-cache"), "runs.1.summary.warm_up", none | {"skipped": True})
+    cold = spoiled(perfect("prefix-cache"), "runs.1.summary.warm_up", none)
     assert deviating(cold) == set()
+
+
+def test_a_run_that_only_warms_up_is_no_level_and_warms_what_follows() -> None:
+    """Its warm-up is the test's, its load none of the test's; the document's states say where the next one begins."""
+    spec = perfect("tradeoff")
+    first = copy.deepcopy(spec["runs"][0])
+    spec["runs"].insert(0, spoiled(first, "summary.plan.load", CLOSED) | {"part": "warm-up"})
+    none: dict[str, Any] = {
+        "completed": 0,
+        "output_tokens": 0,
+        "drained": None,
+        "probes": {},
+        "skipped": False,
+    }
+    assert deviating(spoiled(spec, "runs.1.summary.warm_up", none)) == set()
+    assert "D-4.5.1-volume" in deviating(spoiled(spec, "runs.0.summary.warm_up", none))
+    found = evidence(spoiled(spec, "runs.1.summary.warm_up", none))
+    switched = [
+        dataclasses.replace(one, state={"server": "started"}) if i else one
+        for i, one in enumerate(found.runs)
+    ]
+    again = comply(dataclasses.replace(found, runs=switched))
+    assert "D-4.5.1-volume" in {one.rule.id for one in again.deviations}
+
+
+def test_classes_of_skewed_lengths_are_of_synthetic_skewed() -> None:
+    """Q-fairness-classes: its two log-normals, within the bounds of each class; others are none of it."""
+    classes = [{"input_tokens": f"lognormal(5.5,1,min={low},max={2 * low})", "output_tokens": "lognormal(4.5,1.2,max=9)"}
+               for low in (64, 1024)]  # fmt: skip
+    changes = {f"{EVERY}.plan.workload.name": "custom", f"{EVERY}.plan.workload.classes": classes}
+    assert deviating(amiss("fairness", changes)) == set()
+    classes[0]["input_tokens"] = "lognormal(5.5,1.5)"
+    assert deviating(amiss("fairness", changes)) == {"D-5.6.2-workload"}
+
+
+def test_prompts_of_one_range_need_no_table_by_range() -> None:
+    """Draft 5.1.4.2 asks for it where lengths vary."""
+    spec = spoiled(perfect("ttft"), f"{RUN}.ttft_by_input", [{"from": 256, "n": 9}, {"from": 512, "n": 0}])
+    del spec["tables"]["ttft_by_input"]
+    assert deviating(spec) == set()
+
+
+def test_a_cell_that_the_draft_does_not_ask_for_may_be_empty() -> None:
+    """An interval that nobody could work out is no deviation from Table 5; a missing P99 is."""
+    assert deviating(spoiled(perfect("tradeoff"), "tables.levels", ["5.3.5", 3, ["low", "high"]])) == set()
+    assert deviating(spoiled(perfect("tradeoff"), "tables.levels", ["5.3.5", 3, ["ttft_p99"]])) == {
+        "D-5.3.5-table"
+    }
 
 
 def test_a_summary_that_tells_nothing_of_its_warm_up_leaves_it_unknown() -> None:
@@ -382,7 +431,7 @@ def test_a_summary_that_tells_nothing_of_its_warm_up_leaves_it_unknown() -> None
 OBSERVED: list[tuple[dict[str, Any], str]] = [
     # What is declared, and what is seen against it
     ({f"{RUN}.sut.guardrails": UNNAMED | {"input_filter": False, "output_filter": False},
-      f"{RUN}.refusals": {"requests": 3, "by_signal": {"content_filter": 3}}}, "D-4.8-account"),
+      f"{RUN}.refusals": {"requests": 3, "by_signal": {"finish_reason": 3}}}, "D-4.8-account"),
     ({f"{RUN}.sut.prefix_caching": "disabled"}, "D-5.1.2-cache"),
     ({f"{RUN}.verdict.checks.token_counts.status": "fail"}, "D-4.4.2-declare"),
     ({f"{RUN}.sut.boundary": "engine"}, "D-4.8-account"),

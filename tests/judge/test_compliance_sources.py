@@ -8,6 +8,7 @@ import pytest
 from judge.compliant import SHEETS, evidence, perfect
 
 from inferometer.judge.compliance.rule import TESTS
+from inferometer.judge.compliance.shown import shown_in
 from inferometer.judge.compliance.sources import ahead_of, deviations_of, of_run, of_test
 from inferometer.judge.compliance.statement import OPEN, comply
 from inferometer.plan import testing
@@ -60,14 +61,13 @@ def test_a_quick_run_deviates_by_its_numbers(test: str, rules: set[str]) -> None
 
 
 FORESEEN: list[tuple[str, dict[str, object], dict[str, Any], str]] = [
-    ("tradeoff", {"--rate": None, "--concurrency": "8"}, {}, "D-5.3.2-open-loop"),
-    ("fairness", {"--workload": "synthetic-uniform"}, {}, "D-5.6.2-workload"),
-    ("long-context", {"--workload": "synthetic-uniform"}, {}, "D-5.9.2-workload"),
+    ("ttft", {"--rate": None, "--users": "8", "--user-rate": "1"}, {}, "D-5.1.2-load-model"),
+    ("capacity", {"--workload": "synthetic-skewed"}, {}, "D-5.5.2-workload"),
+    ("prefix-cache", {"--workload": "synthetic-uniform"}, {}, "D-5.7.2-workload"),
     ("capacity", {}, {}, "D-5.5.2-ttft"),
     ("itl", {"--workload": "synthetic-skewed"}, {}, "D-5.4.2-min-output"),
     ("itl", {}, {"output_tokens": "uniform(49,256)"}, "D-5.4.2-min-output"),
     ("ttft", {"--arrival": "constant"}, {}, "D-5.1.2-arrival"),
-    ("ttft", {"--warmup": "99"}, {}, "D-4.5.1-volume"),
     ("ttft", {"--no-stream": True}, {}, "D-4.2.2-streaming"),
     ("ttft", {}, {}, "D-4.5.1-load"),
     ("memory-pressure", {"--declare": ["isolated=no"]}, {}, "D-7.4-isolated"),
@@ -100,6 +100,25 @@ def test_nothing_is_foreseen_of_what_only_runs_can_show(test: str) -> None:
     """The embedded server with the draft's numbers: what is left are declarations, and what an engine's test always lacks."""
     found = {one.rule for one in deviations_of(test, parameters(test), Plan())}
     assert {rule.kind for rule in found} <= {"plan", "declared", "report"}
+
+
+def test_what_a_test_brings_along_is_not_held_against_the_plan() -> None:
+    """Its own words, its own loop and its own warm-up are none of the plan's."""
+    flags: dict[str, object] = {
+        "--rate": None,
+        "--concurrency": "8",
+        "--warmup": "0",
+        "--workload": "synthetic-uniform",
+    }
+    brought = {
+        "D-5.3.2-open-loop",
+        "D-5.6.2-workload",
+        "D-5.8.2-workload",
+        "D-5.9.2-workload",
+        "D-4.5.1-volume",
+    }
+    for test in ("tradeoff", "fairness", "memory-pressure", "long-context"):
+        assert not brought & foreseen(test, flags).keys()
 
 
 def test_a_run_by_itself_is_a_test_of_ttft() -> None:
@@ -145,3 +164,14 @@ def test_a_tests_document_with_its_runs_is_its_evidence(test: str) -> None:
     shown = of_test(document, summaries).shown
     assert shown is not None
     assert shown.tables[SHEETS[test][0][0]].empty == ("a",)
+
+
+def test_a_table_for_each_level_is_whole_if_each_of_them_is() -> None:
+    """They share a name."""
+
+    def table(cell: float | None) -> dict[str, Any]:
+        return {"name": "ttft", "section": "5.1.5.2", "columns": [{"name": "value"}], "rows": [[cell]]}
+
+    document = {"values": [], "figures": [], "tables": [table(None), table(1.0)]}
+    assert shown_in(document).tables["ttft"].empty == ("value",)
+    assert shown_in(document | {"tables": [table(1.0), table(2.0)]}).tables["ttft"].empty == ()

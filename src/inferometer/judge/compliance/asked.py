@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -80,8 +81,10 @@ def workload(*names: str, variant: bool = False) -> Check:
     Q-long-context-input)."""
 
     def look(evidence: Evidence) -> Seen | None:
+        if evidence.ahead and evidence.test in BROUGHT:
+            return None
         for one, run in evidence.workloads:
-            if one["name"] not in names and not (variant and one.get("based_on") in names):
+            if one["name"] not in names and not (variant and _base(one) in names):
                 return broken(f"{named(one)}; the draft has {' or '.join(names)}", run)
         first = evidence.workloads[0][0]
         return met(named(first) + ("" if first["name"] in names else ", with this test's lengths"))
@@ -89,6 +92,19 @@ def workload(*names: str, variant: bool = False) -> Check:
     return look
 
 
+def _base(workload: Mapping[str, Any]) -> str | None:
+    """The standard workload that one of its own is drawn from: named, or told by its classes' lengths."""
+    drawn = [(str(one["input_tokens"]), str(one["output_tokens"])) for one in workload.get("classes") or ()]
+    if drawn and all(SKEWED[0].match(prompt) and SKEWED[1].match(answer) for prompt, answer in drawn):
+        return "synthetic-skewed"
+    base: str | None = workload.get("based_on")
+    return base
+
+
+SKEWED = re.compile(r"lognormal\(5\.5,1(\.0)?[,)]"), re.compile(r"lognormal\(4\.5,1\.2[,)]")
+"""Draft A.2's lengths, within whatever bounds a class has."""
+BROUGHT = ("fairness", "memory-pressure", "long-context")
+"""Tests that bring their words along, whatever the plan says."""
 OWN = ("capacity", "fairness", "prefix-cache", "memory-pressure", "long-context")
 """Tests whose section asks for another workload than Conversation, which goes first, as Q-engine-workload has it."""
 
@@ -183,11 +199,10 @@ def tokenizer_name(evidence: Evidence) -> Seen | None:
 
 
 def starts(evidence: Evidence) -> list[Ran]:
-    """The runs whose warm-up counts: the first of the test, and the first of each state the system was switched into."""
-    seen: dict[object, Ran] = {}
-    for one in evidence.runs:
-        seen.setdefault(_state(evidence.test, one), one)
-    return list(seen.values())
+    """The runs whose warm-up counts: the first of the test, and the first after each switch of the system."""
+    runs = list(evidence.runs)
+    states = [one.state or _state(evidence.test, one) for one in runs]
+    return [one for i, one in enumerate(runs) if i == 0 or states[i] != states[i - 1]]
 
 
 def _state(test: str, one: Ran) -> object:
@@ -220,7 +235,7 @@ def _warmed(wrong: Callable[[Mapping[str, Any]], str | None], right: str, *membe
         if evidence.test == "cold-start":
             return beside("a cold start has no warm-up (draft 4.5.3)")
         # A pass over an emptied cache may have none (Q-cold-cache-row): the pass before it warmed the rest.
-        ours = [one for one in starts(evidence) if not (one.part == "cold" and _warm(one).get("skipped"))]
+        ours = [one for one in starts(evidence) if one.part != "cold" or _warm(one)["completed"]]
         for one in ours:
             if any(_warm(one).get(name) is None for name in members):
                 return Seen("unknown", "the run does not tell", one.name)
@@ -234,14 +249,6 @@ def _short(warm: Mapping[str, Any]) -> str | None:
     if requests >= WARM_REQUESTS and tokens >= WARM_TOKENS:
         return None
     return f"{requests} requests and {tokens} output tokens, at least {WARM_REQUESTS} and {WARM_TOKENS}"
-
-
-def volume(evidence: Evidence) -> Seen | None:
-    """Draft 4.5.1 (Q-warmup-volume): both."""
-    load = evidence.plan["load"]
-    if not evidence.runs and evidence.test != "cold-start" and load["warmup"] < WARM_REQUESTS:
-        return broken(f"{load['warmup']} requests are asked for, at least {WARM_REQUESTS} (--warmup)")
-    return _warmed(_short, f"at least {WARM_REQUESTS} requests and {WARM_TOKENS} output tokens")(evidence)
 
 
 def _undrained(warm: Mapping[str, Any]) -> str | None:
@@ -270,14 +277,19 @@ def filled(evidence: Evidence) -> Seen | None:
     """Draft 4.5.1: where the cache is what is tested, the pass called warm."""
     if evidence.test != "prefix-cache":
         return beside("prefix caching is not what is tested")
-    passes = evidence.of("warm")[:1]
+    if not evidence.of("warm"):
+        return None
+    # The run whose warm-up the first warm pass relies on: the last start up to it.
+    begun = [one for one in evidence.runs if one in starts(evidence)]
+    first = list(evidence.runs).index(evidence.of("warm")[0])
+    passes = [one for one in begun if list(evidence.runs).index(one) <= first][-1:]
 
     def wrong(one: Ran) -> str | None:
         found = _warm(one).get("prefixes")
         return (
-            "the cache was not filled with prefixes"
-            if found in (None, False, 0, "", "none", "cold")
-            else None
+            None
+            if found == "populated"
+            else f"the cache was not filled with the prefixes ({found or 'nobody looked'})"
         )
 
     return every(passes, wrong, "the warm-up carried the prefixes")
@@ -358,7 +370,7 @@ CHECKS: dict[str, Check] = {
     "D-4.4.3-bos-eos": _handled("bos_eos", BOS_EOS),
     "D-4.4.3-system": _handled("system_prompt", SYSTEM_PROMPTS),
     "D-4.4.3-tools": _handled("tools", TOOLS),
-    "D-4.5.1-volume": volume,
+    "D-4.5.1-volume": _warmed(_short, f"at least {WARM_REQUESTS} requests and {WARM_TOKENS} output tokens"),
     "D-4.5.1-drain": _warmed(_undrained, "all of it had ended", "drained"),
     "D-4.5.1-prefix": filled,
     "D-4.5.2-probe": _warmed(_unprobed, "one probe before, three and more after", "probes"),

@@ -55,12 +55,14 @@ def beside(note: str) -> Seen:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A measurement of the test: its place in the test (procedures/step.py), and the data of its summary.json."""
+    """A measurement of the test: its place in the test (procedures/step.py), the data of its summary.json, and the states that
+    the system had been switched into."""
 
     name: str
     part: str
     at: Mapping[str, Any]
     summary: Summary
+    state: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def load(self) -> Mapping[str, Any]:
@@ -135,8 +137,8 @@ class Evidence:
 
     @property
     def levels(self) -> list[Ran]:
-        """The runs that the test is about: no pilots, and nothing that only looks for the base of percentages."""
-        return [one for one in self.runs if one.part != "pilot" and not one.part.startswith("base-")]
+        """The runs that the test is about: no pilots and warm-ups, and nothing that only looks for the base of percentages."""
+        return [one for one in self.runs if one.part not in BEFORE and not one.part.startswith("base-")]
 
     def of(self, *parts: str) -> list[Ran]:
         """The runs of these parts."""
@@ -181,6 +183,8 @@ class Evidence:
         return found or [(self.plan["workload"], None)]
 
 
+BEFORE = ("pilot", "warm-up")
+"""Parts of a test before its first level."""
 OURS: Mapping[str, Any] = {
     "boundary": "engine",
     "software": "the reference server",

@@ -12,6 +12,7 @@ from inferometer.judge.compliance.evidence import (
     Seen,
     Sheet,
     Shown,
+    beside,
     broken,
     every,
     met,
@@ -21,6 +22,8 @@ from inferometer.judge.compliance.evidence import (
 from inferometer.judge.compliance.system import guardrails, hardware, model
 
 FIVE = ("p50", "p90", "p95", "p99", "p99_9")
+FOUR = ("ttft_p50", "ttft_p99", "tpot_p50", "tpot_p99")
+"""The draft's columns, in the spelling of procedures/."""
 BUCKETS = (0, 256, 512, 1024, 2048, 4096)
 
 
@@ -28,9 +31,23 @@ def shown_in(document: Mapping[str, Any]) -> Shown:
     """What a test's document shows (members `values`, `tables`, `figures`)."""
     return Shown(
         {one["name"]: one["value"] is not None for one in document["values"]},
-        {one["name"]: _sheet(one) for one in document["tables"]},
+        _sheets(document["tables"]),
         frozenset(one["name"] for one in document["figures"]),
     )
+
+
+def _sheets(tables: Sequence[Mapping[str, Any]]) -> dict[str, Sheet]:
+    """By name; a table a level has one name, and each of them has to be whole."""
+    found: dict[str, Sheet] = {}
+    for table in tables:
+        one = _sheet(table)
+        same = found.get(str(table["name"]))
+        if same is not None:
+            one = Sheet(
+                one.section, min(one.rows, same.rows), tuple(dict.fromkeys((*same.empty, *one.empty)))
+            )
+        found[str(table["name"])] = one
+    return found
 
 
 def _sheet(table: Mapping[str, Any]) -> Sheet:
@@ -43,8 +60,8 @@ def _sheet(table: Mapping[str, Any]) -> Sheet:
     return Sheet(str(table["section"]), len(rows), empty)
 
 
-def sheet(*sections: str, name: str | None = None) -> Check:
-    """A table of one of these sections, or of this name."""
+def sheet(*sections: str, name: str | None = None, columns: Sequence[str] = ()) -> Check:
+    """A table of one of these sections, or of this name, without a null in these columns, or in any."""
 
     def look(evidence: Evidence) -> Seen | None:
         if evidence.shown is None:
@@ -60,8 +77,9 @@ def sheet(*sections: str, name: str | None = None) -> Check:
         for key, one in found.items():
             if not one.rows:
                 return broken(f"table {key} is empty")
-            if one.empty:
-                return broken(f"table {key}: not measured: {', '.join(one.empty)}")
+            empty = [column for column in one.empty if not columns or column in columns]
+            if empty:
+                return broken(f"table {key}: not measured: {', '.join(empty)}")
         return met(f"table {', '.join(found)}")
 
     return look
@@ -144,6 +162,14 @@ def buckets(evidence: Evidence) -> Seen | None:
     return every(evidence.of("level"), wrong, "the draft's six")
 
 
+def by_length(evidence: Evidence) -> Seen | None:
+    """Draft 5.1.4.2: where prompts fall into several ranges."""
+    several = [one for one in evidence.levels if sum(bool(b["n"]) for b in one.summary["ttft_by_input"]) > 1]
+    if evidence.levels and not several:
+        return beside("prompts are of one range of lengths")
+    return sheet(name="ttft_by_input")(evidence)
+
+
 def variants(evidence: Evidence) -> Seen | None:
     """Draft 5.1.3.1: TTFT is to the first content; that to anything stands beside it."""
 
@@ -189,8 +215,8 @@ def shape(*names: str) -> Check:
     def look(evidence: Evidence) -> Seen | None:
         def wrong(one: Ran) -> str | None:
             found = one.summary.get("itl_shape") or {}
-            missing = [name for name in names if found.get(name) is None]
-            return f"not told: {', '.join(missing)}" if missing else None
+            missing = [name for name in names if found.get(name) in (None, "undetermined")]
+            return f"{missing[0]}: {found.get(missing[0]) or 'not told'}" if missing else None
 
         return every(evidence.of("level"), wrong, ", ".join(names))
 
@@ -206,7 +232,7 @@ CHECKS: dict[str, Check] = {
     "D-5.1.3.1-noncontent": variants,
     "D-5.1.4.1-percentiles": percentiles,
     "D-5.1.4.1-moments": moments,
-    "D-5.1.4.2-by-length": sheet(name="ttft_by_input"),
+    "D-5.1.4.2-by-length": by_length,
     "D-5.1.4.2-buckets": buckets,
     "D-5.1.4.3-samples": sample_count,
     "D-5.1.5.1-model": configured,
@@ -218,19 +244,21 @@ CHECKS: dict[str, Check] = {
     "D-5.2.4.3-latency": sheet(name="latency"),
     "D-5.2.5.1-table": sheet(name="summary"),
     "D-5.3.3-plot": figure("curve"),
-    "D-5.3.5-table": sheet(name="levels"),
+    "D-5.3.5-table": sheet(name="levels", columns=("rate", "achieved", *FOUR, "success")),
     "D-5.4.4.2-per-request": sheet(name="per_request"),
     "D-5.4.4.3-modality": shape("modality"),
     "D-5.4.4.3-tail": shape("tail"),
     "D-5.4.5-table": sheet(name="itl"),
     "D-5.5.4-max": values("5.5.4"),
-    "D-5.5.5-table": sheet("5.5.5"),
+    "D-5.5.5-table": sheet(
+        "5.5.5", columns=("concurrency", "completion", "ttft_p99", "tpot_p99", "errors", "status")
+    ),
     "D-5.6.4-inflation": values("5.6.4"),
-    "D-5.6.5-class-table": sheet("5.6.5", "5.6.5.1", "5.6.5.2"),
+    "D-5.6.5-class-table": sheet("5.6.5", "5.6.5.1", "5.6.5.2", columns=("class", "count", "value", *FOUR)),
     "D-5.7.4-reduction": values("5.7.4"),
     "D-5.7.5-table": sheet("5.7.5"),
     "D-5.8.5-table": sheet("5.8.5"),
-    "D-5.9.5-table": sheet("5.9.5"),
+    "D-5.9.5-table": sheet("5.9.5", columns=("context", "ttft_mean", "ttft_p95", "ms_per_1k")),
     "D-5.9.5-fit": values("5.9.5"),
     "D-5.10.4-throughput": sheet("5.10.5", "5.10.4"),
 }

@@ -21,7 +21,7 @@ def of_run(summary: Mapping[str, Any]) -> Evidence:
     plan, ttft = summary["plan"], summary["metrics"]["ttft_ms"]
     statistics = ("n", "p50", "p90", "p95", "p99", "p99_9", "mean", "min", "max")
     empty = tuple(name for name in statistics if ttft is None or ttft[name] is None)
-    buckets = summary["ttft_by_input"]
+    buckets = [one for one in summary["ttft_by_input"] if one["n"]]
     shown = Shown(
         tables={"ttft": Sheet("5.1.5.2", 1, empty), "ttft_by_input": Sheet("5.1.5.3", len(buckets))},
         figures=frozenset(() if ttft is None or not ttft["n"] else ("ttft_cdf",)),
@@ -39,7 +39,10 @@ def brief_of(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def of_test(document: Mapping[str, Any], summaries: Mapping[str, Mapping[str, Any]]) -> Evidence:
     """A test's document (inferometer/test/1) with the summaries of its runs, by the names of their folders."""
-    runs = tuple(Ran(one["run"], one["part"], one["at"], summaries[one["run"]]) for one in document["runs"])
+    runs = tuple(
+        Ran(one["run"], one["part"], one["at"], summaries[one["run"]], one.get("state") or {})
+        for one in document["runs"]
+    )
     return Evidence(
         document["test"],
         document["plan"],

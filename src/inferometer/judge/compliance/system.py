@@ -151,10 +151,11 @@ def adjustments(evidence: Evidence) -> Seen | None:
 
 
 def _filtered(evidence: Evidence) -> Ran | None:
-    """The first run in which the server's own filter is seen at work."""
+    """The first run in which a filter is seen at work: answers it ended, and requests that policy turned away. What the model
+    itself refuses shows none."""
     for one in evidence.runs:
         signals = (one.summary.get("refusals") or {}).get("by_signal") or {}
-        if any(count and "filter" in name for name, count in signals.items()):
+        if signals.get("finish_reason") or signals.get("policy_status"):
             return one
     return None
 
