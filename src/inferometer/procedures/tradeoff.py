@@ -185,7 +185,7 @@ def _knee(found: Sequence[Point], metric: str, label: str) -> Value:
     title = "Knee point" if metric == "ttft" else f"Knee point of {label}"
     if least is None:
         return Value(name, title, None, "req/s", None, f"{label} was not measured", capacity=True)
-    limit = f"2 x the least of all levels, {least:.4g} ms"
+    limit = f"2 x {least:.4g} ms, the least of all levels"
     if at is None:
         return Value(
             name, title, None, "req/s", None, f"not reached: {label} P99 never exceeds {limit}", capacity=True
