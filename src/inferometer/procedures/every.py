@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from inferometer.procedures import fairness, long_context, throughput, ttft
+from inferometer.procedures import (
+    fairness,
+    guardrail,
+    long_context,
+    prefix_cache,
+    throughput,
+    ttft,
+)
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Done, Steps
@@ -30,5 +37,8 @@ def _procedure(module: ModuleType) -> Procedure:
     return Procedure(found.NAME, found.SECTION, found.TITLE, found.OBJECTIVE, found.steps, found.results)
 
 
-PROCEDURES = {module.NAME: _procedure(module) for module in (ttft, throughput, long_context, fairness)}
+PROCEDURES = {
+    module.NAME: _procedure(module)
+    for module in (ttft, throughput, fairness, prefix_cache, long_context, guardrail)
+}
 """Of draft section 5, and the cold start of 4.5.3."""
