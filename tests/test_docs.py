@@ -27,13 +27,13 @@ from inferometer.measure.record import Record
 from inferometer.plan.body import Sampling
 from inferometer.plan.declarations import Declared
 from inferometer.plan.disclosed import NAMES, requirement
-from inferometer.plan.testing import Tests
-from inferometer.procedures.every import PROCEDURES
 from inferometer.plan.flags import FLAGS
 from inferometer.plan.mixture import RequestClass, SharedPrefix
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
+from inferometer.plan.testing import Tests
+from inferometer.procedures.every import PROCEDURES
 from inferometer.report.metrics import RATES, STATISTICS
 from inferometer.report.summary import summary_schema
 from inferometer.server import controls, dialects

@@ -12,8 +12,10 @@ from inferometer.procedures import (
     capacity,
     cold_start,
     fairness,
+    guardrail,
     itl,
     long_context,
+    prefix_cache,
     throughput,
     tradeoff,
     ttft,
@@ -56,6 +58,17 @@ def _as_it_is(setup: Setup) -> Plan:
 
 PROCEDURES = {
     module.NAME: _procedure(module)
-    for module in (ttft, throughput, tradeoff, itl, capacity, fairness, long_context, cold_start)
+    for module in (
+        ttft,
+        throughput,
+        tradeoff,
+        itl,
+        capacity,
+        fairness,
+        prefix_cache,
+        long_context,
+        guardrail,
+        cold_start,
+    )
 }
 """Of draft section 5, and the cold start of 4.5.3."""
