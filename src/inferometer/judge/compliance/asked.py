@@ -87,7 +87,7 @@ def workload(*names: str, variant: bool = False) -> Check:
             if one["name"] not in names and not (variant and _base(one) in names):
                 return broken(f"{named(one)}; the draft has {' or '.join(names)}", run)
         first = evidence.workloads[0][0]
-        return met(named(first) + ("" if first["name"] in names else ", with this test's lengths"))
+        return met(named(first) if first["name"] in names else f"{_base(first)}, with this test's lengths")
 
     return look
 
