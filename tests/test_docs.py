@@ -14,8 +14,11 @@ from inferometer.cli.app import COMMANDS
 from inferometer.cli.calibrate import command as calibrate_command
 from inferometer.cli.compliance import command as compliance_command
 from inferometer.cli.metrics import command as metrics_command
+from inferometer.cli.report import command as report_command
+from inferometer.cli.rerun import command as rerun_command
 from inferometer.cli.run import command as run_command
 from inferometer.cli.simulate import command as simulate_command
+from inferometer.cli.test import command as test_command
 from inferometer.cli.workload import command as workload_command
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
@@ -103,6 +106,9 @@ def test_every_flag_in_the_docs_exists() -> None:
             run_command,
             calibrate_command,
             compliance_command,
+            report_command,
+            rerun_command,
+            test_command,
             simulate_command,
             *workload_command.commands.values(),
             *metrics_command.commands.values(),
