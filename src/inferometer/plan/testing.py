@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from inferometer.plan.lengths import Length
 from inferometer.plan.part import NUMBER, SECONDS, Part
@@ -29,6 +29,13 @@ class Parameters(Part):
     """Of one test. `quick`: what a quick run has in place of the defaults; what was asked for stands either way."""
 
     quick: ClassVar[dict[str, Any]] = {}
+
+
+def _in_order(part: Parameters, low: str, high: str) -> None:
+    """Raises ValueError where a range ends below its beginning."""
+    first, last = getattr(part, low), getattr(part, high)
+    if first is not None and last is not None and first > last:
+        raise ValueError(f"{low} is {first:g}, above {high}, {last:g}: lower the one or raise the other")
 
 
 class Search(Parameters):
@@ -74,6 +81,12 @@ class Throughput(Parameters):
     """C.1's operating point: `Throughput at P99 TTFT < 500ms`. No objective of the test."""
 
     quick: ClassVar[dict[str, Any]] = {"duration_s": 6.0}
+
+    @model_validator(mode="after")
+    def _ranges(self) -> Throughput:
+        _in_order(self, "min_rate", "max_rate")
+        _in_order(self, "min_concurrency", "max_concurrency")
+        return self
 
 
 class Tradeoff(Parameters):
@@ -133,6 +146,11 @@ class Capacity(Parameters):
         "maximum": 128,
         "output_tokens": 64,
     }
+
+    @model_validator(mode="after")
+    def _range(self) -> Capacity:
+        _in_order(self, "initial", "maximum")
+        return self
 
 
 class FairnessClass(Part):
