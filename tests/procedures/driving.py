@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inferometer.conductor import Finding
 from inferometer.drive.live import Progress
+from inferometer.errors import PeerError
 from inferometer.journal.schema import Phase
 from inferometer.plan.campaign import Campaign
 from inferometer.plan.schema import Plan
 from inferometer.plan.testing import Tests, quickened
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
-from inferometer.stands import Virtual
+from inferometer.stands import Stand, Virtual
 from inferometer.tester import carry_out
 
 
@@ -31,6 +33,21 @@ class Silent:
 
     def watch(self, phase: Phase, progress: Progress, total: int | None) -> None:
         """See Ui."""
+
+
+class Failing(Virtual):
+    """A system in virtual time that is gone after so many runs."""
+
+    def __init__(self, engine: Settings, after: int) -> None:
+        super().__init__(Chosen("tiny-cpu", engine), Silent())
+        self._left = after
+
+    def measure(self, plan: Plan, out: Path) -> Finding:
+        """See Stand."""
+        self._left -= 1
+        if self._left < 0:
+            raise PeerError("http://test: no connection")
+        return super().measure(plan, out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +86,10 @@ def carried_out(
     plan: Plan | None = None,
     tests: Mapping[str, Any] | None = None,
     quick: bool = False,
+    stand: Stand | None = None,
 ) -> Ran:
-    """Tests by name, in virtual time. `tests`: parameters by test, as a plan file has them."""
+    """Tests by name, in virtual time. `tests`: parameters by test, as a plan file has them. `stand`: in place of a virtual one
+    of this engine."""
     given = dict(tests or {})
     whole = Campaign(
         names=names,
@@ -79,7 +98,7 @@ def carried_out(
         simulated=True,
         quick=quick,
     )
-    stand = Virtual(Chosen("tiny-cpu", engine or Settings()), Silent())
+    stand = stand or Virtual(Chosen("tiny-cpu", engine or Settings()), Silent())
     tested = carry_out(whole, stand, folder, Silent(), "inferometer test")
     summaries = {
         path.parent.name: json.loads(path.read_bytes())

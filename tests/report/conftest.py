@@ -367,6 +367,9 @@ def parts() -> dict[str, Any]:
                 "ttft_ms": stats(ttft[first : first + count]),
                 "tpot_ms": None,
                 "e2e_ms": stats(e2e[first : first + count]),
+                "e2e_per_token_ms": stats(
+                    [ms / n for ms, n in zip(e2e, outputs, strict=True)][first : first + count]
+                ),
                 "input_tokens": stats(lengths[first : first + count]),
                 "output_tokens": stats(outputs[first : first + count]),
                 "prompt": {"asked_mean": 310.0, "sent_mean": 310.1, "server_mean": None},
@@ -403,6 +406,7 @@ def parts() -> dict[str, Any]:
             "request_s": 19.47,
             "whole_run": {"output_tok_s": 3033.4, "input_tok_s": 6071.2, "request_s": 18.96},
             "cached_input_share": 0.0,
+            "cached_prefix_share": None,
             "ci95": {"output_tok_s": [2987.0, 3249.5], "input_tok_s": None, "request_s": [18.3, 20.6]},
         },
         "steady": {
@@ -421,6 +425,13 @@ def parts() -> dict[str, Any]:
             "stable": True,
         },
         "in_flight_tokens": {"mean": 17804.0, "peak": 25120.0},
+        "preemption": {
+            "source": "server metrics",
+            "events": 3.0,
+            "requests": None,
+            "finished": None,
+            "discarded": None,
+        },
         "load": {
             "model": "open",
             "offered": {"rate": 20.0, "rate_of": "requests", "arrival": "poisson", "burstiness": 1.0},
@@ -614,7 +625,7 @@ def empty_summary() -> Summary:
     """Nothing ever answered: null wherever the schema allows it."""
     old = parts()
     whole = _emptied(old)
-    whole["conversations"] = whole["load"]["held"] = whole["server"] = None
+    whole["conversations"] = whole["load"]["held"] = whole["server"] = whole["preemption"] = None
     for name in ("id", "name", "started"):
         whole["run"][name] = old["run"][name]
     whole["run"] |= {"interrupted": True, "simulated": False}

@@ -11,8 +11,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from inferometer.plan.lengths import Length
+from inferometer.plan.body import Priority
+from inferometer.plan.lengths import Length, Lognormal, lognormal
 from inferometer.plan.part import NUMBER, SECONDS, Part
+from inferometer.plan.standard import STANDARD
 
 Count = Annotated[int, Field(ge=1, le=10_000_000), NUMBER]
 Seconds = Annotated[float, Field(gt=0, le=604_800), SECONDS]
@@ -154,12 +156,37 @@ class Capacity(Parameters):
 
 
 class FairnessClass(Part):
-    """Ranges in tokens, both ends included, within which a draw of Synthetic-Skewed belongs to this class."""
+    """Ranges in tokens, both ends included, within which a draw of Synthetic-Skewed belongs to this class. `priority`: sent
+    with its requests, where the system has priorities."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,32}$")]
     input_tokens: Annotated[tuple[Count, Count], Field()]
     output_tokens: Annotated[tuple[Count, Count], Field()]
     share: Share
+    priority: Priority | None = None
+
+    @property
+    def lengths(self) -> tuple[Lognormal, Lognormal]:
+        """Input and output: Synthetic-Skewed draws both apart, so each is its own, drawn again until within the range.
+
+        ValueError where next to nothing of it is.
+        """
+        found = []
+        ranges = (self.input_tokens, self.output_tokens)
+        for whole, (low, high) in zip(STANDARD["synthetic-skewed"], ranges, strict=True):
+            assert isinstance(whole, Lognormal)
+            found.append(lognormal(whole.mu, whole.sigma, min=low, max=high, within="redraw"))
+        return found[0], found[1]
+
+    @property
+    def mean_tokens(self) -> float:
+        """Of a request, input and output together."""
+        return sum(length.mean() for length in self.lengths)
+
+    @model_validator(mode="after")
+    def _possible(self) -> FairnessClass:
+        _ = self.lengths
+        return self
 
 
 class Fairness(Parameters):
@@ -174,6 +201,14 @@ class Fairness(Parameters):
     )
 
     quick: ClassVar[dict[str, Any]] = {"duration_s": 10.0, "requests_per_class": 10}
+
+    @field_validator("classes")
+    @classmethod
+    def _told_apart(cls, classes: tuple[FairnessClass, ...]) -> tuple[FairnessClass, ...]:
+        names = [one.name for one in classes]
+        if len({*names}) < len(names):
+            raise ValueError("each class needs a name of its own")
+        return classes
 
 
 class PrefixCache(Parameters):
@@ -259,10 +294,10 @@ class Guardrail(Parameters):
 
 
 class ColdStart(Parameters):
-    """Draft 4.5.3: starts, each measured from the command to the first healthy answer and the first token after it."""
+    """Draft 4.5.3: starts, each measured from the command to the first healthy answer and the first token after it. How long
+    to wait for that answer is said by the way of starting (plan/switching.py)."""
 
     starts: Count = 5
-    patience_s: Seconds = 600.0
 
     quick: ClassVar[dict[str, Any]] = {"starts": 2}
 

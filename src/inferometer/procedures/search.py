@@ -8,7 +8,8 @@
 | none was sustained                                  | half of it, down to `least`                                  |
 | lowest not sustained less highest sustained: wide   | the middle                                                   |
 | the same: narrow                                    | the highest sustained once more, with another seed           |
-| that was not sustained                              | it counts as not sustained from now on                       |
+| that was not sustained                              | the same again, twice as long, `longer` times at most: the   |
+|                                                     | two disagree, and the longest decides                        |
 | that was sustained                                  | the answer                                                   |
 
 What comes next follows from what was tried, and from nothing else: `advance` has no memory. A load that stays unsettled counts
@@ -101,7 +102,8 @@ def advance(ladder: Ladder, trials: Sequence[Trial]) -> Ask | Answer:
     if not trials:
         return Ask(ladder.rounded(ladder.first))
     last = trials[-1]
-    if last.sustained is None and last.times < 2**ladder.longer:
+    disagrees = last.confirms and not last.sustained
+    if (last.sustained is None or disagrees) and last.times < 2**ladder.longer:
         return Ask(last.level, last.times * 2, last.confirms)
     low, high, unsettled = _bracket(trials)
     if len(trials) >= ladder.trials:

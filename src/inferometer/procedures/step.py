@@ -2,8 +2,10 @@
 
     procedure -- Run(plan) ------------------> conductor or simulator
               <- Seen(summary) ---------------
+              <- PlanError, thrown ----------- it cannot be carried out: the model has no room for it
               -- Switch("prefix_cache", ...) -> whoever can: the reference engine, a hook, a person
               <- Switched(status) ------------
+              <- CannotSwitch, thrown -------- nobody can
 
 A procedure decides by what it is sent alone. So one code drives a live server, a model in virtual time, and a test's script.
 """
@@ -54,11 +56,21 @@ class Seen:
 @dataclass(frozen=True, slots=True)
 class Switched:
     """What came of a Switch. `verified`: asked afterwards, the system said so itself; `declared`: somebody or something was
-    told to, and nothing contradicts it. `how` says who did it; `evidence` what was seen."""
+    told to, and nothing contradicts it. `how` says who did it; `evidence` what was seen. `seconds`: of a server that was
+    started, from there to its first healthy answer."""
 
     status: Literal["verified", "declared"]
     how: str
     evidence: str | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A Run that could not be carried out, of which nothing was sent, or a Switch; and why: PlanError's or CannotSwitch's
+    words."""
+
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,7 @@ class Done:
     """A step and what came of it."""
 
     step: Step
-    came: Seen | Switched
+    came: Seen | Switched | Refused
 
 
 Steps = Generator[Step, Any, None]
@@ -88,7 +100,7 @@ class Known:
 
 def of_run(done: Done) -> TypeGuard[DoneRun]:
     """Whether a measurement was done."""
-    return isinstance(done.step, Run)
+    return isinstance(done.came, Seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,19 @@ class DoneRun(Done):
 
     step: Run
     came: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class DoneRefused(Done):
+    """A measurement that was refused."""
+
+    step: Run
+    came: Refused
+
+
+def refusals(done: Sequence[Done]) -> list[DoneRefused]:
+    """The measurements that could not be carried out, in their order."""
+    return [one for one in done if isinstance(one, DoneRefused)]
 
 
 def runs(done: Sequence[Done], *parts: str) -> list[DoneRun]:

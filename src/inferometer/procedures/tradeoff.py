@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from inferometer.plan.schema import Plan
 from inferometer.procedures.reading import (
     Summary,
     growth,
@@ -126,6 +127,12 @@ def optimum(found: Sequence[Point], *, settled: bool = True) -> int | None:
         if one.achieved is not None and all(slo["met"] in said for slo in one.summary["slos"])
     ]
     return max(meeting, key=lambda at: found[at].achieved or 0.0, default=None)
+
+
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    wanted = setup.tests.tradeoff
+    return open_loop(setup.plan, wanted.capacity_rate or 1.0, seconds=wanted.duration_s)
 
 
 def results(setup: Setup, done: Sequence[Done]) -> Results:

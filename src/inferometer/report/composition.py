@@ -38,7 +38,6 @@ AS_MEASURED = (
     "conversations",
     "steady",
     "in_flight_tokens",
-    "server",
 )
 """Members of the summary that are parts of the measurement as they are; None stays null."""
 
@@ -89,6 +88,7 @@ def summarise(
             **asdict(measurement.throughput.steady),
             "whole_run": asdict(measurement.throughput.whole_run),
             "cached_input_share": measurement.throughput.cached_input_share,
+            "cached_prefix_share": measurement.throughput.cached_prefix_share,
             "ci95": _plain(
                 {
                     "output_tok_s": measurement.throughput.output_tok_s_ci,
@@ -107,7 +107,24 @@ def summarise(
             }
         ),
         **{name: _as_measured(getattr(measurement, name)) for name in AS_MEASURED},
+        server=_server(measurement),
+        preemption=_preemption(run, measurement),
     )
+
+
+def _server(measurement: Measurement) -> dict[str, Any] | None:
+    found = _as_measured(measurement.server)
+    return found and {name: value for name, value in found.items() if name != "preempted"}
+
+
+def _preemption(run: Mapping[str, Any], measurement: Measurement) -> dict[str, Any] | None:
+    """Of a simulated engine by its own counts, else by the server's metrics; None: nobody counts preemptions."""
+    if run.get("preempted"):
+        return {"source": "simulated engine", **run["preempted"]}
+    seen = measurement.server
+    if seen is None or seen.preemptions is None:
+        return None
+    return {"source": "server metrics", "events": seen.preemptions, **asdict(seen.preempted)}
 
 
 def _as_measured(part: Any) -> dict[str, Any] | None:
@@ -178,7 +195,8 @@ def _class(one: OfClass) -> dict[str, Any]:
     return {
         "name": one.name,
         "requests": {name: plain[name] for name in counts},
-        **{name: plain[name] for name in ("ttft_ms", "tpot_ms", "e2e_ms", "input_tokens", "output_tokens")},
+        **{name: plain[name] for name in ("ttft_ms", "tpot_ms", "e2e_ms", "e2e_per_token_ms")},
+        **{name: plain[name] for name in ("input_tokens", "output_tokens")},
         "prompt": {
             "asked_mean": one.prompt.asked_mean,
             "sent_mean": one.prompt.local_mean,

@@ -1,0 +1,244 @@
+"""Draft 5.9, Long Context Scaling: TTFT by the length of the prompt, and which curve it follows.
+
+A length after the other, ascending, each in closed loop with few requests in flight and a fixed short answer. Documents are
+those of Long Context, which the draft requires. Before them a run of short ones: its warm-up is the test's (5.9.3).
+
+A length that the model has no room for ends the test: no longer one has. What the fits are is in measure/scaling.py.
+
+    ms per 1K tokens = mean TTFT / mean input tokens as the server counts them * 1000          (draft 5.9.4; 1K is 1000)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from inferometer.errors import PlanError
+from inferometer.measure.scaling import Model, Scaling, fit
+from inferometer.plan.lengths import fixed
+from inferometer.plan.schema import Plan
+from inferometer.procedures.documents import documents
+from inferometer.procedures.reading import Summary, percent, rate, stat, success
+from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
+from inferometer.procedures.setup import Setup, closed_loop, warm, warmed
+from inferometer.procedures.step import Done, DoneRun, Run, Steps, refusals, runs
+
+NAME, SECTION, TITLE = "long-context", "5.9", "Long Context Scaling"
+OBJECTIVE = "Find out how latency and throughput change with the length of the context."
+
+SHORT = 512
+"""Tokens of a prompt of the warm-up: as long as Synthetic-Uniform's longest."""
+SHORT_REQUESTS = 20
+LEAST_FITTED = 3
+"""Lengths; two make a line, whatever they are."""
+CURVE_POINTS = 33
+
+
+def steps(setup: Setup) -> Steps:
+    """Short requests, then the lengths in ascending order."""
+    wanted = setup.tests.long_context
+    short = closed_loop(_plan(setup, SHORT), wanted.concurrency, requests=SHORT_REQUESTS)
+    yield Run(warm(short), "warm-up", {"context": SHORT}, f"warm-up with short prompts of {SHORT} tokens")
+    for length in wanted.lengths:
+        plan = closed_loop(_plan(setup, length), wanted.concurrency, requests=wanted.requests)
+        words = f"{wanted.requests} requests of {length:,} tokens, {wanted.concurrency} in flight"
+        try:
+            yield Run(warmed(plan), "level", {"context": length}, words)
+        except PlanError:
+            return
+
+
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    wanted = setup.tests.long_context
+    return closed_loop(_plan(setup, wanted.lengths[0]), wanted.concurrency, requests=wanted.requests)
+
+
+def results(setup: Setup, done: Sequence[Done]) -> Results:
+    """Table 12, the fits, and their picture."""
+    found = runs(done, "level")
+    scaling = _scaling(found)
+    wanted = setup.tests.long_context
+    return Results(
+        values=_values(scaling),
+        tables=(_table(found, wanted.concurrency), _fits_table(scaling)),
+        figures=(_figure(found, scaling),),
+        notes=(
+            "Time per 1K tokens is mean TTFT / mean input tokens as counted by the server * 1000.",
+            f"Throughput is that with {wanted.concurrency} in flight: no maximum was looked for.",
+            *_left_out(setup, done),
+            *_short_of(found, wanted.requests),
+        ),
+        undecided=() if found else ("No length was measured.",),
+    )
+
+
+def _plan(setup: Setup, length: int) -> Plan:
+    return documents(setup.plan, fixed(length), fixed(setup.tests.long_context.output_tokens))
+
+
+def _left_out(setup: Setup, done: Sequence[Done]) -> tuple[str, ...]:
+    """Which lengths the model has no room for, in the words of the refusal."""
+    refused = [one for one in refusals(done) if "context" in one.step.at]
+    if not refused:
+        return ()
+    first = int(refused[0].step.at["context"] or 0)
+    lengths = ", ".join(f"{length:,}" for length in setup.tests.long_context.lengths if length >= first)
+    return (f"Left out, for the model has no room: {lengths} tokens. {refused[0].came.why}",)
+
+
+def _short_of(found: Sequence[DoneRun], asked: int) -> tuple[str, ...]:
+    return tuple(
+        f"{one.step.at['context']:,} tokens: {_n(one.came.summary)} of {asked} requests have a TTFT."
+        for one in found
+        if _n(one.came.summary) < asked
+    )
+
+
+def _n(summary: Summary) -> int:
+    return int((summary["metrics"]["ttft_ms"] or {}).get("n") or 0)
+
+
+def _tokens(summary: Summary) -> float | None:
+    found: float | None = (summary["metrics"]["input_tokens"] or {}).get("mean")
+    return found
+
+
+def _scaling(found: Sequence[DoneRun]) -> Scaling | None:
+    """The fit; None where fewer than three lengths have a TTFT."""
+    pairs = [(_tokens(one.came.summary), stat(one.came.summary, "ttft", "mean")) for one in found]
+    known = {length: mean for length, mean in pairs if length and mean}
+    return fit(list(known), list(known.values())) if len(known) >= LEAST_FITTED else None
+
+
+def _values(scaling: Scaling | None) -> tuple[Value, ...]:
+    names = (
+        ("exponent", "Scaling exponent k"),
+        ("best_model", "Best fit"),
+        ("r_squared", "R^2 of the best fit"),
+    )
+    if scaling is None:
+        few = f"fewer than {LEAST_FITTED} lengths were measured"
+        labelled = (*names, ("us_per_token", "Time per input token"))
+        return tuple(Value(name, label, None, note=few) for name, label in labelled)
+    best = next((one for one in scaling.models if one.name == scaling.best), None)
+    how = (
+        "least squares of ln TTFT over ln tokens",
+        "lowest AICc of linear, power and quadratic",
+        "on the linear scale",
+    )
+    if best is None:
+        how = (how[0], _TOO_FEW, _TOO_FEW)
+    found = scaling.exponent, best.name if best else None, best.r_squared if best else None
+    intervals = scaling.exponent_ci95, None, None
+    return (
+        *(
+            Value(name, label, value, "", ci, note)
+            for (name, label), value, ci, note in zip(names, found, intervals, how, strict=True)
+        ),
+        Value(
+            "us_per_token",
+            "Time per input token",
+            scaling.us_per_token,
+            "us",
+            None,
+            "slope of the linear model",
+        ),
+    )
+
+
+_TOO_FEW = "AICc needs at least five lengths, of the quadratic model six"
+
+
+def _table(found: Sequence[DoneRun], concurrency: int) -> Table:
+    """Draft Table 12, and what else 5.9.4 asks for."""
+    columns = (
+        Column("context", "Context", "tokens"),
+        Column("ttft_mean", "TTFT Mean", "ms"),
+        Column("ttft_p95", "TTFT P95", "ms"),
+        Column("ms_per_1k", "ms/1K tokens"),
+        Column("ttft_p50", "TTFT P50", "ms"),
+        Column("n", "Samples"),
+        Column("input_tokens", "Input, actual", "tokens"),
+        Column("e2e_mean", "Total Latency Mean", "ms"),
+        Column("output_tok_s", f"Output at {concurrency} in flight", "tok/s"),
+        Column("input_tok_s", f"Input at {concurrency} in flight", "tok/s"),
+        Column("success", "Success", "%"),
+    )
+    rows = tuple(_row(one) for one in found)
+    return Table("lengths", "Latency by context length", "5.9.5", columns, rows)
+
+
+def _row(one: DoneRun) -> tuple[Cell, ...]:
+    summary = one.came.summary
+    tokens, mean = _tokens(summary), stat(summary, "ttft", "mean")
+    return (
+        one.step.at["context"],
+        mean,
+        stat(summary, "ttft", "p95"),
+        1_000 * mean / tokens if mean is not None and tokens else None,
+        stat(summary, "ttft", "p50"),
+        _n(summary),
+        tokens,
+        stat(summary, "e2e", "mean"),
+        rate(summary, "output_tok_s"),
+        rate(summary, "input_tok_s"),
+        percent(success(summary)),
+    )
+
+
+FORMULAS = {"linear": "a + b x", "power": "a x^k", "quadratic": "a + b x + c x^2"}
+
+
+def _fits_table(scaling: Scaling | None) -> Table:
+    columns = (
+        Column("model", "Model"),
+        Column("formula", "TTFT (ms) over tokens x"),
+        Column("a", "a"),
+        Column("b", "b or k"),
+        Column("c", "c"),
+        Column("r_squared", "R^2"),
+        Column("aicc", "AICc"),
+    )
+    rows = tuple(
+        (one.name, FORMULAS[one.name], *_padded(one.coefficients), one.r_squared, one.aicc)
+        for one in (() if scaling is None else scaling.models)
+    )
+    notes = () if scaling is not None else (f"Not fitted: fewer than {LEAST_FITTED} lengths were measured.",)
+    return Table("fits", "Scaling models", "5.9.3", columns, rows, notes)
+
+
+def _padded(coefficients: tuple[float, ...]) -> tuple[Cell, ...]:
+    return (*coefficients, *(None for _ in range(3 - len(coefficients))))
+
+
+def _figure(found: Sequence[DoneRun], scaling: Scaling | None) -> Figure:
+    """Measured points, and the fitted curves between them."""
+    lengths = tuple(_tokens(one.came.summary) or float(one.step.at["context"] or 0) for one in found)
+    measured = tuple(
+        Series(label, lengths, tuple(stat(one.came.summary, "ttft", name) for one in found))
+        for name, label in (("mean", "TTFT mean"), ("p95", "TTFT P95"))
+    )
+    curves = (
+        () if scaling is None else tuple(_curve(one, min(lengths), max(lengths)) for one in scaling.models)
+    )
+    return Figure(
+        "scaling", "TTFT by context length", "lines", Axis("Context", "tokens", log=True), Axis("TTFT", "ms", log=True),
+        (*measured, *curves),
+    )  # fmt: skip
+
+
+def _curve(model: Model, least: float, most: float) -> Series:
+    """Even steps on a logarithmic axis, which has no place for what is not above 0."""
+    ratio = math.log(most / least)
+    at = tuple(least * math.exp(ratio * step / (CURVE_POINTS - 1)) for step in range(CURVE_POINTS))
+    values = [fitted(model, x) for x in at]
+    return Series(f"{model.name} fit", at, tuple(value if value > 0 else None for value in values))
+
+
+def fitted(model: Model, tokens: float) -> float:
+    """What a model says of a length, in ms."""
+    if model.name == "power":
+        a, k = model.coefficients
+        return float(a * tokens**k)
+    return float(sum(one * tokens**power for power, one in enumerate(model.coefficients)))
