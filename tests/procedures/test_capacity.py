@@ -150,21 +150,22 @@ def test_what_is_known_is_not_searched_for_again() -> None:
 
 @pytest.fixture(scope="module")
 def by_batch(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Three are served at once; the fourth waits for a third of an answer's 5 s, or, when all began at once, for all of it."""
-    engine = Settings(max_batch=3, step_base_ns=20 * MS)
+    """Four are served at once; a fifth waits until one of them ends: for all of an answer's 5 s where they began together."""
+    engine = Settings(max_batch=4, step_base_ns=20 * MS)
+    parameters = {"capacity": {"ttft_p99_ms": 1_000, "initial": 4, "maximum": 6}}
     return carried_out(
         tmp_path_factory.mktemp("batch"),
         "capacity",
         engine=engine,
-        tests={"capacity": {"ttft_p99_ms": 1_000}},
+        tests=parameters,
     )
 
 
 def test_full_size_a_batch_is_the_capacity_with_a_threshold(by_batch: Ran) -> None:
     assert by_batch.test("capacity")["verdict"]["status"] == "VALID"
-    assert by_batch.value("capacity", "max_concurrency") == 3
+    assert by_batch.value("capacity", "max_concurrency") == 4
     said = {row["concurrency"]: row["status"] for row in by_batch.rows("capacity", "levels")}  # the last word
-    assert said == {8: "Fail", 4: "Fail", 2: "Pass", 3: "Pass (confirmed)"}
+    assert said == {6: "Fail", 5: "Fail", 4: "Pass (confirmed)"}
     for row in by_batch.rows("capacity", "levels"):
         assert row["completed"] >= 100 * row["concurrency"]
         assert row["seconds"] >= 60
@@ -172,18 +173,18 @@ def test_full_size_a_batch_is_the_capacity_with_a_threshold(by_batch: Ran) -> No
 
 
 def test_full_size_throughput_and_tokens_at_the_capacity_follow_from_the_engine(by_batch: Ran) -> None:
-    step_ms = 20 + 3 * 0.025
-    assert by_batch.value("capacity", "throughput_at_max") == pytest.approx(3 / step_ms * 1_000, rel=0.02)
-    # Inputs of 320 tokens on average and half of an answer's 256, three times.
-    assert by_batch.value("capacity", "tokens_in_flight_mean") == pytest.approx(3 * (320 + 128), rel=0.05)
-    assert 3 * 320 < by_batch.value("capacity", "tokens_in_flight_peak") <= 3 * (512 + 256)
+    step_ms = 20 + 4 * 0.025
+    assert by_batch.value("capacity", "throughput_at_max") == pytest.approx(4 / step_ms * 1_000, rel=0.02)
+    # Inputs of 320 tokens on average and half of an answer's 256, four times.
+    assert by_batch.value("capacity", "tokens_in_flight_mean") == pytest.approx(4 * (320 + 128), rel=0.05)
+    assert 4 * 320 < by_batch.value("capacity", "tokens_in_flight_peak") <= 4 * (512 + 256)
 
 
 def test_full_size_the_cache_is_the_capacity_where_it_is_the_smaller(tmp_path: Path) -> None:
     """A request of 256 tokens in and 16 out fills 17 blocks; the cache has room for five, and the batch for many."""
     plan = Plan.model_validate({"workload": {"name": "custom", "input_tokens": "256", "output_tokens": "16"}})
     engine = Settings(kv_blocks=5 * 17 + 10, step_base_ns=50 * MS)
-    parameters = {"capacity": {"ttft_p99_ms": 400, "output_tokens": 16}}
+    parameters = {"capacity": {"ttft_p99_ms": 400, "output_tokens": 16, "initial": 4, "maximum": 6}}
     ran = carried_out(tmp_path, "capacity", engine=engine, plan=plan, tests=parameters)
     assert ran.value("capacity", "max_concurrency") == 5
-    assert {row["concurrency"] for row in ran.rows("capacity", "levels") if "Fail" in row["status"]} == {6, 8}
+    assert {row["concurrency"] for row in ran.rows("capacity", "levels") if "Fail" in row["status"]} == {6}

@@ -11,7 +11,8 @@ import pytest
 from procedures.driving import Ran, Silent, carried_out
 
 from inferometer.conductor import Finding
-from inferometer.errors import PeerError
+from inferometer.errors import PeerError, PlanError
+from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
 from inferometer.plan.schema import Plan
 from inferometer.plan.testing import Tests, quickened
@@ -21,9 +22,9 @@ from inferometer.simulation.engine import Chosen
 from inferometer.stands import Virtual
 from inferometer.tester import carry_out
 
-ENGINE = Settings(max_batch=32, step_base_ns=20_000_000)
+ENGINE = Settings(max_batch=8, step_base_ns=20_000_000)
 PLAN = Plan.model_validate({"workload": {"name": "custom", "input_tokens": "64", "output_tokens": "50"}})
-NAMES = ("throughput", "tradeoff", "itl")
+NAMES = ("tradeoff", "itl")
 
 
 @pytest.fixture(scope="module")
@@ -32,29 +33,25 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 
 def test_the_saturation_rate_is_searched_for_once(campaign: Ran) -> None:
-    base = campaign.value("throughput", "sustainable_rate")
-    for name, of in (("tradeoff", "capacity_rate"), ("itl", "saturation_rate")):
+    parts = [run["part"] for run in campaign.test("tradeoff")["runs"]]
+    assert parts[0] == "base-pilot"
+    assert set(parts[1 : parts.index("level")]) == {"base-level", "base-confirm"}
+    assert {run["part"] for run in campaign.test("itl")["runs"]} == {"level"}
+    base = campaign.value("tradeoff", "capacity_rate")
+    assert campaign.value("itl", "saturation_rate") == base
+    # No more than the places make of the steps; how much less is the luck of a quick run's few requests.
+    assert 0 < base <= 8 / (50 * (0.020 + 8 * 25e-6))
+
+
+def test_levels_are_percentages_of_it_and_only_the_first_run_has_a_warm_up(campaign: Ran) -> None:
+    base = campaign.value("tradeoff", "capacity_rate")
+    for name in NAMES:
         runs = campaign.test(name)["runs"]
-        assert {run["part"] for run in runs} == {"level"}
-        assert campaign.value(name, of) == base
         for run in runs:
-            assert run["at"]["rate"] == pytest.approx(base * run["at"]["percent"] / 100, rel=1e-5)
+            if run["part"] == "level":
+                assert run["at"]["rate"] == pytest.approx(base * run["at"]["percent"] / 100, rel=1e-5)
         warmed = [summary["plan"]["load"]["warmup"] > 0 for summary in campaign.of(name)]
         assert warmed == [True] + [False] * (len(runs) - 1)
-
-
-def test_without_an_earlier_test_the_rate_is_searched_for_first(tmp_path: Path) -> None:
-    parameters = {"tradeoff": {"percent": (50,), "most_percent": 50}}
-    ran = carried_out(tmp_path, "tradeoff", engine=ENGINE, plan=PLAN, tests=parameters, quick=True)
-    runs = ran.test("tradeoff")["runs"]
-    assert [runs[0]["part"], runs[-1]["part"]] == ["base-pilot", "level"]
-    assert {run["part"] for run in runs[1:-1]} == {"base-level", "base-confirm"}
-    assert [summary["plan"]["load"]["warmup"] > 0 for summary in ran.of("tradeoff")] == [True] + [False] * (
-        len(runs) - 1
-    )
-    # No more than the places make of the steps; and not much less.
-    most = 32 / (50 * (0.020 + 32 * 25e-6))
-    assert 0.5 * most < ran.value("tradeoff", "capacity_rate") <= most
 
 
 def test_documents_hold_numbers_where_a_column_has_a_unit(campaign: Ran) -> None:
@@ -67,6 +64,28 @@ def test_documents_hold_numbers_where_a_column_has_a_unit(campaign: Ran) -> None
         for figure in test["figures"]:
             assert all(len(series["x"]) == len(series["y"]) for series in figure["series"])
             assert figure["series"]
+
+
+@pytest.mark.parametrize(
+    ("test", "low", "high", "options"),
+    [
+        ("capacity", "initial=8", "maximum=4", {}),
+        ("capacity", "initial=200", "maximum=128", {"quick": True}),  # a quick run's own maximum
+        ("throughput", "min_rate=8", "max_rate=4", {}),
+        ("throughput", "min_concurrency=600", "max_concurrency=512", {}),
+    ],
+)
+def test_a_range_that_ends_below_its_beginning_is_refused(
+    test: str, low: str, high: str, options: dict[str, Any]
+) -> None:
+    asked = [f"{test}.{low}"] if options else [f"{test}.{low}", f"{test}.{high}"]
+    with pytest.raises(PlanError) as refused:
+        campaigns.campaign([test], parameters=asked, **options)
+    problem = refused.value.problems[0]
+    assert problem.where == f"tests.{test}"
+    assert problem.message.endswith(
+        f"above {high.split('=')[0]}, {high.split('=')[1]}: lower the one or raise the other"
+    )
 
 
 class FallsOver(Virtual):
