@@ -25,7 +25,7 @@ PYTHON = ".venv/bin/python"
 SERVING = ".engines/serving"
 """Relative to the checkout, where all of it runs: a report cites its commands, and is read elsewhere."""
 REPORTS = ("report.html", "report.md", "minimum.txt", "campaign.json")
-KV_CACHE = ("--block-size", "16", "--num-gpu-blocks-override", "2048")
+KV_CACHE = ("--block-size", "128", "--num-gpu-blocks-override", "256")
 """32,768 tokens."""
 DONE = (0, 3, 4)
 """VALID, INVALID and INCONCLUSIVE campaigns are campaigns."""
