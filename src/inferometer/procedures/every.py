@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from inferometer.procedures import capacity, cold_start, itl, long_context, throughput, tradeoff, ttft
+from inferometer.procedures import (
+    capacity,
+    cold_start,
+    itl,
+    long_context,
+    memory_pressure,
+    throughput,
+    tradeoff,
+    ttft,
+)
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Done, Steps
@@ -32,6 +41,6 @@ def _procedure(module: ModuleType) -> Procedure:
 
 PROCEDURES = {
     module.NAME: _procedure(module)
-    for module in (ttft, throughput, tradeoff, itl, capacity, long_context, cold_start)
+    for module in (ttft, throughput, tradeoff, itl, capacity, memory_pressure, long_context, cold_start)
 }
 """Of draft section 5, and the cold start of 4.5.3."""
