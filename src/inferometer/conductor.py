@@ -36,6 +36,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schema import OUTCOME, PULSE, RECORD, Phase
 from inferometer.journal.seal import read_table, seal, streams
+from inferometer.judge.compliance.sources import brief_of
 from inferometer.judge.judge import arrival_found, judge
 from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.measurement import measure, samples_of
@@ -125,7 +126,8 @@ def conduct(
                 assert url is not None
                 plan, trace = surveyed(plan, ui.note)
                 if embedded is None:
-                    ui.note("asking the server what it serves, with one short request")
+                    how = "" if plan.load.cold_start else ", with one short request"
+                    ui.note(f"asking the server what it serves{how}")
                 probe = stack.enter_context(_probe(plan, url, key))
                 target, tokenizer = _look_at(plan, probe, tokenizer)
                 where = "the embedded reference server" if embedded else target.endpoint.url
@@ -211,6 +213,7 @@ def evaluate(folder: RunFolder) -> Finding:
     arrival = arrival_found(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm)
+    summary["compliance"] = brief_of(summary)
     write_reports(folder.path, summary, series(plan, record, samples, told))
     return Finding(folder.path, summary, notes)
 
@@ -283,7 +286,8 @@ def _look_at(
 ) -> tuple[_Target, tokenizers.Tokenizer]:
     """Find out what is served there, and that it answers a request of this plan's kind. Raises PeerError, PlanError.
 
-    Without a `tokenizer` the server's own is the plan's, and is found here too.
+    Without a `tokenizer` the server's own is the plan's, and is found here too. Before a cold start nothing is generated
+    (draft 4.5.3): what only an answer would tell stays unknown.
     """
     wanted, endpoint = plan.target, probe.endpoint
     family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
@@ -292,16 +296,15 @@ def _look_at(
     if model is None:
         offered = ", ".join(models) if models else "the server lists none"
         raise PlanError([Problem("--model", f"which model? {offered}")])
-    found = probe.try_out(wanted.api, model, options_of(plan))
-    for one in plan.workload.classes:  # a field that the server refuses is better found now
-        probe.try_out(wanted.api, model, options_of(plan, one.fields))
+    cold = plan.load.cold_start
+    found = probing.UNASKED if cold else _tried(plan, probe, model)
     tokenizer = tokenizer or tokenizers.load(plan.tokenizer, probe.tokenizer(model))
     prompt_format: PromptFormat = "text"
     if wanted.api == "completions" and not plan.workload.text_only and tokenizer.kind != "server":
         highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
-        if highest < probe.vocabularies.get(model, highest + 1) and probe.takes_ids(
-            model, [highest, highest]
-        ):
+        known = highest < probe.vocabularies.get(model, highest + 1)
+        asked = plan.workload.prompt_format == "ids"
+        if known and (asked if cold else probe.takes_ids(model, [highest, highest])):
             prompt_format = "ids"
         elif plan.workload.prompt_format == "ids":
             raise PlanError(
@@ -315,6 +318,15 @@ def _look_at(
         endpoint=endpoint, family=family, address=address,
     )  # fmt: skip
     return target, tokenizer
+
+
+def _tried(plan: Plan, probe: probing.Probe, model: str) -> probing.Reply:
+    """One short request, and one for each class: a field that the server refuses is better found now. Raises PeerError."""
+    api = plan.target.api
+    found = probe.try_out(api, model, options_of(plan))
+    for one in plan.workload.classes:
+        probe.try_out(api, model, options_of(plan, one.fields))
+    return found
 
 
 def _around(found: probing.Reply, tokenizer: tokenizers.Tokenizer) -> int | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -36,10 +37,12 @@ from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.preparer import Requests, Served, last_facts, requests_of, surveyed
 from inferometer.replayer import Replayed
 from inferometer.server.engine.engine import Engine
+from inferometer.server.engine.preempted import Preempted
 from inferometer.server.openai import Reader, Script
 from inferometer.server.options import Options
 from inferometer.simulation.driver import Driver, Server
 from inferometer.simulation.engine import Chosen
+from inferometer.simulation.generation import Generation
 from inferometer.simulation.reading import reader
 from inferometer.units import seconds_to_ns
 from inferometer.warming import Part, warm_up
@@ -87,8 +90,9 @@ def simulate(
         schedule.write_all()
         schedule.close()
         facts |= last_facts(facts, schedule)
-        interrupted = _simulate(plan, engine, tokenizer, schedule, folder, started, lengths, ui)
-        folder.write_run(facts | {"ended_wall_ns": time.time_ns(), "interrupted": interrupted})
+        interrupted, preempted = _simulate(plan, engine, tokenizer, schedule, folder, started, lengths, ui)
+        facts |= {"ended_wall_ns": time.time_ns(), "interrupted": interrupted, "preempted": asdict(preempted)}
+        folder.write_run(facts)
     except BaseException:
         leave_no_empty(folder)
         raise
@@ -154,8 +158,8 @@ def _simulate(
     started: int,
     lengths: Mapping[int, tuple[int, int]],
     ui: Ui,
-) -> bool:
-    """Warm-up, then the measurement, in virtual time. True if Ctrl-C ended it."""
+) -> tuple[bool, Preempted]:
+    """Warm-up, then the measurement, in virtual time. True if Ctrl-C ended it; the measurement's preemptions."""
     load, target = plan.load, plan.target
     schedule = Schedule(folder.schedule)
     theirs = Cl100k()
@@ -163,8 +167,9 @@ def _simulate(
     same = _counts_alike(tokenizer) and plan.workload.prompts is None and plan.workload.turns is None
     counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
     model = target.model or Options().model
+    modelled: Engine[Generation] = Engine(engine.settings, plan.workload.seed)
     server = Server(
-        Engine(engine.settings, plan.workload.seed),
+        modelled,
         Script(model, target.api == "chat"),
         reader(target.api, model, engine.settings, theirs, counted, lengths),
     )
@@ -193,6 +198,7 @@ def _simulate(
         seen = partial(streams, folder, "worker", OUTCOME)
         if load.warmup:
             warm_up(load, requests.warm_rows, play, seen, tokenizer.count_all, lambda: None)
+        before = modelled.preempted
         if not interrupt.pressed:
             driver.run(
                 Phase.MEASURE,
@@ -201,4 +207,4 @@ def _simulate(
                 again=slots is not None and load.requests is None,
             )
         journal.close()
-        return interrupt.pressed
+        return interrupt.pressed, modelled.preempted - before

@@ -5,6 +5,10 @@
 | `Live`    | conductor     | the reference engine by itself, anything else by the plan's ways (plan/switching.py) |
 | `Virtual` | simulator     | the engine's settings                                                                |
 
+The load time of a server that is started (draft 4.5.3) is from just before its way of starting is taken to the first answer
+that says it is well: of `/health`, or of `/v1/models` where there is no such thing, asked every POLL_S. The embedded engine is
+started as a new process that loads its model first, unless its setting `preloaded` is off. A simulated one takes its `load`.
+
 A state that the system confirms is `verified`. One that only a command, a call or a person was told to make is `declared`.
 """
 
@@ -16,7 +20,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,12 +39,17 @@ from inferometer.server.engine.settings import Guards, Settings
 from inferometer.server.wire import PRODUCT
 from inferometer.simulation.engine import Chosen, choose
 from inferometer.simulator import simulate
+from inferometer.units import NS_PER_S
 
 ANSWER_S = 10.0
-POLL_S = 0.5
+POLL_S = 0.02
+PATIENCE_S = 600.0
+"""For the embedded engine to start."""
+NO_HEALTH = (404, 405, 501)
 
 START = {"prefix_cache": "disabled", "guardrails": "baseline"}
 """How the reference engine begins a campaign, and what it is brought back to after each test."""
+RUNNING = {"server": "started"}
 
 Asked = Callable[[str], None]
 """Shows a person what is to be done, and returns when it is done. Raises EOFError when there is nobody."""
@@ -62,25 +71,39 @@ class Stand(Protocol):
 
 
 class Virtual:
-    """An engine in virtual time. Each run has an engine of its own, so a cache is never left filled by the run before."""
+    """An engine in virtual time. Each run has an engine of its own, so a cache is never left filled by the run before. Of those
+    after a start only the first loads its model, where it does so late, and has slow steps."""
 
     simulated = True
 
     def __init__(self, engine: Chosen, ui: Ui) -> None:
         self._full, self._engine, self._ui = engine.settings, engine, ui
+        self._cold = True
         for what, state in START.items():
             self.switch(what, state)
 
     def usual(self, what: str) -> str | None:
         """See Stand."""
-        return START.get(what)
+        return (START | RUNNING).get(what)
 
     def measure(self, plan: Plan, out: Path) -> Finding:
         """See Stand."""
-        return simulate(plan, self._engine, out, self._ui)
+        engine = self._engine
+        if not self._cold:
+            warm = dataclasses.replace(engine.settings, preloaded=True, cold_steps=0)
+            engine = Chosen(engine.preset, warm)
+        finding = simulate(plan, engine, out, self._ui)
+        self._cold = False
+        return finding
 
     def switch(self, what: str, state: str) -> Switched:
         """See Stand."""
+        if what == "server":
+            return (
+                self._start()
+                if state == "started"
+                else Switched("verified", "the simulated engine", "it is gone")
+            )
         if what == "prefix_cache":
             changes: dict[str, Any] = {"prefix_caching": state != "disabled"}
         elif what == "guardrails":
@@ -89,6 +112,11 @@ class Virtual:
             raise CannotSwitch(f"a simulated engine has no {what} to be {state}")
         self._engine = Chosen(self._engine.preset, dataclasses.replace(self._engine.settings, **changes))
         return Switched("verified", "setting of the simulated engine")
+
+    def _start(self) -> Switched:
+        self._cold = True
+        load_ns = self._full.load_ns if self._full.preloaded else 0
+        return Switched("verified", "the simulated engine", "its setting load", load_ns / NS_PER_S)
 
 
 def _guards(full: Settings, state: str) -> dict[str, float]:
@@ -109,32 +137,41 @@ class Live:
         self, plan: Plan, engine: EngineChoice, switching: Switching, ui: Ui, log: Path, asked: Asked
     ) -> None:
         self._plan, self._switching, self._ui, self._asked = plan, switching, ui, asked
-        self._stack = ExitStack()
-        self._embedded = None
-        if plan.target.url is None:
-            choose(
-                engine.preset, engine.settings
-            )  # refuses what makes no engine, before a process is started
-            flags = [
-                "--preset",
-                engine.preset,
-                *(word for setting in engine.settings for word in ("--set", setting)),
-            ]
-            self._embedded = self._stack.enter_context(Embedded(log, *flags))
-            for what, state in START.items():
-                self._by_itself(what, state)
+        self._log, self._ours = log, plan.target.url is None
+        self._embedded: Embedded | None = None
+        self._states = dict(START)
+        if self._ours:
+            # Refuses what makes no engine, before a process is started.
+            preloaded = choose(engine.preset, engine.settings).settings.preloaded
+            words = (word for setting in engine.settings for word in ("--set", setting))
+            self._flags = ["--preset", engine.preset, *words]
+            self._loading = ["--load-at-start"] if preloaded else []
+            self._embedded = Embedded(log, *self._flags)
+            self._restate()
 
     def __enter__(self) -> Live:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._stack.close()
+        self._end()
+
+    def _restate(self) -> None:
+        """Bring the embedded engine, as it was just begun, into the states that it was in before."""
+        for what, state in self._states.items():
+            self._by_itself(what, state)
+
+    def _end(self) -> None:
+        running, self._embedded = self._embedded, None
+        if running is not None:
+            running.__exit__()
 
     def usual(self, what: str) -> str | None:
         """See Stand. Of a server over the network, what its plan declares."""
-        if self._embedded is not None:
-            return START.get(what)
+        if self._ours:
+            return (START | RUNNING).get(what)
         sut = self._plan.sut
+        if what == "server":
+            return RUNNING[what] if self._switching.way(what, RUNNING[what]) else None
         if what == "prefix_cache":
             return sut.prefix_caching
         filters = sut.guardrails.input_filter, sut.guardrails.output_filter
@@ -149,6 +186,8 @@ class Live:
         way = self._switching.way(what, state)
         if way is not None:
             return self._by_way(way, what, state)
+        if what == "server" and self._ours:
+            return self._process(state)
         if what != "server" and self._is_ours():
             return self._by_itself(what, state)
         raise CannotSwitch(
@@ -176,6 +215,19 @@ class Live:
             return False
         return answer.status_code == 200 and answer.headers.get("server", "").startswith(PRODUCT)
 
+    def _process(self, state: str) -> Switched:
+        """The embedded engine: its process ended, or begun anew. It is well before its states are made again."""
+        self._end()
+        if state == "stopped":
+            return Switched("verified", "the reference engine's process was ended", "it has exited")
+        begun = time.monotonic()
+        self._embedded = Embedded(self._log, *self._flags, *self._loading)
+        self._wait(PATIENCE_S, what="server", state=state)
+        seconds = time.monotonic() - begun
+        self._restate()
+        how = "the reference engine, as a new process"
+        return Switched("verified", how, f"well after {seconds:.3f} s", seconds)
+
     def _by_itself(self, what: str, state: str) -> Switched:
         """The reference engine: told, and asked afterwards."""
         wanted: dict[str, Any] = (
@@ -192,10 +244,12 @@ class Live:
             raise PeerError(f"the reference engine does not answer: {cause}") from cause
         if answer.status_code != 200 or any(seen.get(key) != value for key, value in wanted.items()):
             raise CannotSwitch(f"the reference engine does not switch {what} to {state}: {answer.text[:300]}")
+        self._states[what] = state
         shown = ", ".join(f"{key} {value}" for key, value in wanted.items())
         return Switched("verified", "the reference engine, by /inferometer/state", f"it shows: {shown}")
 
     def _by_way(self, way: Way, what: str, state: str) -> Switched:
+        begun = time.monotonic()
         if way.command is not None:
             how = _command(way.command, way.patience_s)
         elif way.http is not None:
@@ -207,24 +261,37 @@ class Live:
             except EOFError as cause:
                 raise CannotSwitch(f"{what}: {state} asks a person, and there is none: {way.ask}") from cause
             how = "a person, who was asked"
-        if (what, state) != ("server", "stopped"):
-            self._wait(way.patience_s, what, state)
-        return Switched("declared", how)
+        self._wait(way.patience_s, what=what, state=state)
+        if what != "server":
+            return Switched("declared", how)
+        if state == "stopped":
+            return Switched("verified", how, "it answers no more")
+        seconds = time.monotonic() - begun
+        return Switched("verified", how, f"well after {seconds:.3f} s", seconds)
 
-    def _wait(self, patience_s: float, what: str, state: str) -> None:
-        """Until the server answers; a restart takes its time. Raises CannotSwitch."""
+    def _wait(self, patience_s: float, *, what: str, state: str) -> None:
+        """Until the server says that it is well, or no longer does if it is to be stopped; either takes its time. Raises
+        CannotSwitch."""
+        stopped = (what, state) == ("server", "stopped")
         end = time.monotonic() + patience_s
-        while time.monotonic() < end:
-            try:
-                with self._client() as client:
-                    if client.get("/v1/models").status_code < 500:
-                        return
-            except httpx.HTTPError:
-                pass
-            time.sleep(POLL_S)
-        raise CannotSwitch(
-            f"the server did not answer within {patience_s:g} s after {what} was switched to {state}"
-        )
+        with self._client() as client:
+            while time.monotonic() < end:
+                if _well(client) != stopped:
+                    return
+                time.sleep(POLL_S)
+        found = "still answered" if stopped else "did not answer"
+        raise CannotSwitch(f"the server {found} {patience_s:g} s after {what} was switched to {state}")
+
+
+def _well(client: httpx.Client) -> bool:
+    """Whether a server says that it is well."""
+    try:
+        status = client.get("/health").status_code
+        if status in NO_HEALTH:
+            status = client.get("/v1/models").status_code
+    except httpx.HTTPError:
+        return False
+    return status < 500
 
 
 _FILTERS: dict[tuple[bool | None, bool | None], str] = {

@@ -425,6 +425,13 @@ def parts() -> dict[str, Any]:
             "stable": True,
         },
         "in_flight_tokens": {"mean": 17804.0, "peak": 25120.0},
+        "preemption": {
+            "source": "server metrics",
+            "events": 3.0,
+            "requests": None,
+            "finished": None,
+            "discarded": None,
+        },
         "load": {
             "model": "open",
             "offered": {"rate": 20.0, "rate_of": "requests", "arrival": "poisson", "burstiness": 1.0},
@@ -618,7 +625,7 @@ def empty_summary() -> Summary:
     """Nothing ever answered: null wherever the schema allows it."""
     old = parts()
     whole = _emptied(old)
-    whole["conversations"] = whole["load"]["held"] = whole["server"] = None
+    whole["conversations"] = whole["load"]["held"] = whole["server"] = whole["preemption"] = None
     for name in ("id", "name", "started"):
         whole["run"][name] = old["run"][name]
     whole["run"] |= {"interrupted": True, "simulated": False}

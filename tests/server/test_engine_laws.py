@@ -268,6 +268,22 @@ def test_preemption_delays_and_loses_nothing(engine: Settings, jobs: list[Job]) 
     assert all(len(job.tokens) == 12 for job in play(tight, jobs))
 
 
+@given(SETTINGS, JOBS)
+def test_counts_of_preemption_add_up(engine: Settings, jobs: list[Job]) -> None:
+    """Who was preempted was so once at least, and has ended when all have; nobody loses more than there is of him."""
+    tight = replace(engine, kv_blocks=-(-213 // engine.block_tokens), max_batch=5)
+    model: Engine[Job] = Engine(tight, 0)
+    for job in jobs:
+        model.submit(job, job.prompt, 12, 0)
+    drain(model)
+    seen = model.preempted
+    assert seen.events == model.preemptions
+    assert seen.finished == seen.requests <= min(len(jobs), seen.events)
+    assert (seen.requests == 0) == (seen.events == 0)
+    longest = max((job.prompt + 12 for job in jobs), default=0)
+    assert 0 <= seen.discarded <= seen.events * longest
+
+
 @given(ANY, jobs_of(8, 2_000))
 @settings(max_examples=50)
 def test_priorities_come_first_among_those_that_wait(engine: Settings, jobs: list[Job]) -> None:

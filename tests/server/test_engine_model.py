@@ -10,6 +10,7 @@ from engine_play import Change, Job, drain, history, play
 
 from inferometer.server.engine.emission import REFUSED
 from inferometer.server.engine.engine import Engine
+from inferometer.server.engine.preempted import Preempted
 from inferometer.server.engine.settings import Settings
 
 EXACT = Settings(
@@ -117,6 +118,8 @@ def test_the_latest_is_preempted_where_blocks_run_out(how: str) -> None:
     assert before == 100 + 7 + 1_080
     resumed = next(at for at in instants(second) if at > ended)
     lost = len([at for at in instants(second) if at <= ended])
+    # Its latest token was out and not in the cache yet.
+    assert model.preempted == Preempted(1, 1, 1, 0 if how == "swap" else 8 + lost - 1)
     cost = 100 + (1_000 + 10 * (8 + lost) if how == "recompute" else 7 + 5 * 2)
     assert resumed == ended + cost
 

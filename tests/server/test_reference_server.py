@@ -330,7 +330,7 @@ def test_a_client_that_leaves_takes_its_request_with_it(serve: Serve) -> None:
         ("POST", CHAT, b"", 400, None),
         ("POST", CHAT, chat_body(max_tokens=0), 400, None),
         ("POST", CHAT, chat_body(model="other"), 404, "model_not_found"),
-        ("POST", CHAT, chat_body(max_tokens=200_000), 400, "context_length_exceeded"),
+        ("POST", CHAT, chat_body(max_tokens=300_000), 400, "context_length_exceeded"),
         ("GET", CHAT, b"", 405, "method_not_allowed"),
         ("GET", "/nowhere", b"", 404, "not_found"),
         ("POST", CHAT, b"x" * 20_000_000, 413, None),

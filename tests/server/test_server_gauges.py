@@ -40,6 +40,13 @@ def test_the_exposition_parses_and_carries_the_model_name_whatever_it_is() -> No
         assert due is not None
         engine.advance(due)
     families = {f.name: f for f in text_string_to_metric_families(Gauges(name).render(engine).decode())}
+    own = {
+        key.removeprefix("inferometer:"): families.pop(key)
+        for key in list(families)
+        if key.startswith("inferometer:")
+    }
+    assert set(own) == {"preempted_requests", "preempted_finished", "preempted_tokens"}
+    assert all(family.type == "counter" for family in own.values())
     kinds = {key.removeprefix("vllm:"): family.type for key, family in families.items()}
     assert kinds == {
         "num_requests_running": "gauge",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inferometer.server.engine.preempted import Preempted
 from inferometer.server.gauges import Gauges
 from inferometer.telemetry.metrics.exposition import parse
 from inferometer.telemetry.metrics.names import ENGINES
@@ -76,6 +77,9 @@ def test_after_a_reset_nothing_is_told_of_growth() -> None:
     assert figures(body(vllm__prompt_tokens_total=1), body(vllm__prompt_tokens_total=2), 1.0) == {}
 
 
+NONE = Preempted()
+
+
 @dataclass
 class Load:
     """What the reference server's engine says of itself."""
@@ -86,6 +90,7 @@ class Load:
     prefix_queries: int = 0
     prefix_hits: int = 0
     preemptions: int = 0
+    preempted: Preempted = NONE
 
 
 def test_the_reference_server_has_every_term_but_the_rate_of_hits() -> None:

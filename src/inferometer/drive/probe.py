@@ -1,6 +1,7 @@
 """Before anything is timed: is the server there, what does it serve, does it take this plan's requests?
 
-One look at `/v1/models` and one short whole request. What is learned is on record; nothing here is measured.
+One look at `/v1/models` and one short whole request, which a cold start does without. What is learned is on record; nothing
+here is measured.
 """
 
 from __future__ import annotations
@@ -88,6 +89,10 @@ class Reply:
 
     length_field: str
     prompt_tokens: int | None
+
+
+UNASKED = Reply("max_tokens", None)
+"""What is assumed of a server that must not be asked to generate."""
 
 
 class Probe:

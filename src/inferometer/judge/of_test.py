@@ -39,7 +39,7 @@ OF_THE_INSTRUMENT = frozenset(
     }
 )
 """Checks of a run that say whether its numbers are right; the others are about the system or the number of samples."""
-ESTIMATES = ("pilot", "base-pilot")
+ESTIMATES = ("pilot", "base-pilot", "warm-up")
 CACHED_SHARE = 0.001
 """Prompt tokens from a cache that is off: none, but for a rounding."""
 WORST: tuple[RunStatus, ...] = ("INVALID", "INCONCLUSIVE", "VALID")

@@ -114,6 +114,16 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class Preempted:
+    """Requests that were preempted once at least, those of them that ended with all their tokens, and the tokens that were
+    lost from the KV cache, over the measured phase; None where the server does not count it."""
+
+    requests: float | None
+    finished: float | None
+    discarded: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSeen:
     """The server by its own metrics. `engine` and `seen` (its names are known from a running server, not only from
     documentation) are of the target's own endpoint, or of the first; what a check rests on says its own (`Taken`).
@@ -130,6 +140,7 @@ class ServerSeen:
     queue_thirds: tuple[float, ...] | None
     kv_usage: Level | None
     preemptions: float | None
+    preempted: Preempted
     prefix_hit_share: float | None
     prompt_tokens: float | None
     generation_tokens: float | None
@@ -167,6 +178,12 @@ def server_seen(
         kv_usage=_level(track(told, "kv_usage"), begin, end),
         prefix_hit_share=rate.mean if share is None and rate is not None else share,
         preemptions=_added(told, "preemptions", begin),
+        preempted=Preempted(
+            *(
+                _added(told, term, begin)
+                for term in ("preempted_requests", "preempted_finished", "discarded_tokens")
+            )
+        ),
         prompt_tokens=_added(told, "prompt_tokens", begin),
         generation_tokens=_added(told, "generation_tokens", begin),
         succeeded=_added(told, "succeeded", begin),

@@ -33,6 +33,13 @@ class Parameters(Part):
     quick: ClassVar[dict[str, Any]] = {}
 
 
+def _in_order(part: Parameters, low: str, high: str) -> None:
+    """Raises ValueError where a range ends below its beginning."""
+    first, last = getattr(part, low), getattr(part, high)
+    if first is not None and last is not None and first > last:
+        raise ValueError(f"{low} is {first:g}, above {high}, {last:g}: lower the one or raise the other")
+
+
 class Search(Parameters):
     """How to look for the highest load that a system sustains.
 
@@ -76,6 +83,12 @@ class Throughput(Parameters):
     """C.1's operating point: `Throughput at P99 TTFT < 500ms`. No objective of the test."""
 
     quick: ClassVar[dict[str, Any]] = {"duration_s": 6.0}
+
+    @model_validator(mode="after")
+    def _ranges(self) -> Throughput:
+        _in_order(self, "min_rate", "max_rate")
+        _in_order(self, "min_concurrency", "max_concurrency")
+        return self
 
 
 class Tradeoff(Parameters):
@@ -135,6 +148,11 @@ class Capacity(Parameters):
         "maximum": 128,
         "output_tokens": 64,
     }
+
+    @model_validator(mode="after")
+    def _range(self) -> Capacity:
+        _in_order(self, "initial", "maximum")
+        return self
 
 
 class FairnessClass(Part):
@@ -276,10 +294,10 @@ class Guardrail(Parameters):
 
 
 class ColdStart(Parameters):
-    """Draft 4.5.3: starts, each measured from the command to the first healthy answer and the first token after it."""
+    """Draft 4.5.3: starts, each measured from the command to the first healthy answer and the first token after it. How long
+    to wait for that answer is said by the way of starting (plan/switching.py)."""
 
     starts: Count = 5
-    patience_s: Seconds = 600.0
 
     quick: ClassVar[dict[str, Any]] = {"starts": 2}
 

@@ -1,25 +1,288 @@
 """Draft 5.2 in closed loop: the concurrency beyond which throughput no longer rises.
 
-Queues cannot grow in closed loop, and completions cannot fall behind arrivals. So a level counts as saturated when it adds less
-than 5 % to the throughput of the highest level below it, or when P99 of TTFT exceeds ten times the P50 at the lowest level.
-Both are this tool's own rule (docs/tests.md). Levels step up by the increment; the last that still added is the answer.
+Queues cannot grow in closed loop, and completions cannot fall behind arrivals. So this tool has a rule of its own: a level
+counts as saturated when
+
+| signal      |                                                                                                        |
+| ----------- | ------------------------------------------------------------------------------------------------------ |
+| `gain`      | it has less than 5 % more throughput than the highest level with at most ten elevenths of its requests |
+| `latency`   | P99 of TTFT exceeds ten times the P50 at the lowest level (5.2.3.1)                                    |
+| `steady`    | output falls or rises within the run, as in open loop (5.2.3.2)                                        |
+| `objective` | an objective is missed                                                                                 |
+| `success`   | less than the success rate asked for                                                                   |
+
+each by its interval. A step of a smaller share could not add 5 % to any system: where the increment is less than a tenth of the
+level, a step is several increments. Levels step up by the increment; the last before the first saturated one is run again, with
+another seed, and is the answer.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from inferometer.procedures.results import Results
-from inferometer.procedures.setup import Setup
-from inferometer.procedures.step import Done, Steps
+from inferometer.procedures.either_loop import (
+    latency_table,
+    point_expression,
+    summary_table,
+    values,
+    with_point,
+)
+from inferometer.procedures.reading import Summary, percent, rate, rate_interval, stat, success
+from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table
+from inferometer.procedures.saturation import CONFIRMING_SEED
+from inferometer.procedures.search import MOST_TRIALS, Answer, Ask, Ladder, Trial, advance, reached
+from inferometer.procedures.setup import Setup, closed_loop, reseeded, warm, warmed
+from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
+from inferometer.procedures.sustained import (
+    P99_OVER_P50,
+    Decision,
+    Signal,
+    beyond,
+    decision,
+    latency,
+    objectives,
+    steadiness,
+)
+
+LEAST_GAIN = 0.05
+STEP_SHARE = (10, 11)
+"""A step goes up from a level with at most ten elevenths as many requests in flight."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A concurrency that was run, and what it came to."""
+
+    done: DoneRun
+    concurrency: int
+    times: int
+    confirms: bool
+    decision: Decision
+    met: frozenset[str]
+
+    @property
+    def trial(self) -> Trial:
+        """As the search sees it."""
+        return Trial(float(self.concurrency), self.decision.sustained, self.times, self.confirms)
+
+    @property
+    def gain(self) -> float | None:
+        """Throughput over that of the level a step below, less 1; None at the lowest."""
+        return next((signal.value for signal in self.decision.signals if signal.code == "gain"), None)
 
 
 def steps(setup: Setup) -> Steps:
-    """Levels, stepping up."""
-    raise NotImplementedError
-    yield
+    """Levels, stepping up; the last one sustained once more."""
+    done: list[Done] = []
+    while isinstance(move := _next(setup, done), Ask):
+        run = _run(setup, move, cold=not done)
+        done.append(DoneRun(run, (yield run)))
+
+
+def _ladder(setup: Setup) -> Ladder:
+    """Any bracket is narrow: there is nothing between two levels."""
+    wanted = setup.tests.throughput
+    rungs = (wanted.max_concurrency - wanted.min_concurrency) // wanted.concurrency_step
+    return Ladder(
+        first=wanted.min_concurrency,
+        step=wanted.concurrency_step,
+        most=wanted.max_concurrency,
+        least=wanted.min_concurrency,
+        resolution=math.inf,
+        longer=setup.tests.search.longer,
+        whole=True,
+        trials=rungs + MOST_TRIALS,
+    )
+
+
+def _next(setup: Setup, done: Sequence[Done]) -> Ask | Answer:
+    return advance(_ladder(setup), [one.trial for one in levels(setup, done)])
+
+
+def _run(setup: Setup, ask: Ask, *, cold: bool) -> Run:
+    slots, seconds = int(ask.level), setup.tests.throughput.duration_s * ask.times
+    plan = with_point(setup)
+    closed = closed_loop(warm(plan) if cold else warmed(plan), slots, seconds=seconds)
+    why = "once more, with another seed, to confirm" if ask.confirms else "does throughput still rise?"
+    if ask.times > 1:
+        why = "the same for longer: its intervals did not settle it"
+    return Run(
+        reseeded(closed, CONFIRMING_SEED * ask.confirms),
+        "confirm" if ask.confirms else "level",
+        {"concurrency": slots, "times": ask.times},
+        f"{slots} in flight for {seconds:g} s: {why}",
+    )
+
+
+def levels(setup: Setup, done: Sequence[Done]) -> list[Level]:
+    """The levels among what was done, each with what it came to at that point."""
+    found: list[Level] = []
+    asked = {str(slo) for slo in setup.plan.slos}
+    longest = 2**setup.tests.search.longer
+    for one in runs(done, "level", "confirm"):
+        at, summary = one.step.at, one.came.summary
+        slots, times = int(at["concurrency"] or 0), int(at["times"] or 1)
+        below, lowest = (
+            _below(found, slots),
+            stat((found[0].done if found else one).came.summary, "ttft", "p50"),
+        )
+        held = {**summary, "slos": [slo for slo in summary["slos"] if slo["expr"] in asked]}
+        final = times >= longest
+        signals = [] if below is None else [gain(below, summary, final=final)]
+        if lowest is not None:
+            signals.append(latency(summary, P99_OVER_P50 * lowest, final=final))
+        signals.append(steadiness(summary, final=final))
+        signals += objectives(held, setup.tests.throughput.success_rate, final=final)
+        met = frozenset(slo["expr"] for slo in summary["slos"] if slo["met"])
+        confirms = one.step.part == "confirm"
+        found.append(Level(one, slots, times, confirms, decision(signals, final=final), met))
+    return found
+
+
+def _below(found: Sequence[Level], slots: int) -> Summary | None:
+    """The last run of the highest level at least a step below."""
+    share, whole = STEP_SHARE
+    under = [one for one in found if whole * one.concurrency <= share * slots]
+    level = max((one.concurrency for one in under), default=None)
+    return next((one.done.came.summary for one in reversed(under) if one.concurrency == level), None)
+
+
+def gain(below: Summary, here: Summary, *, final: bool) -> Signal:
+    """Whether a step added less than 5 %: g = b / a - 1 of the output throughputs of both levels, and its interval by the
+    relative half widths of theirs, which add as their squares do."""
+    a, b = rate(below, "output_tok_s"), rate(here, "output_tok_s")
+    if not a or b is None:
+        return Signal("gain", None, None, LEAST_GAIN)
+    found, interval = b / a - 1, None
+    spans = rate_interval(below, "output_tok_s"), rate_interval(here, "output_tok_s")
+    if b and spans[0] is not None and spans[1] is not None:
+        widths = [(high - low) / 2 / of for (low, high), of in zip((spans[0], spans[1]), (a, b), strict=True)]
+        half = b / a * math.hypot(*widths)
+        interval = found - half, found + half
+    return Signal(
+        "gain", beyond(found, interval, lambda value: value < LEAST_GAIN, final=final), found, LEAST_GAIN
+    )
 
 
 def results(setup: Setup, done: Sequence[Done]) -> Results:
-    """As in open loop."""
-    raise NotImplementedError
+    """As in open loop: Tables 3 and 4, the levels, and their picture."""
+    found = levels(setup, done)
+    if not found:
+        return Results(undecided=("No concurrency level was measured.",))
+    move = _next(setup, done)
+    ended = move if isinstance(move, Answer) else None
+    top = _top(setup, found)
+    point = _point(found, {point_expression(setup), *(str(slo) for slo in setup.plan.slos)})
+    best = None if top is None else top.done
+    return Results(
+        values=values(setup, best, None if point is None else point.done, "in flight", "concurrency"),
+        tables=(summary_table(setup, best, "in flight", "concurrency"), latency_table(best), _table(found)),
+        figures=(_figure(found, top),),
+        notes=_notes(setup, ended, top),
+        undecided=_undecided(setup, ended, top),
+    )
+
+
+def _top(setup: Setup, found: Sequence[Level]) -> Level | None:
+    """The run at the highest level sustained; of a search that was cut short, the highest below the lowest that was not."""
+    highest = reached(_ladder(setup), [one.trial for one in found])
+    at = [one for one in found if one.concurrency == highest and one.decision.sustained]
+    return at[-1] if at else None
+
+
+def _point(found: Sequence[Level], asked: set[str]) -> Level | None:
+    """Of the levels sustained that meet C.1's operating point as well, that of the highest throughput."""
+    meeting = [one for one in found if one.decision.sustained and asked <= one.met]
+    return max(
+        meeting,
+        key=lambda one: (one.concurrency, rate(one.done.came.summary, "output_tok_s") or 0.0),
+        default=None,
+    )
+
+
+def _table(found: Sequence[Level]) -> Table:
+    columns = (
+        Column("concurrency", "In flight"),
+        Column("seconds", "Run", "s"),
+        Column("achieved", "Achieved", "tok/s"),
+        Column("gain", "Added by the step", "%"),
+        Column("ttft_p50", "TTFT P50", "ms"),
+        Column("ttft_p99", "TTFT P99", "ms"),
+        Column("tpot_p99", "TPOT P99", "ms"),
+        Column("success", "Success", "%"),
+        Column("sustained", "Sustained"),
+        Column("because", "Because of"),
+    )
+    return Table(
+        "levels",
+        "Load levels in the order they were run",
+        "5.2.3",
+        columns,
+        tuple(map(_row, found)),
+        capacity=True,
+    )
+
+
+def _row(one: Level) -> tuple[Cell, ...]:
+    summary, sustained = one.done.came.summary, one.decision.sustained
+    said = {True: "yes", False: "no", None: "not settled"}[sustained]
+    return (
+        one.concurrency,
+        one.done.step.plan.load.duration_s,
+        rate(summary, "output_tok_s"),
+        percent(one.gain),
+        stat(summary, "ttft", "p50"),
+        stat(summary, "ttft", "p99"),
+        stat(summary, "tpot", "p99"),
+        percent(success(summary)),
+        said + (" (confirmed)" if one.confirms and sustained else ""),
+        "" if sustained else ", ".join(signal.code for signal in one.decision.reasons),
+    )
+
+
+def _figure(found: Sequence[Level], top: Level | None) -> Figure:
+    last = {one.concurrency: one.done.came.summary for one in found}
+    slots = sorted(last)
+    series = Series(
+        "achieved", tuple(map(float, slots)), tuple(rate(last[level], "output_tok_s") for level in slots)
+    )
+    marks = () if top is None else (Mark("sustainable", x=float(top.concurrency)),)
+    axes = Axis("Requests in flight"), Axis("Output throughput", "tok/s")
+    return Figure("achieved", "Throughput by concurrency", "lines", *axes, (series,), marks, capacity=True)
+
+
+def _notes(setup: Setup, ended: Answer | None, top: Level | None) -> tuple[str, ...]:
+    wanted = setup.tests.throughput
+    said = [
+        "This tool's own rule, for the draft names no saturation in closed loop: a level is saturated when its step adds less "
+        f"than {100 * LEAST_GAIN:g} % of throughput, or by TTFT P99 as in open loop (5.2.3.1).",
+        f"Levels from {wanted.min_concurrency} to {wanted.max_concurrency} in steps of {wanted.concurrency_step}.",
+    ]
+    if ended is not None and ended.unsettled:
+        named = ", ".join(f"{level:g}" for level in ended.unsettled)
+        said.append(f"Never settled by their intervals, and taken as saturated: {named}.")
+    if (
+        top is not None
+        and ended is not None
+        and top.concurrency == wanted.min_concurrency != wanted.max_concurrency
+    ):
+        said.append(
+            "The lowest level is the answer already: the throughput may be reached with fewer in flight."
+        )
+    return tuple(said)
+
+
+def _undecided(setup: Setup, ended: Answer | None, top: Level | None) -> tuple[str, ...]:
+    if ended is None:
+        return ("The search did not come to its end.",)
+    if ended.why == "endless":
+        return ("The search was given up: levels were sustained once, and then not.",)
+    if top is None:
+        return ("Not even the lowest concurrency was sustained.",)
+    if ended.why == "ceiling":
+        return (
+            f"Throughput still rose at the highest concurrency, {setup.tests.throughput.max_concurrency}.",
+        )
+    return ()

@@ -74,6 +74,11 @@ def steps(setup: Setup) -> Steps:
     yield Run(warmed(plan), "mixed", {"percent": wanted.percent, "rate": rate}, why)
 
 
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    return open_loop(mix(setup), 1.0, seconds=setup.tests.fairness.duration_s)
+
+
 def results(setup: Setup, done: Sequence[Done]) -> Results:
     """Tables 8 and 9, the inflation, and how TTFT is distributed by class."""
     base = base_of(setup, mix(setup), done)

@@ -11,12 +11,14 @@ from typing import Any
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
 from inferometer.plan.testing import Tests
-from inferometer.procedures.step import Known
+from inferometer.procedures.step import Known, Run
 
 WARMUP_REQUESTS, WARMUP_TOKENS = 100, 10_000
 """Draft 4.5.1's amounts; both are reached."""
 WARMUP_PROBES = 12
 """Probes after the warm-up, at most, of which three in a row have to agree (draft 4.5.2)."""
+WARMUP_CONCURRENCY = 16
+WARMUP_PART = "warm-up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,15 @@ def warm(plan: Plan, *, prefixes: bool = True) -> Plan:
     asked = max(WARMUP_REQUESTS, plan.load.warmup)
     amounts = {"warmup": asked, "warmup_tokens": WARMUP_TOKENS, "warmup_probes": WARMUP_PROBES}
     return variant(plan, load={**amounts, "warmup_prefixes": prefixes})
+
+
+def warm_up(plan: Plan, *, prefixes: bool = True) -> Run:
+    """A run that is nothing but the warm-up, for a test whose first load is so low that a warm-up under it would take long: in
+    closed loop, with a few requests behind it."""
+    ready = closed_loop(warm(plan, prefixes=prefixes), WARMUP_CONCURRENCY, requests=WARMUP_CONCURRENCY)
+    return Run(
+        ready, WARMUP_PART, {"concurrency": WARMUP_CONCURRENCY}, "warming up, and verifying that it is warm"
+    )
 
 
 def warmed(plan: Plan) -> Plan:

@@ -56,11 +56,13 @@ class Seen:
 @dataclass(frozen=True, slots=True)
 class Switched:
     """What came of a Switch. `verified`: asked afterwards, the system said so itself; `declared`: somebody or something was
-    told to, and nothing contradicts it. `how` says who did it; `evidence` what was seen."""
+    told to, and nothing contradicts it. `how` says who did it; `evidence` what was seen. `seconds`: of a server that was
+    started, from there to its first healthy answer."""
 
     status: Literal["verified", "declared"]
     how: str
     evidence: str | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,8 @@ def decide(
     """All signals of a run in open loop. `lowest_p50_ms`: P50 of TTFT at the lowest load of the search."""
     signals = [_queue(summary, final=final), _completions(summary, final=final)]
     if lowest_p50_ms is not None:
-        signals.append(_latency(summary, P99_OVER_P50 * lowest_p50_ms, final=final))
-    signals.append(_steady(summary, final=final))
+        signals.append(latency(summary, P99_OVER_P50 * lowest_p50_ms, final=final))
+    signals.append(steadiness(summary, final=final))
     signals += objectives(summary, success_rate, final=final)
     return decision(signals, final=final)
 
@@ -95,11 +95,11 @@ def _queue(summary: Summary, *, final: bool) -> Signal:
 def _completions(summary: Summary, *, final: bool) -> Signal:
     steady = summary.get("steady") or {}
     ratio, interval = steady.get("completion_ratio"), steady.get("completion_ratio_ci95")
-    below = _beyond(ratio, interval, lambda value: value < LEAST_COMPLETION_RATIO, final=final)
+    below = beyond(ratio, interval, lambda value: value < LEAST_COMPLETION_RATIO, final=final)
     return Signal("completions", below, ratio, LEAST_COMPLETION_RATIO)
 
 
-def _latency(summary: Summary, limit: float, *, final: bool) -> Signal:
+def latency(summary: Summary, limit: float, *, final: bool) -> Signal:
     """P99 lies above a limit when more than 1 % of the samples do: a share has an interval also where so few samples give P99
     itself none."""
     ttft = summary["metrics"]["ttft_ms"] or {}
@@ -108,13 +108,13 @@ def _latency(summary: Summary, limit: float, *, final: bool) -> Signal:
         return Signal("latency", None, None, limit, "ms")
     above = 1.0 - share_below(values, shares, limit)
     interval = wilson(above * ttft["n"], ttft["n"])
-    beyond = _beyond(above, interval, lambda share: share > 0.01, final=False)
-    if beyond is None and final:
-        beyond = ttft["p99"] > limit
-    return Signal("latency", beyond, ttft["p99"], limit, "ms")
+    more = beyond(above, interval, lambda share: share > 0.01, final=False)
+    if more is None and final:
+        more = ttft["p99"] > limit
+    return Signal("latency", more, ttft["p99"], limit, "ms")
 
 
-def _steady(summary: Summary, *, final: bool) -> Signal:
+def steadiness(summary: Summary, *, final: bool) -> Signal:
     """Answers come in whole: a third with n of them has a relative standard deviation of sqrt((1 + cv^2) / n) by chance,
     cv being that of their lengths."""
     steady = summary.get("steady") or {}
@@ -140,16 +140,16 @@ def _objective(found: Mapping[str, Any], *, final: bool) -> Signal:
 
 def _success(summary: Summary, least: float, *, final: bool) -> Signal:
     rate = summary.get("success_rate") or {}
-    below = _beyond(rate.get("value"), rate.get("ci95"), lambda value: value < least, final=final)
+    below = beyond(rate.get("value"), rate.get("ci95"), lambda value: value < least, final=final)
     if below is None and rate.get("value") == 1.0:
         below = False  # nothing failed: no run, however long, could say more
     return Signal("success", below, rate.get("value"), least)
 
 
-def _beyond(
+def beyond(
     value: float | None,
     interval: Sequence[float] | None,
-    beyond: Callable[[float], bool],
+    past: Callable[[float], bool],
     *,
     final: bool,
 ) -> bool | None:
@@ -157,7 +157,7 @@ def _beyond(
     if value is None:
         return None
     if interval is not None:
-        ends = {beyond(end) for end in interval}
+        ends = {past(end) for end in interval}
         if len(ends) == 1:
             return ends.pop()
-    return beyond(value) if final else None
+    return past(value) if final else None

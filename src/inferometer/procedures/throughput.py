@@ -11,8 +11,15 @@ from collections.abc import Sequence
 
 from inferometer.plan.schema import Plan
 from inferometer.procedures import closed_throughput
-from inferometer.procedures.reading import growth, percent, rate, rate_interval, stat, success
-from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table, Value
+from inferometer.procedures.either_loop import (
+    latency_table,
+    point_expression,
+    summary_table,
+    values,
+    with_point,
+)
+from inferometer.procedures.reading import growth, percent, rate, stat, success
+from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table
 from inferometer.procedures.saturation import (
     Level,
     Sought,
@@ -26,14 +33,11 @@ from inferometer.procedures.saturation import (
     seek,
 )
 from inferometer.procedures.search import Answer, Ladder
-from inferometer.procedures.setup import Setup, variant
+from inferometer.procedures.setup import Setup, closed_loop, open_loop
 from inferometer.procedures.step import Done, Known, Steps, runs
 
 NAME, SECTION, TITLE = "throughput", "5.2", "Output Token Throughput"
 OBJECTIVE = "Find the highest rate of output tokens that the system sustains, with the latency objectives met if there are any."
-
-LATENCIES = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "End-to-End"))
-PERCENTILES = ("p50", "p95", "p99")
 
 
 def steps(setup: Setup) -> Steps:
@@ -41,12 +45,20 @@ def steps(setup: Setup) -> Steps:
     if setup.tests.throughput.loop == "closed":
         yield from closed_throughput.steps(setup)
         return
-    plan = _plan(setup)
+    plan = with_point(setup)
     first = yield from pilot(setup, plan)
     if not estimate(first) and setup.tests.throughput.min_rate is None:
         return
     done: Sequence[Done] = yield from seek(_sought(setup, estimate(first)), [first])
     yield from seek(_point(setup, estimate(first)), done)
+
+
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    wanted = setup.tests.throughput
+    if wanted.loop == "closed":
+        return closed_loop(setup.plan, wanted.min_concurrency, seconds=wanted.duration_s)
+    return open_loop(setup.plan, wanted.min_rate or 1.0, seconds=wanted.duration_s)
 
 
 def results(setup: Setup, done: Sequence[Done]) -> Results:
@@ -60,12 +72,13 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
     top, ended = best(sought, done), answer(sought, done)
     point = best(_point(setup, estimate(pilots[0])), done)
     constrained = bool(setup.plan.slos)
+    highest = None if top is None else top.done
     known = known_base(setup.plan, ended.level) if ended is not None and not constrained else Known()
     return Results(
-        values=_values(setup, top, point),
+        values=values(setup, highest, None if point is None else point.done, "req/s", "rate"),
         tables=(
-            summary_table(setup, top, "req/s", "rate"),
-            latency_table(top),
+            summary_table(setup, highest, "req/s", "rate"),
+            latency_table(highest),
             _levels_table(levels(sought, done)),
         ),
         figures=(_figure(levels(sought, done), top),),
@@ -75,20 +88,10 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
     )
 
 
-def _plan(setup: Setup) -> Plan:
-    """With C.1's operating point among the objectives, so that each run says whether it was met."""
-    point, slos = _expression(setup), [str(slo) for slo in setup.plan.slos]
-    return variant(setup.plan, slos=slos if point in slos else [*slos, point])
-
-
-def _expression(setup: Setup) -> str:
-    return f"ttft_p99<{setup.tests.throughput.ttft_p99_ms:g}ms"
-
-
 def _sought(setup: Setup, estimated: float) -> Sought:
     wanted = setup.tests.throughput
     return Sought(
-        _plan(setup),
+        with_point(setup),
         wanted.duration_s,
         _ladder(setup, estimated),
         wanted.success_rate,
@@ -99,7 +102,7 @@ def _sought(setup: Setup, estimated: float) -> Sought:
 def _point(setup: Setup, estimated: float) -> Sought:
     """The search at C.1's operating point: the test's own objectives hold there too."""
     whole = _sought(setup, estimated)
-    objectives = dict.fromkeys((*whole.objectives, _expression(setup)))
+    objectives = dict.fromkeys((*whole.objectives, point_expression(setup)))
     return Sought(whole.plan, whole.seconds, whole.ladder, whole.success_rate, tuple(objectives))
 
 
@@ -117,79 +120,6 @@ def _ladder(setup: Setup, estimated: float) -> Ladder:
         resolution=search.resolution,
         longer=search.longer,
     )
-
-
-def _values(setup: Setup, top: Level | None, point: Level | None) -> tuple[Value, ...]:
-    summary = None if top is None else top.done.came.summary
-    kind = "with the objectives met" if setup.plan.slos else "without latency constraint"
-    limit = setup.tests.throughput.ttft_p99_ms
-
-    def of(level: Level | None, name: str, label: str, value: str, unit: str, note: str) -> Value:
-        summary = None if level is None else level.done.came.summary
-        found = None if summary is None else rate(summary, value)
-        ci = None if summary is None else rate_interval(summary, value)
-        return Value(name, label, found, unit, ci, note, capacity=True)
-
-    return (
-        of(top, "max_output_tok_s", "Max Output Throughput", "output_tok_s", "tok/s", kind),
-        of(top, "max_request_s", "Max Request Throughput", "request_s", "req/s", kind),
-        of(top, "max_input_tok_s", "Max Input Throughput", "input_tok_s", "tok/s", kind),
-        Value(
-            "sustainable_rate", "Sustainable Load", None if top is None else top.rate, "req/s", None, "offered", capacity=True
-        ),
-        per_gpu(setup, summary),
-        Value(
-            "cached_input_share", "Prompt tokens served from a cache",
-            percent(None if summary is None else summary["throughput"]["cached_input_share"]), "%", None,
-            "they are counted as input and were not prefilled",
-        ),
-        Value("batch_utilisation", "Batch utilisation", None, "%", None, "no engine says how large a batch it allows"),
-        of(
-            point, "throughput_at_ttft_limit", f"Throughput at P99 TTFT < {limit:g} ms", "output_tok_s", "tok/s",
-            "an operating point of the minimum report (C.1)",
-        ),
-    )  # fmt: skip
-
-
-def per_gpu(setup: Setup, summary: object) -> Value:
-    """Output tokens a second by accelerator; not measured without a declared number of them."""
-    count = setup.plan.sut.accelerator_count
-    found = rate(summary, "output_tok_s") if isinstance(summary, dict) and count else None
-    value = None if found is None or not count else found / count
-    note = "by the declared number of accelerators" if count else "no accelerator is declared"
-    return Value("tok_per_gpu_s", "Tokens per GPU-second", value, "tok/s/GPU", None, note, capacity=True)
-
-
-def summary_table(setup: Setup, top: Level | None, unit: str, key: str) -> Table:
-    """Draft Table 3, with units in a column of their own. The row of tokens per GPU-second only where there are GPUs."""
-    summary = None if top is None else top.done.came.summary
-    load: Cell = None if top is None else top.done.step.at[key]
-
-    def of(name: str) -> Cell:
-        return None if summary is None else rate(summary, name)
-
-    gpu = per_gpu(setup, summary)
-    rows: list[tuple[Cell, ...]] = [
-        ("Max Output Throughput", of("output_tok_s"), "tok/s"),
-        ("Max Request Throughput", of("request_s"), "req/s"),
-        ("Max Input Throughput", of("input_tok_s"), "tok/s"),
-        ("Sustainable Load", load, unit),
-    ]
-    rows += [("Tokens per GPU-second", gpu.value, "tok/s/GPU")] if setup.plan.sut.accelerator_count else []
-    kind = "Latency objectives were met." if setup.plan.slos else "No latency objective was held."
-    columns = (Column("metric", "Metric"), Column("value", "Value"), Column("unit", "Unit"))
-    return Table("summary", "Throughput summary", "5.2.5.1", columns, tuple(rows), (kind,), capacity=True)
-
-
-def latency_table(top: Level | None) -> Table:
-    """Draft Table 4."""
-    summary = None if top is None else top.done.came.summary
-    rows = tuple(
-        (label, *(None if summary is None else stat(summary, metric, name) for name in PERCENTILES))
-        for metric, label in LATENCIES
-    )
-    columns = (Column("metric", "Metric"), *(Column(name, name.upper(), "ms") for name in PERCENTILES))
-    return Table("latency", "Latency at maximum throughput", "5.2.5.2", columns, rows)
 
 
 def _levels_table(found: Sequence[Level]) -> Table:

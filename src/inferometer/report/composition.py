@@ -38,7 +38,6 @@ AS_MEASURED = (
     "conversations",
     "steady",
     "in_flight_tokens",
-    "server",
 )
 """Members of the summary that are parts of the measurement as they are; None stays null."""
 
@@ -108,7 +107,24 @@ def summarise(
             }
         ),
         **{name: _as_measured(getattr(measurement, name)) for name in AS_MEASURED},
+        server=_server(measurement),
+        preemption=_preemption(run, measurement),
     )
+
+
+def _server(measurement: Measurement) -> dict[str, Any] | None:
+    found = _as_measured(measurement.server)
+    return found and {name: value for name, value in found.items() if name != "preempted"}
+
+
+def _preemption(run: Mapping[str, Any], measurement: Measurement) -> dict[str, Any] | None:
+    """Of a simulated engine by its own counts, else by the server's metrics; None: nobody counts preemptions."""
+    if run.get("preempted"):
+        return {"source": "simulated engine", **run["preempted"]}
+    seen = measurement.server
+    if seen is None or seen.preemptions is None:
+        return None
+    return {"source": "server metrics", "events": seen.preemptions, **asdict(seen.preempted)}
 
 
 def _as_measured(part: Any) -> dict[str, Any] | None:

@@ -33,7 +33,7 @@ def compose(
     `checks` are `{code, status, value, limit, unit, facts}`; their messages, the verdict's reasons and the definitions are
     worded here. `parts` are the remaining top-level members: run, sut, environment, plan, requests, success_rate, refusals,
     window, metrics, distributions, itl_shape, first_wave, workload, ttft_by_input, by_class, conversations, throughput, steady,
-    in_flight_tokens, load, tokens, slos, server, instrument and, if any, compliance.
+    in_flight_tokens, load, tokens, slos, server, preemption, instrument and, if any, compliance.
     """
     spoken = [{"unit": None, "facts": {}, **check, "message": wording.words(check)} for check in checks]
     verdict = {"status": status, "reasons": wording.reasons(checks), "checks": spoken}

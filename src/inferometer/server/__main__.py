@@ -107,6 +107,7 @@ def parser(prog: str = "python -m inferometer.server") -> argparse.ArgumentParse
     add("--token-timestamps", action="store_true", help="each token's event says when the model put it out")
     add("--load-ms", type=float, default=0, help="how long the model takes to load; 0: as the engine is set")
     add("--cold", action="store_true", help="start without the model: the first request loads it")
+    add("--load-at-start", action="store_true", help="load the model first; /health is 503 until it is there")
     key_help = "environment variable that holds the key to ask for"
     add("--api-key-env", default=None, metavar="NAME", help=key_help)
     add("--tls-cert", default=None, metavar="PEM", help="certificate chain: serve https")

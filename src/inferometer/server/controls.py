@@ -154,6 +154,11 @@ class State:
         """The longest prompt and answer together that the engine can take now, in tokens; None: any."""
         return self._controls.capacity()
 
+    @property
+    def starting(self) -> bool:
+        """The model is loaded for the first time, before the server says that it is well."""
+        return self._residence.starting
+
     def show(self, running: int, waiting: int) -> dict[str, object]:
         """Everything, with the engine's queue of this moment."""
         settings = self._controls.settings()

@@ -8,7 +8,7 @@
 | `/api/tags`, `/api/ps`, `/api/version`    | GET        | the model, the model while it is loaded, a version            |
 | `/v1/models`                              | GET        | the one model served                                          |
 | `/tokenize`                               | POST       | ids and count of `prompt` or `messages`, as vLLM has it       |
-| `/health`                                 | GET        | 200 and nothing                                               |
+| `/health`                                 | GET        | 200 and nothing; 503 while the model is loaded at the start   |
 | `/metrics`                                | GET        | gauges.py                                                     |
 | `/inferometer/truth`                      | GET/DELETE | truth.py, and forgetting it                                   |
 | `/inferometer/truth/reset`                | POST       | the same as DELETE                                            |
@@ -99,7 +99,7 @@ class Desk:
             "/api/ps": {"GET": lambda _: Reply(200, lists.running())},
             "/api/version": {"GET": lambda _: Reply(200, lists.version())},
             "/tokenize": {"POST": self._tokenize},
-            "/health": {"GET": lambda _: Reply(200, b"")},
+            "/health": {"GET": self._health},
             "/metrics": {"GET": self._metrics},
             "/inferometer/truth": {"GET": self._tell_truth, "DELETE": self._forget},
             "/inferometer/truth/reset": {"POST": self._forget},
@@ -149,6 +149,11 @@ class Desk:
             "max_model_len": self._reader.max_model_len,
         }
         return Reply(200, msgspec.json.encode({"object": "list", "data": [model]}))
+
+    def _health(self, _: Request) -> Reply:
+        if self._state.starting:
+            raise ApiError(503, "the model is being loaded", code="unavailable")
+        return Reply(200, b"")
 
     def _tokenize(self, request: Request) -> Reply:
         return Reply(200, msgspec.json.encode(self._reader.tokenize(request.body)))

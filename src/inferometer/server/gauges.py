@@ -1,7 +1,8 @@
 """What `/metrics` shows: the families of a vLLM server that this engine has an answer to, in Prometheus text format 0.0.4.
 
 Families, their meaning and the coarse bucket bounds follow vLLM's metrics page (docs.vllm.ai, "Production metrics"); finer
-bounds are added below, since this engine is faster than vLLM's lowest buckets. Like vLLM, times are taken when the engine puts
+bounds are added below, since this engine is faster than vLLM's lowest buckets. What vLLM does not count has names of our own,
+`inferometer:`. Like vLLM, times are taken when the engine puts
 tokens out, not when the socket takes them.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Protocol
 
+from inferometer.server.engine.preempted import Preempted
 from inferometer.units import NS_PER_S
 
 _TTFT_BOUNDS = (
@@ -52,6 +54,10 @@ class Load(Protocol):
     @property
     def preemptions(self) -> int:
         """Requests that lost their blocks."""
+
+    @property
+    def preempted(self) -> Preempted:
+        """Whom that met, and what was lost."""
 
 
 class Histogram:
@@ -134,6 +140,9 @@ class Gauges:
         for name, kind, text, samples in plain:
             rows += [f"# HELP vllm:{name} {text}", f"# TYPE vllm:{name} {kind}"]
             rows += [f"vllm:{name}{{{self._labels}{more}}} {value}" for more, value in samples]
+        for name, text, value in _of_preemption(load.preempted):
+            rows += [f"# HELP inferometer:{name} {text}", f"# TYPE inferometer:{name} counter"]
+            rows.append(f"inferometer:{name}{{{self._labels}}} {value}")
         for name, text, histogram in (
             ("time_to_first_token_seconds", "From arrival to the first token.", self.ttft),
             ("inter_token_latency_seconds", "From one token of a request to its next.", self.itl),
@@ -142,3 +151,11 @@ class Gauges:
             rows += [f"# HELP vllm:{name} {text}", f"# TYPE vllm:{name} histogram"]
             rows += histogram.lines(f"vllm:{name}", self._labels)
         return ("\n".join(rows) + "\n").encode()
+
+
+def _of_preemption(seen: Preempted) -> tuple[tuple[str, str, int], ...]:
+    return (
+        ("preempted_requests_total", "Requests that lost their blocks, once at least.", seen.requests),
+        ("preempted_finished_total", "Of these, ended with all their tokens.", seen.finished),
+        ("preempted_tokens_total", "Tokens whose keys and values were lost with them.", seen.discarded),
+    )

@@ -132,6 +132,9 @@ class Server:
         """Serve until `stop`. Call once; everything is closed afterwards."""
         self._desk = self._furnish(tokenizer)
         self._refuse_more()
+        if self._options.load_at_start:
+            self._residence.tell(now())
+            self._residence.start()
         try:
             while not self._stopping:
                 self._wait_and_read()
@@ -533,12 +536,12 @@ class Server:
 
 def _engine(options: Options) -> tuple[Engine[Answer] | Metronome[Answer], Residence]:
     """The engine, and whether its model is there. Loading is the residence's: the engine never waits for it itself."""
+    there = not (options.cold or options.load_at_start)
     if options.beat is not None:
-        return Metronome(options.beat, options.seed), Residence(options.load_ns, loaded=not options.cold)
+        return Metronome(options.beat, options.seed), Residence(options.load_ns, loaded=there)
     settings = options.engine
-    residence = Residence(
-        options.load_ns or round(settings.load_ns), loaded=settings.preloaded and not options.cold
-    )
+    load_ns = options.load_ns or round(settings.load_ns)
+    residence = Residence(load_ns, loaded=settings.preloaded and there)
     return Engine(dataclasses.replace(settings, preloaded=True), options.seed), residence
 
 

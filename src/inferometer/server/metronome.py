@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Generic
 
 from inferometer.server.engine.emission import GOES_ON, LENGTH, Emission, K, Tokens
+from inferometer.server.engine.preempted import Preempted
 from inferometer.units import Ns
 
 GRID_NS = 250_000
@@ -58,6 +59,7 @@ class Metronome(Generic[K]):
     """Requests in a queue: there is none."""
     kv_usage = 0.0
     prefix_queries = prefix_hits = preemptions = 0
+    preempted = Preempted()
     """There is no cache either."""
 
     def __init__(self, beat: Beat, seed: int) -> None:

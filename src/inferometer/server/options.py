@@ -24,6 +24,7 @@ class Options:
     token_timestamps   each streamed token's event says when the model put it out (voice.py)
     load_ns, cold      how long the model takes to load, where the engine's settings do not say it, and whether it is not
                        there at the start (residence.py)
+    load_at_start      load the model first; until it is there /health answers 503
     api_key_env        environment variable whose value clients must send as bearer token (desk.py)
     tls_cert, tls_key  PEM files; both or neither
     body_limit         largest request body
@@ -46,6 +47,7 @@ class Options:
     token_timestamps: bool = False
     load_ns: int = 0
     cold: bool = False
+    load_at_start: bool = False
     api_key_env: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None

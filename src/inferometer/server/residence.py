@@ -8,6 +8,8 @@
 | the last request under way ends            | the model stays for the latest `keep` asked for, and goes if that was 0  |
 | `unload`                                   | it goes now, or when the last request under way ends                     |
 
+A server that loads its model when it starts (`start`) says that it is `starting` until the model is there.
+
 A load takes `load_ns`. The engine knows nothing of this: it is given a request once the model is there. So it is empty when
 those who waited begin, and a queue limit that was kept among them is kept by it.
 """
@@ -29,6 +31,7 @@ class Residence:
         self._ready = 0  # when the latest load is or was done
         self._begun = True  # those who waited for it have begun
         self._until: int | None = None if loaded else 0
+        self._started = 0  # when the load at the start is or was done
 
     def tell(self, now: int) -> None:
         """Time has come to `now`; earlier instants are ignored."""
@@ -70,6 +73,16 @@ class Residence:
         self._load()
         self._keep = FOREVER
         self._rest()
+
+    def start(self) -> None:
+        """Load it before anybody asks for it, as a server's start."""
+        self.load()
+        self._started = self._ready
+
+    @property
+    def starting(self) -> bool:
+        """The load that `start` began is under way."""
+        return self.now < self._started
 
     def unload(self) -> None:
         """Let it go as soon as nobody uses it. The next load is kept as long as that request asks, else for ever."""

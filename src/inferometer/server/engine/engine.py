@@ -29,6 +29,7 @@ from typing import Generic
 from inferometer.server.engine.costs import Work, duration
 from inferometer.server.engine.emission import GOES_ON, LENGTH, Emission, K, Tokens
 from inferometer.server.engine.guard import Guard
+from inferometer.server.engine.preempted import Preempted
 from inferometer.server.engine.scheduler import Scheduler
 from inferometer.server.engine.sequence import Sequence
 from inferometer.server.engine.settings import GUARDRAILS, Settings
@@ -97,6 +98,12 @@ class Engine(Generic[K]):
     def preemptions(self) -> int:
         """Times a request lost its blocks so far."""
         return self._scheduler.preemptions
+
+    @property
+    def preempted(self) -> Preempted:
+        """Whom that met, and what was lost."""
+        seen = self._scheduler
+        return Preempted(seen.preemptions, seen.preempted, seen.recovered, seen.discarded)
 
     @property
     def blocks(self) -> dict[str, int]:

@@ -38,6 +38,9 @@ class Scheduler(Generic[K]):
         self.prefilling: list[Sequence[K]] = []
         self.context = 0  # tokens in the context of those that are decoded
         self.preemptions = 0
+        self.preempted = 0  # requests that were, once at least
+        self.recovered = 0  # of these, ended with all their tokens
+        self.discarded = 0  # tokens whose keys and values were lost
         self.prefix_queries = 0
         self.prefix_hits = 0
         self._needy: list[Sequence[K]] = []  # decoded ones without a block for their next token
@@ -99,6 +102,7 @@ class Scheduler(Generic[K]):
             self._needy.append(sequence)
             return False
         self._give_back(sequence)
+        self.recovered += sequence.preempted
         self.context -= sequence.prompt_tokens + sequence.emitted
         self._ended.append(sequence)
         return True
@@ -161,11 +165,16 @@ class Scheduler(Generic[K]):
     def _preempt_last(self, work: Work[K]) -> None:
         sequence = max([*self.decoding, *self.prefilling], key=lambda one: one.rank)
         self.preemptions += 1
+        self.preempted += not sequence.preempted
+        sequence.preempted = True
         decoded = sequence in self.decoding
         assert sequence.lease is not None
         if decoded and self.settings.preemption == "swap":
             sequence.swapped = sequence.lease.blocks
             work.moved += sequence.swapped
+        else:  # the latest token is not in the cache yet: the step to the next one would have written it
+            held = sequence.prompt_tokens + sequence.emitted - 1
+            self.discarded += held if decoded else sequence.computed
         sequence.target = sequence.prompt_tokens + sequence.emitted
         sequence.computed = 0
         self._leave(sequence)

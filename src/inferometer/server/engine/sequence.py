@@ -19,11 +19,12 @@ class Sequence(Generic[K]):
     emitted   tokens put out
     stop      `emitted` at which it has its length, or needs another block for the next step
     swapped   blocks it has in the host's memory
+    preempted it was, once at least
     """
 
     __slots__ = (
         *("cached", "computed", "emitted", "gone", "hashes", "key", "lease", "max_tokens"),
-        *("prompt_tokens", "rank", "stop", "swapped", "target"),
+        *("preempted", "prompt_tokens", "rank", "stop", "swapped", "target"),
     )
 
     def __init__(
@@ -41,4 +42,5 @@ class Sequence(Generic[K]):
         self.emitted = 0
         self.stop = 0
         self.swapped = 0
+        self.preempted = False
         self.gone = False

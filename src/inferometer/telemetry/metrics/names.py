@@ -6,6 +6,9 @@
 | kv_usage                         | share of the KV cache in use, 0 to 1                                  |
 | prefix_hit_rate                  | share of prompt tokens found in the prefix cache, as a gauge, 0 to 1  |
 | preemptions                      | requests that lost their place in the KV cache, counted               |
+| preempted_requests               | requests that did so once at least, counted                           |
+| preempted_finished               | of these, ended with all their tokens, counted                        |
+| discarded_tokens                 | tokens that such requests lost from the KV cache, counted             |
 | prefix_queries, prefix_hits      | tokens looked for in the prefix cache, and found there                |
 | prompt_tokens, generation_tokens | tokens read and written, counted; cached prompt tokens among them     |
 | succeeded, failed                | requests that ended, counted                                          |
@@ -24,6 +27,7 @@ from typing import Literal
 LEVELS = ("running", "waiting")
 SHARES = ("kv_usage", "prefix_hit_rate")
 COUNTERS = (
+    *("preempted_requests", "preempted_finished", "discarded_tokens"),
     *("preemptions", "prefix_queries", "prefix_hits", "prompt_tokens", "generation_tokens"),
     *("succeeded", "failed"),
 )
@@ -72,6 +76,10 @@ _VLLM = {
     "waiting": _of("vllm:num_requests_waiting"),
     "kv_usage": _of("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
     "preemptions": _of("vllm:num_preemptions"),
+    # Of the reference server alone.
+    "preempted_requests": _of("inferometer:preempted_requests"),
+    "preempted_finished": _of("inferometer:preempted_finished"),
+    "discarded_tokens": _of("inferometer:preempted_tokens"),
     "prefix_queries": _of("vllm:prefix_cache_queries", "vllm:gpu_prefix_cache_queries"),
     "prefix_hits": _of("vllm:prefix_cache_hits", "vllm:gpu_prefix_cache_hits"),
     "prompt_tokens": _of("vllm:prompt_tokens"),

@@ -1,0 +1,91 @@
+"""Draft 4.5.3, cold start: how long a server takes to be there, and how long its first request waits for its first token.
+
+The draft names both figures and defines neither. Here:
+
+    model load time      from just before the server is started to its first healthy answer
+    cold start latency   TTFT of the first request of all after that
+
+A start is: the server stopped, started, one request, one more. Nothing is generated before the first request, neither warm-up
+nor a look at what the server takes. The second is of the same length: what it takes less is what the start cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from inferometer.plan.schema import Plan
+from inferometer.procedures.reading import stat
+from inferometer.procedures.results import Cell, Column, Results, Table, Value
+from inferometer.procedures.setup import Setup, closed_loop, variant, warmed
+from inferometer.procedures.step import Done, Run, Steps, Switch, Switched, of_run
+
+NAME, SECTION, TITLE = "cold-start", "4.5.3", "Cold Start"
+OBJECTIVE = "Find out how long a server takes from its start to its first healthy answer, and to the first token after that."
+
+FIRST, SECOND = "first", "second"
+
+
+def steps(setup: Setup) -> Steps:
+    """Start after start."""
+    for number in range(1, setup.tests.cold_start.starts + 1):
+        yield Switch("server", "stopped")
+        yield Switch("server", "started")
+        yield Run(_cold(setup.plan), FIRST, {"start": number}, f"start {number}: the first request")
+        yield Run(_once(setup.plan), SECOND, {"start": number}, f"start {number}: one more, to compare with")
+
+
+def results(setup: Setup, done: Sequence[Done]) -> Results:
+    """Each start, and the medians."""
+    rows = _rows(done)
+    asked = setup.tests.cold_start.starts
+    complete = [row for row in rows if None not in row]
+    columns = (
+        Column("n", "Start"),
+        Column("load_s", "Model Load Time", "s"),
+        Column("cold_ms", "Cold Start Latency", "ms"),
+        Column("warm_ms", "TTFT of the second request", "ms"),
+    )
+    table = Table("starts", "Cold starts", "4.5.3", columns, tuple(rows))
+    return Results(
+        values=(
+            _median("load_time", "Model Load Time", rows, 1, "s"),
+            _median("cold_start_latency", "Cold Start Latency", rows, 2, "ms"),
+            _median("second_ttft", "TTFT of the second request", rows, 3, "ms"),
+        ),
+        tables=(table,),
+        notes=(
+            "Cold start measurement: the warm-up was skipped, and nothing was generated before the first request.",
+            "Model load time is from the start to the first healthy answer; cold start latency is the TTFT of the first "
+            "request after that, with nothing else in flight.",
+            "A server that loads its model on the first request has that load in the latency.",
+        ),
+        undecided=()
+        if len(complete) == asked
+        else (f"{len(complete)} of {asked} starts were measured whole.",),
+    )
+
+
+def _once(plan: Plan) -> Plan:
+    return closed_loop(warmed(variant(plan, slos=[])), 1, requests=1)
+
+
+def _cold(plan: Plan) -> Plan:
+    return variant(_once(plan), load={"cold_start": True})
+
+
+def _rows(done: Sequence[Done]) -> list[tuple[Cell, ...]]:
+    """By start: its number, load time in s, TTFT of the first and of the second request in ms."""
+    found: list[list[Cell]] = []
+    for one in done:
+        if isinstance(one.came, Switched) and isinstance(one.step, Switch) and one.step.state == "started":
+            found.append([len(found) + 1, one.came.seconds, None, None])
+        elif of_run(one) and found:
+            found[-1][2 if one.step.part == FIRST else 3] = stat(one.came.summary, "ttft", "mean")
+    return [tuple(row) for row in found]
+
+
+def _median(name: str, label: str, rows: Sequence[Sequence[Cell]], column: int, unit: str) -> Value:
+    numbers = [float(row[column] or 0) for row in rows if row[column] is not None]
+    note = f"median of {len(numbers)} starts" if numbers else "no start was measured"
+    return Value(name, label, median(numbers) if numbers else None, unit, None, note)

@@ -1,0 +1,250 @@
+"""The most requests in flight that meet the criteria, in closed loop: draft 5.5's search, for its own test and as 5.8's 100 %.
+
+search.advance -> one run a level, long enough -> criteria -> search.advance -> ...
+
+| criterion | not met when                                                                                      |
+| --------- | ------------------------------------------------------------------------------------------------- |
+| success   | the success rate is below the one asked for, by its interval                                      |
+| TTFT P99  | above the threshold, by its interval; without a threshold it is not held                          |
+| errors    | there is a single out-of-memory or other system error: SYSTEM_ERRORS                              |
+
+How long a level lasts: at least as many seconds, and at least as many completions a slot, as are asked for, whichever is longer
+(draft 5.5.3). A closed loop ends by its requests or by time, whichever is first, and one that ends by time may send prompts
+twice. So each level ends by its requests, and has as many as the rate at the next lower level makes of the seconds, and a tenth
+more. A run that was too short all the same does not count, unless it fails; the next one goes by its own rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from inferometer.plan.rules import MOST_REQUESTS
+from inferometer.plan.schema import Plan
+from inferometer.plan.slo import Slo
+from inferometer.procedures.reading import Summary
+from inferometer.procedures.saturation import BASE, CONFIRMING_SEED
+from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached
+from inferometer.procedures.setup import Setup, closed_loop, reseeded, variant, warm, warmed, workload_key
+from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, runs
+from inferometer.procedures.sustained import Decision, Signal, decision, objectives
+
+SYSTEM_ERRORS = (
+    "http_5xx",
+    "connect_refused",
+    "connect_error",
+    "reset",
+    "truncated",
+    "error_event",
+    "bad_http",
+    "bad_event",
+    "not_json",
+)
+"""How a server that runs out of memory, or over, ends requests, as far as a client sees it. Timeouts, refusals and requests
+that it turned away (429, other 4xx) only lower the completion rate."""
+FACTOR = 2.0
+RESERVE = 1.1
+"""Requests over those that the next lower level's rate makes of the seconds."""
+TOO_SHORT = 2
+"""Runs of a level that may be too short; after so many, the next counts as it is."""
+SUCCESS_RATE = 0.99
+"""Draft 5.5.2's: a capacity by another one is no knowledge for other tests."""
+
+LEVELS = ("level", "confirm")
+BASE_LEVELS = (f"{BASE}capacity", f"{BASE}capacity-confirm")
+"""Of a search that only finds the 100 % of another test's percentages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """One search: the plan with this many requests in flight, each level at least `seconds` and `completions` a slot.
+
+    `ttft_p99_ms`: the threshold, None: none is held. `parts`: what the runs of levels and of the confirmation are called.
+    """
+
+    plan: Plan
+    ladder: Ladder
+    seconds: float
+    completions: int
+    success_rate: float = SUCCESS_RATE
+    ttft_p99_ms: float | None = None
+    parts: tuple[str, str] = LEVELS
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level that was run, and what it came to. `short`: it did not last as long as asked, and does not count."""
+
+    done: DoneRun
+    concurrency: int
+    times: int
+    confirms: bool
+    decision: Decision
+    short: bool
+
+    @property
+    def trial(self) -> Trial:
+        """As the search sees it."""
+        return Trial(float(self.concurrency), self.decision.sustained, self.times, self.confirms)
+
+
+def ladder_of(setup: Setup, initial: int, maximum: int) -> Ladder:
+    """Doubling, then bisecting to a gap of 1 or of the search's resolution, whichever is wider (draft 5.5.3)."""
+    search = setup.tests.search
+    return Ladder(
+        first=initial,
+        step=1,
+        most=maximum,
+        least=1,
+        factor=FACTOR,
+        resolution=search.resolution,
+        longer=search.longer,
+        whole=True,
+    )
+
+
+def errors(summary: Summary) -> int:
+    """Out-of-memory and other system errors of a run."""
+    found = summary["requests"]["by_error"]
+    return sum(found.get(name, 0) for name in SYSTEM_ERRORS)
+
+
+def criteria(
+    summary: Summary, success_rate: float, ttft_p99_ms: float | None, *, final: bool = False
+) -> Decision:
+    """Whether a run meets the criteria above; the threshold is among its plan's objectives. `final`: it will not be made
+    longer."""
+    expression = None if ttft_p99_ms is None else threshold(ttft_p99_ms)
+    held = {**summary, "slos": [one for one in summary["slos"] if one["expr"] == expression]}
+    failed = errors(summary)
+    system = Signal("errors", failed > 0, float(failed), 0.0)
+    return decision([system, *objectives(held, success_rate, final=final)], final=final)
+
+
+def threshold(ttft_p99_ms: float) -> str:
+    """The threshold as a plan's objective."""
+    return str(Slo.parse(f"ttft_p99<={ttft_p99_ms!r}ms"))
+
+
+def levels(sought: Sought, done: Sequence[Done]) -> list[Level]:
+    """The levels of a search among what was done, each with what it came to at that point."""
+    found: list[Level] = []
+    longest = 2**sought.ladder.longer
+    for one in runs(done, *sought.parts):
+        at, summary = one.step.at, one.came.summary
+        slots, times = int(at["concurrency"] or 0), int(at["times"] or 1)
+        came = criteria(summary, sought.success_rate, sought.ttft_p99_ms, final=times >= longest)
+        before = 0
+        while before < len(found) and found[-1 - before].short:
+            before += 1
+        short = came.sustained is not False and before < TOO_SHORT and lasted(summary) < sought.seconds
+        found.append(Level(one, slots, times, one.step.part == sought.parts[1], came, short))
+    return found
+
+
+def lasted(summary: Summary) -> float:
+    """Seconds of a run, without its warm-up."""
+    seconds: float = summary["window"]["duration_s"] or 0.0
+    return seconds
+
+
+def seek(sought: Sought, before: Sequence[Done] = ()) -> Generator[Run, Seen, list[Done]]:
+    """Search, going on from the levels among what was done before; gives all that was done. The very first run has the
+    warm-up before it."""
+    done = list(before)
+    while isinstance(move := _next(sought, done), Ask):
+        run = _run(sought, move, done)
+        done.append(DoneRun(run, (yield run)))
+    return done
+
+
+def answer(sought: Sought, done: Sequence[Done]) -> Answer | None:
+    """What the search found; None: it has not come to its end."""
+    move = _next(sought, done)
+    return move if isinstance(move, Answer) else None
+
+
+def _next(sought: Sought, done: Sequence[Done]) -> Ask | Answer:
+    found = levels(sought, done)
+    if found and found[-1].short:
+        return Ask(float(found[-1].concurrency), found[-1].times, found[-1].confirms)
+    return advance(sought.ladder, [one.trial for one in found if not one.short])
+
+
+def _run(sought: Sought, ask: Ask, done: Sequence[Done]) -> Run:
+    slots = int(ask.level)
+    count = min(requests(sought, slots, done) * ask.times, MOST_REQUESTS)
+    ready = warmed(_asked(sought)) if runs(done) else warm(_asked(sought))
+    plan = reseeded(closed_loop(ready, slots, requests=count), CONFIRMING_SEED * ask.confirms)
+    why = "once more, with another seed, to confirm" if ask.confirms else "are the criteria met?"
+    if ask.times > 1:
+        why = "the same for longer: its intervals did not settle it"
+    return Run(
+        plan,
+        sought.parts[ask.confirms],
+        {"concurrency": slots, "times": ask.times},
+        f"{slots} in flight, {count} requests: {why}",
+    )
+
+
+def _asked(sought: Sought) -> Plan:
+    slos = [] if sought.ttft_p99_ms is None else [threshold(sought.ttft_p99_ms)]
+    return variant(sought.plan, slos=slos)
+
+
+def requests(sought: Sought, slots: int, done: Sequence[Done]) -> int:
+    """How many a level has, so that it lasts as long as asked, by the rate seen at the nearest level at or below it, or else
+    above it. A service only gets slower with more in flight, so this is seldom too few."""
+    completions = math.ceil(sought.completions * slots / sought.success_rate)
+    rates = {one.concurrency: _rate(one.done.came.summary) for one in levels(sought, done)}
+    near = max((level for level in rates if level <= slots), default=min(rates, default=None))
+    if near is None:
+        return completions
+    return max(completions, math.ceil(RESERVE * rates[near] * sought.seconds * slots / near))
+
+
+def _rate(summary: Summary) -> float:
+    """Requests a second over the whole run, which is what has to last."""
+    found: float | None = summary["throughput"]["whole_run"]["request_s"]
+    return found or 0.0
+
+
+def best(sought: Sought, done: Sequence[Done]) -> Level | None:
+    """The run at the highest concurrency that met the criteria: the one that confirmed it if there is one. Of a search that was
+    cut short, the highest that met them below the lowest that did not."""
+    found = [one for one in levels(sought, done) if not one.short]
+    highest = reached(sought.ladder, [one.trial for one in found])
+    at = [one for one in found if one.concurrency == highest and one.decision.sustained]
+    return at[-1] if at else None
+
+
+def find_capacity(setup: Setup, sought: Sought) -> Generator[Run, Seen, int | None]:
+    """The highest concurrency that meets the criteria: known already, or searched for. None: there is none."""
+    done = [] if _known(setup, sought) is not None else (yield from seek(sought))
+    return capacity_of(setup, sought, done)
+
+
+def capacity_of(setup: Setup, sought: Sought, done: Sequence[Done]) -> int | None:
+    """What `find_capacity` came to, out of what was done."""
+    known = _known(setup, sought)
+    if known is not None:
+        return known
+    ended = answer(sought, done)
+    return None if ended is None or ended.level is None else int(ended.level)
+
+
+def known_capacity(sought: Sought, ended: Answer | None) -> Known:
+    """For other tests of the campaign: of a search that found both sides, by the draft's criteria alone."""
+    if ended is None or ended.why != "bracketed" or ended.level is None or not _plain(sought):
+        return Known()
+    return Known(capacity={workload_key(sought.plan): int(ended.level)})
+
+
+def _known(setup: Setup, sought: Sought) -> int | None:
+    return setup.known.capacity.get(workload_key(sought.plan)) if _plain(sought) else None
+
+
+def _plain(sought: Sought) -> bool:
+    """Without a threshold of the tester's: what is found then holds for any test of the workload."""
+    return sought.ttft_p99_ms is None and sought.success_rate == SUCCESS_RATE

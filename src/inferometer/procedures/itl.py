@@ -1,0 +1,258 @@
+"""Draft 5.4, Inter-Token Latency Distribution: how evenly tokens follow one another, at several shares of saturation.
+
+Gaps are of answers of at least 50 tokens (measure/itl_shape.py); the wait for the first token is no gap. Where an event holds
+several tokens, a gap is the time between two chunks and is called so (draft 4.6.3, B.2.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inferometer.plan.schema import Plan
+from inferometer.plan.testing import LEAST_OUTPUT
+from inferometer.procedures.reading import Summary, curve
+from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
+from inferometer.procedures.saturation import base_of, find_base, known_base
+from inferometer.procedures.setup import Setup, open_loop, variant, warm, warmed, workload_key
+from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
+
+NAME, SECTION, TITLE = "itl", "5.4", "Inter-Token Latency Distribution"
+OBJECTIVE = "Describe how evenly tokens arrive while an answer is written, at several shares of the highest throughput."
+
+LEAST_REQUESTS, LEAST_GAPS = 100, 5_000
+"""Draft 5.4.2."""
+ROWS = (
+    ("n", "{gap} Samples", ""),
+    ("p50", "{gap} P50", "ms"),
+    ("p90", "{gap} P90", "ms"),
+    ("p95", "{gap} P95", "ms"),
+    ("p99", "{gap} P99", "ms"),
+    ("p99_9", "{gap} P99.9", "ms"),
+    ("mean", "{gap} Mean", "ms"),
+    ("std", "{gap} Std Dev", "ms"),
+)
+"""Draft Table 6, above the ratio."""
+PER_REQUEST = (("jitter_ms", "Jitter"), ("max_pause_ms", "Maximum pause"))
+PERCENTILES = ("p50", "p95", "p99")
+METHODS = {
+    "direct": "direct: one token an event, each gap is timed",
+    "chunk": "chunk timing: several tokens an event, gaps are times between chunks",
+    "distributed": "distributed timing: the time of an event is shared out among its tokens",
+    "server": "server-side timing",
+}
+
+
+def steps(setup: Setup) -> Steps:
+    """The saturation rate, and the levels, each until its request count is reached."""
+    plan = _plan(setup)
+    cold = workload_key(plan) in setup.known.saturation
+    base = yield from find_base(setup, plan)
+    wanted = setup.tests.itl
+    for number, share in enumerate(sorted(set(wanted.percent)) if base is not None else ()):
+        level = float(f"{(base or 0.0) * share / 100:.6g}")
+        ready = warm(plan) if cold and number == 0 else warmed(plan)
+        yield Run(
+            open_loop(ready, level, requests=wanted.requests),
+            "level",
+            {"percent": share, "rate": level},
+            f"gaps of {wanted.requests} requests at {share:g} % of saturation, {level:.4g} requests/s",
+        )
+
+
+def _plan(setup: Setup) -> Plan:
+    """With the output lengths that the test asks for, if it does."""
+    asked = setup.tests.itl.output_tokens
+    return setup.plan if asked is None else variant(setup.plan, workload={"output_tokens": asked})
+
+
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    return open_loop(_plan(setup), 1.0, requests=setup.tests.itl.requests)
+
+
+def results(setup: Setup, done: Sequence[Done]) -> Results:
+    """Table 6 a column a level, jitter and pauses, the shape, and the distributions."""
+    found = runs(done, "level")
+    base = base_of(setup, _plan(setup), done)
+    known = known_base(_plan(setup), base)
+    if not found:
+        why = "No load level was measured." if base is not None else "The saturation rate was not found."
+        return Results(undecided=(why,), known=known)
+    return Results(
+        values=(
+            Value("saturation_rate", "Saturation rate, 100 %", base, "req/s", None,
+                  "the highest sustainable rate of draft 5.2, without objectives", capacity=True),
+            *(value for one in found for value in _values(one)),
+        ),
+        tables=(_table(found), _per_request(found), _shapes(found)),
+        figures=(_cdf(found),),
+        notes=_notes(found),
+        undecided=() if len(found) == len(set(setup.tests.itl.percent)) else ("Not all load levels were measured.",),
+        known=known,
+    )  # fmt: skip
+
+
+def _shape(one: DoneRun) -> Mapping[str, Any]:
+    return one.came.summary.get("itl_shape") or {}
+
+
+def _stat(one: DoneRun, of: str, name: str) -> float | None:
+    found: float | None = (_shape(one).get(of) or {}).get(name)
+    return found
+
+
+def _words(one: DoneRun) -> str:
+    return f"{one.step.at['percent']:g} %"
+
+
+def gap_name(summaries: Sequence[Summary]) -> str:
+    """What a gap is called: ITL only where each token is timed."""
+    by_chunk = any(summary["tokens"]["itl_method"] == "chunk" for summary in summaries)
+    return "Time Between Chunks" if by_chunk else "ITL"
+
+
+def _named(found: Sequence[DoneRun]) -> str:
+    return gap_name([one.came.summary for one in found])
+
+
+def _values(one: DoneRun) -> tuple[Value, ...]:
+    gap, at, share = _named([one]), _words(one), f"{one.step.at['percent']:g}".replace(".", "_")
+    intervals = (_shape(one).get("itl_ms") or {}).get("ci95") or {}
+
+    def of(name: str) -> Value:
+        ci = intervals.get(name)
+        value = _stat(one, "itl_ms", name)
+        return Value(
+            f"itl_{name}_{share}", f"{gap} {name.upper()} at {at}", value, "ms",
+            None if ci is None else (ci[0], ci[1]),
+            "" if value is not None else "no answer of at least 50 tokens was streamed",
+        )  # fmt: skip
+
+    tail, modes = _shape(one).get("tail"), _shape(one).get("modality")
+    return (
+        of("p50"),
+        of("p99"),
+        Value(
+            f"tail_ratio_{share}",
+            f"P99/P50 at {at}",
+            _shape(one).get("tail_ratio"),
+            "",
+            None,
+            f"{modes or 'modality not measured'}; tail: {tail or 'not measured'}",
+        ),
+    )
+
+
+def _table(found: Sequence[DoneRun]) -> Table:
+    """Draft Table 6."""
+    gap = _named(found)
+    columns = (
+        Column("metric", "Metric"),
+        Column("unit", "Unit"),
+        *(Column(f"at_{one.step.at['percent']:g}", f"at {_words(one)}") for one in found),
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (label.format(gap=gap), unit, *(_stat(one, "itl_ms", name) for one in found))
+        for name, label, unit in ROWS
+    ]
+    rows.append(("P99/P50 Ratio", "", *(_shape(one).get("tail_ratio") for one in found)))
+    notes = (
+        "Levels are shares of the saturation rate.",
+        f"Over answers of at least {LEAST_OUTPUT} tokens; TTFT is no part of it.",
+    )
+    return Table("itl", f"{gap} by load level", "5.4.5", columns, tuple(rows), notes)
+
+
+def _per_request(found: Sequence[DoneRun]) -> Table:
+    """Draft 5.4.4.2."""
+    columns = (
+        Column("percent", "Load level", "%"),
+        *(
+            Column(f"{of.removesuffix('_ms')}_{name}", f"{label} {name.upper()}", "ms")
+            for of, label in PER_REQUEST
+            for name in PERCENTILES
+        ),
+        Column("answers", "Answers"),
+    )
+    rows = tuple(
+        (
+            one.step.at["percent"],
+            *(_stat(one, of, name) for of, _ in PER_REQUEST for name in PERCENTILES),
+            _shape(one).get("answers"),
+        )
+        for one in found
+    )
+    notes = ("Jitter is the standard deviation of the gaps of one answer, a pause its longest gap.",)
+    return Table("per_request", "Jitter and pauses by request", "5.4.4.2", columns, rows, notes)
+
+
+def _shapes(found: Sequence[DoneRun]) -> Table:
+    """Draft 5.4.4.3, and how gaps were measured (4.6.3)."""
+    columns = (
+        Column("percent", "Load level", "%"),
+        Column("modality", "Modality"),
+        Column("modes", "Modes (ms)"),
+        Column("tail", "Tail"),
+        Column("ratio", "P99/P50"),
+        Column("method", "Measured by"),
+        Column("tokens_per_event", "Tokens an event"),
+        Column("single", "Events of one token", "%"),
+        Column("answers", "Answers"),
+        Column("short", "Answers left out", "%"),
+    )
+    return Table("shape", "Shape of the distribution", "5.4.4.3", columns, tuple(map(_shape_row, found)))
+
+
+def _shape_row(one: DoneRun) -> tuple[Cell, ...]:
+    shape, tokens = _shape(one), one.came.summary["tokens"]
+    modes = shape.get("modes_ms")
+    single, short = tokens["single_token_share"], shape.get("short_share")
+    return (
+        one.step.at["percent"],
+        shape.get("modality"),
+        ", ".join(f"{mode:.3g}" for mode in modes) if modes else None,
+        shape.get("tail"),
+        shape.get("tail_ratio"),
+        tokens["itl_method"],
+        tokens["tokens_per_event"],
+        None if single is None else 100 * single,
+        shape.get("answers"),
+        None if short is None else 100 * short,
+    )
+
+
+def _cdf(found: Sequence[DoneRun]) -> Figure:
+    gap = _named(found)
+    series = tuple(Series(_words(one), *curve(one.came.summary, "itl")) for one in found)
+    return Figure(
+        "itl_cdf",
+        f"Distribution of {gap}",
+        "cdf",
+        Axis(gap, "ms", log=True),
+        Axis("share of gaps"),
+        series,
+    )
+
+
+def _notes(found: Sequence[DoneRun]) -> tuple[str, ...]:
+    """How it was measured, and what of draft 5.4.2 was not met."""
+    methods = {one.came.summary["tokens"]["itl_method"] for one in found}
+    said = [
+        f"Measurement method (draft 4.6.3): {METHODS.get(method, 'none: nothing was streamed')}."
+        for method in sorted(methods, key=str)
+    ]
+    for one in found:
+        shape = _shape(one)
+        answers, gaps = shape.get("answers") or 0, _stat(one, "itl_ms", "n") or 0
+        if shape.get("short_share"):
+            said.append(
+                f"At {_words(one)}: {100 * shape['short_share']:.3g} % of the answers have fewer than {LEAST_OUTPUT} tokens "
+                "and are left out of the tables, though not of the picture (draft 5.4.2 wants none)."
+            )
+        if answers < LEAST_REQUESTS or gaps < LEAST_GAPS:
+            said.append(
+                f"At {_words(one)}: {answers} answers and {gaps:g} gaps; draft 5.4.2 wants at least {LEAST_REQUESTS} and "
+                f"{LEAST_GAPS:,}."
+            )
+    return tuple(said)

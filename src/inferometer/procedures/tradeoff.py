@@ -1,0 +1,344 @@
+"""Draft 5.3, Throughput-Latency Tradeoff: levels in open loop from light load to beyond saturation, in ascending order.
+
+| derived                 | is                                                                                                |
+| ----------------------- | ------------------------------------------------------------------------------------------------- |
+| knee                    | the first level, ascending, whose TTFT P99 is above twice the least TTFT P99 (also of TPOT, E2E)  |
+| saturation point        | the first level with less output throughput than the level before it; there may be none           |
+| optimal operating point | the level of the highest throughput among those that meet all of the plan's objectives            |
+
+The knee's latency and the saturation point's order are settled here where the draft's example (Table 5) and its words differ:
+its words count. Levels come in steps of 10 % beyond those asked for until throughput falls once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from inferometer.plan.schema import Plan
+from inferometer.procedures.reading import (
+    Summary,
+    growth,
+    percent,
+    rate,
+    rate_interval,
+    stat,
+    stat_interval,
+    success,
+)
+from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table, Value
+from inferometer.procedures.saturation import base_of, find_base, known_base
+from inferometer.procedures.setup import Setup, open_loop, warm, warmed, workload_key
+from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
+
+NAME, SECTION, TITLE = "tradeoff", "5.3", "Throughput-Latency Tradeoff"
+OBJECTIVE = "Show what latency a throughput costs, from light load to beyond saturation."
+
+STEP = 10.0
+"""Per cent; of the levels beyond those asked for."""
+KNEE = 2.0
+LEAST_SAMPLES = 1_000
+"""For a P99 within 10 % (draft 5.1.4.3)."""
+LATENCIES = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "E2E"))
+PERCENTILES = ("p50", "p95", "p99")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One level: its share of the estimated capacity, what was offered, and what came of it."""
+
+    percent: float
+    rate: float
+    summary: Summary
+
+    @property
+    def achieved(self) -> float | None:
+        """Output tokens a second."""
+        return rate(self.summary, "output_tok_s")
+
+    @property
+    def words(self) -> str:
+        """As the reports name it."""
+        return f"{self.rate:.4g} req/s"
+
+
+def steps(setup: Setup) -> Steps:
+    """The capacity, and levels of it in ascending order until throughput falls."""
+    published = setup.tests.tradeoff.capacity_rate
+    base = published if published is not None else (yield from find_base(setup, setup.plan))
+    cold = published is not None or workload_key(setup.plan) in setup.known.saturation
+    done: list[Done] = []
+    while base is not None and (share := _following(setup, points(done))) is not None:
+        level = float(f"{base * share / 100:.6g}")
+        plan = warm(setup.plan) if cold and not done else warmed(setup.plan)
+        seconds = setup.tests.tradeoff.duration_s
+        run = Run(
+            open_loop(plan, level, seconds=seconds),
+            "level",
+            {"percent": share, "rate": level},
+            f"{share:g} % of capacity, {level:.4g} requests/s for {seconds:g} s",
+        )
+        done.append(DoneRun(run, (yield run)))
+
+
+def _following(setup: Setup, found: Sequence[Point]) -> float | None:
+    """The next level in per cent; None: there is none."""
+    wanted = setup.tests.tradeoff
+    asked = sorted(set(wanted.percent))
+    if len(found) < len(asked):
+        return asked[len(found)]
+    further = found[-1].percent + STEP
+    return further if fall(found) is None and further <= wanted.most_percent else None
+
+
+def points(done: Sequence[Done]) -> list[Point]:
+    """The levels that were measured, in their order."""
+    return [
+        Point(float(one.step.at["percent"] or 0), float(one.step.at["rate"] or 0), one.came.summary)
+        for one in runs(done, "level")
+    ]
+
+
+def fall(found: Sequence[Point]) -> int | None:
+    """Which level is the first with less throughput than the one before it (draft 5.3.4); None: none is. Levels at which
+    nothing was achieved count as zero; before anything was, there is nothing to fall from."""
+    achieved = [one.achieved or 0.0 for one in found]
+    return next((at for at, (one, next_) in enumerate(pairwise(achieved), 1) if next_ < one), None)
+
+
+def knee(found: Sequence[Point], metric: str) -> tuple[int | None, float | None]:
+    """Which level is the first whose P99 is above twice the least P99, and that least one, ms (draft 5.3.4)."""
+    seen = [stat(one.summary, metric, "p99") for one in found]
+    least = min((value for value in seen if value is not None), default=None)
+    if least is None:
+        return None, None
+    return next((at for at, p99 in enumerate(seen) if p99 is not None and p99 > KNEE * least), None), least
+
+
+def optimum(found: Sequence[Point], *, settled: bool = True) -> int | None:
+    """Which level has the highest throughput among those that meet all objectives, by their intervals; with `settled` off,
+    also those whose intervals say neither."""
+    said = (True,) if settled else (True, None)
+    meeting = [
+        at
+        for at, one in enumerate(found)
+        if one.achieved is not None and all(slo["met"] in said for slo in one.summary["slos"])
+    ]
+    return max(meeting, key=lambda at: found[at].achieved or 0.0, default=None)
+
+
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    wanted = setup.tests.tradeoff
+    return open_loop(setup.plan, wanted.capacity_rate or 1.0, seconds=wanted.duration_s)
+
+
+def results(setup: Setup, done: Sequence[Done]) -> Results:
+    """Table 5 with all that 5.3.4 records, the derived points, and the curves."""
+    wanted = setup.tests.tradeoff
+    base = wanted.capacity_rate if wanted.capacity_rate is not None else base_of(setup, setup.plan, done)
+    found = points(done)
+    known = known_base(setup.plan, None if wanted.capacity_rate is not None else base)
+    if not found:
+        why = "No load level was measured." if base is not None else "The capacity was not found."
+        return Results(undecided=(why,), known=known)
+    ended = len(found) >= len(set(wanted.percent))
+    return Results(
+        values=(_base(setup, base), *_values(setup, found)),
+        tables=(_table(found),),
+        figures=(_curve(setup, found, "ttft", "curve"), _curve(setup, found, "tpot", "tpot_curve"), _offered(found)),
+        notes=_notes(setup, found),
+        undecided=() if ended else ("Not all load levels were measured.",),
+        known=known,
+    )  # fmt: skip
+
+
+def _base(setup: Setup, base: float | None) -> Value:
+    published = setup.tests.tradeoff.capacity_rate is not None
+    how = (
+        "given with the plan"
+        if published
+        else "the highest sustainable rate of draft 5.2, without objectives"
+    )
+    return Value("capacity_rate", "Estimated capacity, 100 %", base, "req/s", None, how, capacity=True)
+
+
+def _values(setup: Setup, found: Sequence[Point]) -> tuple[Value, ...]:
+    best = max(range(len(found)), key=lambda at: found[at].achieved or 0.0)
+    top = found[best]
+    return (
+        *(_knee(found, metric, label) for metric, label in LATENCIES),
+        _saturation(found),
+        Value("peak_rate", "Peak throughput at", top.rate, "req/s", None,
+              f"the level of the highest throughput, {top.percent:g} % of capacity", capacity=True),
+        Value("peak_output_tok_s", "Peak throughput", top.achieved, "tok/s", rate_interval(top.summary, "output_tok_s"),
+              f"at {top.words}", capacity=True),
+        _optimal(setup, found),
+    )  # fmt: skip
+
+
+def _knee(found: Sequence[Point], metric: str, label: str) -> Value:
+    at, least = knee(found, metric)
+    name = "knee" if metric == "ttft" else f"knee_{metric}"
+    title = "Knee point" if metric == "ttft" else f"Knee point of {label}"
+    if least is None:
+        return Value(name, title, None, "req/s", None, f"{label} was not measured", capacity=True)
+    limit = f"2 x {least:.4g} ms, the least of all levels"
+    if at is None:
+        return Value(
+            name, title, None, "req/s", None, f"not reached: {label} P99 never exceeds {limit}", capacity=True
+        )
+    p99 = stat(found[at].summary, metric, "p99") or 0.0
+    why = f"{label} P99, {p99:.4g} ms, exceeds {limit}: the first level to do so, {found[at].percent:g} % of capacity"
+    interval = stat_interval(found[at].summary, metric, "p99")
+    if interval is None or interval[0] <= KNEE * least:
+        why += "; its 95 % interval does not settle it"
+    return Value(name, title, found[at].rate, "req/s", None, why, capacity=True)
+
+
+def _saturation(found: Sequence[Point]) -> Value:
+    at = fall(found)
+    label = "Saturation point"
+    if at is None:
+        why = f"not reached: throughput rises up to the last level, {found[-1].percent:g} % of capacity"
+        return Value("saturation", label, None, "req/s", None, why, capacity=True)
+    before, here = found[at - 1], found[at]
+    high, low = before.achieved or 0.0, here.achieved or 0.0
+    why = (
+        f"the first level with less throughput than the one before: {low:.5g} after {high:.5g} tok/s at {before.words}; "
+        f"{_within(before, here)}"
+    )
+    return Value("saturation", label, here.rate, "req/s", None, why, capacity=True)
+
+
+def _within(before: Point, here: Point) -> str:
+    """Whether a fall is more than chance: two intervals' half widths add as their squares do."""
+    found = [rate_interval(one.summary, "output_tok_s") for one in (before, here)]
+    if None in found:
+        return "there are no intervals to tell it from chance"
+    spans = [span for span in found if span is not None]
+    chance = math.hypot(*((high - low) / 2 for low, high in spans))
+    drop = (before.achieved or 0.0) - (here.achieved or 0.0)
+    said = " and ".join(f"{low:.5g} to {high:.5g}" for low, high in spans)
+    verdict = "more than their widths explain" if drop > chance else "a decrease within them"
+    return f"95 % intervals {said}: {verdict}"
+
+
+def _optimal(setup: Setup, found: Sequence[Point]) -> Value:
+    label = "Optimal operating point"
+    asked = ", ".join(str(slo) for slo in setup.plan.slos)
+    if not asked:
+        return Value(
+            "optimum", label, None, "req/s", None, "not asked: the plan has no objectives", capacity=True
+        )
+    at, maybe = optimum(found), optimum(found, settled=False)
+    if at is None:
+        why = f"no level meets {asked} by its intervals"
+    else:
+        why = f"the highest throughput, {found[at].achieved:.5g} tok/s, among the levels that meet {asked}"
+    if maybe is not None and maybe != at:
+        why += f"; at {found[maybe].words} the intervals do not settle it"
+    return Value("optimum", label, None if at is None else found[at].rate, "req/s", None, why, capacity=True)
+
+
+def _table(found: Sequence[Point]) -> Table:
+    """Draft Table 5 with the columns that its example leaves out."""
+    columns = (
+        Column("rate", "Offered", "req/s"),
+        Column("achieved", "Achieved", "tok/s"),
+        *(
+            Column(f"{metric}_{name}", f"{label} {name.upper()}", "ms")
+            for metric, label in LATENCIES
+            for name in PERCENTILES
+        ),
+        Column("success", "Success", "%"),
+        Column("queue", "Queue"),
+        Column("percent", "Of capacity", "%"),
+        Column("low", "Achieved, 95 % from", "tok/s"),
+        Column("high", "to", "tok/s"),
+        Column("samples", "Samples"),
+    )
+    rows = tuple(_row(one) for one in found)
+    return Table("levels", "Throughput and latency by offered load", "5.3.5", columns, rows, capacity=True)
+
+
+def _row(one: Point) -> tuple[Cell, ...]:
+    interval = rate_interval(one.summary, "output_tok_s")
+    return (
+        one.rate,
+        one.achieved,
+        *(stat(one.summary, metric, name) for metric, _ in LATENCIES for name in PERCENTILES),
+        percent(success(one.summary)),
+        growth(one.summary),
+        one.percent,
+        *(interval or (None, None)),
+        _samples(one),
+    )
+
+
+def _samples(one: Point) -> int:
+    found: int = (one.summary["metrics"]["ttft_ms"] or {}).get("n", 0)
+    return found
+
+
+def _curve(setup: Setup, found: Sequence[Point], metric: str, name: str) -> Figure:
+    """Draft 5.3.3: latency against throughput, in the order of the load, so that the curve may turn back."""
+    label = metric.upper()
+    measured = [one for one in found if one.achieved is not None]
+    x = tuple(one.achieved or 0.0 for one in measured)
+    series = tuple(
+        Series(f"{label} {which.upper()}", x, tuple(stat(one.summary, metric, which) for one in measured))
+        for which in PERCENTILES
+    )
+    marked = [("knee", knee(found, metric)[0]), ("saturation", fall(found))]
+    if setup.plan.slos:
+        marked.insert(1, ("optimum", optimum(found)))
+    marks = tuple(
+        Mark(word, found[at].achieved, stat(found[at].summary, metric, "p99"))
+        for word, at in marked
+        if at is not None and found[at].achieved is not None
+    )
+    axes = Axis("Output throughput", "tok/s"), Axis(label, "ms", log=True)
+    return Figure(name, f"{label} against throughput", "lines", *axes, series, marks, capacity=True)
+
+
+def _offered(found: Sequence[Point]) -> Figure:
+    """Achieved against offered; ideal is every request answered at once, with as many tokens as answers have on average."""
+    rates = tuple(one.rate for one in found)
+    series = [Series("achieved", rates, tuple(one.achieved for one in found))]
+    lengths = [
+        (stats["mean"], stats["n"])
+        for one in found
+        if (stats := one.summary["metrics"]["output_tokens"]) is not None
+    ]
+    if lengths:
+        mean = sum(mean * n for mean, n in lengths) / sum(n for _, n in lengths)
+        series.append(Series("ideal", rates, tuple(mean * offered for offered in rates)))
+    axes = Axis("Offered load", "req/s"), Axis("Output throughput", "tok/s")
+    return Figure("offered", "Achieved and offered load", "lines", *axes, tuple(series), capacity=True)
+
+
+def _notes(setup: Setup, found: Sequence[Point]) -> tuple[str, ...]:
+    wanted = setup.tests.tradeoff
+    said = [
+        "Knee: of TTFT P99, the first level in ascending order; those of TPOT and E2E are extras (draft 5.3.4)."
+    ]
+    if setup.plan.load.model != "open":
+        said.append(
+            f"The plan's load is a {setup.plan.load.model} loop; this test needs an open one, and has Poisson arrivals (5.3.2)."
+        )
+    if fall(found) is None and found[-1].percent + STEP > wanted.most_percent:
+        said.append(
+            f"Throughput did not fall up to {found[-1].percent:g} %; {wanted.most_percent:g} % is the most tried."
+        )
+    few = [f"{one.percent:g} %" for one in found if _samples(one) < LEAST_SAMPLES]
+    if few:
+        said.append(
+            f"Fewer than 1,000 samples, so that P99 is not reliable (draft 5.1.4.3): {', '.join(few)}."
+        )
+    silent = [f"{one.percent:g} %" for one in found if one.achieved is None]
+    if silent:
+        said.append(f"No throughput was measured at {', '.join(silent)}.")
+    return tuple(said)
