@@ -17,6 +17,7 @@ from inferometer.journal.schema import Phase
 from inferometer.report.progress import Counters, progress, progress_plain
 
 PLAIN_EVERY_S = 5.0
+NOTHING = Progress(0, 0, 0, 0, 0)
 WORDS = {Phase.WARMUP: "warming up", Phase.PROBE: "probing", Phase.MEASURE: "measuring"}
 
 
@@ -28,8 +29,7 @@ class Screen:
         self._live = sys.stderr is not None and sys.stderr.isatty()
         self._phase: Phase | None = None
         self._began = time.monotonic()
-        self._base = Progress(0, 0, 0, 0, 0)
-        self._last = Progress(0, 0, 0, 0, 0)
+        self._base = self._last = NOTHING
         self._next_plain = 0.0
 
     def note(self, text: str) -> None:
@@ -42,8 +42,10 @@ class Screen:
         if self._quiet:
             return
         now = time.monotonic()
-        if phase is not self._phase:
-            self._phase, self._began, self._base = phase, now, self._last
+        another = progress_now.sent < self._last.sent  # a campaign's next run counts from nothing
+        if phase is not self._phase or another:
+            self._phase, self._began = phase, now
+            self._base = NOTHING if another else self._last
             self._next_plain = now + PLAIN_EVERY_S
         self._last = progress_now
         counters = self._counters(phase, progress_now, total, now - self._began)

@@ -43,17 +43,26 @@ def _in_order(part: Parameters, low: str, high: str) -> None:
 class Search(Parameters):
     """How to look for the highest load that a system sustains.
 
-    A pilot, `pilot_s` of closed loop, estimates it where no range is given. A level lasts `level_s`; one whose intervals do not
-    settle it is done again, twice as long, up to `longer` times. What is found lies within `resolution` of the truth.
+    A pilot estimates it where no range is given: `pilot_requests` in closed loop, `pilot_concurrency` in flight. A level of a
+    search for 100 % lasts `level_s`; any level has `least_requests` at least, for a few requests say little of a rate. One whose
+    intervals do not settle it is done again, twice as long, up to `longer` times. What is found lies within `resolution` of the
+    truth.
     """
 
     level_s: Seconds = 60.0
-    pilot_s: Seconds = 20.0
+    least_requests: Count = 100
+    pilot_requests: Count = 256
     pilot_concurrency: Concurrency = 64
     longer: Annotated[int, Field(ge=0, le=6), NUMBER] = 2
     resolution: Share = 0.05
 
-    quick: ClassVar[dict[str, Any]] = {"level_s": 6.0, "pilot_s": 4.0, "longer": 1, "resolution": 0.15}
+    quick: ClassVar[dict[str, Any]] = {
+        "level_s": 6.0,
+        "least_requests": 40,
+        "pilot_requests": 96,
+        "longer": 1,
+        "resolution": 0.15,
+    }
 
 
 class Ttft(Parameters):

@@ -33,10 +33,12 @@ CONFIRMING_SEED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """One search: levels of this plan in open loop, `seconds` each; `objectives`: those of the plan's that have to be met."""
+    """One search: levels of this plan in open loop, `seconds` each and longer where that makes fewer than `requests`;
+    `objectives`: those of the plan's that have to be met."""
 
     plan: Plan
     seconds: float
+    requests: int
     ladder: Ladder
     success_rate: float
     objectives: tuple[str, ...] = ()
@@ -62,7 +64,7 @@ class Level:
 def pilot(setup: Setup, plan: Plan, prefix: str = "") -> Generator[Run, Seen, DoneRun]:
     """An estimate of the capacity, with the warm-up before it: a little while of closed loop."""
     search = setup.tests.search
-    closed = closed_loop(warm(plan), search.pilot_concurrency, seconds=search.pilot_s)
+    closed = closed_loop(warm(plan), search.pilot_concurrency, requests=search.pilot_requests)
     run = Run(
         closed, f"{prefix}pilot", {"concurrency": search.pilot_concurrency},
         "a first estimate of what the system carries",
@@ -119,7 +121,7 @@ def seek(sought: Sought, before: Sequence[Done] = ()) -> Generator[Run, Seen, li
 
 
 def _run(sought: Sought, ask: Ask) -> Run:
-    seconds = sought.seconds * ask.times
+    seconds = max(sought.seconds, sought.requests / ask.level) * ask.times
     plan = reseeded(
         open_loop(warmed(sought.plan), ask.level, seconds=seconds), CONFIRMING_SEED * ask.confirms
     )
@@ -162,7 +164,8 @@ def best(sought: Sought, done: Sequence[Done]) -> Level | None:
 def base_search(setup: Setup, plan: Plan, estimated: float) -> Sought:
     """The search for the 100 % of a test's percentages: draft 5.2's, without objectives (docs/tests.md)."""
     bare = variant(plan, slos=[])
-    return Sought(bare, setup.tests.search.level_s, ladder_of(setup, estimated), 0.99, prefix=BASE)
+    search = setup.tests.search
+    return Sought(bare, search.level_s, search.least_requests, ladder_of(setup, estimated), 0.99, prefix=BASE)
 
 
 def find_base(setup: Setup, plan: Plan) -> Generator[Run, Seen, float | None]:

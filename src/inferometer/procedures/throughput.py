@@ -8,6 +8,7 @@ with a P99 TTFT below 500 ms: a line of the minimum report (C.1), no threshold o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from inferometer.plan.schema import Plan
 from inferometer.procedures import closed_throughput
@@ -93,6 +94,7 @@ def _sought(setup: Setup, estimated: float) -> Sought:
     return Sought(
         with_point(setup),
         wanted.duration_s,
+        setup.tests.search.least_requests,
         _ladder(setup, estimated),
         wanted.success_rate,
         tuple(str(slo) for slo in setup.plan.slos),
@@ -103,7 +105,7 @@ def _point(setup: Setup, estimated: float) -> Sought:
     """The search at C.1's operating point: the test's own objectives hold there too."""
     whole = _sought(setup, estimated)
     objectives = dict.fromkeys((*whole.objectives, point_expression(setup)))
-    return Sought(whole.plan, whole.seconds, whole.ladder, whole.success_rate, tuple(objectives))
+    return replace(whole, objectives=tuple(objectives))
 
 
 def _ladder(setup: Setup, estimated: float) -> Ladder:
