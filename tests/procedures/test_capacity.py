@@ -86,7 +86,7 @@ def test_timeouts_lower_completion_and_are_no_errors() -> None:
 
 
 @settings(max_examples=25)
-@given(st.floats(0.01, 100), st.integers(1, 200), st.floats(1, 300))
+@given(st.floats(0.05, 100), st.integers(1, 200), st.floats(1, 300))
 def test_each_level_has_its_seconds_and_its_completions(service_s: float, slots: int, seconds: float) -> None:
     setup = asked(duration_s=seconds, initial=slots, maximum=4 * slots)
     done = carried("capacity", setup, system(3 * slots, service_s=service_s))

@@ -30,7 +30,7 @@ from inferometer.procedures.reading import (
 )
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
-from inferometer.procedures.setup import Setup, open_loop, warm, warmed, workload_key
+from inferometer.procedures.setup import Setup, open_loop, warm_up, warmed, workload_key
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
 
 NAME, SECTION, TITLE = "tradeoff", "5.3", "Throughput-Latency Tradeoff"
@@ -68,14 +68,14 @@ def steps(setup: Setup) -> Steps:
     """The capacity, and levels of it in ascending order until throughput falls."""
     published = setup.tests.tradeoff.capacity_rate
     base = published if published is not None else (yield from find_base(setup, setup.plan))
-    cold = published is not None or workload_key(setup.plan) in setup.known.saturation
+    if published is not None or workload_key(setup.plan) in setup.known.saturation:
+        yield warm_up(setup.plan)  # nothing went before, and the first level is a low one
     done: list[Done] = []
     while base is not None and (share := _following(setup, points(done))) is not None:
         level = float(f"{base * share / 100:.6g}")
-        plan = warm(setup.plan) if cold and not done else warmed(setup.plan)
         seconds = setup.tests.tradeoff.duration_s
         run = Run(
-            open_loop(plan, level, seconds=seconds),
+            open_loop(warmed(setup.plan), level, seconds=seconds),
             "level",
             {"percent": share, "rate": level},
             f"{share:g} % of capacity, {level:.4g} requests/s for {seconds:g} s",
