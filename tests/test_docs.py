@@ -9,9 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from comparing import told as told_of
 
 from inferometer.cli.app import COMMANDS
 from inferometer.cli.calibrate import command as calibrate_command
+from inferometer.cli.compare import command as compare_command
 from inferometer.cli.compliance import command as compliance_command
 from inferometer.cli.metrics import command as metrics_command
 from inferometer.cli.report import command as report_command
@@ -20,8 +22,11 @@ from inferometer.cli.run import command as run_command
 from inferometer.cli.simulate import command as simulate_command
 from inferometer.cli.test import command as test_command
 from inferometer.cli.workload import command as workload_command
+from inferometer.comparer import EXIT_CODES
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
+from inferometer.judge import equivalence
+from inferometer.judge.comparison import DECIDING, FIGURES
 from inferometer.judge.compliance.rule import catalogue
 from inferometer.judge.compliance.statement import LABELS, STATES
 from inferometer.judge.judge import NOT_SIMULATED, judge
@@ -37,6 +42,7 @@ from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
 from inferometer.plan.testing import Tests
 from inferometer.procedures.every import PROCEDURES
+from inferometer.report.comparison import comparison_schema
 from inferometer.report.metrics import RATES, STATISTICS
 from inferometer.report.summary import summary_schema
 from inferometer.server import controls, dialects
@@ -109,6 +115,7 @@ def test_every_flag_in_the_docs_exists() -> None:
             report_command,
             rerun_command,
             test_command,
+            compare_command,
             simulate_command,
             *workload_command.commands.values(),
             *metrics_command.commands.values(),
@@ -165,6 +172,19 @@ def test_the_settings_and_presets_of_the_engine_are_those_told() -> None:
     """Each has a row on the engine's page, to which the simulation's leads."""
     assert {*FIELDS, *PRESETS} <= rows("docs/engine.md")
     assert "engine.md" in text("docs/simulation.md")
+
+
+def test_every_flag_figure_and_item_of_a_comparison_is_told() -> None:
+    """Each has its row on its page, those that decide say so, and every outcome has its exit code there."""
+    flags = {name for parameter in compare_command.params for name in parameter.opts if name.startswith("--")}
+    run = told_of(1)
+    items = {item.code for item in equivalence.checklist([[run], [run]], equivalence.Declared(), [[run]])}
+    assert flags | set(FIGURES) | items == rows("docs/comparison.md")
+    deciding = re.findall(r"^\| `(\w+)` \| (?:more|less) \| yes", text("docs/comparison.md"), re.MULTILINE)
+    assert set(deciding) == set(DECIDING)
+    codes = set(re.findall(r"^\| (\d+) \|", text("docs/comparison.md"), re.MULTILINE))
+    assert codes == {str(code) for code in EXIT_CODES.values()} | {"2", "5", "130"}
+    assert str(comparison_schema()["$id"]) in text("docs/comparison.md")
 
 
 def test_the_number_of_checks_told_is_right() -> None:
@@ -259,7 +279,7 @@ def test_exit_codes_are_those_of_the_errors() -> None:
     """README's table knows each."""
     told = set(re.findall(r"^\| (\d+) \|", text("README.md"), re.MULTILINE))
     made = {str(kind.exit_code) for kind in (PlanError, PeerError, RecordError, InstrumentError)}
-    assert told == made | {"0", "3", "4", "130"}
+    assert told == made | {"0", "3", "4", "6", "130"}
 
 
 def test_the_plan_in_the_readme_can_be_carried_out(tmp_path: Path) -> None:

@@ -148,8 +148,10 @@ def test_wrong_usage_is_told_in_words(sides: dict[str, str], capsys: pytest.Capt
     """Exit 2 with the flag named, and nothing on stdout."""
     assert run(["compare", sides["slow"], sides["old"], "--repeats", "3"]) == 2
     assert run(["compare", sides["slow"], sides["old"], "--metric", "speed"]) == 2
+    assert run(["compare", sides["slow"], sides["old"], "--junit", f"{sides['old']}/none/x.xml"]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
+    assert "--junit: the file's folder does not exist" in shown.err
     assert "--interleave" in shown.err
     assert "there is no 'speed'" in shown.err
 

@@ -90,13 +90,17 @@ def command(
 
     if repeats is not None and not interleave:
         raise PlanError([Problem("--repeats", "is for --interleave: runs that are there are not repeated")])
+    files = {"--junit": junit, "--markdown": markdown}
+    nowhere = [name for name, file in files.items() if file is not None and not file.parent.is_dir()]
+    if nowhere:  # better now than after the measuring
+        raise PlanError([Problem(name, "the file's folder does not exist") for name in nowhere])
     question = Question(metrics, threshold, noise, prices, price_source, production, shared_resources, seed)
     if interleave:
         compared = _live(sides, 3 if repeats is None else repeats, out, question, quiet=quiet)
     else:
         compared = compare_folders(sides, question)
-    _write(compared, junit, markdown)
     _show(compared, as_json=as_json)
+    _write(compared, junit, markdown)
     return compared.exit_code
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from inferometer.judge.compliance import asked, limits, program, shown, system
+from inferometer.judge.compliance import asked, limits, program, shown, switched, system
 from inferometer.judge.compliance.evidence import Check, Evidence, Seen, State, beside, broken, met, unknown
 from inferometer.judge.compliance.rule import DRAFT, TESTS, WEIGHTS, Rule, Weight, catalogue
 
@@ -34,6 +34,7 @@ CHECKS: dict[str, Check] = {
     **system.CHECKS,
     **asked.CHECKS,
     **limits.CHECKS,
+    **switched.CHECKS,
     **shown.CHECKS,
 }
 """By the id of the rule. Those of kind `campaign` and `comparison` have none: they are about several tests."""

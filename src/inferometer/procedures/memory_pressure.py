@@ -1,0 +1,351 @@
+"""Draft 5.8, Memory Pressure Behavior: what happens with more requests in flight than the system takes.
+
+The 100 % is what 5.5's search (concurrency.py) finds on this test's own workload: Long Context, unless the test has lengths of
+its own. It is the first level; the others follow ascending, in whole requests, rounded up. A system that falls over ends the
+test, and that is a finding: the levels before stand.
+
+| figure             | is                                                                                             |
+| ------------------ | ---------------------------------------------------------------------------------------------- |
+| completion         | succeeded / ended requests; fail rate is the rest                                              |
+| preemption rate    | requests preempted once at least / sent requests                                               |
+| recovery rate      | of these, the share that ended with all their tokens                                           |
+| preemption loss    | tokens lost from the KV cache / preemptions                                                    |
+
+No client sees a preemption. They are as the server counts them (`preemption` of the summary): most count events at best, which
+are no requests. What is not counted is not measured, and never 0.
+
+How it degrades (this tool's own rule): of a system that takes 100 and is given p, 100 / p fit. It fails `gracefully` while at
+least that share completes and throughput is half of the base level's or more; the first level with less is a `cliff`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inferometer.plan.schema import Plan
+from inferometer.procedures.concurrency import (
+    BASE_LEVELS,
+    Level,
+    Sought,
+    answer,
+    best,
+    capacity_of,
+    errors,
+    find_capacity,
+    known_capacity,
+    ladder_of,
+    lasted,
+)
+from inferometer.procedures.documents import documents
+from inferometer.procedures.reading import Summary, percent, rate, stat, success
+from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
+from inferometer.procedures.setup import Setup, closed_loop, variant, warm, warmed
+from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
+
+NAME, SECTION, TITLE = "memory-pressure", "5.8", "Memory Pressure Behavior"
+OBJECTIVE = "Find out how the system behaves when more requests are in flight than its memory has room for."
+
+LEAST_COMPLETION = 99.0
+"""Per cent: draft 5.5.2's criterion."""
+CLIFF_THROUGHPUT = 0.5
+SPARE = 2.0
+"""Prompts for so many times the rate at the base level: none is sent twice, unless a system gets faster under pressure."""
+
+
+def steps(setup: Setup) -> Steps:
+    """The capacity, then the levels."""
+    wanted = _sought(setup)
+    capacity = yield from find_capacity(setup, wanted)
+    if capacity is None:
+        return
+    base: float | None = None
+    for number, share in enumerate(_percentages(setup)):
+        run = _level(setup, share, capacity, base, first=number == 0)
+        came = yield run
+        base = base or came.summary["throughput"]["whole_run"]["request_s"]
+
+
+def results(setup: Setup, done: Sequence[Done]) -> Results:
+    """Table 11, how it degrades, and the picture."""
+    wanted = _sought(setup)
+    capacity = capacity_of(setup, wanted, done)
+    found = [_seen(one) for one in runs(done, "level")]
+    return Results(
+        values=_values(capacity, found),
+        tables=(_table(found),),
+        figures=(_figure(found),),
+        notes=(*_notes(setup, wanted), *_of_preemption(found), *_words(found)),
+        undecided=_undecided(setup, wanted, capacity, found, done),
+        known=known_capacity(wanted, answer(wanted, done)),
+    )
+
+
+def _sought(setup: Setup) -> Sought:
+    wanted = setup.tests.memory_pressure
+    return Sought(
+        plan=documents(variant(setup.plan, slos=[]), wanted.input_tokens, wanted.output_tokens),
+        ladder=ladder_of(setup, wanted.initial, wanted.maximum),
+        seconds=wanted.level_s,
+        completions=wanted.completions_per_slot,
+        success_rate=wanted.success_rate,
+        ttft_p99_ms=wanted.ttft_p99_ms,
+        parts=BASE_LEVELS,
+    )
+
+
+def _percentages(setup: Setup) -> list[float]:
+    """The base comes first, whatever was asked for."""
+    return [100.0, *sorted({share for share in setup.tests.memory_pressure.percent if share != 100})]
+
+
+def _level(setup: Setup, share: float, capacity: int, base: float | None, *, first: bool) -> Run:
+    """`base`: requests a second at the base level, if there was one."""
+    seconds = setup.tests.memory_pressure.duration_s
+    slots = math.ceil(capacity * share / 100 - 1e-9)
+    most = None if base is None else max(4 * slots, math.ceil(SPARE * base * seconds))
+    plan: Plan = closed_loop(_sought(setup).plan, slots, seconds=seconds, requests=most)
+    at = {"percent": share, "concurrency": slots}
+    why = f"{slots} in flight for {seconds:g} s, {share:g} % of the capacity"
+    return Run(warm(plan) if first else warmed(plan), "level", at, why)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A level, in numbers: per cent, but for the TTFT in ms, the throughput in tokens a second and the loss in tokens."""
+
+    run: DoneRun
+    share: float
+    completion: float | None
+    preempted: float | None
+    recovered: float | None
+    lost: float | None
+    events: float | None
+    source: str | None
+    ttft_p99: float | None
+    output_tok_s: float | None
+
+
+def _seen(one: DoneRun) -> _Seen:
+    summary = one.came.summary
+    counts: Mapping[str, Any] = summary.get("preemption") or {}
+    requests, events = counts.get("requests"), counts.get("events")
+    return _Seen(
+        run=one,
+        share=float(one.step.at["percent"] or 0),
+        completion=percent(success(summary)),
+        preempted=_ratio(requests, summary["requests"]["sent"], 100),
+        recovered=_ratio(counts.get("finished"), requests, 100),
+        lost=_ratio(counts.get("discarded"), events),
+        events=events,
+        source=counts.get("source"),
+        ttft_p99=stat(summary, "ttft", "p99"),
+        output_tok_s=_throughput(summary),
+    )
+
+
+def _ratio(part: float | None, whole: float | None, times: float = 1.0) -> float | None:
+    return None if part is None or not whole else times * part / whole
+
+
+def _throughput(summary: Summary) -> float | None:
+    """Over the steady span, or without one the whole run."""
+    found: float | None = rate(summary, "output_tok_s")
+    return summary["throughput"]["whole_run"]["output_tok_s"] if found is None else found
+
+
+def _table(found: Sequence[_Seen]) -> Table:
+    """Draft Table 11, with what else 5.8.3 and 5.8.4 ask for on its right."""
+    columns = (
+        Column("percent", "Oversub Level", "%"),
+        Column("completion", "Complete", "%"),
+        Column("preempted", "Preempt", "%"),
+        Column("failed", "Fail Rate", "%"),
+        Column("ttft_p99", "TTFT P99", "ms"),
+        Column("recovered", "Preemption recovery", "%"),
+        Column("lost", "Preemption loss", "tokens"),
+        Column("events", "Preemptions"),
+        Column("errors", "Errors"),
+        Column("output_tok_s", "Throughput", "tok/s"),
+        Column("concurrency", "In flight"),
+        Column("requests", "Requests"),
+        Column("cancelled", "Cut off at the end"),
+        Column("seconds", "Run", "s"),
+    )
+    notes = (
+        "100 % is the base: the highest concurrency that met the criteria of the search.",
+        "Errors are out-of-memory and other system errors, as a client sees them.",
+    )
+    rows = tuple(_row(one) for one in found)
+    return Table("levels", "Memory pressure degradation", "5.8.5", columns, rows, notes, capacity=True)
+
+
+def _row(one: _Seen) -> tuple[Cell, ...]:
+    summary = one.run.came.summary
+    return (
+        one.share,
+        one.completion,
+        one.preempted,
+        None if one.completion is None else 100 - one.completion,
+        one.ttft_p99,
+        one.recovered,
+        one.lost,
+        one.events,
+        errors(summary),
+        one.output_tok_s,
+        one.run.step.at["concurrency"],
+        summary["requests"]["sent"],
+        summary["requests"]["cancelled"],
+        lasted(summary),
+    )
+
+
+def _values(capacity: int | None, found: Sequence[_Seen]) -> tuple[Value, ...]:
+    below = next((one.share for one in found if _incomplete(one)), None)
+    note = "" if below is not None else "all levels completed as much" if found else "no level was measured"
+    growth = _ratio(found[-1].ttft_p99, found[0].ttft_p99) if len(found) > 1 else None
+    fallen = next((one.share for one in found if _over_the_cliff(one, found[0])), None)
+    pattern = None if not found else "graceful" if fallen is None else "cliff"
+    return (
+        Value(
+            "base_concurrency", "Base: maximum concurrent requests", capacity, "in flight", None,
+            "of the search on this test's workload" if capacity is not None else "the search found none", capacity=True,
+        ),
+        Value("completion_below_99", "Completion below 99 % from", below, "%", None, note, capacity=True),
+        Value("degradation", "Degradation", pattern, "", None, _RULE, capacity=True),
+        Value(
+            "ttft_p99_growth", "TTFT P99 at the highest level / at the base", growth, "", None,
+            "" if growth is not None else "no two levels have a P99 of TTFT", capacity=True,
+        ),
+    )  # fmt: skip
+
+
+_RULE = (
+    "graceful: at every level at least the share that fits completes (100 / level), at half of the base's throughput "
+    "or more; the tool's own rule"
+)
+
+
+def _incomplete(one: _Seen) -> bool:
+    return one.completion is not None and one.completion < LEAST_COMPLETION
+
+
+def _over_the_cliff(one: _Seen, base: _Seen) -> bool:
+    """Less than what fits completes, or throughput has broken down."""
+    if one is base:
+        return False
+    fits = min(LEAST_COMPLETION, 100 * 100 / one.share)
+    slow = _ratio(one.output_tok_s, base.output_tok_s)
+    return (one.completion is not None and one.completion < fits) or (
+        slow is not None and slow < CLIFF_THROUGHPUT
+    )
+
+
+def _words(found: Sequence[_Seen]) -> tuple[str, ...]:
+    """What changes from level to level, in a sentence each."""
+    if len(found) < 2:
+        return ()
+    base, said = found[0], []
+    for one in found[1:]:
+        parts = [
+            _part("completion", one.completion, base.completion, "%"),
+            _part("TTFT P99", one.ttft_p99, base.ttft_p99, "ms"),
+            _part("throughput", one.output_tok_s, base.output_tok_s, "tok/s"),
+        ]
+        told = ", ".join(part for part in parts if part)
+        said.append(
+            f"{one.share:g} %: {told}."
+            if told
+            else f"{one.share:g} %: nothing of it was measured at both levels."
+        )
+    return tuple(said)
+
+
+def _part(name: str, value: float | None, base: float | None, unit: str) -> str:
+    return "" if value is None or base is None else f"{name} {value:.4g} {unit} (base {base:.4g})"
+
+
+def _figure(found: Sequence[_Seen]) -> Figure:
+    """All in per cent, for they have units of their own: of the requests, or of the base level."""
+    shares = tuple(one.share for one in found)
+    ttft, output = ([getattr(one, name) for one in found] for name in ("ttft_p99", "output_tok_s"))
+
+    def series(label: str, values: Sequence[float | None]) -> Series:
+        return Series(label, shares, tuple(value or None for value in values))  # 0 has no place on the axis
+
+    def of_base(values: Sequence[float | None]) -> list[float | None]:
+        return [_ratio(value, values[0], 100) for value in values]
+
+    lines = (
+        series("completion, of the requests", [one.completion for one in found]),
+        series("TTFT P99, of the base", of_base(ttft)),
+        series("throughput, of the base", of_base(output)),
+        series("preempted, of the requests", [one.preempted for one in found]),
+    )
+    return Figure(
+        "pressure", "Behavior by oversubscription", "lines", Axis("Requests in flight, of the capacity", "%"),
+        Axis("Share", "%", log=True), lines, capacity=True,
+    )  # fmt: skip
+
+
+def _notes(setup: Setup, wanted: Sought) -> tuple[str, ...]:
+    workload = wanted.plan.workload
+    name = (
+        "Long Context"
+        if workload.name == "long-context"
+        else "documents and questions as of Long Context, with other lengths"
+    )
+    held = wanted.ttft_p99_ms
+    criterion = (
+        "no threshold of TTFT was held (memory-pressure.ttft_p99_ms)"
+        if held is None
+        else f"TTFT P99 <= {held:g} ms"
+    )
+    return (
+        f"Workload: {name} ({workload.input_tokens} in, {workload.output_tokens} out). The base was searched for with it: "
+        f"success rate >= {100 * wanted.success_rate:g} %, no system errors, {criterion}.",
+        f"Each level lasted {setup.tests.memory_pressure.duration_s:g} s in closed loop; requests in flight at its end were "
+        "waited for up to the drain time and then cut off, and count neither as completed nor as failed.",
+    )
+
+
+def _of_preemption(found: Sequence[_Seen]) -> tuple[str, ...]:
+    """Whose counts they are, and what is missing."""
+    if not found:
+        return ()
+    sources = {one.source for one in found}
+    if sources == {None}:
+        return (
+            "Preemption was not measured: neither a client nor the server's metrics, as far as known, tell of it.",
+        )
+    named = " and ".join(sorted(source for source in sources if source))
+    said = [f"Preemptions are by the {named}, over the measured phase of each level."]
+    if any(one.events is not None and one.preempted is None for one in found):
+        said.append(
+            "The server counts how often requests were preempted, not how many were: rate, recovery and loss were not measured."
+        )
+    if any(one.preempted == 0 for one in found):
+        said.append("Where no request was preempted there is no recovery and no loss.")
+    return tuple(said)
+
+
+def _undecided(
+    setup: Setup, wanted: Sought, capacity: int | None, found: Sequence[_Seen], done: Sequence[Done]
+) -> tuple[str, ...]:
+    ended = answer(wanted, done)
+    if capacity is None:
+        top: Level | None = best(wanted, done)
+        so_far = "" if top is None else f"; so far {top.concurrency} met the criteria"
+        return (f"The search for the base found no capacity{so_far}.",)
+    said = []
+    if ended is not None and ended.why == "ceiling":
+        said.append(
+            f"The capacity lies above the maximum of {wanted.ladder.most:g} that was to be tried: the percentages are of that. "
+            "Give a higher memory-pressure.maximum, or a threshold with memory-pressure.ttft_p99_ms."
+        )
+    missing = len(_percentages(setup)) - len(found)
+    if missing:
+        said.append(f"{missing} of {missing + len(found)} levels were not measured.")
+    return tuple(said)
