@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from procedures.driving import Ran, carried_out
 from procedures.modelled import System, carried, results, rows, summary, value
+from scipy import stats
 
 from inferometer.plan.schema import Plan
 from inferometer.plan.testing import Tests
@@ -123,6 +124,28 @@ def test_a_fall_within_the_intervals_is_told_apart(width: float, words: str) -> 
     assert words in point.note
 
 
+@pytest.mark.parametrize(
+    ("spread", "words"), [(0.1, "more than their widths"), (20.0, "a decrease within them")]
+)
+def test_without_intervals_of_its_own_a_run_has_that_of_its_thirds(spread: float, words: str) -> None:
+    setup = asked(percent=(90, 100, 110), most_percent=110)
+    system = curve((18, 20, 19.8), (9, 9, 9))
+
+    def long_answers(plan: Plan) -> dict[str, Any]:
+        found = system(plan)
+        tokens = found["throughput"]["output_tok_s"]
+        found["throughput"]["ci95"]["output_tok_s"] = None
+        found["steady"]["output_thirds_tok_s"] = [tokens - spread, tokens, tokens + spread]
+        return found
+
+    found = results("tradeoff", setup, carried("tradeoff", setup, long_answers))
+    assert words in value(found, "saturation").note
+    last = rows(found, "levels")[-1]
+    low, high = stats.t.interval(0.95, 2, loc=1980, scale=spread / 3**0.5)
+    assert (last["low"], last["high"]) == pytest.approx((low, high), rel=1e-4)
+    assert any("thirds" in note for note in found.notes)
+
+
 def test_an_objective_that_the_intervals_do_not_settle_is_named() -> None:
     setup = asked(percent=(50, 100), most_percent=100, slos=["ttft_p99<500ms"])
     system = curve((10, 20), (100, 498), 0.05)
@@ -210,6 +233,7 @@ def test_full_size_the_points_are_those_of_the_runs(whole: Ran) -> None:
     tokens = np.array([one["throughput"]["output_tok_s"] for one in found])
     assert whole.value("tradeoff", "knee") == rates[p99 > 2 * p99.min()][0]
     falls = np.flatnonzero(np.diff(tokens) < 0)
+    assert all(row["low"] < row["achieved"] < row["high"] for row in whole.rows("tradeoff", "levels"))
     assert whole.value("tradeoff", "saturation") == (rates[falls[0] + 1] if len(falls) else None)
     meeting = [index for index, one in enumerate(found) if one["slos"][0]["met"]]
     assert whole.value("tradeoff", "optimum") == rates[max(meeting, key=lambda index: tokens[index])]
