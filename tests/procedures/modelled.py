@@ -84,7 +84,7 @@ def summary(
     output = tokens * request_s
     return {
         "requests": {"completed": completed, "failed": failed, "by_error": dict(by_error or {})},
-        "success_rate": {"value": completed / ended, "ci95": None, "succeeded": completed, "ended": ended},
+        "success_rate": {"value": completed / ended if ended else None, "ci95": None, "succeeded": completed, "ended": ended},
         "window": {"duration_s": seconds},
         "metrics": {**metrics, "output_tokens": {"n": completed, "mean": tokens, "std": 0.0, "min": tokens}},
         "throughput": {

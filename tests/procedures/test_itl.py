@@ -55,12 +55,13 @@ def gaps(short: int = 0, answers: int = 1_000, method: str = "direct") -> System
 
 def test_levels_are_shares_of_saturation_in_open_loop() -> None:
     done = carried("itl", asked(), gaps())
-    plans = [one.step.plan for one in runs(done)]
+    plans = [one.step.plan for one in runs(done, "level")]
     assert [plan.load.rate for plan in plans] == [2.5, 5, 7.5, 9]
     assert {(plan.load.model, plan.load.requests, plan.load.duration_s) for plan in plans} == {
         ("open", 1_000, None)
     }
-    assert [plan.load.warmup_probes > 0 for plan in plans] == [True, False, False, False]
+    assert [one.step.part for one in runs(done)] == ["warm-up"] + ["level"] * 4
+    assert [one.step.plan.load.warmup_probes > 0 for one in runs(done)] == [True] + [False] * 4
 
 
 def test_the_draft_rows_are_there_with_a_column_a_level() -> None:
@@ -110,7 +111,7 @@ def test_nothing_streamed_is_not_measured() -> None:
 
 @pytest.mark.parametrize("most", range(4))
 def test_a_test_cut_short_gives_what_it_has(most: int) -> None:
-    found = results("itl", asked(), carried("itl", asked(), gaps(), most=most))
+    found = results("itl", asked(), carried("itl", asked(), gaps(), most=most + 1))
     assert found.undecided
     if most:
         assert len(rows(found, "per_request")) == most
@@ -133,7 +134,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, list[DoneR
     stand, folder = Virtual(Chosen("tiny-cpu", engine), Silent()), Path(tmp_path_factory.mktemp("itl"))
     setup = asked(WORDS, SATURATION, output_tokens=str(TOKENS), requests=400)
     done = carried("itl", setup, lambda plan: stand.measure(plan, folder).summary)
-    return results("itl", setup, done), runs(done)
+    return results("itl", setup, done), runs(done, "level")
 
 
 def test_full_size_gaps_are_enough_and_none_is_left_out(whole: tuple[Results, list[DoneRun]]) -> None:

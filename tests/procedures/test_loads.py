@@ -36,7 +36,7 @@ def test_the_saturation_rate_is_searched_for_once(campaign: Ran) -> None:
     parts = [run["part"] for run in campaign.test("tradeoff")["runs"]]
     assert parts[0] == "base-pilot"
     assert set(parts[1 : parts.index("level")]) == {"base-level", "base-confirm"}
-    assert {run["part"] for run in campaign.test("itl")["runs"]} == {"level"}
+    assert [run["part"] for run in campaign.test("itl")["runs"]] == ["warm-up", "level", "level"]
     base = campaign.value("tradeoff", "capacity_rate")
     assert campaign.value("itl", "saturation_rate") == base
     # No more than the places make of the steps; how much less is the luck of a quick run's few requests.

@@ -174,12 +174,12 @@ def test_a_search_that_ends_at_its_maximum_is_told(growing: tuple[Ran, Path]) ->
 
 
 def test_a_system_that_falls_over_leaves_the_levels_before(tmp_path: Path) -> None:
-    """Search 5 and 5 again, then 100 %: the next run finds nobody."""
+    """The pilot, 5 and 5 again, then 100 %: the next run finds nobody."""
     parameters = {
         "input_tokens": PROMPT, "output_tokens": ANSWER, "initial": 5, "maximum": 5, "level_s": 1,
         "completions_per_slot": 2, "duration_s": 10,
     }  # fmt: skip
-    stand = Failing(CROWDED, after=3)
+    stand = Failing(CROWDED, after=4)
     ran = carried_out(
         tmp_path, "memory-pressure", engine=CROWDED, stand=stand, tests={"memory-pressure": parameters}
     )

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from procedures.driving import Ran, carried_out
 from procedures.modelled import System, carried, results, rows, summary, value
+from scipy import stats
 
 from inferometer.plan.schema import Plan
 from inferometer.plan.testing import Tests
@@ -33,6 +34,8 @@ def curve(achieved: Sequence[float], p99: Sequence[float], width: float = 0.001)
     levels = iter(zip(achieved, p99, strict=True))
 
     def answer(plan: Plan) -> dict[str, Any]:
+        if plan.load.warmup:
+            return summary(plan, request_s=1)
         request_s, ttft = next(levels)
         return summary(plan, request_s=request_s, ttft=(ttft / 2, ttft), width=width)
 
@@ -54,15 +57,15 @@ def queue(width: float = 0.001) -> System:
 def test_levels_ascend_in_open_loop_and_go_on_until_throughput_falls() -> None:
     setup = asked()
     done = carried("tradeoff", setup, queue())
-    shares = [one.step.at["percent"] for one in runs(done)]
+    shares = [one.step.at["percent"] for one in runs(done, "level")]
     assert shares == [*range(10, 121, 10)]  # it fell at 110 % already
-    for one in runs(done):
+    for one in runs(done, "level"):
         load = one.step.plan.load
         assert (load.model, load.arrival, load.duration_s) == ("open", "poisson", 60)
         assert load.rate == pytest.approx(CAPACITY * float(one.step.at["percent"] or 0) / 100)
     later = asked(percent=(50, 30, 70), most_percent=150)
     done = carried("tradeoff", later, queue())
-    assert [one.step.at["percent"] for one in runs(done)] == [30, 50, 70, 80, 90, 100, 110]
+    assert [one.step.at["percent"] for one in runs(done, "level")] == [30, 50, 70, 80, 90, 100, 110]
 
 
 def test_without_a_fall_the_most_is_the_end() -> None:
@@ -121,6 +124,28 @@ def test_a_fall_within_the_intervals_is_told_apart(width: float, words: str) -> 
     assert words in point.note
 
 
+@pytest.mark.parametrize(
+    ("spread", "words"), [(0.1, "more than their widths"), (20.0, "a decrease within them")]
+)
+def test_without_intervals_of_its_own_a_run_has_that_of_its_thirds(spread: float, words: str) -> None:
+    setup = asked(percent=(90, 100, 110), most_percent=110)
+    system = curve((18, 20, 19.8), (9, 9, 9))
+
+    def long_answers(plan: Plan) -> dict[str, Any]:
+        found = system(plan)
+        tokens = found["throughput"]["output_tok_s"]
+        found["throughput"]["ci95"]["output_tok_s"] = None
+        found["steady"]["output_thirds_tok_s"] = [tokens - spread, tokens, tokens + spread]
+        return found
+
+    found = results("tradeoff", setup, carried("tradeoff", setup, long_answers))
+    assert words in value(found, "saturation").note
+    last = rows(found, "levels")[-1]
+    low, high = stats.t.interval(0.95, 2, loc=1980, scale=spread / 3**0.5)
+    assert (last["low"], last["high"]) == pytest.approx((low, high), rel=1e-4)
+    assert any("thirds" in note for note in found.notes)
+
+
 def test_an_objective_that_the_intervals_do_not_settle_is_named() -> None:
     setup = asked(percent=(50, 100), most_percent=100, slos=["ttft_p99<500ms"])
     system = curve((10, 20), (100, 498), 0.05)
@@ -139,7 +164,7 @@ def test_without_objectives_there_is_no_optimum_to_ask_for() -> None:
 @pytest.mark.parametrize("most", range(4))
 def test_a_test_cut_short_gives_what_it_has(most: int) -> None:
     setup = asked()
-    found = results("tradeoff", setup, carried("tradeoff", setup, queue(), most=most))
+    found = results("tradeoff", setup, carried("tradeoff", setup, queue(), most=most + 1))
     assert found.undecided
     if most:
         assert len(rows(found, "levels")) == most
@@ -208,6 +233,7 @@ def test_full_size_the_points_are_those_of_the_runs(whole: Ran) -> None:
     tokens = np.array([one["throughput"]["output_tok_s"] for one in found])
     assert whole.value("tradeoff", "knee") == rates[p99 > 2 * p99.min()][0]
     falls = np.flatnonzero(np.diff(tokens) < 0)
+    assert all(row["low"] < row["achieved"] < row["high"] for row in whole.rows("tradeoff", "levels"))
     assert whole.value("tradeoff", "saturation") == (rates[falls[0] + 1] if len(falls) else None)
     meeting = [index for index, one in enumerate(found) if one["slos"][0]["met"]]
     assert whole.value("tradeoff", "optimum") == rates[max(meeting, key=lambda index: tokens[index])]

@@ -36,7 +36,7 @@ PASS, FAIL, OPEN, SHORT = "Pass", "Fail", "not settled", "too short"
 
 
 def steps(setup: Setup) -> Steps:
-    """Double, bisect, confirm."""
+    """A pilot; double, bisect, confirm."""
     yield from seek(sought(setup))
 
 
@@ -50,6 +50,7 @@ def sought(setup: Setup) -> Sought:
         completions=wanted.completions_per_slot,
         success_rate=wanted.success_rate,
         ttft_p99_ms=wanted.ttft_p99_ms,
+        pilot_s=setup.tests.search.pilot_s,
     )
 
 

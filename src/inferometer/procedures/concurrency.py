@@ -1,6 +1,6 @@
 """The most requests in flight that meet the criteria, in closed loop: draft 5.5's search, for its own test and as 5.8's 100 %.
 
-search.advance -> one run a level, long enough -> criteria -> search.advance -> ...
+pilot (the first level, a little while) -> search.advance -> one run a level, long enough -> criteria -> search.advance -> ...
 
 | criterion | not met when                                                                                      |
 | --------- | ------------------------------------------------------------------------------------------------- |
@@ -10,8 +10,8 @@ search.advance -> one run a level, long enough -> criteria -> search.advance -> 
 
 How long a level lasts: at least as many seconds, and at least as many completions a slot, as are asked for, whichever is longer
 (draft 5.5.3). A closed loop ends by its requests or by time, whichever is first, and one that ends by time may send prompts
-twice. So each level ends by its requests, and has as many as the rate at the next lower level makes of the seconds, and a tenth
-more. A run that was too short all the same does not count, unless it fails; the next one goes by its own rate.
+twice. So each level ends by its requests, and has as many as the rate at the next lower level, or of the pilot, makes of the
+seconds, and a tenth more. A run that was too short all the same does not count, unless it fails; the next goes by its own rate.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ TOO_SHORT = 2
 SUCCESS_RATE = 0.99
 """Draft 5.5.2's: a capacity by another one is no knowledge for other tests."""
 
-LEVELS = ("level", "confirm")
-BASE_LEVELS = (f"{BASE}capacity", f"{BASE}capacity-confirm")
+LEVELS = ("level", "confirm", "pilot")
+BASE_LEVELS = (f"{BASE}capacity", f"{BASE}capacity-confirm", f"{BASE}pilot")
 """Of a search that only finds the 100 % of another test's percentages."""
 
 
@@ -60,7 +60,8 @@ BASE_LEVELS = (f"{BASE}capacity", f"{BASE}capacity-confirm")
 class Sought:
     """One search: the plan with this many requests in flight, each level at least `seconds` and `completions` a slot.
 
-    `ttft_p99_ms`: the threshold, None: none is held. `parts`: what the runs of levels and of the confirmation are called.
+    `ttft_p99_ms`: the threshold, None: none is held. `parts`: what the runs of levels, of the confirmation and of the pilot of
+    `pilot_s` seconds are called.
     """
 
     plan: Plan
@@ -69,7 +70,8 @@ class Sought:
     completions: int
     success_rate: float = SUCCESS_RATE
     ttft_p99_ms: float | None = None
-    parts: tuple[str, str] = LEVELS
+    parts: tuple[str, str, str] = LEVELS
+    pilot_s: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ def levels(sought: Sought, done: Sequence[Done]) -> list[Level]:
     """The levels of a search among what was done, each with what it came to at that point."""
     found: list[Level] = []
     longest = 2**sought.ladder.longer
-    for one in runs(done, *sought.parts):
+    for one in runs(done, *sought.parts[:2]):
         at, summary = one.step.at, one.came.summary
         slots, times = int(at["concurrency"] or 0), int(at["times"] or 1)
         came = criteria(summary, sought.success_rate, sought.ttft_p99_ms, final=times >= longest)
@@ -150,9 +152,12 @@ def lasted(summary: Summary) -> float:
 
 
 def seek(sought: Sought, before: Sequence[Done] = ()) -> Generator[Run, Seen, list[Done]]:
-    """Search, going on from the levels among what was done before; gives all that was done. The very first run has the
-    warm-up before it."""
+    """Search, going on from the levels among what was done before; gives all that was done. The pilot has the warm-up before
+    it."""
     done = list(before)
+    if not done:
+        first = _pilot(sought)
+        done.append(DoneRun(first, (yield first)))
     while isinstance(move := _next(sought, done), Ask):
         run = _run(sought, move, done)
         done.append(DoneRun(run, (yield run)))
@@ -172,11 +177,19 @@ def _next(sought: Sought, done: Sequence[Done]) -> Ask | Answer:
     return advance(sought.ladder, [one.trial for one in found if not one.short])
 
 
+def _pilot(sought: Sought) -> Run:
+    slots = int(sought.ladder.first)
+    plan = closed_loop(warm(_asked(sought)), slots, seconds=sought.pilot_s)
+    why = f"{slots} in flight for {sought.pilot_s:g} s: how many requests make a minute?"
+    return Run(plan, sought.parts[2], {"concurrency": slots}, why)
+
+
 def _run(sought: Sought, ask: Ask, done: Sequence[Done]) -> Run:
     slots = int(ask.level)
     count = min(requests(sought, slots, done) * ask.times, MOST_REQUESTS)
-    ready = warmed(_asked(sought)) if runs(done) else warm(_asked(sought))
-    plan = reseeded(closed_loop(ready, slots, requests=count), CONFIRMING_SEED * ask.confirms)
+    plan = reseeded(
+        closed_loop(warmed(_asked(sought)), slots, requests=count), CONFIRMING_SEED * ask.confirms
+    )
     why = "once more, with another seed, to confirm" if ask.confirms else "are the criteria met?"
     if ask.times > 1:
         why = "the same for longer: its intervals did not settle it"
@@ -194,10 +207,12 @@ def _asked(sought: Sought) -> Plan:
 
 
 def requests(sought: Sought, slots: int, done: Sequence[Done]) -> int:
-    """How many a level has, so that it lasts as long as asked, by the rate seen at the nearest level at or below it, or else
-    above it. A service only gets slower with more in flight, so this is seldom too few."""
+    """How many a level has, so that it lasts as long as asked, by the rate seen last at the nearest level at or below it,
+    or else above it. A service only gets slower with more in flight, so this is seldom too few."""
     completions = math.ceil(sought.completions * slots / sought.success_rate)
-    rates = {one.concurrency: _rate(one.done.came.summary) for one in levels(sought, done)}
+    rates = {
+        int(one.step.at["concurrency"] or 1): _rate(one.came.summary) for one in runs(done, *sought.parts)
+    }
     near = max((level for level in rates if level <= slots), default=min(rates, default=None))
     if near is None:
         return completions

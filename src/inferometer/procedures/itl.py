@@ -14,7 +14,7 @@ from inferometer.plan.testing import LEAST_OUTPUT
 from inferometer.procedures.reading import Summary, curve
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
-from inferometer.procedures.setup import Setup, open_loop, variant, warm, warmed, workload_key
+from inferometer.procedures.setup import Setup, open_loop, variant, warm_up, warmed, workload_key
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
 
 NAME, SECTION, TITLE = "itl", "5.4", "Inter-Token Latency Distribution"
@@ -46,14 +46,14 @@ METHODS = {
 def steps(setup: Setup) -> Steps:
     """The saturation rate, and the levels, each until its request count is reached."""
     plan = _plan(setup)
-    cold = workload_key(plan) in setup.known.saturation
+    if workload_key(plan) in setup.known.saturation:
+        yield warm_up(plan)  # nothing went before, and the first level is a low one
     base = yield from find_base(setup, plan)
     wanted = setup.tests.itl
-    for number, share in enumerate(sorted(set(wanted.percent)) if base is not None else ()):
+    for share in sorted(set(wanted.percent)) if base is not None else ():
         level = float(f"{(base or 0.0) * share / 100:.6g}")
-        ready = warm(plan) if cold and number == 0 else warmed(plan)
         yield Run(
-            open_loop(ready, level, requests=wanted.requests),
+            open_loop(warmed(plan), level, requests=wanted.requests),
             "level",
             {"percent": share, "rate": level},
             f"gaps of {wanted.requests} requests at {share:g} % of saturation, {level:.4g} requests/s",

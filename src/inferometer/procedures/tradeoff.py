@@ -13,6 +13,7 @@ its words count. Levels come in steps of 10 % beyond those asked for until throu
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -28,9 +29,20 @@ from inferometer.procedures.reading import (
     stat_interval,
     success,
 )
-from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table, Value
+from inferometer.procedures.results import (
+    Axis,
+    Cell,
+    Column,
+    Figure,
+    Interval,
+    Mark,
+    Results,
+    Series,
+    Table,
+    Value,
+)
 from inferometer.procedures.saturation import base_of, find_base, known_base
-from inferometer.procedures.setup import Setup, open_loop, warm, warmed, workload_key
+from inferometer.procedures.setup import Setup, open_loop, warm_up, warmed, workload_key
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
 
 NAME, SECTION, TITLE = "tradeoff", "5.3", "Throughput-Latency Tradeoff"
@@ -39,6 +51,8 @@ OBJECTIVE = "Show what latency a throughput costs, from light load to beyond sat
 STEP = 10.0
 """Per cent; of the levels beyond those asked for."""
 KNEE = 2.0
+T_OF_THIRDS = 4.3027
+"""t(0.975, 2)."""
 LEAST_SAMPLES = 1_000
 """For a P99 within 10 % (draft 5.1.4.3)."""
 LATENCIES = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "E2E"))
@@ -59,6 +73,17 @@ class Point:
         return rate(self.summary, "output_tok_s")
 
     @property
+    def interval(self) -> Interval | None:
+        """Its 95 % interval. Where answers are so long that the run's own method gives none, as beyond saturation: by the
+        spread of the run's three thirds, Student's with two degrees of freedom."""
+        own = rate_interval(self.summary, "output_tok_s")
+        thirds = (self.summary.get("steady") or {}).get("output_thirds_tok_s") or ()
+        if own is not None or self.achieved is None or len(thirds) != 3:
+            return own
+        half = T_OF_THIRDS * statistics.stdev(thirds) / math.sqrt(3)
+        return self.achieved - half, self.achieved + half
+
+    @property
     def words(self) -> str:
         """As the reports name it."""
         return f"{self.rate:.4g} req/s"
@@ -68,14 +93,14 @@ def steps(setup: Setup) -> Steps:
     """The capacity, and levels of it in ascending order until throughput falls."""
     published = setup.tests.tradeoff.capacity_rate
     base = published if published is not None else (yield from find_base(setup, setup.plan))
-    cold = published is not None or workload_key(setup.plan) in setup.known.saturation
+    if published is not None or workload_key(setup.plan) in setup.known.saturation:
+        yield warm_up(setup.plan)  # nothing went before, and the first level is a low one
     done: list[Done] = []
     while base is not None and (share := _following(setup, points(done))) is not None:
         level = float(f"{base * share / 100:.6g}")
-        plan = warm(setup.plan) if cold and not done else warmed(setup.plan)
         seconds = setup.tests.tradeoff.duration_s
         run = Run(
-            open_loop(plan, level, seconds=seconds),
+            open_loop(warmed(setup.plan), level, seconds=seconds),
             "level",
             {"percent": share, "rate": level},
             f"{share:g} % of capacity, {level:.4g} requests/s for {seconds:g} s",
@@ -173,7 +198,7 @@ def _values(setup: Setup, found: Sequence[Point]) -> tuple[Value, ...]:
         _saturation(found),
         Value("peak_rate", "Peak throughput at", top.rate, "req/s", None,
               f"the level of the highest throughput, {top.percent:g} % of capacity", capacity=True),
-        Value("peak_output_tok_s", "Peak throughput", top.achieved, "tok/s", rate_interval(top.summary, "output_tok_s"),
+        Value("peak_output_tok_s", "Peak throughput", top.achieved, "tok/s", top.interval,
               f"at {top.words}", capacity=True),
         _optimal(setup, found),
     )  # fmt: skip
@@ -215,7 +240,7 @@ def _saturation(found: Sequence[Point]) -> Value:
 
 def _within(before: Point, here: Point) -> str:
     """Whether a fall is more than chance: two intervals' half widths add as their squares do."""
-    found = [rate_interval(one.summary, "output_tok_s") for one in (before, here)]
+    found = [one.interval for one in (before, here)]
     if None in found:
         return "there are no intervals to tell it from chance"
     spans = [span for span in found if span is not None]
@@ -265,7 +290,6 @@ def _table(found: Sequence[Point]) -> Table:
 
 
 def _row(one: Point) -> tuple[Cell, ...]:
-    interval = rate_interval(one.summary, "output_tok_s")
     return (
         one.rate,
         one.achieved,
@@ -273,7 +297,7 @@ def _row(one: Point) -> tuple[Cell, ...]:
         percent(success(one.summary)),
         growth(one.summary),
         one.percent,
-        *(interval or (None, None)),
+        *(one.interval or (None, None)),
         _samples(one),
     )
 
@@ -337,6 +361,10 @@ def _notes(setup: Setup, found: Sequence[Point]) -> tuple[str, ...]:
     if few:
         said.append(
             f"Fewer than 1,000 samples, so that P99 is not reliable (draft 5.1.4.3): {', '.join(few)}."
+        )
+    if any(one.interval is not None and rate_interval(one.summary, "output_tok_s") is None for one in found):
+        said.append(
+            "Where answers are long beside the run, the interval of throughput is by the spread of its three thirds."
         )
     silent = [f"{one.percent:g} %" for one in found if one.achieved is None]
     if silent:
