@@ -68,6 +68,11 @@ def steps(setup: Setup) -> Steps:
         yield from _configuration(setup, name, base)
 
 
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    return open_loop(_plan(setup, BASELINE), 1.0, seconds=setup.tests.guardrail.duration_s)
+
+
 def results(setup: Setup, done: Sequence[Done]) -> Results:
     """Tables 13 and 14, overheads."""
     plan = _plan(setup, BASELINE)

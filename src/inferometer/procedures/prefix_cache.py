@@ -83,6 +83,11 @@ def steps(setup: Setup) -> Steps:
     yield _throughput(setup, WARM)
 
 
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    return open_loop(_plan(setup, DISABLED), 1.0, requests=setup.tests.prefix_cache.requests)
+
+
 def results(setup: Setup, done: Sequence[Done]) -> Results:
     """Table 10, reductions, hit rates, throughput."""
     passes = {one.part: found for one in PASSES if (found := _summary(done, one.part)) is not None}
