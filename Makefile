@@ -1,7 +1,7 @@
 # `make run` and `make test` set up all they need from a fresh clone.
 #   make run ARGS="--url http://host:8000 --model M --rate 20 --requests 2000"
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format engines test-engines bench bench-peers setup clean
+.PHONY: help run test lint format engines test-engines campaign bench bench-peers setup clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -40,6 +40,9 @@ engines: $(STAMP) ## Set up the real engines that the tests measure, in .engines
 
 test-engines: engines ## Measure the real engines
 	INFEROMETER_REQUIRE_ENGINES=1 $(VENV)/bin/python -m pytest tests/engines
+
+campaign: engines ## Quick campaigns of the draft's ten tests: the reference engine, then vLLM; reports in runs/campaign
+	$(VENV)/bin/python -m scripts.campaign $(ARGS)
 
 bench: $(STAMP) ## Measure the instrument itself on this machine
 	$(VENV)/bin/python -m benchmarks

@@ -20,6 +20,7 @@ from typing import Any
 
 import inferometer
 from benchmarks import (
+    comparison_null,
     costs,
     histogram_accuracy,
     loads,
@@ -55,10 +56,13 @@ ALL: dict[str, Benchmark] = {
     "trace-start": traces.start,
     "histogram-accuracy": histogram_accuracy.accuracy,
     "metrics-hour": server_metrics.hour,
+    "comparison-null": comparison_null.null,
 }
 QUIET = at_most(0.1)
 """More than this of a core spent on other things, and latencies say more about them than about the instrument."""
-ONCE = frozenset({"start", "memory", "peers", "trace-start", "histogram-accuracy", "metrics-hour"})
+ONCE = frozenset(
+    {"start", "memory", "peers", "trace-start", "histogram-accuracy", "metrics-hour", "comparison-null"}
+)
 """Repeats within itself, or takes too long to repeat."""
 
 

@@ -37,6 +37,7 @@ ALLOWED: dict[str, set[str]] = {
         "scrapes", "server", "telemetry", "warming",
     },
     "calibrator": {"calibration", "conductor", "drive", "journal", "plan", "server", "telemetry"},
+    "comparer": {"conductor", "journal", "judge", "measure", "plan", "report"},
     "fitter": {"conductor", "journal", "measure", "plan", "server", "simulation", "simulator"},
     "stands": {"conductor", "drive", "plan", "procedures", "server", "simulation", "simulator"},
     "tester": {"conductor", "journal", "judge", "plan", "procedures", "report", "stands"},
@@ -44,8 +45,8 @@ ALLOWED: dict[str, set[str]] = {
         "conductor", "drive", "journal", "plan", "preparer", "replayer", "server", "simulation", "warming", "workload",
     },
     "cli": {
-        "calibrator", "conductor", "plan", "journal", "report", "server", "drive", "fitter", "maker", "simulation", "simulator",
-        "scrapes", "telemetry", "tester",
+        "calibrator", "comparer", "conductor", "plan", "journal", "judge", "report", "server", "drive", "fitter", "maker",
+        "scrapes", "simulation", "simulator", "telemetry", "tester",
     },
     "addresses": set(),
     "errors": set(),

@@ -9,25 +9,40 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from comparing import told as told_of
 
 from inferometer.cli.app import COMMANDS
 from inferometer.cli.calibrate import command as calibrate_command
+from inferometer.cli.compare import command as compare_command
+from inferometer.cli.compliance import command as compliance_command
 from inferometer.cli.metrics import command as metrics_command
+from inferometer.cli.report import command as report_command
+from inferometer.cli.rerun import command as rerun_command
 from inferometer.cli.run import command as run_command
 from inferometer.cli.simulate import command as simulate_command
+from inferometer.cli.test import command as test_command
 from inferometer.cli.workload import command as workload_command
+from inferometer.comparer import EXIT_CODES
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
+from inferometer.judge import equivalence
+from inferometer.judge.comparison import DECIDING, FIGURES
+from inferometer.judge.compliance.rule import catalogue
+from inferometer.judge.compliance.statement import LABELS, STATES
 from inferometer.judge.judge import NOT_SIMULATED, judge
 from inferometer.measure.measurement import measure
 from inferometer.measure.record import Record
 from inferometer.plan.body import Sampling
+from inferometer.plan.declarations import Declared
 from inferometer.plan.disclosed import NAMES, requirement
 from inferometer.plan.flags import FLAGS
 from inferometer.plan.mixture import RequestClass, SharedPrefix
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
+from inferometer.plan.testing import Tests
+from inferometer.procedures.every import PROCEDURES
+from inferometer.report.comparison import comparison_schema
 from inferometer.report.metrics import RATES, STATISTICS
 from inferometer.report.summary import summary_schema
 from inferometer.server import controls, dialects
@@ -96,6 +111,11 @@ def test_every_flag_in_the_docs_exists() -> None:
         for command in (
             run_command,
             calibrate_command,
+            compliance_command,
+            report_command,
+            rerun_command,
+            test_command,
+            compare_command,
             simulate_command,
             *workload_command.commands.values(),
             *metrics_command.commands.values(),
@@ -154,6 +174,19 @@ def test_the_settings_and_presets_of_the_engine_are_those_told() -> None:
     assert "engine.md" in text("docs/simulation.md")
 
 
+def test_every_flag_figure_and_item_of_a_comparison_is_told() -> None:
+    """Each has its row on its page, those that decide say so, and every outcome has its exit code there."""
+    flags = {name for parameter in compare_command.params for name in parameter.opts if name.startswith("--")}
+    run = told_of(1)
+    items = {item.code for item in equivalence.checklist([[run], [run]], equivalence.Declared(), [[run]])}
+    assert flags | set(FIGURES) | items == rows("docs/comparison.md")
+    deciding = re.findall(r"^\| `(\w+)` \| (?:more|less) \| yes", text("docs/comparison.md"), re.MULTILINE)
+    assert set(deciding) == set(DECIDING)
+    codes = set(re.findall(r"^\| (\d+) \|", text("docs/comparison.md"), re.MULTILINE))
+    assert codes == {str(code) for code in EXIT_CODES.values()} | {"2", "5", "130"}
+    assert str(comparison_schema()["$id"]) in text("docs/comparison.md")
+
+
 def test_the_number_of_checks_told_is_right() -> None:
     """The changelog counts them."""
     assert f"each of {len(check_codes())} checks" in text("CHANGELOG.md")
@@ -187,6 +220,14 @@ def test_the_columns_and_the_header_of_a_workload_file_are_told() -> None:
     page = text("docs/workload-files.md")
     assert all(f"inferometer workload {name}" in page for name in workload_command.commands)
     assert made.VERSION in page
+
+
+def test_the_page_on_compliance_has_labels_states_and_declarations_as_they_are() -> None:
+    """Each has its row, and the numbers of rules are those of the catalogue."""
+    assert rows("docs/compliance.md") == {*LABELS, *STATES, *Declared.model_fields}
+    stated = sum(rule.level == "states" for rule in catalogue())
+    assert f"There are {len(catalogue()) - stated} rules" in text("docs/compliance.md")
+    assert f"{stated} such statements" in text("docs/compliance.md")
 
 
 def test_every_metric_is_defined() -> None:
@@ -238,7 +279,7 @@ def test_exit_codes_are_those_of_the_errors() -> None:
     """README's table knows each."""
     told = set(re.findall(r"^\| (\d+) \|", text("README.md"), re.MULTILINE))
     made = {str(kind.exit_code) for kind in (PlanError, PeerError, RecordError, InstrumentError)}
-    assert told == made | {"0", "3", "4", "130"}
+    assert told == made | {"0", "3", "4", "6", "130"}
 
 
 def test_the_plan_in_the_readme_can_be_carried_out(tmp_path: Path) -> None:
@@ -315,3 +356,21 @@ def test_files_named_in_the_architecture_exist() -> None:
 def test_the_picture_is_small() -> None:
     """A clone should not pay for it."""
     assert (ROOT / "docs" / "report.png").stat().st_size < 200_000
+
+
+def test_every_parameter_of_a_test_is_described_with_its_default() -> None:
+    """docs/tests.md has a row for each, and for no other."""
+    told = {name for name in rows("docs/tests.md") if "." in name}
+    there = {
+        f"{field.alias or name}.{key}"
+        for name, field in Tests.model_fields.items()
+        for key in getattr(Tests(), name).__class__.model_fields
+    }
+    assert told == there
+
+
+def test_every_test_of_the_draft_has_a_row() -> None:
+    """docs/tests.md lists them with their sections."""
+    assert set(PROCEDURES) <= rows("docs/tests.md")
+    for procedure in PROCEDURES.values():
+        assert f"| `{procedure.name}` | {procedure.section} |" in text("docs/tests.md")

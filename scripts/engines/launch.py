@@ -84,6 +84,7 @@ def _llamacpp(port: int) -> list[str]:
     return ["--model", str(GGUF), *address, *flags, "--ctx-size", str(LLAMACPP_SLOTS * CONTEXT)]
 
 
+SIGNALS = ((signal.SIGTERM, 15.0), (signal.SIGKILL, 15.0))
 LLAMACPP_SLOTS = 4
 OFFLINE = (("HF_HUB_OFFLINE", "1"), ("HF_HOME", str(ENGINES / "hub")))
 VLLM_SETTINGS = (
@@ -119,7 +120,8 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], engine: RunningEngine, recipe: Recipe) -> None:
+def wait_until_ready(process: subprocess.Popen[bytes], engine: RunningEngine, recipe: Recipe) -> None:
+    """Until it says that it is well. Raises EngineFailedError with the end of its log."""
     deadline = time.monotonic() + recipe.patience
     while not _answers(engine.url + recipe.health):
         if process.poll() is not None:
@@ -134,7 +136,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], engine: RunningEngine, r
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End the server and its workers: the process group it leads, politely first."""
-    for number, patience in ((signal.SIGTERM, 15.0), (signal.SIGKILL, 15.0)):
+    for number, patience in SIGNALS:
         try:
             os.killpg(process.pid, number)
         except ProcessLookupError:
@@ -144,6 +146,19 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             continue
         # The leader is gone; the next round's signal meets only workers that outlived it.
+
+
+def end_group(leader: int) -> None:
+    """The same of a process group that this program did not start."""
+    for number, patience in SIGNALS:
+        deadline = time.monotonic() + patience
+        try:
+            os.killpg(leader, number)
+            while time.monotonic() < deadline:
+                os.killpg(leader, 0)
+                time.sleep(0.1)
+        except ProcessLookupError:
+            return
 
 
 @contextmanager
@@ -169,7 +184,7 @@ def running(name: str, log: Path, extra: tuple[str, ...] = ()) -> Iterator[Runni
             start_new_session=True,
         )
     try:
-        _wait_until_ready(process, engine, recipe)
+        wait_until_ready(process, engine, recipe)
         yield engine
     finally:
         _end(process)

@@ -36,6 +36,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schema import OUTCOME, PULSE, RECORD, Phase
 from inferometer.journal.seal import read_table, seal, streams
+from inferometer.judge.compliance.sources import brief_of
 from inferometer.judge.judge import arrival_found, judge
 from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.measurement import measure, samples_of
@@ -212,6 +213,7 @@ def evaluate(folder: RunFolder) -> Finding:
     arrival = arrival_found(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm)
+    summary["compliance"] = brief_of(summary)
     write_reports(folder.path, summary, series(plan, record, samples, told))
     return Finding(folder.path, summary, notes)
 

@@ -4,6 +4,7 @@
 | --------------- | -------------------- | ---- |
 | PlanError       | the user's words     | 2    |
 | PeerError       | the server under test| 5    |
+| CannotSwitch    | the same             | 5    |
 | RecordError     | a file on disk       | 2    |
 | InstrumentError | ours                 | 70   |
 
@@ -44,6 +45,12 @@ class PlanError(InferometerError):
 
 class PeerError(InferometerError):
     """The server cannot be reached or cannot serve this plan at all. Says what was tried."""
+
+    exit_code = 5
+
+
+class CannotSwitch(InferometerError):
+    """The system under test cannot be brought into a state that a test needs."""
 
     exit_code = 5
 

@@ -125,7 +125,8 @@ def enlarged(plan: Plan, source: Source, contexts: Contexts | None) -> Plan:
     means = [(0 if length is None else length.mean() * weight, weight) for length, weight in lengths]
     mean = sum(one for one, _ in means) / sum(weight for _, weight in means)
     known = source.file is None and math.isfinite(mean) and mean > 0
-    tokens = math.ceil(SPARE * load.warmup_tokens / mean) if known else 0
+    exact = known and all(length is not None and length.most() == length.mean() for length, _ in lengths)
+    tokens = math.ceil((1 if exact else SPARE) * load.warmup_tokens / mean) if known else 0
     turns = 1 if spec.turns is None else spec.turns.most()
     shared = 0 if contexts is None else len(contexts.cover) * turns
     warmup = max(load.warmup, min(MOST_WARM, max(tokens, shared)))

@@ -29,20 +29,18 @@ import httpx
 from inferometer.conductor import Finding, Ui, conduct
 from inferometer.drive.probe import endpoint
 from inferometer.drive.secret import headers, read_key
-from inferometer.errors import InferometerError, PeerError
+from inferometer.errors import CannotSwitch, PeerError
 from inferometer.plan.campaign import Campaign, EngineChoice
 from inferometer.plan.schema import Plan, Target
 from inferometer.plan.switching import Switching, Way
 from inferometer.procedures.step import Switched
 from inferometer.server.embedded import Embedded
-from inferometer.server.engine.settings import GUARDRAILS, Settings
+from inferometer.server.engine.settings import Guards, Settings
 from inferometer.server.wire import PRODUCT
 from inferometer.simulation.engine import Chosen, choose
 from inferometer.simulator import simulate
 from inferometer.units import NS_PER_S
 
-INPUT_GUARDS = ("input_check_ns", "input_check_per_token_ns", "refusal_share")
-"""Guardrails before a prompt is taken; the rest look at answers."""
 ANSWER_S = 10.0
 POLL_S = 0.02
 PATIENCE_S = 600.0
@@ -55,12 +53,6 @@ RUNNING = {"server": "started"}
 
 Asked = Callable[[str], None]
 """Shows a person what is to be done, and returns when it is done. Raises EOFError when there is nobody."""
-
-
-class CannotSwitch(InferometerError):
-    """The system cannot be brought into a state that a test needs."""
-
-    exit_code = 5
 
 
 class Stand(Protocol):
@@ -129,17 +121,10 @@ class Virtual:
 
 def _guards(full: Settings, state: str) -> dict[str, float]:
     """The guardrail settings of a configuration, of an engine whose production has all of `full`. Raises CannotSwitch."""
-    if state != "baseline" and not full.guarded:
-        raise CannotSwitch(
-            "this engine has no guardrails: give it some, such as --set input_check=5ms --set output_check_tokens=16"
-        )
-    on = {
-        "baseline": (),
-        "input": INPUT_GUARDS,
-        "output": set(GUARDRAILS) - set(INPUT_GUARDS),
-        "full": GUARDRAILS,
-    }[state]
-    return {name: getattr(full, name) if name in on else 0 for name in GUARDRAILS}
+    try:
+        return full.guarded_by(_GUARDS[state])
+    except ValueError as why:
+        raise CannotSwitch(str(why)) from why
 
 
 class Live:
@@ -315,7 +300,7 @@ _FILTERS: dict[tuple[bool | None, bool | None], str] = {
     (False, True): "output",
     (True, True): "full",
 }
-_GUARDS: dict[str, bool | str] = {"baseline": False, "input": "input", "output": "output", "full": True}
+_GUARDS: dict[str, Guards] = {"baseline": False, "input": "input", "output": "output", "full": True}
 
 
 def _command(command: str, patience_s: float) -> str:

@@ -17,8 +17,12 @@ from typing import Any
 
 from inferometer import __version__
 from inferometer.conductor import Ui
-from inferometer.errors import PeerError, PlanError, RecordError
+from inferometer.errors import CannotSwitch, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.judge.compliance.evidence import Evidence
+from inferometer.judge.compliance.rule import TESTS
+from inferometer.judge.compliance.sources import deviations_of, of_test
+from inferometer.judge.compliance.statement import campaign, comply
 from inferometer.judge.of_test import verdict_of_campaign, verdict_of_test
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
@@ -46,7 +50,7 @@ from inferometer.report.campaign import compose
 from inferometer.report.composition import moment
 from inferometer.report.tests.files import write_reports
 from inferometer.report.tests.redaction import redact
-from inferometer.stands import Asked, CannotSwitch, Stand, stand_of
+from inferometer.stands import Asked, Stand, stand_of
 
 SCHEMA = "inferometer/test/1"
 SHAREABLE = "shareable"
@@ -75,6 +79,36 @@ class Tested:
         return 5 if "server" in ended else EXIT_CODES[self.document["verdict"]["status"]]
 
 
+def foreseen(whole: Campaign) -> list[str]:
+    """What the plan itself already breaks of the draft, to be shown before anything is sent: a line for each MUST, and how many
+    rules of other kinds."""
+    lines: list[str] = []
+    for name in whole.names:
+        if name not in TESTS:
+            continue
+        procedure = PROCEDURES[name]
+        setup = Setup(whole.plan, whole.tests)
+        found = deviations_of(name, _parameters(setup, name), procedure.planned(setup))
+        broken = [one for one in found if one.state == "violated"]
+        must = [one for one in broken if one.rule.weight == "MUST"]
+        lines += [
+            f"{name}: deviates from {one.rule.level} {one.rule.id} (draft {one.rule.section}): {one.note}"
+            for one in must
+        ]
+        others, undeclared = len(broken) - len(must), len(found) - len(broken)
+        if others or undeclared:
+            lines.append(
+                f"{name}: deviates from {others} more rules that are no MUST; {undeclared} rest on what is not declared"
+            )
+    return lines
+
+
+def _parameters(setup: Setup, name: str) -> dict[str, Any]:
+    attribute = next(attribute for attribute, test in NAMES.items() if test == name)
+    parameters: dict[str, Any] = getattr(setup.tests, attribute).model_dump(mode="json")
+    return parameters
+
+
 def conduct_campaign(whole: Campaign, out: Path, ui: Ui, asked: Asked, command: str) -> Tested:
     """A campaign in a folder of its own under `out`. Raises PlanError, PeerError, RecordError."""
     folder = RunFolder.create(
@@ -93,6 +127,7 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
     tested, known = Tested(folder), Known()
     documents: list[dict[str, Any]] = []
     summaries: dict[str, Mapping[str, Any]] = {}
+    evidence: list[Evidence] = []
     for number, name in enumerate(whole.names):
         ui.note(
             f"test {number + 1} of {len(whole.names)}: {PROCEDURES[name].title} (draft {PROCEDURES[name].section})"
@@ -101,6 +136,9 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
         documents.append(one.carry_out())
         known = known | one.results.known
         summaries |= {ran.came.run: ran.came.summary for ran in runs(one.done)}
+        if name in TESTS:
+            evidence.append(of_test(documents[-1], summaries))
+            documents[-1]["compliance"] = comply(evidence[-1]).as_dict()
         tested.document = compose(
             name=folder.name,
             label="tests" if whole.plan.name == "run" else whole.plan.name,
@@ -111,7 +149,7 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
             tests=documents,
             summaries=summaries,
             verdict=verdict_of_campaign(documents),
-            compliance=None,
+            compliance=campaign(evidence).as_dict() if evidence else None,
             reproduction=_reproduction(whole, command, documents),
         )
         _write(tested, whole.redact)
@@ -188,15 +226,18 @@ class _Test:
                 self.ui.note(f"{what} could not be switched back to {usual}: {why}")
 
     def _go_through(self, steps: Steps) -> None:
-        came: Seen | Switched | PlanError | None = None
+        came: Seen | Switched | PlanError | CannotSwitch | None = None
         while True:
             try:
-                step: Step = steps.throw(came) if isinstance(came, PlanError) else steps.send(came)
+                step: Step = steps.throw(came) if isinstance(came, Exception) else steps.send(came)
             except StopIteration:
                 return
             try:
                 came = self._do(step)
-            except PlanError as why:  # what the model has no room for, say: the procedure may know better
+            except (
+                PlanError,
+                CannotSwitch,
+            ) as why:  # no room in the model, say: the procedure may know better
                 came = why
             self.done.append(_done(step, came))
 
@@ -217,7 +258,6 @@ class _Test:
     def _document(self, started: int) -> dict[str, Any]:
         procedure, base = self.procedure, self.setup.plan
         ran = runs(self.done)
-        attribute = next(attribute for attribute, name in NAMES.items() if name == procedure.name)
         document = {
             "schema": SCHEMA,
             "version": __version__,
@@ -231,10 +271,10 @@ class _Test:
             "quick": self.whole.quick,
             "ended_by": self.ended_by,
             "problem": self.problem,
-            "parameters": getattr(self.setup.tests, attribute).model_dump(mode="json"),
+            "parameters": _parameters(self.setup, procedure.name),
             "plan": resolved(base),
             "plan_hash": plan_hash(base),
-            "switches": [_switch(one) for one in self.done if isinstance(one.step, Switch)],
+            "switches": [_switch(one) for one in self.done if isinstance(one.came, Switched)],
             "runs": [_run(one, state) for one, state in zip(ran, self.states, strict=True)],
             **_plain(self.results),
         }
@@ -243,12 +283,12 @@ class _Test:
         return document
 
 
-def _done(step: Step, came: Seen | Switched | PlanError) -> Done:
+def _done(step: Step, came: Seen | Switched | PlanError | CannotSwitch) -> Done:
     if isinstance(step, Run) and isinstance(came, Seen):
         return DoneRun(step, came)
-    if isinstance(came, PlanError):
-        assert isinstance(step, Run)  # a stand that cannot switch says CannotSwitch
-        return DoneRefused(step, Refused(str(came)))
+    if isinstance(came, Exception):
+        refused = Refused(str(came))
+        return DoneRefused(step, refused) if isinstance(step, Run) else Done(step, refused)
     return Done(step, came)
 
 

@@ -53,6 +53,35 @@ def test_classes_are_parts_of_the_whole(
     assert asdict(found[2].prompt) == {"asked_mean": None, "local_mean": None, "server_mean": None}
 
 
+def test_latency_by_output_token_by_hand(build: Callable[..., Record], plan_of: Callable[..., Plan]) -> None:
+    """30 ms for 3 tokens and 10 ms for 5: 10 and 2 ms a token. An answer of no tokens has none."""
+    gold: dict[str, Any] = {"request_class": 0}
+    rows = [
+        gold | {"events": [(5.0, E.CONTENT), (ms, E.CONTENT)], "usage_output": tokens}
+        for ms, tokens in ((30.0, 3), (10.0, 5))
+    ]
+    rows.append(gold | {"usage_output": 0, "t_end": 9.0})
+    record = build(*rows, classes=NAMES)
+    found = by_class(record, samples_of(plan_of(), record))[0].e2e_per_token_ms
+    assert found is not None
+    assert [found.n, found.min, found.max] == pytest.approx([2, 2.0, 10.0])
+
+
+def test_prefix_tokens_from_a_cache_by_hand(
+    build: Callable[..., Record], plan_of: Callable[..., Plan]
+) -> None:
+    """Shared are 40, 40 and 0 tokens; from the cache came 48 (8 of the template), 16 and 16: 56 of 80."""
+    cells = ((48, 40), (16, 40), (16, 0))
+    rows = [
+        {"usage_input": 100, "usage_cached": cached, "input_tokens_shared": shared}
+        for cached, shared in cells
+    ]
+    found = measure(plan_of(), build(*rows)).throughput
+    assert found.cached_prefix_share == pytest.approx(56 / 80)
+    silent = measure(plan_of(), build(*[row | {"usage_cached": None} for row in rows])).throughput
+    assert silent.cached_prefix_share is None
+
+
 def test_starvation_by_hand(build: Callable[..., Record], plan_of: Callable[..., Plan]) -> None:
     """TTFTs of 10, 10, 10, 50 and 51 ms: only the last is over five medians. Of two that never got a first token the one that
     waited 60 ms starved; the one that never reached the server, the warm-up and the other class are not there."""

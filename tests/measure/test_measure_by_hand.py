@@ -145,6 +145,7 @@ def test_rates_are_taken_over_the_spans_they_name(found: Measurement) -> None:
     assert steady.input_tok_s == pytest.approx(400 / 0.1791)
     assert steady.request_s == pytest.approx(2 / 0.1791)
     assert found.throughput.cached_input_share == pytest.approx(0.1)
+    assert found.throughput.cached_prefix_share is None  # nothing was asked in common
 
 
 def test_the_load_is_what_was_in_flight(found: Measurement) -> None:

@@ -43,6 +43,14 @@ distributions = st.one_of(
     st.builds(lambda m, s, c: normal(m, s, **c), st.floats(-1e6, 1e7), st.floats(1e-9, 1e7), bounds),
     st.builds(lambda m, s, c: lognormal(m, s, **c), st.floats(-16, 16), st.floats(1e-3, 10), bounds),
     st.builds(
+        lambda m, s, half: lognormal(
+            m, s, min=max(1, round(math.exp(m) / 2)), max=round(math.exp(m + half)) + 1, within="redraw"
+        ),
+        st.floats(0, 14),
+        st.floats(1e-3, 10),
+        st.floats(0.01, 2),
+    ),
+    st.builds(
         lambda bins, c: histogram(bins.items(), **c),
         st.dictionaries(tokens, st.floats(1e-9, 1e15), min_size=1, max_size=6),
         bounds,
@@ -89,6 +97,15 @@ def test_every_example_of_an_error_message_is_right_and_canonical(example: str) 
         ("normal(550.0,150, max=900)", "normal(550,150,max=900)"),
         ("histogram(256:3,128:1)", "histogram(128:1,256:3)"),
         ({"kind": "normal", "mean": 550, "std": 150, "min": 16}, "normal(550,150,min=16)"),
+        (
+            "lognormal(5.5,1.0,within=redraw, min=64,max=256)",
+            "lognormal(5.5,1.0,min=64,max=256,within=redraw)",
+        ),
+        ("lognormal(5.5,1.0,max=256,within=clamp)", "lognormal(5.5,1.0,max=256)"),
+        (
+            {"kind": "lognormal", "mu": 5.5, "sigma": 1, "min": 64, "within": "redraw"},
+            "lognormal(5.5,1.0,min=64,within=redraw)",
+        ),
         ({"kind": "histogram", "bins": {"128": 1, "256": 3}}, "histogram(128:1,256:3)"),
         ("quantiles(0:8, 50.0:156, 100:4096, max=900)", "quantiles(0:8,50:156,100:4096,max=900)"),
         ({"kind": "quantiles", "points": [[0, 8], [100, 9]]}, "quantiles(0:8,100:9)"),
@@ -116,6 +133,10 @@ def test_other_spellings_come_to_the_canonical_one(written: object, canonical: s
         ("normal(550,0)", ["standard deviation", "above 0"]),
         ("normal(nan,1)", ["number"]),
         ("lognormal(550,150)", ["logarithm"]),
+        ("lognormal(5.5,1.0,max=256,within=reject)", ["within", "clamp or redraw", "'reject'"]),
+        ("lognormal(5.5,1.0,within=redraw)", ["min and max"]),
+        ("lognormal(5.5,1.0,min=20000,within=redraw)", ["20000", "too little"]),
+        ("uniform(1,9,max=5,within=redraw)", ["'within'"]),
         ("histogram()", ["at least one"]),
         ("histogram(128)", ["'128'", "value:weight"]),
         ("histogram(128:0)", ["weight", "above 0"]),
@@ -187,6 +208,8 @@ def test_the_uniform_mean_is_that_of_its_values(low: int, width: int, limits: di
     [
         (lognormal(5.5, 1.0, min=32, max=4096), 399.6),  # a little below exp(6) = 403, for it is capped
         (lognormal(5.5, 1.0), math.exp(6)),
+        (lognormal(5.5, 1.0, max=10**6, within="redraw"), math.exp(6)),
+        (lognormal(9.0, 0.5, min=3, max=3 + 10**6, within="redraw"), math.exp(9 + 1 / 8)),
         (normal(550, 150), 550),
         (normal(0, 100, min=1, max=LONGEST), 100 / math.sqrt(2 * math.pi)),
         (histogram([(128, 1), (256, 3)]), 224),

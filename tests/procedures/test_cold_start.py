@@ -15,6 +15,7 @@ from procedures.driving import Failing, Ran, Silent, carried_out
 from procedures.scripted import played, summary
 
 from inferometer.conductor import conduct
+from inferometer.errors import CannotSwitch
 from inferometer.plan import testing
 from inferometer.plan.campaign import EngineChoice
 from inferometer.plan.parse import build
@@ -25,7 +26,7 @@ from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Run, Step, Switch, Switched
 from inferometer.server.embedded import Embedded
 from inferometer.server.engine.settings import Settings
-from inferometer.stands import CannotSwitch, Live
+from inferometer.stands import Live
 
 LOAD_MS, COLD_MS, STEP_MS, PREFILL_MS = 2_500.0, 40.0, 4.0, 6.0
 ENGINE = Settings(

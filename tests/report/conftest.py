@@ -367,6 +367,9 @@ def parts() -> dict[str, Any]:
                 "ttft_ms": stats(ttft[first : first + count]),
                 "tpot_ms": None,
                 "e2e_ms": stats(e2e[first : first + count]),
+                "e2e_per_token_ms": stats(
+                    [ms / n for ms, n in zip(e2e, outputs, strict=True)][first : first + count]
+                ),
                 "input_tokens": stats(lengths[first : first + count]),
                 "output_tokens": stats(outputs[first : first + count]),
                 "prompt": {"asked_mean": 310.0, "sent_mean": 310.1, "server_mean": None},
@@ -403,6 +406,7 @@ def parts() -> dict[str, Any]:
             "request_s": 19.47,
             "whole_run": {"output_tok_s": 3033.4, "input_tok_s": 6071.2, "request_s": 18.96},
             "cached_input_share": 0.0,
+            "cached_prefix_share": None,
             "ci95": {"output_tok_s": [2987.0, 3249.5], "input_tok_s": None, "request_s": [18.3, 20.6]},
         },
         "steady": {

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from serving import QUICK
 
-from inferometer.server.controls import SETTINGS, Controls, State, controls_of
+from inferometer.server.controls import SETTINGS, Controls, Setting, State, controls_of
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.settings import Settings
 from inferometer.server.metronome import Beat, Metronome
@@ -28,11 +28,11 @@ class Richer:
     """An engine with a prefix cache and guardrails, and with blocks that cannot be changed to an odd number."""
 
     def __init__(self) -> None:
-        self.has: dict[str, int | bool] = {"kv_blocks": 8, "prefix_cache": True, "guardrails": False}
+        self.has: dict[str, Setting] = {"kv_blocks": 8, "prefix_cache": True, "guardrails": False}
         self.flushed = 0
         self.told = 0, 0
 
-    def settings(self) -> dict[str, int | bool]:
+    def settings(self) -> dict[str, Setting]:
         """What it has."""
         return dict(self.has)
 
@@ -40,9 +40,9 @@ class Richer:
         """Ten tokens a block."""
         return int(self.has["kv_blocks"]) * 10
 
-    def change(self, changes: dict[str, int | bool], now: int, longest: int) -> None:
+    def change(self, changes: dict[str, Setting], now: int, longest: int) -> None:
         """All or none."""
-        if changes.get("kv_blocks", 0) % 2:
+        if int(changes.get("kv_blocks", 0)) % 2:
             raise ValueError("kv_blocks must be even here")
         self.has.update(changes)
         self.told = now, longest
@@ -101,6 +101,31 @@ def test_guardrails_are_those_the_server_was_started_with() -> None:
         change(state, guardrails=True, max_batch=1)
     assert caught.value.status == 400
     assert bare.settings == Settings(output_check_ns=7)
+
+
+def test_guardrails_of_one_side_alone() -> None:
+    """`input` and `output` each leave the other's off, whatever was on before, and are shown as asked; where the server has
+    none of that side it is 400, and nothing changes."""
+    guarded = Settings(input_check_ns=5, output_check_tokens=3, output_check_ns=7, refusal_share=0.5)
+    engine: Engine[Any] = Engine(guarded, 0)
+    state, _, _ = state_of(engine)
+    sides = {
+        "input": replace(guarded, output_check_tokens=0),
+        "output": replace(guarded, input_check_ns=0, refusal_share=0),
+    }
+    for asked in ("input", "output", True, "output", False, "input", True):
+        change(state, guardrails=asked)
+        assert state.show(0, 0)["guardrails"] == asked
+        assert engine.settings == sides.get(str(asked), guarded if asked is True else engine.settings)
+        assert engine.settings.guarded is (asked is not False)
+    change(state, max_batch=7)
+    assert (state.show(0, 0)["guardrails"], engine.settings.max_batch) == (True, 7)
+    assert refused(state, guardrails="both") == 400
+    half: Engine[Any] = Engine(replace(guarded, output_check_tokens=0), 0)
+    state, _, _ = state_of(half)
+    with pytest.raises(ApiError, match="without output guardrails"):
+        change(state, guardrails="output", max_batch=1)
+    assert state.show(0, 0)["guardrails"] is True
 
 
 def test_a_cache_too_small_for_a_request_under_way_is_400_and_nothing_changes() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
+from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 from inferometer.plan.lengths import (
     LONGEST,
     Distribution,
+    Within,
     fixed,
     histogram,
     lognormal,
@@ -70,6 +74,7 @@ def test_a_lognormal_length_is_rounded_then_clamped(seed: int) -> None:
             "normal(0,40,max=7)",
             "normal(10,900)",
             "lognormal(3,9,min=5,max=50)",
+            "lognormal(3,9,min=5,max=50,within=redraw)",
             "histogram(1:1,60:5,min=3,max=40)",
             "quantiles(0:1,50:9,100:900,min=3,max=40)",
         ]
@@ -92,6 +97,8 @@ def test_no_length_leaves_its_bounds(seed: int, spelled: str) -> None:
         normal(550, 150),
         lognormal(5.5, 1.0, min=32, max=4096),
         lognormal(4.5, 1.2, min=16, max=2048),
+        lognormal(5.5, 1.0, min=1024, max=4096, within="redraw"),
+        lognormal(4.5, 1.2, min=32, max=128, within="redraw"),
         histogram([(128, 1), (256, 3), (1024, 0.5)]),
         STAND_INS["conversation"][0],
         STAND_INS["conversation"][1],
@@ -103,6 +110,45 @@ def test_draws_average_to_the_distributions_mean(length: Distribution) -> None:
     drawn = [draw(length, rng) for _ in range(20_000)]
     error = statistics.stdev(drawn) / 20_000**0.5
     assert abs(statistics.fmean(drawn) - length.mean()) < 5 * error
+
+
+@given(SEEDS)
+def test_a_redrawn_length_is_the_first_draw_within_the_bounds(seed: int) -> None:
+    """Rounded first: 63.6 is 64 and counts, 63.4 does not."""
+    rng = random.Random(seed)
+    values = (round(rng.lognormvariate(5.5, 1.0)) for _ in range(10_000))
+    first = next(value for value in values if 64 <= value <= 256)
+    assert draw(lognormal(5.5, 1.0, min=64, max=256, within="redraw"), random.Random(seed)) == first
+
+
+@pytest.mark.parametrize(
+    ("mu", "sigma", "low", "high"),
+    [(5.5, 1.0, 64, 256), (5.5, 1.0, 1024, 4096), (4.5, 1.2, 32, 128), (4.5, 1.2, 256, 1024)],
+)
+def test_redrawn_lengths_have_the_conditional_distribution(
+    mu: float, sigma: float, low: int, high: int
+) -> None:
+    """Chi-square of 40,000 draws against P(k) = (F(k + 1/2) - F(k - 1/2)) / (F(high + 1/2) - F(low - 1/2)), in cells of at
+    least 100 expected draws; clamped ones, which pile up at the bounds, are refused by the same test."""
+    normal_cdf = statistics.NormalDist(mu, sigma).cdf
+    edges = [normal_cdf(math.log(low - 0.5 + step)) for step in range(high - low + 2)]
+    shares = [(b - a) / (edges[-1] - edges[0]) for a, b in pairwise(edges)]
+
+    def chi_square(within: Within) -> tuple[float, int]:
+        rng, length = random.Random(5), lognormal(mu, sigma, min=low, max=high, within=within)
+        counts = Counter(draw(length, rng) for _ in range(40_000))
+        total, cells, seen, expected = 0.0, 0, 0, 0.0
+        for place, share in enumerate(shares):
+            seen, expected = seen + counts[low + place], expected + 40_000 * share
+            if expected >= 100:
+                total, cells = total + (seen - expected) ** 2 / expected, cells + 1
+                seen, expected = 0, 0.0
+        return total, cells - 1
+
+    found, freedom = chi_square("redraw")
+    assert freedom > 50
+    assert abs(found - freedom) < 4 * math.sqrt(2 * freedom)
+    assert chi_square("clamp")[0] > 10 * found
 
 
 def test_the_skewed_workload_has_the_drafts_median() -> None:

@@ -17,11 +17,13 @@ COMMANDS = {
     "run": "Measure a server and say whether to believe the numbers.",
     "test": "Carry out tests of the IETF draft, and say whether to believe them.",
     "simulate": "Carry a plan out on a model of an engine, in virtual time.",
+    "compare": "Say whether systems differ, from runs of them or by measuring them in turn.",
     "calibrate": "Certify up to which load the instrument is right on this machine.",
     "workload": "Write the requests of a plan as a file, show or verify one.",
     "serve": "Run the reference server.",
     "rerun": "Do again what a report says was done.",
     "report": "Write the reports of a run again.",
+    "compliance": "Say how a run stands by the IETF draft's rules, and list them.",
     "metrics": "Server metrics: exports from raw scrapes.",
     "recover": "Make a run that died readable.",
 }

@@ -86,8 +86,10 @@ def _test(
 def test(whole: Any, out: Path, *, as_json: bool, quiet: bool) -> int:
     """Carry a campaign out and show what came of it; the exit code."""
     from inferometer.cli.screen import Screen, show_campaign
-    from inferometer.tester import conduct_campaign
+    from inferometer.tester import conduct_campaign, foreseen
 
+    for line in foreseen(whole):  # also with --quiet: nobody should find out afterwards
+        click.echo(line, err=True)
     tested = conduct_campaign(
         whole, out, Screen(quiet=quiet), _ask, shlex.join(["inferometer", *sys.argv[1:]])
     )

@@ -39,7 +39,7 @@ OF_THE_INSTRUMENT = frozenset(
     }
 )
 """Checks of a run that say whether its numbers are right; the others are about the system or the number of samples."""
-ESTIMATES = ("pilot", "base-pilot")
+ESTIMATES = ("pilot", "base-pilot", "warm-up")
 CACHED_SHARE = 0.001
 """Prompt tokens from a cache that is off: none, but for a rounding."""
 WORST: tuple[RunStatus, ...] = ("INVALID", "INCONCLUSIVE", "VALID")
@@ -76,7 +76,7 @@ def contradictions(run: Document, summary: Mapping[str, Any]) -> list[dict[str, 
     if state.get("prefix_cache") == "disabled" and cached is not None and cached > CACHED_SHARE:
         words = f"The prefix cache was to be off, and the server took {100 * cached:.2g} % of the prompt tokens from it."
         found.append(_reason("contradicted", "INVALID", run["run"], words))
-    if run["part"] == "warm" and state.get("prefix_cache") == "enabled" and cached == 0.0:
+    if run["part"] == "warm" and state.get("prefix_cache") in ("enabled", "flushed") and cached == 0.0:
         words = "The prefix cache was to be on and filled, and the server says that it took no token from it."
         found.append(_reason("contradicted", "INVALID", run["run"], words))
     refused = (summary.get("refusals") or {}).get("requests", 0)

@@ -45,7 +45,10 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class OfClass:
-    """One class in the measured phase: its requests counted, its latencies in ms, its lengths in tokens."""
+    """One class in the measured phase: its requests counted, its latencies in ms, its lengths in tokens.
+
+    `e2e_per_token_ms` is a request's end-to-end latency over its output tokens.
+    """
 
     name: str
     sent: int
@@ -55,6 +58,7 @@ class OfClass:
     ttft_ms: Stats | None
     tpot_ms: Stats | None
     e2e_ms: Stats | None
+    e2e_per_token_ms: Stats | None
     input_tokens: Stats | None
     output_tokens: Stats | None
     prompt: MeanLengths
@@ -97,6 +101,7 @@ def _of(record: Record, samples: Samples, number: int, waits: Floats) -> OfClass
         ttft_ms=ttft,
         tpot_ms=describe(samples.tpot[mine]),
         e2e_ms=describe(samples.e2e[mine]),
+        e2e_per_token_ms=describe(_per_token(samples.e2e[mine], counts.output[mine])),
         input_tokens=describe(counts.input[mine]),
         output_tokens=describe(counts.output[mine]),
         prompt=MeanLengths(
@@ -119,6 +124,11 @@ def _waits(waits: Floats, median: float | None) -> Waits:
         return Waits(None, None, len(waits), None)
     starved = int((waits > STARVED * median).sum())
     return Waits(median, starved, len(waits), starved / len(waits) if len(waits) else None)
+
+
+def _per_token(ms: Floats, tokens: Floats) -> Floats:
+    found: Floats = np.divide(ms, tokens, out=np.full(len(ms), np.nan), where=tokens > 0)
+    return found
 
 
 def _mean(values: Floats) -> float | None:

@@ -146,6 +146,7 @@ class Throughput:
     """Rates over the steady span, over the whole run, and the cached share of prompt tokens if the server told.
 
     `cached_beyond_template` leaves the chat template's own tokens out, which every prompt begins with (measure/lengths.py).
+    `cached_prefix_share`: of the tokens that requests have in common with others, min(cached, shared) a request (draft 5.7.4).
     The intervals (95 %) are of the steady rates.
     """
 
@@ -153,6 +154,7 @@ class Throughput:
     whole_run: Rates
     cached_input_share: float | None
     cached_beyond_template: float | None
+    cached_prefix_share: float | None
     output_tok_s_ci: Interval | None
     input_tok_s_ci: Interval | None
     request_s_ci: Interval | None
@@ -382,7 +384,9 @@ def _throughput(record: Record, samples: Samples, parts: Spans, native: bool) ->
         long_s = percentile(np.sort(samples.e2e), 0.9) / 1_000 if len(samples) else 0.0
         intervals = tuple(rate_interval(at, weights, span, long_s) for at, weights in arrivals)
     share, share_beyond = (float(part.sum()) / prompt if prompt else None for part in (cached, beyond))
-    return Throughput(steady, whole, share, share_beyond, *intervals)
+    shared = record.input_tokens_shared[samples.rows][told].astype(np.float64)
+    prefix = float(np.minimum(cached, shared).sum()) / float(shared.sum()) if shared.any() else None
+    return Throughput(steady, whole, share, share_beyond, prefix, *intervals)
 
 
 def rate_interval(at: Ints, weights: Floats, span: Span, long_s: float) -> Interval | None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from inferometer.errors import Problem
+from inferometer.plan.declarations import declare
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,6 +451,14 @@ FLAGS: tuple[Flag, ...] = (
         "Filters (declared): none, input, output, both, or both:Llama Guard.",
         "WHICH",
         guardrails,
+    ),
+    Flag(
+        "--declare",
+        "declared",
+        "What only you can know, such as model_loaded or clock_accuracy_ms=2. May be repeated.",
+        "KEY[=VALUE]",
+        declare,
+        repeat=True,
     ),
 )
 

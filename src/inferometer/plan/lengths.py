@@ -12,7 +12,8 @@
 
 `min=` and `max=` clamp any of them but the first and the last, after rounding to the nearest integer (draft 4.3.2.2 says
 "capped"; docs/method.md). Without them a length still stays within 1 and 10,000,000: nothing shorter can be sent, nothing
-longer is meant.
+longer is meant. With `within=redraw` a log-normal is drawn again, after rounding, until it lies within them: what comes out
+is the part of the distribution between its bounds, as it is (draft 5.6.2's classes).
 A plan file may also write a mapping with the parameters' names: `{kind: normal, mean: 550, std: 150, min: 16}`.
 """
 
@@ -24,9 +25,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, NoReturn, cast
+from typing import Annotated, Any, ClassVar, Literal, NoReturn, cast
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
+
+Within = Literal["clamp", "redraw"]
+"""What becomes of a draw beyond a bound."""
 
 LONGEST = 10_000_000
 """No length is above this, in tokens."""
@@ -50,6 +54,9 @@ _PARAMETERS = {
 _PAIRS = {"histogram": "bins", "quantiles": "points"}
 _PAIR = {"histogram": "value:weight", "quantiles": "percent:value"}
 _BOUNDS = ("min", "max")
+_WITHIN = ("clamp", "redraw")
+_RAREST = 1e-3
+"""A redrawn length takes no more than a thousand draws on average."""
 _CALL = re.compile(r"^(?P<kind>[A-Za-z_-]+)\s*\((?P<args>[^()]*)\)$")
 
 
@@ -218,11 +225,15 @@ class Normal(Clamped):
 
 @dataclass(frozen=True, slots=True)
 class Lognormal(Clamped):
-    """exp of a Gaussian with mean `mu` and standard deviation `sigma`: the median is exp(mu) tokens."""
+    """exp of a Gaussian with mean `mu` and standard deviation `sigma`: the median is exp(mu) tokens.
+
+    `within`: whether what lies beyond a bound is clamped to it, or drawn again.
+    """
 
     kind: ClassVar[str] = "lognormal"
     mu: float
     sigma: float
+    within: Within = field(default="clamp", kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", _real(self.kind, "mu", self.mu))
@@ -234,21 +245,49 @@ class Lognormal(Clamped):
                 "mu and sigma describe the logarithm of the length: mu from -16 to 16, sigma above 0 to 10",
             )
         self._check_bounds()
+        if self.within not in _WITHIN:
+            _refuse(self.kind, f"within must be {' or '.join(_WITHIN)}, not {self.within!r}")
+        if self.within == "redraw":
+            self._check_redraw()
+
+    def _check_redraw(self) -> None:
+        if self.min is None and self.max is None:
+            _refuse(self.kind, "within=redraw says how min and max hold: give one of them")
+        if self.kept < _RAREST:
+            _refuse(
+                self.kind,
+                f"of this log-normal a share of {self.kept:.2g} lies from {self.floor} to {self.cap}, too little to draw until "
+                "one does",
+            )
 
     def __str__(self) -> str:
         return self._call(repr(self.mu), repr(self.sigma))
 
+    def _call(self, *args: str) -> str:
+        spelled = Clamped._call(self, *args)
+        return spelled if self.within == "clamp" else f"{spelled[:-1]},within={self.within})"
+
+    def _z(self, tokens: float) -> float:
+        return (math.log(tokens) - self.mu) / self.sigma
+
+    @property
+    def kept(self) -> float:
+        """The share of all draws that lies within the bounds once rounded."""
+        a, b = self._z(self.floor - 0.5), self._z(self.cap + 0.5)
+        return _cdf(b) - _cdf(a) if a < 0 else _cdf(-a) - _cdf(-b)
+
     def mean(self) -> float:
-        """Expected length in tokens, clamping included, rounding neglected.
+        """Expected length in tokens, clamping or redrawing included, rounding neglected.
 
-        The part of the mean that lies below x is exp(mu + sigma^2 / 2) Phi((ln x - mu - sigma^2) / sigma).
+        The part of the mean that lies below x is exp(mu + sigma^2 / 2) Phi((ln x - mu - sigma^2) / sigma). Redrawn, the part
+        between the bounds is over the chance to be there.
         """
-
-        def z(tokens: int) -> float:
-            return (math.log(tokens) - self.mu) / self.sigma
-
-        a, b = z(self.floor), z(self.cap)
-        inner = math.exp(self.mu + self.sigma**2 / 2) * (_cdf(b - self.sigma) - _cdf(a - self.sigma))
+        whole = math.exp(self.mu + self.sigma**2 / 2)
+        if self.within == "redraw":
+            a, b = self._z(self.floor - 0.5), self._z(self.cap + 0.5)
+            return whole * (_cdf(b - self.sigma) - _cdf(a - self.sigma)) / self.kept
+        a, b = self._z(self.floor), self._z(self.cap)
+        inner = whole * (_cdf(b - self.sigma) - _cdf(a - self.sigma))
         return self.floor * _cdf(a) + inner + self.cap * _cdf(-b)
 
 
@@ -373,9 +412,16 @@ def normal(mean: float, std: float, *, min: int | None = None, max: int | None =
     return Normal(mean, std, min=min, max=max)
 
 
-def lognormal(mu: float, sigma: float, *, min: int | None = None, max: int | None = None) -> Lognormal:
+def lognormal(
+    mu: float,
+    sigma: float,
+    *,
+    min: int | None = None,
+    max: int | None = None,
+    within: Within = "clamp",
+) -> Lognormal:
     """Log-normal lengths; `mu` and `sigma` are of the logarithm. ValueError when they are out of range."""
-    return Lognormal(mu, sigma, min=min, max=max)
+    return Lognormal(mu, sigma, min=min, max=max, within=within)
 
 
 def histogram(
@@ -454,7 +500,10 @@ def _pair(kind: str, part: str) -> tuple[str, str]:
 def _build(kind: str, given: dict[str, object]) -> Distribution:
     """Build from named parameters as they were written, still unchecked."""
     names = (_PAIRS[kind],) if kind in _PAIRS else _PARAMETERS[kind]
-    allowed = {*names, *(() if kind in ("fixed", "empirical") else _BOUNDS)}
+    options = (
+        () if kind in ("fixed", "empirical") else (*_BOUNDS, *(("within",) if kind == "lognormal" else ()))
+    )
+    allowed = {*names, *options}
     for name in given:
         if name not in allowed:
             only = f", only {', '.join(sorted(allowed))}" if allowed else ""
@@ -462,7 +511,7 @@ def _build(kind: str, given: dict[str, object]) -> Distribution:
     for name in names:
         if name not in given:
             _refuse(kind, f"{kind} needs {name}")
-    bounds: Any = {name: given[name] for name in _BOUNDS if name in given}
+    bounds: Any = {name: given[name] for name in options if name in given}
     if kind == "empirical":
         return Empirical()
     if kind in _PAIRS:

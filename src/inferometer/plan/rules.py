@@ -26,6 +26,7 @@ from inferometer.plan.server_metrics import ServerMetrics
 
 MOST_REQUESTS = 10_000_000
 LONGEST_S = 604_800
+LEAST_PROBES = 3
 _PLACE = re.compile(r"\{([a-z_.]+)\}")
 
 
@@ -196,8 +197,13 @@ def _warm_up(load: Load) -> Iterator[Fault]:
         for key in (*(["warmup"] if load.warmup else []), *more):
             yield Fault(
                 (f"load.{key}", "load.cold_start"),
-                f"{{load.cold_start}} measures the first request of all: leave {{load.{key}}} out, or set it to 0",
+                f"{{load.cold_start}} measures from the first request on: leave {{load.{key}}} out, or set it to 0",
             )
+    elif 0 < load.warmup_probes < LEAST_PROBES:
+        yield Fault(
+            ("load.warmup_probes",),
+            f"{LEAST_PROBES} probes in a row have to agree: set {{load.warmup_probes}} to {LEAST_PROBES} or more, or to 0",
+        )
     elif not load.warmup:
         for key in more:
             yield Fault(

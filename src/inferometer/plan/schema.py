@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from inferometer.plan.body import Body, Headers
+from inferometer.plan.declarations import Declared
 from inferometer.plan.lengths import Distribution, Length, uniform
 from inferometer.plan.lengths import parse as parse_length
 from inferometer.plan.mixture import MOST_CLASSES, Domain, Language, RequestClass
@@ -137,7 +138,7 @@ class Load(Part):
 
     The warm-up goes on until `warmup` requests and `warmup_tokens` output tokens are done, both. Up to `warmup_probes` single
     requests behind it find out whether the server has settled; 0: nobody looks (draft 4.5.2). `warmup_prefixes`: its requests
-    begin with what measured ones share; else they share nothing with those. `cold_start`: the first request of all is what is
+    begin with what measured ones share; else they share nothing with those. `cold_start`: the load's first requests are what is
     to be measured (draft 4.5.3).
 
     Implied: a `rate` alone is open loop, `users` are users, anything else closed, with 16 in flight; a `burstiness` other than
@@ -444,6 +445,7 @@ class Plan(Part):
     slos: tuple[Slo, ...] = ()
     instrument: Instrument = Instrument()
     server_metrics: ServerMetrics = ServerMetrics()
+    declared: Declared = Declared()
 
     @model_validator(mode="before")
     @classmethod

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from inferometer.addresses import secrets_of
 from inferometer.plan.part import SECONDS, Part
 
 STATES: dict[str, tuple[str, ...]] = {
@@ -28,11 +29,20 @@ STATES: dict[str, tuple[str, ...]] = {
 
 
 class Call(Part):
-    """One HTTP request; any answer of 2xx is success."""
+    """One HTTP request; any answer of 2xx is success. Its URL holds no password: the plan is saved, and reports cite it."""
 
     url: Annotated[str, Field(min_length=1)]
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] = "POST"
     body: Any = None
+
+    @field_validator("url")
+    @classmethod
+    def _without_password(cls, url: str) -> str:
+        if secrets_of(url):
+            raise ValueError(
+                "holds a user or a password, which would be written down: use a command that reads it from outside"
+            )
+        return url
 
 
 class Way(Part):

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from inferometer.plan.lengths import Length
+from inferometer.plan.body import Priority
+from inferometer.plan.lengths import Length, Lognormal, lognormal
 from inferometer.plan.part import NUMBER, SECONDS, Part
+from inferometer.plan.standard import STANDARD
 
 Count = Annotated[int, Field(ge=1, le=10_000_000), NUMBER]
 Seconds = Annotated[float, Field(gt=0, le=604_800), SECONDS]
@@ -29,6 +31,13 @@ class Parameters(Part):
     """Of one test. `quick`: what a quick run has in place of the defaults; what was asked for stands either way."""
 
     quick: ClassVar[dict[str, Any]] = {}
+
+
+def _in_order(part: Parameters, low: str, high: str) -> None:
+    """Raises ValueError where a range ends below its beginning."""
+    first, last = getattr(part, low), getattr(part, high)
+    if first is not None and last is not None and first > last:
+        raise ValueError(f"{low} is {first:g}, above {high}, {last:g}: lower the one or raise the other")
 
 
 class Search(Parameters):
@@ -74,6 +83,12 @@ class Throughput(Parameters):
     """C.1's operating point: `Throughput at P99 TTFT < 500ms`. No objective of the test."""
 
     quick: ClassVar[dict[str, Any]] = {"duration_s": 6.0}
+
+    @model_validator(mode="after")
+    def _ranges(self) -> Throughput:
+        _in_order(self, "min_rate", "max_rate")
+        _in_order(self, "min_concurrency", "max_concurrency")
+        return self
 
 
 class Tradeoff(Parameters):
@@ -134,14 +149,44 @@ class Capacity(Parameters):
         "output_tokens": 64,
     }
 
+    @model_validator(mode="after")
+    def _range(self) -> Capacity:
+        _in_order(self, "initial", "maximum")
+        return self
+
 
 class FairnessClass(Part):
-    """Ranges in tokens, both ends included, within which a draw of Synthetic-Skewed belongs to this class."""
+    """Ranges in tokens, both ends included, within which a draw of Synthetic-Skewed belongs to this class. `priority`: sent
+    with its requests, where the system has priorities."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,32}$")]
     input_tokens: Annotated[tuple[Count, Count], Field()]
     output_tokens: Annotated[tuple[Count, Count], Field()]
     share: Share
+    priority: Priority | None = None
+
+    @property
+    def lengths(self) -> tuple[Lognormal, Lognormal]:
+        """Input and output: Synthetic-Skewed draws both apart, so each is its own, drawn again until within the range.
+
+        ValueError where next to nothing of it is.
+        """
+        found = []
+        ranges = (self.input_tokens, self.output_tokens)
+        for whole, (low, high) in zip(STANDARD["synthetic-skewed"], ranges, strict=True):
+            assert isinstance(whole, Lognormal)
+            found.append(lognormal(whole.mu, whole.sigma, min=low, max=high, within="redraw"))
+        return found[0], found[1]
+
+    @property
+    def mean_tokens(self) -> float:
+        """Of a request, input and output together."""
+        return sum(length.mean() for length in self.lengths)
+
+    @model_validator(mode="after")
+    def _possible(self) -> FairnessClass:
+        _ = self.lengths
+        return self
 
 
 class Fairness(Parameters):
@@ -156,6 +201,14 @@ class Fairness(Parameters):
     )
 
     quick: ClassVar[dict[str, Any]] = {"duration_s": 10.0, "requests_per_class": 10}
+
+    @field_validator("classes")
+    @classmethod
+    def _told_apart(cls, classes: tuple[FairnessClass, ...]) -> tuple[FairnessClass, ...]:
+        names = [one.name for one in classes]
+        if len({*names}) < len(names):
+            raise ValueError("each class needs a name of its own")
+        return classes
 
 
 class PrefixCache(Parameters):

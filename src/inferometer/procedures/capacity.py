@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inferometer.plan.schema import Plan
 from inferometer.procedures.concurrency import (
     SYSTEM_ERRORS,
     Level,
@@ -23,7 +24,7 @@ from inferometer.procedures.concurrency import (
 from inferometer.procedures.reading import percent, rate, rate_interval, stat, success
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table, Value
 from inferometer.procedures.search import Answer
-from inferometer.procedures.setup import Setup, variant
+from inferometer.procedures.setup import Setup, closed_loop, variant
 from inferometer.procedures.step import Done, Steps
 
 NAME, SECTION, TITLE = "capacity", "5.5", "Concurrent Request Capacity"
@@ -50,6 +51,12 @@ def sought(setup: Setup) -> Sought:
         success_rate=wanted.success_rate,
         ttft_p99_ms=wanted.ttft_p99_ms,
     )
+
+
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    wanted = sought(setup)
+    return closed_loop(wanted.plan, setup.tests.capacity.initial, seconds=wanted.seconds)
 
 
 def results(setup: Setup, done: Sequence[Done]) -> Results:

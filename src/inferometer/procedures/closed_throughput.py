@@ -32,7 +32,7 @@ from inferometer.procedures.either_loop import (
 from inferometer.procedures.reading import Summary, percent, rate, rate_interval, stat, success
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table
 from inferometer.procedures.saturation import CONFIRMING_SEED
-from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached
+from inferometer.procedures.search import MOST_TRIALS, Answer, Ask, Ladder, Trial, advance, reached
 from inferometer.procedures.setup import Setup, closed_loop, reseeded, warm, warmed
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
 from inferometer.procedures.sustained import (
@@ -84,6 +84,7 @@ def steps(setup: Setup) -> Steps:
 def _ladder(setup: Setup) -> Ladder:
     """Any bracket is narrow: there is nothing between two levels."""
     wanted = setup.tests.throughput
+    rungs = (wanted.max_concurrency - wanted.min_concurrency) // wanted.concurrency_step
     return Ladder(
         first=wanted.min_concurrency,
         step=wanted.concurrency_step,
@@ -92,6 +93,7 @@ def _ladder(setup: Setup) -> Ladder:
         resolution=math.inf,
         longer=setup.tests.search.longer,
         whole=True,
+        trials=rungs + MOST_TRIALS,
     )
 
 

@@ -20,6 +20,7 @@ import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+from inferometer.plan.rules import MOST_REQUESTS
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
 from inferometer.procedures.reading import Summary
@@ -173,7 +174,7 @@ def _next(sought: Sought, done: Sequence[Done]) -> Ask | Answer:
 
 def _run(sought: Sought, ask: Ask, done: Sequence[Done]) -> Run:
     slots = int(ask.level)
-    count = requests(sought, slots, done) * ask.times
+    count = min(requests(sought, slots, done) * ask.times, MOST_REQUESTS)
     ready = warmed(_asked(sought)) if runs(done) else warm(_asked(sought))
     plan = reseeded(closed_loop(ready, slots, requests=count), CONFIRMING_SEED * ask.confirms)
     why = "once more, with another seed, to confirm" if ask.confirms else "are the criteria met?"

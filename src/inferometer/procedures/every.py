@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from inferometer.plan.schema import Plan
 from inferometer.procedures import (
     capacity,
     cold_start,
+    fairness,
+    guardrail,
     itl,
     long_context,
     memory_pressure,
+    prefix_cache,
     throughput,
     tradeoff,
     ttft,
@@ -24,7 +28,8 @@ from inferometer.procedures.step import Done, Steps
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """One test: what it is called, where it stands in the draft, what it is for, how it goes, and what comes of it."""
+    """One test: what it is called, where it stands in the draft, what it is for, how it goes, what comes of it, and the plan of
+    one of its levels as far as it is known before the start."""
 
     name: str
     section: str
@@ -32,15 +37,40 @@ class Procedure:
     objective: str
     steps: Callable[[Setup], Steps]
     results: Callable[[Setup, Sequence[Done]], Results]
+    planned: Callable[[Setup], Plan]
 
 
 def _procedure(module: ModuleType) -> Procedure:
     found: Any = module
-    return Procedure(found.NAME, found.SECTION, found.TITLE, found.OBJECTIVE, found.steps, found.results)
+    return Procedure(
+        found.NAME,
+        found.SECTION,
+        found.TITLE,
+        found.OBJECTIVE,
+        found.steps,
+        found.results,
+        getattr(found, "planned", _as_it_is),
+    )
+
+
+def _as_it_is(setup: Setup) -> Plan:
+    return setup.plan
 
 
 PROCEDURES = {
     module.NAME: _procedure(module)
-    for module in (ttft, throughput, tradeoff, itl, capacity, memory_pressure, long_context, cold_start)
+    for module in (
+        ttft,
+        throughput,
+        tradeoff,
+        itl,
+        capacity,
+        fairness,
+        prefix_cache,
+        memory_pressure,
+        long_context,
+        guardrail,
+        cold_start,
+    )
 }
 """Of draft section 5, and the cold start of 4.5.3."""

@@ -66,6 +66,11 @@ def _plan(setup: Setup) -> Plan:
     return setup.plan if asked is None else variant(setup.plan, workload={"output_tokens": asked})
 
 
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    return open_loop(_plan(setup), 1.0, requests=setup.tests.itl.requests)
+
+
 def results(setup: Setup, done: Sequence[Done]) -> Results:
     """Table 6 a column a level, jitter and pauses, the shape, and the distributions."""
     found = runs(done, "level")

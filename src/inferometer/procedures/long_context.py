@@ -48,6 +48,12 @@ def steps(setup: Setup) -> Steps:
             return
 
 
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    wanted = setup.tests.long_context
+    return closed_loop(_plan(setup, wanted.lengths[0]), wanted.concurrency, requests=wanted.requests)
+
+
 def results(setup: Setup, done: Sequence[Done]) -> Results:
     """Table 12, the fits, and their picture."""
     found = runs(done, "level")

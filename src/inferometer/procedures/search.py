@@ -8,7 +8,8 @@
 | none was sustained                                  | half of it, down to `least`                                  |
 | lowest not sustained less highest sustained: wide   | the middle                                                   |
 | the same: narrow                                    | the highest sustained once more, with another seed           |
-| that was not sustained                              | it counts as not sustained from now on                       |
+| that was not sustained                              | the same again, twice as long, `longer` times at most: the   |
+|                                                     | two disagree, and the longest decides                        |
 | that was sustained                                  | the answer                                                   |
 
 What comes next follows from what was tried, and from nothing else: `advance` has no memory. A load that stays unsettled counts
@@ -30,7 +31,7 @@ class Ladder:
     """Where to look. Levels are requests a second, or requests in flight (`whole`).
 
     One step up is `step` more, or `factor` times as much if that is more. The bracket is narrow when it is no wider than
-    `resolution` of its lower end, or than 1 where levels are whole.
+    `resolution` of its lower end, or than 1 where levels are whole. After `trials` it is given up.
     """
 
     first: float
@@ -41,6 +42,7 @@ class Ladder:
     resolution: float = 0.05
     longer: int = 2
     whole: bool = False
+    trials: int = MOST_TRIALS
 
     def up(self, level: float) -> float:
         """The next higher level."""
@@ -100,10 +102,11 @@ def advance(ladder: Ladder, trials: Sequence[Trial]) -> Ask | Answer:
     if not trials:
         return Ask(ladder.rounded(ladder.first))
     last = trials[-1]
-    if last.sustained is None and last.times < 2**ladder.longer:
+    disagrees = last.confirms and not last.sustained
+    if (last.sustained is None or disagrees) and last.times < 2**ladder.longer:
         return Ask(last.level, last.times * 2, last.confirms)
     low, high, unsettled = _bracket(trials)
-    if len(trials) >= MOST_TRIALS:
+    if len(trials) >= ladder.trials:
         return Answer(low, high, "endless", unsettled)
     if low is None:
         assert high is not None  # every trial is one or the other

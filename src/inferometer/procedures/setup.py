@@ -11,12 +11,14 @@ from typing import Any
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
 from inferometer.plan.testing import Tests
-from inferometer.procedures.step import Known
+from inferometer.procedures.step import Known, Run
 
 WARMUP_REQUESTS, WARMUP_TOKENS = 100, 10_000
 """Draft 4.5.1's amounts; both are reached."""
 WARMUP_PROBES = 12
 """Probes after the warm-up, at most, of which three in a row have to agree (draft 4.5.2)."""
+WARMUP_CONCURRENCY = 16
+WARMUP_PART = "warm-up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,33 @@ def variant(plan: Plan, **parts: Mapping[str, Any] | Sequence[Any]) -> Plan:
     return Plan.model_validate(document)
 
 
+HOW = (
+    "seed", "prompt_format", "repeatable_prompts", "count_template", "ignore_eos", "min_tokens", "temperature",
+)  # fmt: skip
+"""Of a workload, what is about how requests are made and asked, not about what they say."""
+
+
+def another_workload(plan: Plan, **words: Any) -> Plan:
+    """The plan with other words altogether, asked in the same way: `another_workload(plan, name="conversation")`."""
+    document = resolved(plan)
+    kept = {key: document["workload"][key] for key in HOW}
+    return Plan.model_validate({**document, "workload": {**kept, **words}})
+
+
 def warm(plan: Plan, *, prefixes: bool = True) -> Plan:
     """The plan with draft 4.5's warm-up before it, verified. `prefixes`: whether it fills a prefix cache (4.5.1)."""
     asked = max(WARMUP_REQUESTS, plan.load.warmup)
     amounts = {"warmup": asked, "warmup_tokens": WARMUP_TOKENS, "warmup_probes": WARMUP_PROBES}
     return variant(plan, load={**amounts, "warmup_prefixes": prefixes})
+
+
+def warm_up(plan: Plan, *, prefixes: bool = True) -> Run:
+    """A run that is nothing but the warm-up, for a test whose first load is so low that a warm-up under it would take long: in
+    closed loop, with a few requests behind it."""
+    ready = closed_loop(warm(plan, prefixes=prefixes), WARMUP_CONCURRENCY, requests=WARMUP_CONCURRENCY)
+    return Run(
+        ready, WARMUP_PART, {"concurrency": WARMUP_CONCURRENCY}, "warming up, and verifying that it is warm"
+    )
 
 
 def warmed(plan: Plan) -> Plan:

@@ -5,6 +5,7 @@
               <- PlanError, thrown ----------- it cannot be carried out: the model has no room for it
               -- Switch("prefix_cache", ...) -> whoever can: the reference engine, a hook, a person
               <- Switched(status) ------------
+              <- CannotSwitch, thrown -------- nobody can
 
 A procedure decides by what it is sent alone. So one code drives a live server, a model in virtual time, and a test's script.
 """
@@ -66,7 +67,8 @@ class Switched:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A Run that could not be carried out, and why: PlanError's words. Nothing of it was sent."""
+    """A Run that could not be carried out, of which nothing was sent, or a Switch; and why: PlanError's or CannotSwitch's
+    words."""
 
     why: str
 

@@ -108,10 +108,10 @@ def latency(summary: Summary, limit: float, *, final: bool) -> Signal:
         return Signal("latency", None, None, limit, "ms")
     above = 1.0 - share_below(values, shares, limit)
     interval = wilson(above * ttft["n"], ttft["n"])
-    saturated = beyond(above, interval, lambda share: share > 0.01, final=False)
-    if saturated is None and final:
-        saturated = ttft["p99"] > limit
-    return Signal("latency", saturated, ttft["p99"], limit, "ms")
+    more = beyond(above, interval, lambda share: share > 0.01, final=False)
+    if more is None and final:
+        more = ttft["p99"] > limit
+    return Signal("latency", more, ttft["p99"], limit, "ms")
 
 
 def steadiness(summary: Summary, *, final: bool) -> Signal:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inferometer.plan.schema import Plan
 from inferometer.procedures import closed_throughput
 from inferometer.procedures.either_loop import (
     latency_table,
@@ -32,7 +33,7 @@ from inferometer.procedures.saturation import (
     seek,
 )
 from inferometer.procedures.search import Answer, Ladder
-from inferometer.procedures.setup import Setup
+from inferometer.procedures.setup import Setup, closed_loop, open_loop
 from inferometer.procedures.step import Done, Known, Steps, runs
 
 NAME, SECTION, TITLE = "throughput", "5.2", "Output Token Throughput"
@@ -50,6 +51,14 @@ def steps(setup: Setup) -> Steps:
         return
     done: Sequence[Done] = yield from seek(_sought(setup, estimate(first)), [first])
     yield from seek(_point(setup, estimate(first)), done)
+
+
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    wanted = setup.tests.throughput
+    if wanted.loop == "closed":
+        return closed_loop(setup.plan, wanted.min_concurrency, seconds=wanted.duration_s)
+    return open_loop(setup.plan, wanted.min_rate or 1.0, seconds=wanted.duration_s)
 
 
 def results(setup: Setup, done: Sequence[Done]) -> Results:

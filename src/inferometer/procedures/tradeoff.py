@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from inferometer.plan.schema import Plan
 from inferometer.procedures.reading import (
     Summary,
     growth,
@@ -128,6 +129,12 @@ def optimum(found: Sequence[Point], *, settled: bool = True) -> int | None:
     return max(meeting, key=lambda at: found[at].achieved or 0.0, default=None)
 
 
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    wanted = setup.tests.tradeoff
+    return open_loop(setup.plan, wanted.capacity_rate or 1.0, seconds=wanted.duration_s)
+
+
 def results(setup: Setup, done: Sequence[Done]) -> Results:
     """Table 5 with all that 5.3.4 records, the derived points, and the curves."""
     wanted = setup.tests.tradeoff
@@ -178,7 +185,7 @@ def _knee(found: Sequence[Point], metric: str, label: str) -> Value:
     title = "Knee point" if metric == "ttft" else f"Knee point of {label}"
     if least is None:
         return Value(name, title, None, "req/s", None, f"{label} was not measured", capacity=True)
-    limit = f"2 x the least of all levels, {least:.4g} ms"
+    limit = f"2 x {least:.4g} ms, the least of all levels"
     if at is None:
         return Value(
             name, title, None, "req/s", None, f"not reached: {label} P99 never exceeds {limit}", capacity=True

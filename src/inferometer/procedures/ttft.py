@@ -8,7 +8,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.reading import Summary, curve, stat, stat_interval
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value, joined
 from inferometer.procedures.saturation import base_of, find_base, known_base
-from inferometer.procedures.setup import Setup, closed_loop, open_loop, warm, warmed
+from inferometer.procedures.setup import Setup, closed_loop, open_loop, warm_up, warmed
 from inferometer.procedures.step import Done, DoneRun, Run, Scalar, Steps, runs
 
 NAME, SECTION, TITLE = "ttft", "5.1", "Time to First Token"
@@ -32,9 +32,17 @@ P99_SAMPLES, P999_SAMPLES = 1_000, 10_000
 def steps(setup: Setup) -> Steps:
     """The levels, each until its request count is reached."""
     base = yield from find_base(setup, setup.plan) if setup.tests.ttft.percent else _nothing()
-    for number, (at, plan) in enumerate(_levels(setup, base)):
-        ready = warm(plan) if number == 0 else warmed(plan)
-        yield Run(ready, "level", at, f"TTFT of {setup.tests.ttft.requests} requests, {_words(at)}")
+    levels = _levels(setup, base)
+    if levels:
+        yield warm_up(setup.plan)
+    for at, plan in levels:
+        yield Run(warmed(plan), "level", at, f"TTFT of {setup.tests.ttft.requests} requests, {_words(at)}")
+
+
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    levels = _levels(setup, None)
+    return levels[0][1] if levels else open_loop(setup.plan, 1.0, requests=setup.tests.ttft.requests)
 
 
 def results(setup: Setup, done: Sequence[Done]) -> Results:

@@ -45,6 +45,7 @@ def compose(
 ) -> dict[str, Any]:
     """The campaign's document (docs/tests.md). `name`: of its folder, `summaries`: of its runs, by the name of their folder."""
     first = next(iter(summaries.values()), None)
+    shown = _representative(tests)
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -57,7 +58,7 @@ def compose(
         "sut": None if first is None else first["sut"],
         "environment": None if first is None else first["environment"],
         "tokenizer": None if first is None else first["tokens"]["tokenizer"],
-        "disclosed": [] if first is None else of_run(first),
+        "disclosed": [] if shown is None else of_run(summaries[shown["run"]]),
         "verdict": dict(verdict),
         "minimum": minimum(tests, summaries),
         "tests": list(tests),
@@ -121,4 +122,4 @@ def _representative(tests: Sequence[Document]) -> Document | None:
 
 
 def _searching(part: str) -> bool:
-    return part.startswith("base-") or part.endswith("pilot")
+    return part.startswith("base-") or part in ("pilot", "warm-up")

@@ -88,6 +88,7 @@ def summarise(
             **asdict(measurement.throughput.steady),
             "whole_run": asdict(measurement.throughput.whole_run),
             "cached_input_share": measurement.throughput.cached_input_share,
+            "cached_prefix_share": measurement.throughput.cached_prefix_share,
             "ci95": _plain(
                 {
                     "output_tok_s": measurement.throughput.output_tok_s_ci,
@@ -194,7 +195,8 @@ def _class(one: OfClass) -> dict[str, Any]:
     return {
         "name": one.name,
         "requests": {name: plain[name] for name in counts},
-        **{name: plain[name] for name in ("ttft_ms", "tpot_ms", "e2e_ms", "input_tokens", "output_tokens")},
+        **{name: plain[name] for name in ("ttft_ms", "tpot_ms", "e2e_ms", "e2e_per_token_ms")},
+        **{name: plain[name] for name in ("input_tokens", "output_tokens")},
         "prompt": {
             "asked_mean": one.prompt.asked_mean,
             "sent_mean": one.prompt.local_mean,

@@ -12,7 +12,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inferometer.report import wording, workload
+from inferometer.plan.declarations import BOS_EOS, NO_ADJUSTMENT, TOOLS, UNCOUNTED
+from inferometer.report import steadiness, wording, workload
 from inferometer.report.figures import ABSENT, clean, figure, moment, seconds, share, size
 
 Row = tuple[str, str]
@@ -29,12 +30,7 @@ ITL_METHODS = {
     "chunk": "chunk: gaps between events that may carry several tokens (draft 4.6.3, option A)",
 }
 
-SPECIAL_TOKENS = {
-    False: "special tokens (BOS, EOS) are left out of the client's counts and are part of the server's prompt count, as are "
-    "the chat template and any tool formatting",
-    True: "the client counts nothing: local counts are not applicable; special tokens (BOS, EOS), the chat template and any "
-    "tool formatting are part of the server's prompt count",
-}
+SPECIAL_TOKENS = {False: f"{BOS_EOS}; {TOOLS}", True: f"{UNCOUNTED}; {TOOLS}"}
 """Draft 4.4.3; True: no tokenizer was declared."""
 
 CLOCKS = {
@@ -293,7 +289,12 @@ def _counted(summary: Summary) -> list[Row]:
         ),
         (
             "Token counts",
-            f"from {text(tokens['count_source'])}; {SPECIAL_TOKENS[tokenizer['kind'] == 'none']}{_system(summary)}",
+            f"from {text(tokens['count_source'])}; {SPECIAL_TOKENS[tokenizer['kind'] == 'none']}{_system(summary)}"
+            + "".join(
+                f"; declared: {said}"
+                for key in ("bos_eos", "system_prompt", "tools")
+                if (said := _declared(summary, key))
+            ),
         ),
         (
             "Prompt tokens, mean",
@@ -312,6 +313,7 @@ def _counted(summary: Summary) -> list[Row]:
             f"mean {figure(tokens['tokens_per_event'])} tokens an event",
         ),
         ("ITL option", ITL_METHODS.get(tokens["itl_method"], text(tokens["itl_method"]))),
+        ("Gaps between tokens", steadiness.gaps(summary["itl_shape"])),
     ]
 
 
@@ -369,6 +371,7 @@ def _timed(summary: Summary) -> list[Row]:
             f"{seconds(window['duration_s'])} from {moment(window['start'])}. {text(window['definition'])}",
         ),
         ("Steady window", _steady(window)),
+        ("Steady state", steadiness.steady(summary["steady"])),
     ]
 
 
@@ -410,10 +413,17 @@ def _probes(probes: Mapping[str, Any]) -> str:
 def _clocks(summary: Summary) -> str:
     if summary["run"]["simulated"]:
         return "none: all latencies are differences of virtual time"
+    adjusted = _declared(summary, "latency_adjustment") or NO_ADJUSTMENT
     return (
-        "all latencies are differences on the client's one monotonic clock, so no clocks need to agree; no adjustment was "
-        f"applied; wall clock moved {figure(summary['instrument']['clock_step_ms'])} ms during the run"
+        "all latencies are differences on the client's one monotonic clock, so no clocks need to agree; "
+        f"{adjusted}; wall clock moved {figure(summary['instrument']['clock_step_ms'])} ms during the run"
     )
+
+
+def _declared(summary: Summary, name: str) -> str | None:
+    """What the tester declared of this; None: nothing."""
+    said = _planned(summary, "declared", name)
+    return None if said is None else text(said)
 
 
 def _steady(window: Mapping[str, Any]) -> str:

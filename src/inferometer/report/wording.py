@@ -36,8 +36,8 @@ SIMULATED_MEANS = (
     "No server was measured: a model of an engine ran this plan in virtual time. No compliance is claimed."
 )
 COLD_START = "COLD START"
-"""Over every report of a run whose first request of all is what counts (draft 4.5.3)."""
-COLD_START_MEANS = "No warm-up, by intent: the first request of all is among these, and they are no figures of a steady state."
+"""Over every report of a run whose first requests are what counts (draft 4.5.3)."""
+COLD_START_MEANS = "No warm-up, by intent: the load's first requests are among these, which are no figures of a steady state."
 _NA_SIMULATED = "Time was simulated, so there is nothing here to look at."
 
 

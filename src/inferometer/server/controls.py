@@ -8,7 +8,7 @@ An engine says what it has through `Controls`; the rest answers 501. A change is
 | `prefill_budget` | tokens of one iteration, at least 1 (`token_budget`)                                   |
 | `kv_blocks`      | blocks of the KV cache, at least 1                                                     |
 | `prefix_cache`   | whether prompts are looked up in the cache                                             |
-| `guardrails`     | whether input and output pass those that the server was started with                   |
+| `guardrails`     | whether input and output pass those that the server was started with; or `input`, `output` |
 | `loaded`         | whether the model is in memory (residence.py)                                          |
 | `flush_cache`    | true, in a change only: forget all cached prefixes                                     |
 | `reset_truth`    | true, in a change only: forget the truth log, as `DELETE /inferometer/truth` does      |
@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
 from inferometer.server.engine.engine import Engine
-from inferometer.server.engine.settings import GUARDRAILS
+from inferometer.server.engine.settings import Guards
 from inferometer.server.metronome import Metronome
 from inferometer.server.openai import ApiError
 from inferometer.server.residence import Residence
@@ -34,6 +34,8 @@ from inferometer.server.truth import TruthLog
 SETTINGS = ("max_batch", "prefill_budget", "kv_blocks", "prefix_cache", "guardrails")
 """All settings an engine may have."""
 
+Setting = int | bool | str
+
 _AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -41,13 +43,13 @@ _AtLeastOne = Annotated[int, msgspec.Meta(ge=1)]
 class Controls(Protocol):
     """What an engine lets be changed while it runs."""
 
-    def settings(self) -> dict[str, int | bool]:
+    def settings(self) -> dict[str, Setting]:
         """The settings it has, of SETTINGS, and their values of this moment."""
 
     def capacity(self) -> int | None:
         """The longest prompt and answer together that its cache holds at this moment, in tokens; None: any."""
 
-    def change(self, changes: dict[str, int | bool], now: int, longest: int) -> None:
+    def change(self, changes: dict[str, Setting], now: int, longest: int) -> None:
         """Take on these values at `now` (ns), all or none; only settings it has are given. Raises ValueError for a value it
         cannot. `longest`: tokens of the longest request that has been let in and is still to come.
         """
@@ -70,31 +72,27 @@ class _OfEngine:
 
     def __init__(self, engine: Engine[Any]) -> None:
         self._engine = engine
-        self._guardrails = {name: getattr(engine.settings, name) for name in GUARDRAILS}
+        self._full = engine.settings
+        self._guards: Guards = engine.settings.guarded
 
-    def settings(self) -> dict[str, int | bool]:
+    def settings(self) -> dict[str, Setting]:
         settings = self._engine.settings
         return {
             **{name: getattr(settings, field) for name, field in _FIELDS.items()},
-            "guardrails": settings.guarded,
+            "guardrails": self._guards,
         }
 
     def capacity(self) -> int | None:
         return self._engine.settings.capacity_tokens
 
-    def change(self, changes: dict[str, int | bool], now: int, longest: int) -> None:
+    def change(self, changes: dict[str, Setting], now: int, longest: int) -> None:
         values: dict[str, Any] = {_FIELDS[name]: value for name, value in changes.items() if name in _FIELDS}
-        if changes.get("guardrails") is True:
-            if not any(self._guardrails.values()):
-                raise ValueError(
-                    "this server was started without guardrails: start it with some, such as --set input_check=2ms, "
-                    "--set output_check_tokens=16 or --set refusal_share=0.01"
-                )
-            values |= self._guardrails
-        elif changes.get("guardrails") is False:
-            values |= dict.fromkeys(GUARDRAILS, 0)
+        guards: Any = changes.get("guardrails", self._guards)
+        if "guardrails" in changes:
+            values |= self._full.guarded_by(guards)
         engine = self._engine
         engine.change(dataclasses.replace(engine.settings, **values), max(now, engine.now), longest)
+        self._guards = guards
 
     def flush_cache(self, now: int) -> None:
         self._engine.flush(max(now, self._engine.now))
@@ -103,13 +101,13 @@ class _OfEngine:
 class _Fixed:
     """The controls of an engine that has none."""
 
-    def settings(self) -> dict[str, int | bool]:
+    def settings(self) -> dict[str, Setting]:
         return {}
 
     def capacity(self) -> int | None:
         return None
 
-    def change(self, changes: dict[str, int | bool], now: int, longest: int) -> None:
+    def change(self, changes: dict[str, Setting], now: int, longest: int) -> None:
         """There is nothing to change."""
 
     def flush_cache(self, now: int) -> None:
@@ -130,7 +128,7 @@ class _Change(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
     prefill_budget: _AtLeastOne | None = None
     kv_blocks: _AtLeastOne | None = None
     prefix_cache: bool | None = None
-    guardrails: bool | None = None
+    guardrails: bool | Literal["input", "output"] | None = None
     loaded: bool | None = None
     flush_cache: bool = False
     reset_truth: bool = False

@@ -9,6 +9,7 @@ in this order, decides what the draws after it are:
 | uniform   | `randint(low, high)`           | clamped                                             |
 | normal    | `normalvariate(mean, std)`     | rounded to the nearest integer, clamped             |
 | lognormal | `lognormvariate(mu, sigma)`    | rounded to the nearest integer, clamped (draft A.2) |
+| - redrawn | the same, again and again      | rounded, until it lies within the bounds            |
 | histogram | `choices(values, weights)`     | clamped                                             |
 | quantiles | `random()`                     | Q of it, rounded to the nearest integer, clamped    |
 | empirical | nothing                        | not here: the text decides (texts.py)               |
@@ -44,7 +45,10 @@ def draw(length: Distribution, rng: random.Random, *, truncate: bool = False) ->
             value = rng.normalvariate(mu, sigma)
             return length.clamp(int(value) if truncate else value)
         case Lognormal(mu=mu, sigma=sigma):
-            return length.clamp(rng.lognormvariate(mu, sigma))
+            value = rng.lognormvariate(mu, sigma)
+            while length.within == "redraw" and not length.floor <= round(value) <= length.cap:
+                value = rng.lognormvariate(mu, sigma)
+            return length.clamp(value)
         case Histogram(bins=bins):
             values, weights = zip(*bins, strict=True)
             return length.clamp(rng.choices(values, weights)[0])

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inferometer.report.disclosure import UNMEASURED
-from inferometer.report.figures import clean, figure, interval
+from inferometer.report.figures import DASH, clean, figure, interval
 
 WITHHELD = "withheld (capacity)"
 """In place of what a redacted report leaves out (draft 7.1)."""
 
 
 def cell(value: object) -> str:
-    """A number as figure, a truth as yes or no, text on one clean line, null as `not measured`."""
+    """A number as figure, a truth as yes or no, text on one clean line, null as `not measured`, an empty text as a dash."""
     if value is None:
         return UNMEASURED
     if isinstance(value, bool):
@@ -26,7 +26,7 @@ def cell(value: object) -> str:
         return ", ".join(cell(part) for part in value) or "none"
     if isinstance(value, Mapping):
         return ", ".join(f"{clean(key)} {cell(part)}" for key, part in value.items()) or "none"
-    return clean(value) or "none"
+    return clean(value) or DASH
 
 
 def is_number(value: object) -> bool:
@@ -53,6 +53,6 @@ def heading(column: Mapping[str, Any]) -> str:
 
 
 def numeric(table: Mapping[str, Any], index: int) -> bool:
-    """Whether a column of a table holds numbers: then it is set to the right."""
+    """Whether a column of a table holds numbers, or would: then it is set to the right."""
     cells: Sequence[Any] = [row[index] for row in table["rows"]]
-    return any(is_number(one) for one in cells)
+    return bool(table["columns"][index]["unit"]) or any(is_number(one) for one in cells)

@@ -16,6 +16,7 @@ from inferometer.report.console import RULE, STYLE, is_ascii, plain
 from inferometer.report.figures import clean
 from inferometer.report.tests import compliance, contents, standing
 from inferometer.report.tests.cells import amount, bounds, heading, numeric
+from inferometer.report.tests.whole import whole
 
 MOST_DEVIATIONS = 3
 MOST_VALUES = 6
@@ -29,7 +30,11 @@ class _Printer:
         self.ascii = is_ascii(console)
 
     def say(self, text: str, style: str = "", first: str = "") -> None:
-        """`first` opens the first line, the others are indented by its width."""
+        """`first` opens the first line, the others are indented by its width; where it leaves no room, it has a line."""
+        first = plain(first, self.ascii).plain
+        if len(first) > self.console.width / 2:
+            self.say(first.rstrip())
+            first = "  "
         for line in plain(text, self.ascii, style).wrap(
             self.console, max(self.console.width - len(first), 10)
         ):
@@ -117,7 +122,7 @@ def _compliance(test: Mapping[str, Any], say: Any) -> None:
 
 def render_campaign(campaign: Mapping[str, Any], console: Console, report: str | None = None) -> None:
     """Print how the tests of a campaign stand, a row each."""
-    printer = _Printer(console)
+    campaign, printer = whole(campaign), _Printer(console)
     printer.say("")
     for word, means in standing.banners(campaign):
         printer.say(f"{word}  {means}", "bold magenta")

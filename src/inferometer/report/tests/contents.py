@@ -90,7 +90,7 @@ def summaries(campaign: Campaign) -> dict[str, list[Row]]:
             for name, key in (("TTFT P50", "ttft_p50_ms"), ("TTFT P99", "ttft_p99_ms"))
         ]
     counted = [
-        (clean(one["name"]), clean(one["value"]))
+        ("Requests, first run", clean(one["value"]))
         for one in campaign["disclosed"]
         if one["name"] == "Requests"
     ]
@@ -151,7 +151,9 @@ def _run(one: Mapping[str, Any]) -> dict[str, str]:
         else ", ".join(f"{clean(k)} {cell(v)}" for k, v in one["at"].items())
     )
     # The whole fingerprint is in campaign.json; its head is enough to tell two apart.
-    made_of = cell(one.get("fingerprint") or disclosure.UNKNOWN).removeprefix("sha256:")[:12]
+    made_of = cell(one.get("fingerprint") or disclosure.UNKNOWN)
+    if made_of != WITHHELD:
+        made_of = made_of.removeprefix("sha256:")[:12]
     keys = ("run", "part", "why", "verdict")
     return {key: clean(one[key]) for key in keys} | {"at": at, "requests": made_of}
 

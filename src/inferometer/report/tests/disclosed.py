@@ -48,6 +48,7 @@ def rows(campaign: Mapping[str, Any]) -> list[Row]:
     tokenizer = campaign["tokenizer"]
     told = _declared(campaign["sut"])
     told |= {clean(one["name"]): clean(one["value"]) for one in campaign["disclosed"]}
+    missing = WITHHELD if campaign["redacted"] else disclosure.UNKNOWN
     return [
         ("Seeds", text(campaign["reproduction"]["seeds"])),
         ("Tokenizer", f"{text(tokenizer.get('name'))}, version {text(tokenizer.get('version'))}"),
@@ -56,7 +57,7 @@ def rows(campaign: Mapping[str, Any]) -> list[Row]:
         ("Token counting", OPTIONS.get(str(tokenizer.get("method")), text(tokenizer.get("method")))),
         ("Special tokens", _special(tokenizer)),
         ("Streaming", _protocol(campaign["sut"])),
-        *((name, told.get(name, disclosure.UNKNOWN)) for name in SHARED),
+        *((name, told.get(name, missing)) for name in SHARED),
         *ttft(campaign),
         ("Verdict", clean(campaign["verdict"]["status"])),
         *(
@@ -88,10 +89,15 @@ def _protocol(sut: Mapping[str, Any]) -> str:
 
 
 def ttft(campaign: Mapping[str, Any]) -> list[Row]:
-    """Sample count and five percentiles of TTFT with its unit, from the table of draft 5.1.5.2."""
-    results = next(_results(campaign), None)
-    found = {} if results is None else {str(row[0]).split()[-1]: row for row in results["rows"] if row}
-    return [(f"TTFT {name}", _of_row(results, found.get(name))) for name in ("Requests", *PERCENTILES)]
+    """Sample count and five percentiles of TTFT, from the first table of draft 5.1.5.2; of several it says which."""
+    tables = list(_results(campaign))
+    first = tables[0] if tables else None
+    found = {} if first is None else {str(row[0]).split()[-1]: row for row in first["rows"] if row}
+    which = [("TTFT, first level", clean(tables[0]["title"]))] if len(tables) > 1 else []
+    return [
+        *which,
+        *((f"TTFT {name}", _of_row(first, found.get(name))) for name in ("Requests", *PERCENTILES)),
+    ]
 
 
 def _results(campaign: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -106,9 +112,13 @@ def _of_row(table: Mapping[str, Any] | None, row: Any) -> str:
         return WITHHELD
     if table is None or row is None:
         return disclosure.UNMEASURED
-    units = ["" if row[0] == "Requests" else column["unit"] for column in table["columns"][1:]]
-    cells = [amount({"value": one, "unit": unit}) for one, unit in zip(row[1:], units, strict=True)]
-    if len(cells) == 1:
-        return cells[0]
-    named = zip(table["columns"][1:], cells, strict=True)
-    return "; ".join(f"{cell(column['label'])}: {words}" for column, words in named)
+    # Draft 5.1.5.2's table is in ms, whether its heading says so or its note.
+    units = ["" if row[0] == "Requests" else column["unit"] or "ms" for column in table["columns"][1:]]
+    told = [
+        (cell(column["label"]), amount({"value": one, "unit": unit}))
+        for one, unit, column in zip(row[1:], units, table["columns"][1:], strict=True)
+        if one is not None
+    ]
+    if len(told) < 2:
+        return told[0][1] if told else disclosure.UNMEASURED
+    return "; ".join(f"{label}: {words}" for label, words in told)

@@ -17,10 +17,10 @@ from inferometer.report.tests import scale
 from inferometer.report.tests.cells import heading
 from inferometer.report.tests.scale import Scale
 
-WIDTH, HEIGHT = 560, 310
-TOP, RIGHT, BOTTOM = 42, 18, 48
-CHAR = 7.2
-"""Mean width of a character of 13 px, with some to spare."""
+WIDTH, HEIGHT = 560, 320
+TOP, RIGHT, BOTTOM = 46, 24, 56
+CHAR = 9.2
+"""Mean width of a character of the 17 px that the page takes on a narrow screen; on a wide one there is room to spare."""
 STYLES = 6
 MARKERS_UP_TO = 40
 """Points of a series that are each marked."""
@@ -81,7 +81,7 @@ def _text(x: float, y: float, words: str, anchor: str = "start", kind: str = "")
 
 
 def _titles(shown: Mapping[str, Any]) -> str:
-    return _text(4, 14, heading(shown["y"])) + _text(WIDTH - RIGHT, HEIGHT - 8, heading(shown["x"]), "end")
+    return _text(4, 15, heading(shown["y"])) + _text(WIDTH - RIGHT, HEIGHT - 8, heading(shown["x"]), "end")
 
 
 def _grid(x: Scale | None, y: Scale, left: float) -> Iterator[str]:
@@ -96,7 +96,7 @@ def _grid(x: Scale | None, y: Scale, left: float) -> Iterator[str]:
         yield f'<path class="grid" d="M{at:.1f} {TOP}V{HEIGHT - BOTTOM}"/>'
         # A name that would touch the one before is left out; its line stays.
         if at - half > free:
-            yield _text(at, HEIGHT - BOTTOM + 17, words, "middle")
+            yield _text(at, HEIGHT - BOTTOM + 19, words, "middle")
             free = at + half + CHAR
 
 
@@ -157,9 +157,16 @@ def _marks(shown: Mapping[str, Any], x: Scale, y: Scale, left: float) -> Iterato
         free = [box for box in places if not any(_touch(box, other) for other in taken)] or places
         box = min(free, key=lambda one: sum(_touch(one, (px, py, px, py)) for px, py in lines))
         taken.append(box)
-        yield f'<path class="mark" d="{_sign(across, up, left)}"/>' + _text(
-            box[0], box[3] - 3, words, kind="name"
-        )
+        yield f'<path class="mark" d="{_sign(across, up, left)}"/>' + _beside(box, across, up, words)
+
+
+def _beside(box: Box, across: float | None, up: float | None, words: str) -> str:
+    """The name in its box: over the middle of a vertical line, close to a point, at the start on a horizontal one."""
+    before = across is not None and box[2] < across
+    x, anchor = (box[2], "end") if before else (box[0], "start")
+    if up is None:
+        x, anchor = (box[0] + box[2]) / 2, "middle"
+    return _text(x, box[3] - 3, words, anchor, "name")
 
 
 def _sign(across: float | None, up: float | None, left: float) -> str:
@@ -220,7 +227,7 @@ def _bars(shown: Mapping[str, Any]) -> str | None:
     for group, name in enumerate(names):
         middle = left + room * (group + 0.5)
         parts += [
-            _text(middle, base + 15 + 13 * i, line, "middle")
+            _text(middle, base + 19 + 17 * i, line, "middle")
             for i, line in enumerate(_folded(clean(name), int(room / CHAR)))
         ]
         for index, series in enumerate(shown["series"]):
@@ -228,7 +235,7 @@ def _bars(shown: Mapping[str, Any]) -> str | None:
             x0 = middle + (index - len(shown["series"]) / 2) * wide
             parts.append(_bar(value, x0, wide, y, base, index % STYLES))
     # The groups are named already: no title below them.
-    return _svg(shown, [*parts, _text(4, 14, heading(shown["y"]))])
+    return _svg(shown, [*parts, _text(4, 15, heading(shown["y"]))])
 
 
 def _bar(value: float | None, x0: float, wide: float, y: Scale, base: float, style: int) -> str:

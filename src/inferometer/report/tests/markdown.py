@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from inferometer.report.disclosure import UNMEASURED
 from inferometer.report.figures import clean
 from inferometer.report.markdown import cell as safe
 from inferometer.report.tests import compliance, contents, standing
-from inferometer.report.tests.cells import heading, numeric
+from inferometer.report.tests.cells import WITHHELD, heading, numeric
 from inferometer.report.tests.contents import Campaign
 from inferometer.report.tests.minimum import render_minimum
 from inferometer.report.tests.whole import whole
@@ -70,7 +71,8 @@ def _figures(test: Mapping[str, Any]) -> str:
     lines = []
     for one in test["figures"]:
         marked = ", ".join(clean(mark["label"]) for mark in one["marks"])
-        lines.append(clean(one["title"]) + (f" (marked: {marked})" if marked else "") + ": see report.html")
+        where = "see report.html" if one["series"] else WITHHELD if one["capacity"] else UNMEASURED
+        lines.append(clean(one["title"]) + (f" (marked: {marked})" if marked else "") + f": {where}")
     return _bullets(lines)
 
 
@@ -150,7 +152,7 @@ def render_markdown(campaign: Campaign) -> str:
         *(part for word, means in standing.banners(campaign) for part in (f"# {word}", safe(means))),
         f"# Inferometer test report: {safe(campaign['name'])}",
         f"**{safe(verdict['status'])}.** {standing.MEANINGS.get(str(verdict['status']), '')}",
-        f"Compliance: {compliance.label(campaign['compliance'])}.",
+        f"Compliance: {safe(compliance.label(campaign['compliance']))}.",
         _bullets(standing.reasons(verdict)),
         safe(contents.lede(campaign)),
         _overview(campaign),

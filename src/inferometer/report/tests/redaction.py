@@ -168,7 +168,7 @@ def _test(test: Mapping[str, Any], names: dict[str, str]) -> Document:
         ],
         "runs": [
             {"run": _run_name(run["run"], names), "part": run["part"], "verdict": run["verdict"]}
-            | {"at": WITHHELD, "why": WITHHELD}
+            | {"at": WITHHELD, "why": WITHHELD, "fingerprint": WITHHELD}
             for run in test["runs"]
         ],
         "values": [_value(value, by_time) for value in test["values"]],
@@ -220,7 +220,7 @@ def _table(table: Mapping[str, Any], by_time: bool) -> Document:
 
 def _row(row: list[Any], telling: list[bool], by_time: bool) -> list[Any]:
     """A row's cells without the loads; a row that names a load, or a unit of one, has none left."""
-    words = [one for one in row if isinstance(one, str)]
+    words = [one for one in row if isinstance(one, str) and one != WITHHELD]
     whole = any(one in LOAD_UNITS or LOADS.search(one) or (by_time and COUNTS.search(one)) for one in words)
     return [
         _label(one)

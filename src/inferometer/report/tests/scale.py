@@ -1,7 +1,7 @@
 """Axes of a picture: which numbers they reach over, where they are ticked, and where a number lies.
 
-Linear axes are ticked at 1, 2 or 5 times a power of ten; logarithmic ones at 1, 2 and 5 of each decade, or at 1 alone where
-that would be too many.
+Linear axes are ticked at multiples of 1, 2 or 5 times a power of ten; logarithmic ones at 1, 2 and 5 of each decade, at fewer
+or more where the axis is long or short.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FEW = 8
-"""Ticks on a logarithmic axis, from which only powers of ten are named."""
+"""Ticks on a logarithmic axis, at most, but for powers of ten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,18 @@ def _step(rough: float) -> float:
 def logarithmic(values: Sequence[float], start: float, end: float) -> Scale:
     """Over all values, which are above zero, with a little room at both ends."""
     low, high = min(values) / 1.1, max(values) * 1.1
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    found = [n * 10.0**ten for ten in decades for n in (1, 2, 5) if low <= n * 10.0**ten <= high]
-    tens = [value for value in found if math.isclose(math.log10(value), round(math.log10(value)))]
-    ticks = tens if len(found) > FEW and len(tens) > 1 else found
-    return Scale(low, high, start, end, True, tuple(ticks))
+    return Scale(low, high, start, end, True, _decades(low, high))
+
+
+def _decades(low: float, high: float) -> tuple[float, ...]:
+    """As many ticks as tell the scale, and no more than FEW: of each decade 1, or 1, 2 and 5, or 1 to 9; within a small part of
+    one decade, even steps."""
+    tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1, 2, 5), (1,), range(1, 10)):
+        found = [n * 10.0**ten for ten in tens for n in digits if low <= n * 10.0**ten <= high]
+        if 3 <= len(found) <= FEW:
+            return tuple(found)
+    if high / low > 10:
+        return tuple(10.0**ten for ten in tens if low <= 10.0**ten <= high)
+    step = _step((high - low) / 4)
+    return tuple(round(step * i, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1))

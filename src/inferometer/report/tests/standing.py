@@ -41,8 +41,8 @@ def overview(campaign: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def row(test: Mapping[str, Any]) -> dict[str, str]:
-    """A test's headline is the first of its values."""
-    first = test["values"][0] if test["values"] else None
+    """Of one test."""
+    first = words.headline(test)
     return {
         "test": clean(test["test"]),
         "title": title(test),

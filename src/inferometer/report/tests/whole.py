@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,7 @@ _NO_CLIENT = dict.fromkeys(("os", "kernel", "machine", "cpu", "cores", "memory_b
 
 
 def whole(campaign: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy that lacks nothing; the tests are the same."""
+    """A copy that lacks nothing, with its tests in the draft's order: a campaign carries them out in another."""
     minimum = {**dict.fromkeys(LINES), "notes": [], **campaign["minimum"]}
     minimum["boundary"] = BOUNDARIES.get(minimum["boundary"], minimum["boundary"])
     about = campaign["reproduction"]
@@ -45,6 +46,11 @@ def whole(campaign: Mapping[str, Any]) -> dict[str, Any]:
         "environment": campaign["environment"] or _NO_CLIENT,
         "tokenizer": campaign["tokenizer"] or {},
         "minimum": minimum,
+        "tests": sorted(campaign["tests"], key=_place),
         "disclosed": campaign.get("disclosed") or [],
         "reproduction": reproduction,
     }
+
+
+def _place(test: Mapping[str, Any]) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", test["section"])]

@@ -11,12 +11,14 @@ from inferometer.report.figures import clean
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Of one test. `columns`: words of a heading, in lower case, to what a column or row with them means."""
+    """Of one test. `columns`: words of a heading, in lower case, to what a column or row with them means. `headline`: words of
+    the labels of values that stand for the test, best first; without any, its first value does."""
 
     title: str
     objective: str
     procedure: str
     columns: Mapping[str, str] = field(default_factory=dict)
+    headline: tuple[str, ...] = ()
 
 
 PERCENTILE = "P50: half of the requests were at or below; P99: all but one in a hundred; P99.9: all but one in a thousand."
@@ -58,6 +60,7 @@ WORDS: dict[str, Words] = {
             "saturation": "The first level with less throughput than the level before it (draft 5.3.4).",
             "optimal": "The level of the highest throughput that meets every objective declared (draft 5.3.4).",
         },
+        headline=("optimal", "knee", "saturation point", "peak"),
     ),
     "itl": Words(
         "Inter-Token Latency Distribution",
@@ -71,6 +74,7 @@ WORDS: dict[str, Words] = {
             "modality": "Whether gaps gather about one length or several; several point to distinct regimes, "
             "batching for one (draft 5.4.4.3).",
         },
+        headline=("itl p99",),
     ),
     "capacity": Words(
         "Concurrent Request Capacity",
@@ -175,3 +179,13 @@ def meanings(test: Mapping[str, Any]) -> list[tuple[str, str]]:
         if match is not None:
             found.setdefault(match, means)
     return list(found.items())
+
+
+def headline(test: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The value that stands for the test: the first measured that its words name, else its first."""
+    for key in of(test).headline:
+        for value in test["values"]:
+            if key in value["label"].lower() and value["value"] is not None:
+                found: Mapping[str, Any] = value
+                return found
+    return test["values"][0] if test["values"] else None

@@ -10,11 +10,16 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from inferometer.errors import PlanError, Problem
 
-GUARDRAILS = ("input_check_ns", "input_check_per_token_ns", "output_check_tokens", "refusal_share")
+INPUT_GUARDRAILS = ("input_check_ns", "input_check_per_token_ns", "refusal_share")
+OUTPUT_GUARDRAILS = ("output_check_tokens",)
+GUARDRAILS = (*INPUT_GUARDRAILS, *OUTPUT_GUARDRAILS)
 """Settings any of which makes an engine one with guardrails; with all of them 0 it has none."""
+Guards = bool | Literal["input", "output"]
+"""Which of an engine's guardrails are on: all, none, those of prompts, those of answers."""
 POLICIES = ("fcfs", "priority")
 PREEMPTIONS = ("recompute", "swap")
 _UNITS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
@@ -103,6 +108,17 @@ class Settings:
     def guarded(self) -> bool:
         """Whether prompts or answers are checked, or requests refused."""
         return any(getattr(self, name) for name in GUARDRAILS)
+
+    def guarded_by(self, which: Guards) -> dict[str, float]:
+        """The values of GUARDRAILS with only these on. Raises ValueError where this engine has none of them."""
+        on = {True: GUARDRAILS, False: (), "input": INPUT_GUARDRAILS, "output": OUTPUT_GUARDRAILS}[which]
+        if on and not any(getattr(self, name) for name in on):
+            kind = "" if which is True else f"{which} "
+            raise ValueError(
+                f"this engine was started without {kind}guardrails: start it with some, such as --set input_check=2ms, "
+                "--set refusal_share=0.01 or, for answers, --set output_check_tokens=16"
+            )
+        return {name: getattr(self, name) if name in on else 0 for name in GUARDRAILS}
 
     @property
     def capacity_tokens(self) -> int:

@@ -190,7 +190,7 @@ def throughput() -> Document:
 
 
 def tradeoff() -> Document:
-    rows = [
+    rows: list[list[Any]] = [
         [2, 284, 95, 142, 32, 41, 100],
         [6, 852, 102, 178, 34, 48, 100],
         [10, 1420, 128, 267, 38, 62, 100],

@@ -1,0 +1,142 @@
+"""`inferometer compare`: are these systems, or these versions of one, different, and by how much?"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from inferometer.errors import PlanError, Problem
+
+if TYPE_CHECKING:
+    from inferometer.comparer import Compared, Question
+
+EPILOG = """\b
+Exit code: 0 no regression, 2 usage or a file, 3 not comparable or a run is INVALID, 4 no claim (fewer than 3 runs a side),
+           5 a server unreachable or failed, 6 regression, 130 interrupted
+"""
+
+
+@click.command("compare", epilog=EPILOG, context_settings={"max_content_width": 110})
+@click.argument("sides", nargs=-1, required=True)
+@click.option("--interleave", is_flag=True, help="SIDES are plans: measure them in turn, then compare.")
+@click.option("--repeats", type=int, metavar="N", help="With --interleave: runs of each plan. Default: 3.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="runs",
+    metavar="DIR",
+    help="With --interleave: where the runs go. Default: runs.",
+)
+@click.option(
+    "--noise",
+    multiple=True,
+    metavar="SIDE",
+    help="Further runs of the first side's system: differences below theirs are noise. May be repeated.",
+)
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="NAME", help="A figure that decides. May be repeated."
+)
+@click.option(
+    "--threshold",
+    type=float,
+    default=0.0,
+    metavar="PERCENT",
+    help="The least change that matters. Default: 0.",
+)
+@click.option("--price", "prices", multiple=True, metavar="SIDE=N", help="What a side costs an hour: A=2.5.")
+@click.option("--price-source", metavar="TEXT", help="Where the prices are from.")
+@click.option("--production-representative", "production", is_flag=True, help="Declare that all sides are.")
+@click.option("--shared-resources", is_flag=True, help="Declare that sides share some.")
+@click.option("--seed", type=int, default=0, metavar="N", help="Of the bootstrap. Default: 0.")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
+@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write Markdown.")
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of tables.")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+def command(
+    sides: tuple[str, ...],
+    interleave: bool,
+    repeats: int | None,
+    out: Path,
+    noise: tuple[str, ...],
+    metrics: tuple[str, ...],
+    threshold: float,
+    prices: tuple[str, ...],
+    price_source: str | None,
+    production: bool,
+    shared_resources: bool,
+    seed: int,
+    junit: Path | None,
+    markdown: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """\b
+    Examples:
+      inferometer compare runs/old runs/new
+      inferometer compare runs/a1,runs/a2,runs/a3 runs/b1,runs/b2,runs/b3 --threshold 2
+      inferometer compare --interleave old.yaml new.yaml --repeats 5 --junit compare.xml
+
+    Compare sides with the first, the baseline. A side is a run folder, several with commas between them, or a folder that
+    holds run folders. At least three runs a side, with the same seeds on all, make a claim possible.
+    """
+    from inferometer.comparer import Question, compare_folders
+
+    if repeats is not None and not interleave:
+        raise PlanError([Problem("--repeats", "is for --interleave: runs that are there are not repeated")])
+    files = {"--junit": junit, "--markdown": markdown}
+    nowhere = [name for name, file in files.items() if file is not None and not file.parent.is_dir()]
+    if nowhere:  # better now than after the measuring
+        raise PlanError([Problem(name, "the file's folder does not exist") for name in nowhere])
+    question = Question(metrics, threshold, noise, prices, price_source, production, shared_resources, seed)
+    if interleave:
+        compared = _live(sides, 3 if repeats is None else repeats, out, question, quiet=quiet)
+    else:
+        compared = compare_folders(sides, question)
+    _show(compared, as_json=as_json)
+    _write(compared, junit, markdown)
+    return compared.exit_code
+
+
+def _live(sides: tuple[str, ...], repeats: int, out: Path, question: Question, *, quiet: bool) -> Compared:
+    from inferometer.cli.screen import Screen
+    from inferometer.comparer import compare_live
+    from inferometer.plan.parse import build
+
+    plans = [build(Path(side), environ=os.environ) for side in sides]
+    return compare_live(plans, repeats, out, time.time_ns(), question, Screen(quiet=quiet))
+
+
+def _write(compared: Compared, junit: Path | None, markdown: Path | None) -> None:
+    if junit is not None:
+        from inferometer.report import comparison_junit
+
+        junit.write_bytes(comparison_junit.render(compared.document))
+    if markdown is not None:
+        from inferometer.report import comparison_markdown
+
+        markdown.write_text(comparison_markdown.render(compared.document), encoding="utf-8")
+
+
+def _show(compared: Compared, *, as_json: bool) -> None:
+    from inferometer.cli.screen import say
+
+    if as_json:
+        say(json.dumps(compared.document, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from inferometer.report.comparison_console import render
+
+    try:
+        render(compared.document, Console())
+        sys.stdout.flush()
+    except OSError:  # nobody reads on
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit

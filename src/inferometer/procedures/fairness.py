@@ -1,0 +1,407 @@
+"""Draft 5.6, Scheduling Fairness: what each class of requests meets in a mix, beside what it meets alone.
+
+base (the 100 % of the mix) -> each class alone -> the mix, for at least so long and at least so many requests of each class
+
+Requests are those of Synthetic-Skewed that lie in a class's ranges of input and output. The workload draws both apart, so a
+class is a product of two log-normals, each drawn again until it lies within its range (docs/workloads.md).
+
+| figure                 | is                                                                                       |
+| ---------------------- | ---------------------------------------------------------------------------------------- |
+| latency inflation      | a statistic of a class's TTFT in the mix / the same of the class alone                   |
+| Jain's index J         | of x = TTFT / median TTFT of the request's class alone, over all successful requests     |
+| ... alone              | the same of the isolated runs, classes in the mix's numbers: below 1 by lengths alone    |
+| J by class             | of the classes' inflations of the median                                                 |
+| J by output token      | of each request's end-to-end latency over its output tokens                              |
+| starvation rate        | requests that waited over 5 medians of their class's TTFT in the mix                     |
+| ... against isolation  | requests with a TTFT over 5 medians of their class alone, from the quantiles of the mix  |
+
+Alone, a class has the mix's offered tokens a second, input and output together: at the mix's request rate a class of long
+requests would be beyond what the system carries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inferometer.measure.jain import jain, jain_of_moments
+from inferometer.plan.schema import Plan
+from inferometer.plan.testing import FairnessClass
+from inferometer.procedures.reading import pairs, percent
+from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
+from inferometer.procedures.saturation import base_of, find_base, known_base
+from inferometer.procedures.setup import Setup, another_workload, open_loop, warm, warmed
+from inferometer.procedures.step import Done, DoneRun, Run, Scalar, Steps, runs
+
+NAME, SECTION, TITLE = "fairness", "5.6", "Scheduling Fairness"
+OBJECTIVE = (
+    "Find out how evenly requests of different kinds are served beside each other: whether short ones wait behind long ones, "
+    "and whether any starve."
+)
+
+UNFAIR = 0.9
+"""Draft 5.6.4: below this, J says that the system is significantly unfair."""
+STARVED = 5.0
+SIGMAS = 4.0
+"""So many requests more of a class are planned as chance can take away, at this many standard deviations."""
+
+LONGEST_S = 604_800
+"""No run is longer: a system so slow brings fewer requests of a rare class, and the notes say so."""
+
+PERCENTILES = ("p50", "p95", "p99")
+STATISTICS = (("mean", "Mean"), ("p50", "P50"), ("p95", "P95"), ("p99", "P99"))
+
+OfClass = Mapping[str, Any]
+
+
+def steps(setup: Setup) -> Steps:
+    """Base, isolated runs, the mix."""
+    wanted = setup.tests.fairness
+    base = yield from find_base(setup, mix(setup))
+    if base is None:
+        return
+    rate = base * wanted.percent / 100
+    for number, one in enumerate(wanted.classes):
+        alone = rate * _mean_tokens(setup) / one.mean_tokens
+        plan = open_loop(_plan(setup, (one,)), alone, seconds=_seconds(setup, alone))
+        why = f"{one.name} requests alone, {alone:.4g} a second: as many tokens a second as the mix"
+        at: dict[str, Scalar] = {"class": one.name, "rate": alone}
+        yield Run(warm(plan) if number == 0 else warmed(plan), "isolated", at, why)
+    seconds = _seconds(setup, rate * min(_shares(setup)))
+    plan = open_loop(mix(setup), rate, seconds=seconds)
+    why = f"the mix for {seconds:.0f} s, {rate:.4g} requests/s: {wanted.percent:g} % of saturation"
+    yield Run(warmed(plan), "mixed", {"percent": wanted.percent, "rate": rate}, why)
+
+
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    return open_loop(mix(setup), 1.0, seconds=setup.tests.fairness.duration_s)
+
+
+def results(setup: Setup, done: Sequence[Done]) -> Results:
+    """Tables 8 and 9, the inflation, and how TTFT is distributed by class."""
+    base = base_of(setup, mix(setup), done)
+    alone, mixed = _alone(done), runs(done, "mixed")
+    if base is None:
+        return Results(
+            undecided=(
+                "The highest rate sustained of the mix was not found, so there is no load to mix classes at.",
+            )
+        )
+    if not mixed:
+        open_ = "The mix was not measured."
+        return Results(
+            tables=(_isolated_table(setup, done),), undecided=(open_,), known=known_base(mix(setup), base)
+        )
+    classes = list(mixed[0].came.summary["by_class"])
+    return Results(
+        values=_values(classes, alone),
+        tables=(
+            _classes_table(classes), _fairness_table(classes, alone), _inflation_table(classes, alone),
+            _isolated_table(setup, done),
+        ),
+        figures=(_cdf(classes, alone), _bars(classes, alone)),
+        notes=_notes(setup, mixed[0], classes, alone),
+        known=known_base(mix(setup), base),
+    )  # fmt: skip
+
+
+def mix(setup: Setup) -> Plan:
+    """The plan with all classes by their shares."""
+    return _plan(setup, setup.tests.fairness.classes)
+
+
+def _plan(setup: Setup, classes: Sequence[FairnessClass]) -> Plan:
+    drawn = []
+    for one in classes:
+        prompt, answer = one.lengths
+        drawn.append(
+            {
+                "name": one.name,
+                "weight": one.share,
+                "input_tokens": str(prompt),
+                "output_tokens": str(answer),
+                "priority": one.priority,
+            }
+        )
+    return another_workload(setup.plan, classes=drawn)
+
+
+def _shares(setup: Setup) -> list[float]:
+    shares = [one.share for one in setup.tests.fairness.classes]
+    return [share / sum(shares) for share in shares]
+
+
+def _mean_tokens(setup: Setup) -> float:
+    classes = setup.tests.fairness.classes
+    return sum(share * one.mean_tokens for share, one in zip(_shares(setup), classes, strict=True))
+
+
+def _seconds(setup: Setup, rate: float) -> float:
+    """How long a class that comes at this rate takes to bring its requests, chance allowed for; no less than the test's own
+    time."""
+    wanted = setup.tests.fairness
+    n = wanted.requests_per_class
+    needed = math.ceil((n + SIGMAS * math.sqrt(n) + SIGMAS**2 / 2) / rate)
+    return max(wanted.duration_s, min(needed, LONGEST_S))
+
+
+def _alone(done: Sequence[Done]) -> dict[str, OfClass]:
+    """By name, each class as it was alone."""
+    return {str(one.step.at["class"]): one.came.summary["by_class"][0] for one in runs(done, "isolated")}
+
+
+def _stat(one: OfClass | None, metric: str, name: str) -> float | None:
+    found: float | None = ((one or {}).get(metric) or {}).get(name)
+    return found
+
+
+def inflation(mixed: OfClass, alone: OfClass | None, name: str) -> float | None:
+    """TTFT in the mix / TTFT alone, of one statistic."""
+    above, below = _stat(mixed, "ttft_ms", name), _stat(alone, "ttft_ms", name)
+    return None if above is None or not below else above / below
+
+
+def jain_of_requests(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> float | None:
+    """J over all requests of x = TTFT / the class's median TTFT alone, out of each class's moments."""
+    moments = []
+    for one in classes:
+        found, median = one["ttft_ms"], _stat(alone.get(one["name"]), "ttft_ms", "p50")
+        if found is None:
+            continue
+        if not median:
+            return None
+        moments.append((found["n"], found["mean"], found["std"], median))
+    return jain_of_moments(moments)
+
+
+def jain_alone(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> float | None:
+    """What J would be if every class met in the mix what it met alone: requests of a class differ in length, so it is below 1
+    on a system that is fair."""
+    moments = []
+    for one in classes:
+        found, n = alone.get(one["name"], {}).get("ttft_ms"), (one["ttft_ms"] or {}).get("n", 0)
+        if found is None or not found["p50"]:
+            return None
+        moments.append((n, found["mean"], found["std"], found["p50"]))
+    return jain_of_moments(moments)
+
+
+def jain_by_token(classes: Sequence[OfClass]) -> float | None:
+    """J over all requests of end-to-end latency / output tokens."""
+    found = [one["e2e_per_token_ms"] for one in classes]
+    return jain_of_moments([(one["n"], one["mean"], one["std"], 1.0) for one in found if one])
+
+
+def jain_of_classes(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> float | None:
+    """J over the classes of their inflations of the median."""
+    found = [inflation(one, alone.get(one["name"]), "p50") for one in classes]
+    known = [one for one in found if one is not None]
+    return jain(known) if len(known) == len(found) else None
+
+
+def starved_against(one: OfClass, alone: OfClass | None) -> float | None:
+    """The share of a class's TTFTs in the mix that lie over STARVED medians of it alone, interpolated between quantiles."""
+    median = _stat(alone, "ttft_ms", "p50")
+    values, shares = pairs((one.get("distributions") or {}).get("ttft_ms"))
+    if median is None or not values:
+        return None
+    limit = STARVED * median
+    if limit >= values[-1]:
+        return 0.0
+    above = next(place for place, value in enumerate(values) if value > limit)
+    if above == 0:
+        return 1.0
+    low, high = values[above - 1], values[above]
+    part = (limit - low) / (high - low)
+    return 1.0 - (shares[above - 1] + part * (shares[above] - shares[above - 1]))
+
+
+def _values(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> tuple[Value, ...]:
+    index = jain_of_requests(classes, alone)
+    reading = (
+        "" if index is None else "significant unfairness: below 0.9" if index < UNFAIR else "0.9 or above"
+    )
+    found = [
+        Value("jain", "Jain's Fairness Index", index, note=reading or "no isolated median to normalise by"),
+        Value(
+            "jain_alone",
+            "Jain's index of the classes alone",
+            jain_alone(classes, alone),
+            note="what lengths alone come to",
+        ),
+        Value("jain_classes", "Jain's index of the classes' inflations", jain_of_classes(classes, alone)),
+        Value("jain_e2e", "Jain's index of end-to-end latency by output token", jain_by_token(classes)),
+    ]
+    for one in classes:
+        name = one["name"]
+        found += [
+            Value(
+                f"starvation_{name}", f"{_title(name)} Class Starvation", percent(one["waits"]["starved_share"]), "%",
+                note="over 5 medians of its TTFT in the mix",
+            ),
+            Value(
+                f"inflation_{name}", f"{_title(name)} Class TTFT Inflation", inflation(one, alone.get(name), "p50"), "",
+                note="of the median, mix / alone",
+            ),
+        ]  # fmt: skip
+    return tuple(found)
+
+
+def _title(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
+def _classes_table(classes: Sequence[OfClass]) -> Table:
+    """Draft Table 8, with more to the right."""
+    columns = (
+        Column("class", "Class"),
+        Column("count", "Count"),
+        Column("ttft_p50", "TTFT P50", "ms"),
+        Column("ttft_p99", "TTFT P99", "ms"),
+        Column("tpot_p50", "TPOT P50", "ms"),
+        Column("tpot_p99", "TPOT P99", "ms"),
+        Column("ttft_p95", "TTFT P95", "ms"),
+        Column("e2e_per_token_p50", "E2E/token P50", "ms"),
+        Column("sent", "Sent"),
+    )
+    rows = tuple(
+        (
+            _title(one["name"]), one["requests"]["completed"],
+            _stat(one, "ttft_ms", "p50"), _stat(one, "ttft_ms", "p99"),
+            _stat(one, "tpot_ms", "p50"), _stat(one, "tpot_ms", "p99"),
+            _stat(one, "ttft_ms", "p95"), _stat(one, "e2e_per_token_ms", "p50"), one["requests"]["sent"],
+        )
+        for one in classes
+    )  # fmt: skip
+    return Table("classes", "Per-class results in the mix", "5.6.5", columns, rows)
+
+
+def _fairness_table(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> Table:
+    """Draft Table 9, with more below. A cell is a number; its unit stands beside it."""
+    rows: list[tuple[Cell, ...]] = [("Jain's Fairness Index", jain_of_requests(classes, alone), "")]
+    rows += [
+        (f"{_title(one['name'])} Class Starvation", percent(one["waits"]["starved_share"]), "%")
+        for one in classes
+    ]
+    rows += [
+        ("Jain's index of the classes alone", jain_alone(classes, alone), ""),
+        ("Jain's index of the classes' inflations", jain_of_classes(classes, alone), ""),
+        ("Jain's index of end-to-end latency by output token", jain_by_token(classes), ""),
+    ]
+    rows += [
+        (
+            f"{_title(one['name'])} Class Starvation against its median alone",
+            percent(starved_against(one, alone.get(one["name"]))), "%",
+        )
+        for one in classes
+    ]  # fmt: skip
+    columns = (Column("metric", "Metric"), Column("value", "Value"), Column("unit", "Unit"))
+    notes = (
+        "The index is over all successful requests: TTFT / the median TTFT of the request's class alone.",
+        "Requests of one class differ in length, so the index of the classes alone is below 1 too: what lies between the two "
+        "is the mix's doing.",
+        "Starvation: a wait for the first token of over 5 times the median of the class in the mix. A request that never got "
+        "one counts once it has waited that long. Against the median alone only requests with a first token count.",
+    )
+    return Table("fairness", "Fairness metrics", "5.6.5", columns, tuple(rows), notes)
+
+
+def _inflation_table(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> Table:
+    """Mix / alone, for each class and statistic."""
+    rows = tuple(
+        (_title(one["name"]), *(inflation(one, alone.get(one["name"]), name) for name, _ in STATISTICS))
+        for one in classes
+    )
+    columns = (Column("class", "Class"), *(Column(name, f"TTFT {label}") for name, label in STATISTICS))
+    notes = ("TTFT in the mix / TTFT of the class alone at as many offered tokens a second.",)
+    return Table("inflation", "Latency inflation", "5.6.4", columns, rows, notes)
+
+
+def _isolated_table(setup: Setup, done: Sequence[Done]) -> Table:
+    """Each class alone, with the request rate that the same tokens a second come to."""
+    columns = (
+        Column("class", "Class"),
+        Column("rate", "Offered", "req/s"),
+        Column("tokens", "Offered", "tok/s"),
+        Column("seconds", "Run", "s"),
+        Column("count", "Count"),
+        *(Column(f"ttft_{name}", f"TTFT {name.upper()}", "ms") for name in PERCENTILES),
+    )
+    by_name = {one.name: one for one in setup.tests.fairness.classes}
+    rows = tuple(_isolated_row(one, by_name[str(one.step.at["class"])]) for one in runs(done, "isolated"))
+    notes = ("Offered tokens a second are input and output together, by the means of the class's lengths.",)
+    return Table("isolated", "Each class alone", "5.6.3", columns, rows, notes, capacity=True)
+
+
+def _isolated_row(one: DoneRun, drawn: FairnessClass) -> tuple[Cell, ...]:
+    alone, rate = one.came.summary["by_class"][0], float(one.step.at["rate"] or 0)
+    return (
+        _title(drawn.name),
+        rate,
+        rate * drawn.mean_tokens,
+        one.step.plan.load.duration_s,
+        alone["requests"]["completed"],
+        *(_stat(alone, "ttft_ms", name) for name in PERCENTILES),
+    )
+
+
+def _cdf(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> Figure:
+    series = []
+    for one in classes:
+        name = one["name"]
+        for words, found in (("in the mix", one), ("alone", alone.get(name) or {})):
+            curve = pairs((found.get("distributions") or {}).get("ttft_ms"))
+            series += [Series(f"{name}, {words}", *curve)] if curve[0] else []
+    return Figure(
+        "ttft_by_class",
+        "TTFT by class",
+        "cdf",
+        Axis("TTFT", "ms", log=True),
+        Axis("share of requests"),
+        tuple(series),
+    )
+
+
+def _bars(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> Figure:
+    labels = tuple(label for _, label in STATISTICS)
+    series = tuple(
+        Series(
+            one["name"], labels, tuple(inflation(one, alone.get(one["name"]), name) for name, _ in STATISTICS)
+        )
+        for one in classes
+    )
+    return Figure("inflation", "Latency inflation", "bars", Axis("TTFT"), Axis("mix / alone"), series)
+
+
+def _notes(
+    setup: Setup, mixed: DoneRun, classes: Sequence[OfClass], alone: Mapping[str, OfClass]
+) -> tuple[str, ...]:
+    wanted, rate = setup.tests.fairness, mixed.step.at["rate"]
+    said = [
+        f"The mix was offered at {rate:.4g} requests/s, {wanted.percent:g} % of the highest rate sustained of it, for "
+        f"{mixed.step.plan.load.duration_s:.0f} s.",
+        "Requests are Synthetic-Skewed's draws within each class's ranges: "
+        + "; ".join(
+            f"{one.name} {' and '.join(str(length) for length in one.lengths)}" for one in wanted.classes
+        )
+        + ".",
+    ]
+    index = jain_of_requests(classes, alone)
+    if index is not None and index < UNFAIR:
+        said.append(f"Jain's index of {index:.3f} is below {UNFAIR:g}: significant unfairness (draft 5.6.4).")
+        apart = jain_alone(classes, alone)
+        if apart is not None and apart < UNFAIR:
+            said.append(
+                f"Of the classes alone it is {apart:.3f}: their lengths bring it below {UNFAIR:g} without any mixing."
+            )
+    said += [
+        f"{_title(one['name'])}: {one['requests']['completed']} requests completed of {wanted.requests_per_class} asked for."
+        for one in classes
+        if one["requests"]["completed"] < wanted.requests_per_class
+    ]
+    missing = [one["name"] for one in classes if one["name"] not in alone]
+    if missing:
+        said.append(f"Not measured alone: {', '.join(missing)}; so there is no inflation, and no index.")
+    return tuple(said)

@@ -1,0 +1,315 @@
+"""Draft 5.10, Guardrail Overhead: the same load with and without safety systems.
+
+base of the baseline -> for each configuration: switch -> every level at the baseline's rates -> throughput in closed loop
+
+| figure                  | is                                                                       |
+| ----------------------- | ------------------------------------------------------------------------ |
+| input filter overhead   | TTFT (input filter) - TTFT (baseline)                                    |
+| output filter overhead  | end-to-end (output filter) - end-to-end (baseline): this tool's own      |
+| total overhead          | end-to-end (full) - end-to-end (baseline)                                |
+| throughput reduction    | (baseline - configuration) / baseline, positive for less, in per cent    |
+
+A difference is of one statistic (mean, P50, P95, P99), at one load level. Every configuration gets the same offered load, that
+of the baseline's percentages: otherwise a slower configuration would be measured at less load, and hide its cost.
+A configuration that the system cannot be brought into is left out, and its rows say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from inferometer.errors import CannotSwitch
+from inferometer.plan.schema import Plan
+from inferometer.procedures.reading import Summary, percent, rate, rate_interval, stat, success
+from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
+from inferometer.procedures.saturation import base_of, find_base, known_base
+from inferometer.procedures.setup import (
+    Setup,
+    another_workload,
+    closed_loop,
+    open_loop,
+    variant,
+    warm,
+    warmed,
+)
+from inferometer.procedures.step import Done, Refused, Run, Scalar, Steps, Switch, runs
+
+NAME, SECTION, TITLE = "guardrail", "5.10", "Guardrail Overhead"
+OBJECTIVE = "Find out what safety systems and content filters cost in latency and throughput, with content that they let pass."
+
+BASELINE = "baseline"
+LABELS = {"baseline": "Baseline", "input": "Input Filter", "output": "Output Filter", "full": "Full Filter"}
+FILTERS = {"baseline": (False, False), "input": (True, False), "output": (False, True), "full": (True, True)}
+"""By configuration: whether input and output are filtered."""
+RECOMMENDED = "conversation"
+STATISTICS = (("mean", "Mean"), ("p50", "P50"), ("p95", "P95"), ("p99", "P99"))
+OVERHEADS = (
+    ("input", "ttft", "Input filter overhead (TTFT)"),
+    ("output", "e2e", "Output filter overhead (end-to-end)"),
+    ("full", "e2e", "Total overhead (end-to-end)"),
+)
+"""Configuration, metric, words."""
+
+Levels = Mapping[tuple[str, float], Summary]
+
+
+def steps(setup: Setup) -> Steps:
+    """Baseline first: its capacity is the 100 %."""
+    yield Switch("guardrails", BASELINE)
+    base = yield from find_base(setup, _plan(setup, BASELINE))
+    if base is None:
+        return
+    yield from _configuration(setup, BASELINE, base)
+    for name in _others(setup):
+        try:
+            yield Switch("guardrails", name)
+        except CannotSwitch:  # a system with one switch for all: the others can still be compared
+            continue
+        yield from _configuration(setup, name, base)
+
+
+def results(setup: Setup, done: Sequence[Done]) -> Results:
+    """Tables 13 and 14, overheads."""
+    plan = _plan(setup, BASELINE)
+    base = base_of(setup, plan, done)
+    if base is None:
+        return Results(
+            undecided=(
+                "The highest rate sustained without guardrails was not found, so no level was measured.",
+            )
+        )
+    levels: Levels = {
+        (str(one.step.at["configuration"]), float(one.step.at["percent"] or 0)): one.came.summary
+        for one in runs(done, "level")
+    }
+    throughputs = {str(one.step.at["configuration"]): one.came.summary for one in runs(done, "throughput")}
+    refused = _refused(done)
+    missing = [
+        f"{LABELS[name]} at {share:g} %"
+        for name in _asked(setup)
+        for share in setup.tests.guardrail.percent
+        if (name, share) not in levels and name not in refused
+    ]
+    return Results(
+        values=tuple(_values(setup, levels, throughputs, refused)),
+        tables=(
+            *(_latency_table(setup, share, levels, refused) for share in setup.tests.guardrail.percent),
+            _overhead_table(setup, levels), _throughput_table(setup, throughputs, refused),
+        ),
+        figures=tuple(_figures(setup, levels)),
+        notes=tuple(_notes(setup, levels, refused, base)),
+        undecided=(f"Not measured: {', '.join(missing)}.",) if missing else (),
+        known=known_base(plan, base),
+    )  # fmt: skip
+
+
+def _asked(setup: Setup) -> tuple[str, ...]:
+    """The baseline, which everything is compared with, and the other configurations in the order given."""
+    return BASELINE, *_others(setup)
+
+
+def _others(setup: Setup) -> list[str]:
+    return [name for name in dict.fromkeys(setup.tests.guardrail.configurations) if name != BASELINE]
+
+
+def workload(setup: Setup) -> Plan:
+    """The plan's own workload if it is not the one that a plan has when it says nothing; else the recommended one."""
+    asked = setup.plan.workload
+    chosen = asked.name != "synthetic-uniform" or asked.file is not None
+    return setup.plan if chosen else another_workload(setup.plan, name=RECOMMENDED)
+
+
+def _plan(setup: Setup, configuration: str) -> Plan:
+    prompts, answers = FILTERS[configuration]
+    declared = setup.plan.sut.guardrails.model_dump() | {"input_filter": prompts, "output_filter": answers}
+    return variant(workload(setup), sut={"guardrails": declared})
+
+
+def _configuration(setup: Setup, name: str, base: float) -> Steps:
+    wanted, plan = setup.tests.guardrail, _plan(setup, name)
+    label = LABELS[name].lower()
+    for number, share in enumerate(wanted.percent):
+        load = base * share / 100
+        level = open_loop(plan, load, seconds=wanted.duration_s)
+        at: dict[str, Scalar] = {"configuration": name, "percent": share, "rate": load}
+        why = f"{label}: {load:.4g} requests/s for {wanted.duration_s:g} s, {share:g} % of the baseline's saturation"
+        yield Run(warm(level) if number == 0 else warmed(level), "level", at, why)
+    closed = closed_loop(plan, wanted.concurrency, seconds=wanted.throughput_s)
+    at = {"configuration": name, "concurrency": wanted.concurrency}
+    yield Run(warmed(closed), "throughput", at, f"{label}: throughput with {wanted.concurrency} in flight")
+
+
+def _refused(done: Sequence[Done]) -> dict[str, str]:
+    """Why the system could not be brought into a configuration."""
+    return {
+        one.step.state: one.came.why
+        for one in done
+        if isinstance(one.step, Switch) and isinstance(one.came, Refused)
+    }
+
+
+def overhead(levels: Levels, configuration: str, share: float, metric: str, name: str) -> float | None:
+    """A statistic of a configuration less that of the baseline, at one level, in ms."""
+    found = [levels.get((one, share)) for one in (configuration, BASELINE)]
+    with_, without = (None if one is None else stat(one, metric, name) for one in found)
+    return None if with_ is None or without is None else with_ - without
+
+
+def reduction(throughputs: Mapping[str, Summary], configuration: str) -> float | None:
+    """Of output tokens a second against the baseline, in per cent; positive for less."""
+    before, after = (
+        None if (one := throughputs.get(name)) is None else rate(one, "output_tok_s")
+        for name in (BASELINE, configuration)
+    )
+    return None if after is None or not before else 100.0 * (before - after) / before
+
+
+def refusals(summary: Summary | None) -> int | None:
+    """Requests refused on grounds of policy."""
+    found: int | None = ((summary or {}).get("refusals") or {}).get("requests")
+    return found
+
+
+def _values(
+    setup: Setup, levels: Levels, throughputs: Mapping[str, Summary], refused: Mapping[str, str]
+) -> Iterator[Value]:
+    for share in setup.tests.guardrail.percent:
+        for name, metric, words in OVERHEADS:
+            if name not in _others(setup):
+                continue
+            found = overhead(levels, name, share, metric, "p50")
+            note = "of the medians" if found is not None else refused.get(name, "not measured")
+            yield Value(f"{name}_overhead_{share:g}", f"{words} at {share:g} %", found, "ms", note=note)
+    for name in _others(setup):
+        lost = reduction(throughputs, name)
+        note = (
+            "of output tokens a second in closed loop"
+            if lost is not None
+            else refused.get(name, "not measured")
+        )
+        yield Value(
+            f"throughput_reduction_{name}", f"Throughput reduction, {LABELS[name]}", lost, "%", note=note
+        )
+
+
+def _latency_table(setup: Setup, share: float, levels: Levels, refused: Mapping[str, str]) -> Table:
+    """Draft Table 13 at one load level, with more to the right."""
+    several = (
+        ("ttft", "p50"),
+        ("ttft", "p99"),
+        ("e2e", "p50"),
+        ("e2e", "p99"),
+        ("ttft", "p95"),
+        ("e2e", "p95"),
+    )
+    columns = (
+        Column("configuration", "Configuration"),
+        *(Column(f"{metric}_{name}", f"{metric.upper()} {name.upper()}", "ms") for metric, name in several),
+        Column("n", "Samples"),
+        Column("success", "Success", "%"),
+        Column("refused", "Refused"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for name in _asked(setup):
+        summary = levels.get((name, share))
+        if summary is None:
+            rows.append((LABELS[name], *(None for _ in range(len(columns) - 1))))
+            continue
+        n = (summary["metrics"]["ttft_ms"] or {}).get("n")
+        cells = (stat(summary, metric, statistic) for metric, statistic in several)
+        rows.append((LABELS[name], *cells, n, percent(success(summary)), refusals(summary)))
+    notes = tuple(f"{LABELS[name]}: not measured. {why}" for name, why in refused.items())
+    return Table(
+        f"latency_{share:g}",
+        f"Latency at {share:g} % of the baseline's capacity",
+        "5.10.5",
+        columns,
+        tuple(rows),
+        notes,
+    )
+
+
+def _overhead_table(setup: Setup, levels: Levels) -> Table:
+    rows = tuple(
+        (words, share, *(overhead(levels, name, share, metric, statistic) for statistic, _ in STATISTICS))
+        for name, metric, words in OVERHEADS
+        if name in _others(setup)
+        for share in setup.tests.guardrail.percent
+    )
+    columns = (
+        Column("overhead", "Overhead"),
+        Column("percent", "Load", "%"),
+        *(Column(name, label, "ms") for name, label in STATISTICS),
+    )
+    notes = (
+        "Differences of a statistic with and without the guardrails, not statistics of differences.",
+        "The draft has no formula for the output filter: it is taken like the total.",
+    )
+    return Table("overhead", "Guardrail overhead", "5.10.4", columns, rows, notes)
+
+
+def _throughput_table(setup: Setup, throughputs: Mapping[str, Summary], refused: Mapping[str, str]) -> Table:
+    """Draft Table 14: the change is signed, negative for less."""
+    columns = (
+        Column("configuration", "Configuration"),
+        Column("throughput", "Max Throughput", "tok/s"),
+        Column("change", "Change", "%"),
+        Column("low", "95 % from", "tok/s"),
+        Column("high", "to", "tok/s"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for name in _asked(setup):
+        summary = throughputs.get(name)
+        found = None if summary is None else rate(summary, "output_tok_s")
+        ends = None if summary is None else rate_interval(summary, "output_tok_s")
+        lost = None if name == BASELINE else reduction(throughputs, name)
+        rows.append((LABELS[name], found, None if lost is None else -lost, *(ends or (None, None))))
+    notes = (
+        f"Output tokens a second with {setup.tests.guardrail.concurrency} requests in flight, without a search for the "
+        "most the system can.",
+        *(f"{LABELS[name]}: not measured. {why}" for name, why in refused.items()),
+    )
+    return Table("throughput", "Throughput impact", "5.10.5", columns, tuple(rows), notes, capacity=True)
+
+
+def _figures(setup: Setup, levels: Levels) -> Iterator[Figure]:
+    shares = [share for share in setup.tests.guardrail.percent if (BASELINE, share) in levels]
+    labels = tuple(f"{share:g} %" for share in shares)
+    for metric, words in (("ttft", "TTFT"), ("e2e", "End-to-end latency")):
+        series = tuple(
+            Series(
+                LABELS[name],
+                labels,
+                tuple(
+                    None if (one := levels.get((name, share))) is None else stat(one, metric, "p50")
+                    for share in shares
+                ),
+            )
+            for name in _asked(setup)
+            if any((name, share) in levels for share in shares)
+        )
+        yield Figure(
+            f"{metric}_by_configuration",
+            f"{words} P50 by configuration",
+            "bars",
+            Axis("Load"),
+            Axis(words, "ms"),
+            series,
+        )
+
+
+def _notes(setup: Setup, levels: Levels, refused: Mapping[str, str], base: float) -> Iterator[str]:
+    asked = workload(setup)
+    yield f"Every configuration was offered the same rates: percentages of {base:.4g} requests/s, which the baseline sustains."
+    if asked is setup.plan:
+        yield f"The workload is the plan's, {asked.workload.name}."
+    else:
+        yield "The plan chose no workload, so it is the recommended one, Conversation."
+    yield "Content is benign: random words or text of the workload's kind, nothing that a filter is to stop."
+    for name, why in refused.items():
+        yield f"{LABELS[name]} was not measured: {why}"
+    stopped = {
+        LABELS[name]: refusals(summary) or 0 for (name, _), summary in levels.items() if refusals(summary)
+    }
+    for label, count in stopped.items():
+        yield f"{label}: {count} benign requests were refused at a level; refused requests are no samples of latency."

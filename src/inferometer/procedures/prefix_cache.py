@@ -1,0 +1,320 @@
+"""Draft 5.7, Prefix Cache Effectiveness: the same workload without prefix cache, with an empty one, and with a filled one.
+
+cache disabled -> base -> disabled pass -> throughput -> cache enabled and empty -> cold pass -> warm pass -> throughput
+
+All three passes have the same seed, so the same lengths, sharing and instants. They differ in what their warm-up says: that of
+the warm pass begins with what the measured requests share (draft 4.5.1), that of the others shares nothing with those. Nonces
+are new in every run, so a pass finds in the cache what it brought itself, and nothing of the pass before.
+
+| figure                  | is                                                                                          |
+| ----------------------- | ------------------------------------------------------------------------------------------- |
+| TTFT reduction          | (TTFT disabled - TTFT enabled) / TTFT disabled, of one statistic, in per cent               |
+| cache hit rate          | sum of min(cached, prefix) / sum of prefix tokens, by the usage that the server reports     |
+| ... best possible       | the same of a cache without limit, that knows every request before                          |
+| throughput improvement  | output tokens a second in closed loop: (enabled - disabled) / disabled, in per cent         |
+
+In open loop below capacity throughput is the load offered, whatever the cache does: so throughput is measured in closed loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inferometer.errors import CannotSwitch
+from inferometer.plan.schema import Plan
+from inferometer.procedures.reading import Summary, percent, rate, rate_interval, stat, success
+from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
+from inferometer.procedures.saturation import base_of, find_base, known_base
+from inferometer.procedures.setup import (
+    Setup,
+    another_workload,
+    closed_loop,
+    open_loop,
+    variant,
+    warm,
+    warmed,
+)
+from inferometer.procedures.step import Done, Run, Scalar, Steps, Switch, runs
+
+NAME, SECTION, TITLE = "prefix-cache", "5.7", "Prefix Cache Effectiveness"
+OBJECTIVE = "Find out how much sooner the first token comes where a shared prefix is cached, and what throughput gains by it."
+
+RECOMMENDED = "code-completion"
+PERCENTILES = ("p50", "p95", "p99")
+STATISTICS = (("mean", "Mean"), ("p50", "P50"), ("p95", "P95"), ("p99", "P99"))
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One pass: the part of its run, its row in draft Table 10, and the state of the cache."""
+
+    part: str
+    label: str
+    caching: str
+    state: str
+
+
+PASSES = (
+    Pass("disabled", "Cache Disabled", "disabled", "cold"),
+    Pass("cold", "Cache (Cold)", "enabled", "cold"),
+    Pass("warm", "Cache (Warm)", "enabled", "warm"),
+)
+DISABLED, COLD, WARM = PASSES
+
+
+def steps(setup: Setup) -> Steps:
+    """Disabled, cold, warm."""
+    wanted = setup.tests.prefix_cache
+    yield Switch("prefix_cache", "disabled")
+    base = yield from find_base(setup, _plan(setup, DISABLED))
+    if base is None:
+        return
+    load = base * wanted.percent / 100
+    yield _pass(setup, DISABLED, load)
+    yield _throughput(setup, DISABLED)
+    try:
+        yield Switch("prefix_cache", "flushed")
+    except CannotSwitch:  # its prompts are new to any cache, so an empty one is enough where it can be had
+        yield Switch("prefix_cache", "enabled")
+    yield _pass(setup, COLD, load)
+    yield _pass(setup, WARM, load)
+    yield _throughput(setup, WARM)
+
+
+def results(setup: Setup, done: Sequence[Done]) -> Results:
+    """Table 10, reductions, hit rates, throughput."""
+    passes = {one.part: found for one in PASSES if (found := _summary(done, one.part)) is not None}
+    bare = _plan(setup, DISABLED)
+    base = base_of(setup, bare, done)
+    if base is None:
+        return Results(
+            undecided=("The highest rate sustained without cache was not found, so no pass was made.",)
+        )
+    missing = [one.label for one in PASSES if one.part not in passes]
+    throughputs = {one.part: _throughput_of(done, one) for one in (DISABLED, WARM)}
+    return Results(
+        values=_values(passes, throughputs),
+        tables=(_cache_table(passes), _reduction_table(passes), _throughput_table(throughputs)),
+        figures=(_bars(passes),),
+        notes=_notes(setup, passes, base),
+        undecided=(f"Not measured: {', '.join(missing)}.",) if missing else (),
+        known=known_base(bare, base),
+    )
+
+
+def workload(setup: Setup) -> Plan:
+    """The plan's own workload if requests have prefixes in common there, or may in its file; else the recommended one. Never
+    with repeatable prompts: the passes would find each other's in the cache."""
+    plan = variant(setup.plan, workload={"repeatable_prompts": False})
+    shares = plan.workload.shares or plan.workload.file is not None
+    return plan if shares else another_workload(plan, name=RECOMMENDED)
+
+
+def _plan(setup: Setup, one: Pass) -> Plan:
+    return variant(workload(setup), sut={"prefix_caching": one.caching, "cache_state": one.state})
+
+
+def _pass(setup: Setup, one: Pass, load: float) -> Run:
+    count = setup.tests.prefix_cache.requests
+    plan = warm(open_loop(_plan(setup, one), load, requests=count), prefixes=one is WARM)
+    at: dict[str, Scalar] = {"cache": one.part, "rate": load}
+    return Run(plan, one.part, at, f"{count} requests at {load:.4g} a second, {one.label.lower()}")
+
+
+def _throughput(setup: Setup, one: Pass) -> Run:
+    wanted = setup.tests.prefix_cache
+    plan = closed_loop(_plan(setup, one), wanted.concurrency, seconds=wanted.throughput_s)
+    ready = warm(plan) if one is WARM else warmed(plan)
+    at: dict[str, Scalar] = {"cache": one.caching, "concurrency": wanted.concurrency}
+    why = f"throughput with {wanted.concurrency} in flight, cache {one.caching}"
+    return Run(ready, "throughput", at, why)
+
+
+def _summary(done: Sequence[Done], part: str) -> Summary | None:
+    found = runs(done, part)
+    return found[-1].came.summary if found else None
+
+
+def _throughput_of(done: Sequence[Done], one: Pass) -> Summary | None:
+    found = [ran for ran in runs(done, "throughput") if ran.step.at["cache"] == one.caching]
+    return found[-1].came.summary if found else None
+
+
+def reduction(without: Summary | None, cached: Summary | None, name: str) -> float | None:
+    """Draft 5.7.4, of one statistic of TTFT, in per cent."""
+    before, after = (None if one is None else stat(one, "ttft", name) for one in (without, cached))
+    return None if after is None or not before else 100.0 * (before - after) / before
+
+
+def hit_rate(summary: Summary | None) -> float | None:
+    """Of the tokens that requests have in common with others, those from the cache. None: the server does not tell."""
+    return None if summary is None else percent(summary["throughput"].get("cached_prefix_share"))
+
+
+def best_hit_rate(summary: Summary | None) -> float | None:
+    """What a cache without limit would have found of them."""
+    about: Any = (summary or {}).get("workload") or {}
+    drawn, hits = about.get("drawn") or {}, about.get("prefix_hits") or {}
+    shared, sent = drawn.get("shared") or {}, drawn.get("sent_tokens") or {}
+    if hits.get("exact") is None or not shared.get("requests") or not sent:
+        return None
+    prefix: float = shared["requests"] * shared["tokens"]["mean"]
+    found: float = 100.0 * hits["exact"] * sent["mean"] * drawn["requests"] / prefix
+    return min(100.0, found)
+
+
+def improvement(throughputs: dict[str, Summary | None]) -> float | None:
+    """Output tokens a second more, in per cent."""
+    before, after = (None if one is None else rate(one, "output_tok_s") for one in throughputs.values())
+    return None if after is None or not before else 100.0 * (after - before) / before
+
+
+def _values(passes: dict[str, Summary], throughputs: dict[str, Summary | None]) -> tuple[Value, ...]:
+    without = passes.get(DISABLED.part)
+    found = []
+    for one in (COLD, WARM):
+        cached = passes.get(one.part)
+        hits = hit_rate(cached)
+        silent = "the server does not say what it took from its cache"
+        found += [
+            Value(
+                f"ttft_reduction_{one.part}", f"TTFT reduction, {one.part}", reduction(without, cached, "p50"), "%",
+                note="of the median",
+            ),
+            Value(
+                f"hit_rate_{one.part}", f"Cache hit rate, {one.part}", hits, "%",
+                note=silent if hits is None else "of the shared prefixes' tokens, by the server's usage",
+            ),
+        ]  # fmt: skip
+    more = improvement(throughputs)
+    note = (
+        "output tokens a second in closed loop"
+        if more is not None
+        else "throughput was not measured both ways"
+    )
+    return (*found, Value("throughput_improvement", "Throughput improvement", more, "%", note=note))
+
+
+def _cache_table(passes: dict[str, Summary]) -> Table:
+    """Draft Table 10, with more to the right."""
+    columns = (
+        Column("configuration", "Configuration"),
+        *(Column(f"ttft_{name}", f"TTFT {name.upper()}", "ms") for name in PERCENTILES),
+        Column("ttft_mean", "TTFT Mean", "ms"),
+        Column("n", "Samples"),
+        Column("hit_rate", "Hit rate", "%"),
+        Column("best_hit_rate", "Best possible", "%"),
+        Column("cached", "Of all prompt tokens cached", "%"),
+        Column("success", "Success", "%"),
+    )
+    rows = tuple(_cache_row(one, passes.get(one.part)) for one in PASSES)
+    notes = (
+        "Cold: enabled, with a warm-up that shares nothing with the measured requests, so that these alone fill the cache. "
+        "Draft 4.5.1's population is left out on purpose.",
+        "Warm: the warm-up begins with the prefixes of the measured requests.",
+        "An empty hit rate: the server's usage does not say what came from its cache.",
+    )
+    return Table("cache", "TTFT without and with prefix cache", "5.7.5", columns, rows, notes)
+
+
+def _cache_row(one: Pass, summary: Summary | None) -> tuple[Cell, ...]:
+    if summary is None:
+        return (one.label, *(None for _ in range(9)))
+    return (
+        one.label,
+        *(stat(summary, "ttft", name) for name in PERCENTILES),
+        stat(summary, "ttft", "mean"),
+        (summary["metrics"]["ttft_ms"] or {}).get("n"),
+        hit_rate(summary),
+        None if one is DISABLED else best_hit_rate(summary),
+        percent(summary["throughput"]["cached_input_share"]),
+        percent(success(summary)),
+    )
+
+
+def _reduction_table(passes: dict[str, Summary]) -> Table:
+    without = passes.get(DISABLED.part)
+    rows = tuple(
+        (one.label, *(reduction(without, passes.get(one.part), name) for name, _ in STATISTICS))
+        for one in (COLD, WARM)
+    )
+    columns = (
+        Column("configuration", "Configuration"),
+        *(Column(name, f"TTFT {label} reduced", "%") for name, label in STATISTICS),
+    )
+    return Table("reduction", "TTFT reduction", "5.7.4", columns, rows)
+
+
+def _throughput_table(throughputs: dict[str, Summary | None]) -> Table:
+    columns = (
+        Column("configuration", "Configuration"),
+        Column("output_tok_s", "Output", "tok/s"),
+        Column("low", "95 % from", "tok/s"),
+        Column("high", "to", "tok/s"),
+        Column("input_tok_s", "Input", "tok/s"),
+        Column("change", "Change of output", "%"),
+    )
+    rows = []
+    for label, (part, summary) in zip(("Cache Disabled", "Cache Enabled"), throughputs.items(), strict=True):
+        found = None if summary is None else rate(summary, "output_tok_s")
+        ends = None if summary is None else rate_interval(summary, "output_tok_s")
+        change = None if part == DISABLED.part else improvement(throughputs)
+        inputs = None if summary is None else rate(summary, "input_tok_s")
+        rows.append((label, found, *(ends or (None, None)), inputs, change))
+    notes = ("Closed loop at one concurrency, no search: what the system does there, not the most it can.",)
+    return Table(
+        "throughput",
+        "Throughput without and with prefix cache",
+        "5.7.4",
+        columns,
+        tuple(rows),
+        notes,
+        capacity=True,
+    )
+
+
+def _bars(passes: dict[str, Summary]) -> Figure:
+    labels = tuple(f"TTFT {name.upper()}" for name in PERCENTILES)
+    series = tuple(
+        Series(one.label, labels, tuple(stat(passes[one.part], "ttft", name) for name in PERCENTILES))
+        for one in PASSES
+        if one.part in passes
+    )
+    return Figure(
+        "cache", "TTFT by state of the cache", "bars", Axis("statistic"), Axis("TTFT", "ms"), series
+    )
+
+
+def _notes(setup: Setup, passes: dict[str, Summary], base: float) -> tuple[str, ...]:
+    return tuple(_said(setup, passes, base))
+
+
+def _said(setup: Setup, passes: dict[str, Summary], base: float) -> Iterator[str]:
+    wanted, asked = setup.tests.prefix_cache, workload(setup).workload
+    own = asked == setup.plan.workload.model_copy(update={"repeatable_prompts": False})
+    yield (
+        f"All passes at {base * wanted.percent / 100:.4g} requests/s, {wanted.percent:g} % of the highest rate sustained "
+        "without cache."
+    )
+    if own:
+        yield "The workload is the plan's, whose requests have prefixes in common."
+    else:
+        yield "The plan's requests have nothing in common, so the workload is the recommended one, Code Completion."
+    if asked.content.sharing is not None:
+        yield f"Shared: {asked.content.sharing}."
+    short = [
+        (one, n) for one in PASSES if (n := _count(passes.get(one.part))) is not None and n < wanted.requests
+    ]
+    for one, n in short:
+        yield f"{one.label}: {n} of {wanted.requests} requests have a TTFT."
+    if (
+        len({found["workload"].get("fingerprint") for found in passes.values()}) > 1
+        and setup.plan.workload.file
+    ):
+        yield "The passes did not send the same requests."
+
+
+def _count(summary: Summary | None) -> int | None:
+    return None if summary is None else (summary["metrics"]["ttft_ms"] or {}).get("n") or 0

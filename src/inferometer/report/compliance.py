@@ -1,0 +1,101 @@
+"""A compliance statement for people, in 80 columns: the label, the counts, what deviates, then every rule.
+
+It takes statements as JSON has them (judge/compliance/statement.py, `as_dict`), so that one of an old document reads the same.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from inferometer.report.figures import clean
+
+WIDTH = 80
+COLUMNS = (22, 12, 15)
+"""Of a rule's id, its level and how it stands; the rest is for words."""
+STATES = ("satisfied", "declared", "violated", "unknown", "not applicable")
+MEANS = {
+    "unconditionally compliant": "Every MUST and every SHOULD that applies is kept.",
+    "conditionally compliant": "Every MUST that applies is kept, not every SHOULD.",
+    "not compliant": "Not every MUST that applies is kept.",
+    "not a measurement": "Simulated: no server was measured, so no compliance is claimed.",
+}
+PLAIN = "states: said without a word in capitals; it leaves the label alone."
+WORK = "work in progress, revision -00, January 2026"
+
+
+def lines(statement: Mapping[str, Any]) -> list[str]:
+    """A statement on one test, or on a campaign."""
+    test, section = clean(statement["test"]), statement["section"]
+    title = f"{test} (draft {section})" if section else f"{test}, all tests together"
+    label = str(statement["label"])
+    return [
+        f"{title}: {label.upper()}",
+        MEANS.get(label, ""),
+        f"By {clean(statement['draft'])},",
+        f"{WORK}.",
+        "",
+        *_counts(statement["counts"]),
+        PLAIN,
+        "",
+        *_deviations(statement["deviations"]),
+        *_limitations(statement["limitations"]),
+        "All rules:",
+        *_table((one["id"], one["level"], one["state"], one["note"]) for one in statement["findings"]),
+    ]
+
+
+def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
+    head = f"{'':8}" + "".join(f"{state:>{len(state) + 2}}" for state in STATES)
+    rows = [
+        f"{weight:8}" + "".join(f"{states.get(state, 0):>{len(state) + 2}}" for state in STATES)
+        for weight, states in counts.items()
+    ]
+    return [head, *rows]
+
+
+def _deviations(found: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not found:
+        return ["No deviations.", ""]
+    said = [f"Deviations ({len(found)}):"]
+    for one in found:
+        said.append(f"  {one['id']}  {one['level']}, draft {one['section']}: {one['state']}")
+        said += _wrapped(one["text"], "    ")
+        where = f" (run {clean(one['run'])})" if one["run"] else ""
+        said += _wrapped(f"seen: {one['note']}{where}", "    ")
+    return [*said, ""]
+
+
+def _limitations(found: Sequence[str]) -> list[str]:
+    if not found:
+        return []
+    return ["Taken on trust:", *(line for one in found for line in _wrapped(one, "    ", "  - ")), ""]
+
+
+def catalogue_lines(rules: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The rules themselves."""
+    said = [f"{len(rules)} rules", ""]
+    return said + _table(
+        (one["id"], one["level"], " ".join(one["tests"]), f"{one['text']} Checked on {one['how']}.")
+        for one in rules
+    )
+
+
+def _table(rows: Iterable[tuple[str, str, str, str]]) -> list[str]:
+    indent = sum(COLUMNS)
+    said: list[str] = []
+    for *cells, words in rows:
+        head = "".join(f"{clean(cell):{width}}" for cell, width in zip(cells, COLUMNS, strict=True))
+        if len(head) > indent:  # a long name: the words begin on a line of their own
+            said.append(head.rstrip())
+            head = " " * indent
+        said += _wrapped(words, " " * indent, head)
+    return said
+
+
+def _wrapped(words: str, indent: str, first: str | None = None) -> list[str]:
+    begin = indent if first is None else first
+    return textwrap.wrap(clean(words), WIDTH, initial_indent=begin, subsequent_indent=indent) or [
+        begin.rstrip()
+    ]

@@ -1,0 +1,93 @@
+"""Runs to compare: drawn from known distributions (benchmarks/comparison_null.py), or simulated in virtual time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))  # `benchmarks` is not installed
+
+import numpy as np
+
+from benchmarks.comparison_null import drawn, told
+from inferometer.conductor import Finding, Ui
+from inferometer.drive.live import Progress
+from inferometer.journal.schema import Phase
+from inferometer.judge.comparison import Asked, Comparison, Difference, Run, compare
+from inferometer.judge.equivalence import Told
+from inferometer.plan.parse import build
+from inferometer.plan.schema import Plan
+from inferometer.report.comparison import compose
+from inferometer.simulation.engine import choose
+from inferometer.simulator import simulate
+
+FLAGS: dict[str, object] = {
+    "--input-tokens": "40",
+    "--output-tokens": "uniform(5,15)",
+    "--rate": "60",
+    "--requests": "150",
+    "--warmup": "5",
+}
+
+
+class Listener:
+    """A Ui that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """See Ui."""
+        self.notes.append(text)
+
+    def watch(self, phase: Phase, progress: Progress, total: int | None) -> None:
+        """See Ui."""
+
+
+def simulated(plan: Plan, out: Path, ui: Ui, *settings: str) -> Finding:
+    """A plan in virtual time."""
+    return simulate(plan, choose(None, settings), out, ui)
+
+
+def simulated_side(out: Path, *settings: str, seeds: Sequence[int] = (1, 2, 3), **flags: object) -> Path:
+    """A folder of simulated runs, one a seed."""
+    for seed in seeds:
+        plan = build(
+            None, FLAGS | {"--seed": str(seed)} | {f"--{key}": value for key, value in flags.items()}
+        )
+        simulated(plan, out, Listener(), *settings)
+    return out
+
+
+def side(factor: float = 1.0, runs: int = 3, *, first: int = 0, spread: float = 0.01) -> list[Run]:
+    """Runs of a system that is slower by this factor, each by some luck of its own, which another `first` changes."""
+    rng = np.random.default_rng([first, runs])
+    return [drawn(at, factor * float(np.exp(rng.normal(0, spread))), rng, requests=200) for at in range(runs)]
+
+
+def changed(runs: Sequence[Run], **facts: Any) -> list[Run]:
+    """The same runs with other facts told of them."""
+    return [replace(run, told=replace(run.told, **facts)) for run in runs]
+
+
+def planned(run: Told, part: str, **values: Any) -> Told:
+    """The same with other values in a part of its plan."""
+    return replace(run, plan={**run.plan, part: {**run.plan[part], **values}})
+
+
+def figure(comparison: Comparison, name: str, at: int = 0) -> Difference:
+    """One figure of one side."""
+    return next(one for one in comparison.contrasts[at] if one.figure == name)
+
+
+def document(sides: Sequence[Sequence[Run]], asked: Asked | None = None) -> dict[str, Any]:
+    """A comparison's document."""
+    asked = asked or Asked(replicates=100)
+    names = [f"side {at}" for at in range(len(sides) + len(asked.noise))]
+    return compose("0.1.0", names, sides, asked, compare(sides, asked))
+
+
+__all__ = ["drawn", "told"]

@@ -1,0 +1,535 @@
+"""The statement from the evidence: nothing amiss is compliance, and one thing amiss breaks exactly the rules about it."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from judge.compliant import check, evidence, perfect, spoiled
+
+from inferometer.judge.compliance.evidence import met, unknown
+from inferometer.judge.compliance.rule import TESTS, WEIGHTS, Rule, catalogue
+from inferometer.judge.compliance.statement import (
+    CHECKS,
+    LABELS,
+    OPEN,
+    STATES,
+    Finding,
+    campaign,
+    comparison,
+    comply,
+    label_of,
+)
+
+BINDING = Path(__file__).parent.parent / "vectors" / "compliance" / "binding.txt"
+"""The draft's binding rules, id and level."""
+ALONE = [test for test in TESTS if test != "compare"]
+
+
+def deviating(spec: dict[str, Any]) -> set[str]:
+    """The rules that are broken or unknown."""
+    return {one.rule.id for one in comply(evidence(spec)).deviations}
+
+
+def test_the_catalogue_has_every_binding_rule_once() -> None:
+    """126 of them, each at its level; no id stands twice, and every id has a check but those about several tests."""
+    told = [line.split() for line in BINDING.read_text().splitlines()]
+    bound = sorted([rule.id, rule.level] for rule in catalogue() if rule.weight != "states")
+    assert len(told) == 126
+    assert bound == sorted(told)
+    ids = [rule.id for rule in catalogue()]
+    assert len(set(ids)) == len(ids)
+    assert {rule.id for rule in catalogue() if rule.kind not in ("campaign", "comparison")} == set(CHECKS)
+    assert {test for rule in catalogue() for test in rule.tests} <= {*TESTS, "all"}
+    assert all(rule.text.endswith(".") and rule.how and rule.section for rule in catalogue())
+
+
+@pytest.mark.parametrize("test", ALONE)
+def test_nothing_amiss_is_unconditional_compliance(test: str) -> None:
+    """And nobody has to be believed but where a client cannot see."""
+    statement = comply(evidence(perfect(test)))
+    assert statement.label == "unconditionally compliant"
+    assert statement.deviations == ()
+    believed = {one.rule.id for one in statement.findings if one.state == "declared"}
+    assert all(
+        one.rule.kind in ("declared", "report") for one in statement.findings if one.rule.id in believed
+    )
+
+
+RUN = "runs.0.summary"
+EVERY = "runs.*.summary"
+UNNAMED = {"input_filter": True, "output_filter": True, "names": []}
+UNFILTERED: dict[str, Any] = {"input_filter": None, "output_filter": None, "names": []}
+RAILS = {
+    "D-4.8-account",
+    "D-4.8.1-input",
+    "D-4.8.1-output",
+    "D-4.8.1-names",
+    "D-4.8.2-default",
+    "D-4.8.2-disabled",
+}
+CLOSED = {"model": "closed", "concurrency": 8, "rate": None, "duration_s": 300.0}
+STATS: dict[str, Any] = {"n": 999, "mean": 1.0, "min": 1.0, "max": 1.0}
+STATS |= dict.fromkeys(("p50", "p90", "p95", "p99", "p99_9"), 1.0)
+P999 = {"D-5.1.2-count-p999", "D-5.1.4.3-accuracy"}
+
+ONE: list[tuple[str, str, Any, set[str]]] = [
+    # test, what is changed, to what, and the rules that are then broken or unknown
+    ("ttft", "plan.declared.terminology_read", None, {"D-1-terms"}),
+    ("ttft", f"{RUN}.sut.boundary", None, {"D-4.1-boundary", "D-5.1.2-sut", "D-5.1.5.1-sut"}),
+    ("ttft", f"{RUN}.instrument.timestamp_source", None, {"D-4.2.1-resolution", "D-4.7.4-precision"}),
+    ("itl", f"{RUN}.instrument.timestamp_source", "user", {"D-4.2.1-microsecond"}),
+    ("ttft", "plan.target.stream", False, {"D-4.2.2-streaming", "D-4.6.1-sse-gateway"}),
+    ("ttft", f"{RUN}.sut.stream", False, {"D-4.2.2-streaming"}),
+    ("ttft", f"{RUN}.tokens.events", 0, {"D-4.2.2-arrivals"}),
+    ("ttft", f"{RUN}.verdict.checks.streamed.status", "fail", {"D-4.2.2-arrivals"}),
+    ("ttft", f"{RUN}.verdict.checks.arrival_rate.status", "fail", {"D-4.2.3-open-loop"}),
+    ("ttft", f"{RUN}.verdict.checks.arrival_lag1.status", "fail", {"D-4.2.3-poisson"}),
+    ("ttft", f"{RUN}.verdict.checks.lateness.status", "fail", {"D-4.2.3-open-loop", "D-4.2.5-isolation"}),
+    ("capacity", f"{RUN}.verdict.checks.lateness.status", "fail", {"D-4.2.4-replace"}),
+    ("capacity", f"{RUN}.verdict.checks.concurrency_held.status", "fail", {"D-4.2.4-closed-loop"}),
+    ("ttft", f"{RUN}.verdict.checks.workers_alive.status", "fail", {"D-4.2.5-async"}),
+    ("ttft", f"{RUN}.metrics.e2e_ms", None, {"D-4.2.6-submit"}),
+    ("itl", f"{RUN}.metrics.ttft_ms", None, {"D-4.2.6-first"}),
+    ("ttft", f"{RUN}.metrics.itl_ms", None, {"D-4.2.6-each"}),
+    ("ttft", f"{RUN}.metrics.stream_end_ms", None, {"D-4.2.6-final"}),
+    ("ttft", f"{RUN}.tokens.count_source", None, {"D-4.2.6-counts"}),
+    ("ttft", f"{RUN}.requests.failed", 1, {"D-4.2.6-status"}),
+    ("ttft", f"{RUN}.plan.workload.name", "custom", {"D-4.3.2.3-gateway"}),
+    ("capacity", "runs.*.summary.workload.items.domain.value", None, {"D-4.3.1-domain", "D-4.3-custom-full"}),
+    *(
+        ("ttft", f"{EVERY}.workload.items.{item}.value", None, {f"D-4.3.1-{item}"})
+        for item in ("input", "output", "control", "domain", "language", "system-prompt", "prefix")
+    ),
+    ("ttft", f"{RUN}.plan.workload.seed", None, {"D-4.3.3-seed", "D-4.3.3-seed-report", "D-4.3.3-publish"}),
+    ("ttft", f"{RUN}.workload.texts.dataset.version", None, {"D-4.3.3-dataset"}),
+    ("ttft", f"{RUN}.workload.texts.dataset.preprocessing", "", {"D-4.3.3-dataset"}),
+    ("ttft", f"{RUN}.tokens.tokenizer.version", None, {"D-4.4.1-name"}),
+    ("ttft", f"{RUN}.tokens.tokenizer.vocab_size", None, {"D-4.4.1-vocab"}),
+    ("ttft", f"{RUN}.tokens.tokenizer.source", None, {"D-4.4.1-source"}),
+    ("ttft", f"{RUN}.tokens.tokenizer.method", None, {"D-4.4.2-declare"}),
+    ("ttft", f"{RUN}.verdict.checks.token_counts.status", "fail", {"D-4.4.2-declare"}),
+    ("ttft", "plan.declared.model_loaded", None, {"D-4.5.1-load"}),
+    ("ttft", "plan.declared.model_loaded", False, {"D-4.5.1-load"}),
+    ("ttft", f"{RUN}.warm_up.completed", 99, {"D-4.5.1-volume"}),
+    ("ttft", f"{RUN}.warm_up.output_tokens", 9_999, {"D-4.5.1-volume"}),
+    ("ttft", f"{RUN}.warm_up.drained", False, {"D-4.5.1-drain"}),
+    ("ttft", f"{RUN}.warm_up.drained", None, {"D-4.5.1-drain"}),
+    ("prefix-cache", "runs.2.summary.warm_up.prefixes", "not populated", {"D-4.5.1-prefix"}),
+    ("ttft", f"{RUN}.warm_up.probes.before_ms", None, {"D-4.5.2-probe"}),
+    ("ttft", f"{RUN}.warm_up.probes.stable", False, {"D-4.5.2-stable"}),
+    ("ttft", f"{RUN}.warm_up.probes", None, {"D-4.5.2-probe", "D-4.5.2-stable"}),
+    ("cold-start", f"{RUN}.requests.warmup.sent", 1, {"D-4.5.3-skip"}),
+    ("cold-start", f"{RUN}.warm_up.skipped", False, {"D-4.5.3-mark"}),
+    ("ttft", f"{RUN}.sut.protocol", None, {"D-4.6.2-protocol"}),
+    ("ttft", f"{RUN}.tokens.single_token_share", None, {"D-4.6.2-chunk"}),
+    ("ttft", f"{RUN}.tokens.itl_method", None, {"D-4.6.2-multi", "D-4.6.3-declare"}),
+    ("ttft", "plan.declared.clock_accuracy_ms", None, {"D-4.7.2-ntp", "D-4.7.2-report"}),
+    ("ttft", "plan.declared.clock_accuracy_ms", 10.1, {"D-4.7.2-ntp"}),
+    ("ttft", "plan.declared.clock_sync", None, {"D-4.7.2-report"}),
+    ("ttft", f"{EVERY}.metrics.connect_ms", None, {"D-4.7.3-rtt"}),
+    ("ttft", f"{RUN}.run.started", "2026-01-02T03:04:05", {"D-4.7.4-format"}),
+    ("itl", f"{RUN}.sut.guardrails", UNFILTERED, RAILS),
+    ("itl", f"{RUN}.sut.guardrails", UNNAMED, {"D-4.8.1-names"}),
+    ("itl", f"{RUN}.sut.guardrails", UNNAMED | {"input_filter": False, "output_filter": False}, {"D-4.8.2-default"}),
+    ("guardrail", "parameters.configurations", ["full"], {"D-4.8.2-compare", "D-5.10.2-configs"}),
+    ("ttft", f"{RUN}.plan.load", CLOSED | {"model": "users"}, {"D-5.1.2-load-model"}),
+    ("ttft", f"{RUN}.plan.load.rate", None, {"D-5.1.2-rate"}),
+    ("ttft", f"{RUN}.plan.load.arrival", "constant", {"D-5.1.2-arrival"}),
+    ("ttft", f"{RUN}.plan.load", CLOSED | {"concurrency": None}, {"D-5.1.2-concurrency"}),
+    ("ttft", f"{RUN}.sut.model_version", None, {"D-5.1.2-model", "D-5.1.5.1-model"}),
+    ("ttft", f"{RUN}.sut.accelerator_memory", None, {"D-5.1.2-hardware", "D-5.1.5.1-model"}),
+    ("ttft", f"{RUN}.sut.accelerator", None, {"D-5.1.2-hardware", "D-5.1.5.1-model"}),
+    ("ttft", f"{RUN}.sut.prefix_caching", None, {"D-5.1.2-cache", "D-5.1.5.1-cache"}),
+    ("ttft", f"{RUN}.sut.prefix_caching", "disabled", {"D-5.1.2-cache", "D-5.1.5.1-cache"}),
+    ("ttft", "parameters.requests", 9_999, P999),
+    ("ttft", "parameters.requests", 999, P999 | {"D-5.1.2-count-p99"}),
+    ("ttft", f"{RUN}.metrics.ttft_ms", STATS, P999 | {"D-5.1.2-count-p99"}),
+    ("ttft", f"{RUN}.metrics.ttft_any_ms", None, {"D-5.1.3.1-noncontent"}),
+    ("ttft", f"{RUN}.metrics.ttft_ms.p90", None, {"D-5.1.4.1-percentiles"}),
+    ("ttft", f"{RUN}.metrics.ttft_ms.max", None, {"D-5.1.4.1-moments"}),
+    ("ttft", f"{RUN}.ttft_by_input", [{"from": 0, "n": 9}, {"from": 100, "n": 9}], {"D-5.1.4.2-buckets"}),
+    ("ttft", "tables.ttft", ["5.1.5.2", 1, ["p99_9"]], {"D-5.1.4.1-percentiles", "D-5.1.4.3-samples", "D-5.1.5.2-table"}),
+    ("ttft", "tables.ttft", ["5.1.5.2", 0, []], {"D-5.1.4.1-percentiles", "D-5.1.4.3-samples", "D-5.1.5.2-table"}),
+    ("ttft", "tables.ttft_by_input", ["5.1.5.3", 0, []], {"D-5.1.4.2-by-length"}),
+    ("ttft", "figures", [], {"D-5.1.5.4-plot"}),
+    ("ttft", f"{RUN}.load.offered", {"rate": None, "concurrency": None}, {"D-5.1.5.1-load"}),
+    ("ttft", f"{RUN}.window.duration_s", None, {"D-5.1.5.1-extent"}),
+    ("ttft", f"{RUN}.sut.guardrails", UNFILTERED, RAILS | {"D-5.1.5.1-guardrail"}),
+    ("throughput", "parameters.duration_s", 59.0, {"D-5.2.2-duration", "D-5.2.2-duration-300"}),
+    ("throughput", "parameters.duration_s", 299.0, {"D-5.2.2-duration-300"}),
+    ("throughput", f"{RUN}.plan.load.duration_s", 59.0, {"D-5.2.2-duration", "D-5.2.3-level"}),
+    ("throughput", f"{RUN}.plan.load.duration_s", 60.0, {"D-5.2.3-level"}),
+    ("throughput", "runs.1.summary.plan.load.duration_s", 299.0, {"D-5.2.2-duration-300"}),
+    ("throughput", "parameters.loop", None, {"D-5.2.2-load-model"}),
+    ("throughput", "runs.2.part", "search", {"D-5.2.2-rate-range"}),
+    ("throughput", f"{RUN}.plan.workload.name", "custom", {"D-4.3.2.3-gateway"}),
+    ("throughput", "figures", [], set()),
+    ("throughput", "tables", {}, {"D-5.2.4.3-latency", "D-5.2.5.1-table"}),
+    ("tradeoff", "parameters.percent", [20, 60, 120], {"D-5.3.2-levels", "D-5.3.3-steps"}),
+    ("tradeoff", f"{EVERY}.plan.load.rate", 5.0, {"D-5.3.2-levels"}),
+    ("tradeoff", f"{RUN}.plan.load", CLOSED, {"D-5.3.2-open-loop"}),
+    ("tradeoff", f"{RUN}.plan.load.duration_s", 59.0, {"D-5.3.2-duration"}),
+    ("tradeoff", "figures", [], {"D-5.3.3-plot"}),
+    ("tradeoff", "tables", {}, {"D-5.3.5-table"}),
+    ("itl", f"{RUN}.plan.workload.name", "custom", {"D-5.4.2-workload", "D-4.3.2.3-gateway"}),
+    ("itl", f"{RUN}.metrics.output_tokens.min", 49, {"D-5.4.2-min-output"}),
+    ("itl", f"{RUN}.itl_shape.short_share", 0.01, {"D-5.4.2-min-output"}),
+    ("itl", f"{RUN}.metrics.itl_ms.n", 4_999, {"D-5.4.2-count"}),
+    ("itl", "parameters.requests", 99, {"D-5.4.2-count"}),
+    ("itl", "runs.0.at", {}, {"D-5.4.2-load"}),
+    ("itl", "parameters.percent", [25, 50, 75], {"D-5.4.2-levels"}),
+    ("itl", f"{RUN}.metrics.itl_ms.n", 3_000_000, {"D-5.4.3-no-ttft"}),
+    ("itl", f"{RUN}.itl_shape.modality", None, {"D-5.4.4.3-modality"}),
+    ("itl", f"{RUN}.itl_shape.tail", "undetermined", {"D-5.4.4.3-tail"}),
+    ("itl", "tables", {}, {"D-5.4.4.2-per-request", "D-5.4.5-table"}),
+    ("capacity", f"{RUN}.plan.workload.based_on", None, {"D-5.5.2-workload"}),
+    ("capacity", f"{RUN}.plan.workload.output_tokens", "uniform(64,256)", {"D-5.5.2-output"}),
+    ("capacity", "parameters.ttft_p99_ms", None, {"D-5.5.2-ttft"}),
+    ("capacity", "parameters.success_rate", 0.98, {"D-5.5.2-completion"}),
+    ("capacity", "parameters.maximum", None, {"D-5.5.2-bounds"}),
+    ("capacity", f"{RUN}.requests", {"sent": 799, "completed": 799, "failed": 0, "cancelled": 0, "by_error": {},
+                                     "warmup": {"sent": 120, "completed": 120}}, {"D-5.5.3-duration"}),
+    ("capacity", "values.v", False, {"D-5.5.4-max"}),
+    ("capacity", "tables", {}, {"D-5.5.5-table"}),
+    ("fairness", f"{RUN}.plan.workload.name", "custom", {"D-5.6.2-workload"}),
+    ("fairness", "parameters.percent", 91.0, {"D-5.6.2-load"}),
+    ("fairness", "parameters.requests_per_class", 499, {"D-5.6.2-count"}),
+    ("fairness", "runs.2.summary.by_class", [{"name": "short", "requests": {"completed": 499}}], {"D-5.6.2-count"}),
+    ("fairness", "runs.0.at", {}, {"D-5.6.3-baseline"}),
+    ("fairness", "runs.2.summary.plan.load.duration_s", 299.0, {"D-5.6.3-mixed"}),
+    ("fairness", "parameters.classes", [{"name": "short", "input_tokens": [64, 256], "output_tokens": [32, 128],
+                                         "share": 1.0}], {"D-5.6.2-classes", "D-5.6.2-ranges"}),
+    ("fairness", "parameters.classes.short.share", 0.7, {"D-5.6.2-mix"}),
+    ("fairness", "values.v", False, {"D-5.6.4-inflation"}),
+    ("fairness", "tables", {}, {"D-5.6.5-class-table"}),
+    ("prefix-cache", f"{RUN}.plan.workload.name", "custom", {"D-5.7.2-workload"}),
+    ("prefix-cache", "switches.0.status", "contradicted", {"D-5.7.2-two-configs"}),
+    ("prefix-cache", "switches", [], {"D-5.7.2-two-configs"}),
+    ("prefix-cache", f"{RUN}.workload.fingerprint", "e" * 64, {"D-5.7.3-identical"}),
+    ("prefix-cache", f"{RUN}.workload.items.prefix.value", "none", {"D-5.7.2-prefix"}),
+    ("prefix-cache", "values.v", False, {"D-5.7.4-reduction"}),
+    ("prefix-cache", "tables", {}, {"D-5.7.5-table"}),
+    ("memory-pressure", "runs.1.summary.plan.workload.name", "synthetic-uniform", {"D-5.8.2-workload"}),
+    ("memory-pressure", "parameters.percent", [100], {"D-5.8.2-levels"}),
+    ("memory-pressure", "runs.0.part", "pilot", {"D-5.8.3-capacity"}),
+    ("memory-pressure", "runs.1.summary.plan.load.duration_s", 119.0, {"D-5.8.3-run"}),
+    ("memory-pressure", "tables", {}, {"D-5.8.5-table"}),
+    ("memory-pressure", "plan.declared.isolated", None, {"D-7.4-isolated"}),
+    ("memory-pressure", "plan.declared.recovery_ready", False, {"D-7.4-recovery"}),
+    ("memory-pressure", "plan.declared.monitored", None, {"D-7.4-cascade"}),
+    ("long-context", f"{RUN}.plan.workload.name", "conversation", {"D-5.9.2-workload"}),
+    ("long-context", "parameters.output_tokens", 16, {"D-5.9.2-output"}),
+    ("long-context", "parameters.concurrency", 5, {"D-5.9.2-load"}),
+    ("long-context", f"{RUN}.plan.load.concurrency", 5, {"D-5.9.2-load"}),
+    ("long-context", "parameters.requests", 19, {"D-5.9.2-count"}),
+    ("long-context", f"{RUN}.metrics.e2e_ms.n", 19, {"D-5.9.2-count"}),
+    ("long-context", "runs.0.at.context", 99_999, {"D-5.9.3-order"}),
+    ("long-context", "parameters.lengths", [], {"D-5.9.2-lengths"}),
+    ("long-context", "tables", {}, {"D-5.9.5-table"}),
+    ("long-context", "values.v", False, {"D-5.9.5-fit"}),
+    ("guardrail", f"{RUN}.plan.workload.name", "custom", {"D-5.10.2-workload", "D-4.3.2.3-gateway"}),
+    ("guardrail", "runs.1.at.configuration", "full", {"D-5.10.2-configs"}),
+    ("guardrail", "switches.0.status", "contradicted", {"D-5.10.2-configs"}),
+    ("guardrail", "parameters.percent", [25, 75], {"D-5.10.2-levels"}),
+    ("guardrail", "runs.0.at.configuration", "input", {"D-5.10.2-configs", "D-5.10.3-run"}),
+    ("guardrail", "tables", {}, {"D-5.10.4-throughput"}),
+    ("ttft", "plan.declared.publication_considered", None, {"D-7.1-publish"}),
+    ("ttft", "plan.declared.workloads_varied", False, {"D-7.2-vary"}),
+]  # fmt: skip
+
+
+UNTOLD = {f"{EVERY}.plan.workload.name": "custom", f"{EVERY}.workload.items.domain.value": None}
+CUSTOM = {"D-4.3-custom-full", "D-4.3.1-domain", "D-4.3.2.3-gateway"}
+WITHOUT_RANGE = {"parameters.loop": "closed", "parameters.concurrency_step": None}
+SEVERAL: list[tuple[str, dict[str, Any], set[str]]] = [
+    ("ttft", UNTOLD, CUSTOM | {"D-5.1.2-workload", "D-5.1.5.1-workload"}),
+    ("throughput", UNTOLD, CUSTOM | {"D-5.2.2-workload"}),
+    ("tradeoff", UNTOLD, CUSTOM | {"D-5.3.2-workload"}),
+    ("throughput", WITHOUT_RANGE, {"D-5.2.2-conc-range"}),
+]
+SPOILT = [*((test, {path: value}, rules) for test, path, value, rules in ONE), *SEVERAL]
+
+
+def amiss(test: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """Perfect data but for these changes."""
+    spec = perfect(test)
+    for path, value in changes.items():
+        spec = spoiled(spec, path, value)
+    return spec
+
+
+@pytest.mark.parametrize(("test", "changes", "rules"), SPOILT, ids=lambda part: str(part)[:70])
+def test_one_thing_amiss_breaks_the_rules_about_it_and_no_other(
+    test: str, changes: dict[str, Any], rules: set[str]
+) -> None:
+    """By its weight the label follows: MUST, else SHOULD, else none of both."""
+    statement = comply(evidence(amiss(test, changes)))
+    assert {one.rule.id for one in statement.deviations} == rules
+    weights = {one.rule.weight for one in statement.deviations}
+    expected = (
+        "not compliant" if "MUST" in weights else "conditionally compliant" if "SHOULD" in weights else None
+    )
+    assert statement.label == (expected or "unconditionally compliant")
+
+
+def test_every_rule_can_be_broken() -> None:
+    """By one of the changes above, by a run that never came, or by the boundary: no check says yes whatever there is."""
+    seen = {name for _, _, rules in SPOILT for name in rules}
+    for test in ALONE:
+        seen |= deviating(perfect(test) | {"runs": []})
+    engine = spoiled(perfect("ttft"), f"{EVERY}.sut.boundary", "engine")
+    seen |= deviating(engine)
+    able = {rule.id for rule in catalogue() if rule.kind not in ("campaign", "comparison")}
+    # What the instrument discloses of itself, and what says `not applicable` as long as nothing else is spoken.
+    told = {"D-4.4.3-bos-eos", "D-4.4.3-system", "D-4.4.3-tools", "D-4.7.3-document"}
+    beside = {"D-4.6.3-prefer-C", "D-4.7.2-ptp"}
+    assert able - seen == told | beside
+
+
+RULES = [rule for rule in catalogue() if rule.kind not in ("campaign", "comparison")]
+
+
+@given(st.lists(st.tuples(st.sampled_from(RULES), st.sampled_from(STATES)), max_size=30))
+def test_the_label_is_that_of_the_weightiest_open_rule(found: list[tuple[Rule, Any]]) -> None:
+    """Whatever else there is: what does not apply, what is only stated, and what is kept never count; declared is kept."""
+    findings = [Finding(rule, state, "") for rule, state in found]
+    open_ = {one.rule.weight for one in findings if one.state in OPEN}
+    expected = LABELS[2] if "MUST" in open_ else LABELS[1] if "SHOULD" in open_ else LABELS[0]
+    assert label_of(findings) == expected
+    counting = [one for one in findings if one.state in OPEN and one.rule.weight != "states"]
+    assert label_of(counting) == expected
+    assert label_of(findings, simulated=True) == "not a measurement"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(RULES), st.sampled_from(STATES)), max_size=20), st.sampled_from(RULES)
+)
+def test_one_more_open_rule_never_betters_the_label(found: list[tuple[Rule, Any]], rule: Rule) -> None:
+    """Labels are ordered: unknown is as bad as violated."""
+    findings = [Finding(one, state, "") for one, state in found]
+    before = LABELS.index(label_of(findings))
+    after = {LABELS.index(label_of([*findings, Finding(rule, state, "")])) for state in OPEN}
+    assert len(after) == 1
+    assert after.pop() >= before
+
+
+def test_an_unknown_must_blocks_and_a_declared_one_passes_with_a_mark() -> None:
+    """Q-unverifiable: silence is no evidence, a word is one that is told as such."""
+    silent = comply(evidence(spoiled(perfect("ttft"), "plan.declared.model_loaded", None)))
+    (missing,) = silent.deviations
+    assert (missing.rule.id, missing.state, silent.label) == ("D-4.5.1-load", "unknown", "not compliant")
+    said = comply(evidence(perfect("ttft")))
+    assert any(one.startswith("D-4.5.1-load") and "declared" in one for one in said.limitations)
+
+
+@pytest.mark.parametrize("test", ALONE)
+def test_what_has_not_run_is_not_kept(test: str) -> None:
+    """Without runs, tables and figures nothing that they would show is satisfied."""
+    spec = perfect(test) | {"runs": [], "tables": {}, "figures": [], "values": {}}
+    statement = comply(evidence(spec))
+    assert statement.label == "not compliant"
+    shown = [
+        one for one in statement.findings if one.rule.kind in ("program", "runs") and one.state == "satisfied"
+    ]
+    assert shown == []
+
+
+@pytest.mark.parametrize("test", ALONE)
+def test_a_simulation_is_no_measurement(test: str) -> None:
+    """It carries no label of the draft's, however well it went; what it says of the plan is still there."""
+    spec = spoiled(perfect(test), "runs.*.summary.run.simulated", True)
+    statement = comply(evidence(spoiled(spec, "plan.declared.model_loaded", None)))
+    assert statement.label == "not a measurement"
+    measuring = {one.state for one in statement.findings if one.rule.kind in ("program", "runs")}
+    assert measuring == {"not applicable"}
+    assert test == "cold-start" or {one.rule.id for one in statement.deviations} == {"D-4.5.1-load"}
+
+
+def test_the_first_run_that_breaks_a_rule_is_named() -> None:
+    """Of several levels, the third and the fourth fall short."""
+    spec = perfect("itl")
+    for place in (2, 3):
+        spec = spoiled(spec, f"runs.{place}.summary.metrics.itl_ms.n", 4_000 + place)
+    (found,) = comply(evidence(spec)).deviations
+    assert found.run == "run-2"
+    assert found.note == "4,002 samples of itl_ms, at least 5,000"
+
+
+def test_only_first_warm_ups_count() -> None:
+    """Levels after the first rely on its warm-up; after a switch there is another first."""
+    none = {"completed": 0, "output_tokens": 0, "drained": False, "probes": {}, "skipped": False}
+    assert deviating(spoiled(perfect("itl"), "runs.1.summary.warm_up", none)) == set()
+    assert "D-4.5.1-volume" in deviating(spoiled(perfect("guardrail"), "runs.1.summary.warm_up", none))
+    cold = spoiled(perfect("prefix-cache"), "runs.1.summary.warm_up", none)
+    assert deviating(cold) == set()
+
+
+def test_a_run_that_only_warms_up_is_no_level_and_warms_what_follows() -> None:
+    """Its warm-up is the test's, its load none of the test's; the document's states say where the next one begins."""
+    spec = perfect("tradeoff")
+    first = copy.deepcopy(spec["runs"][0])
+    spec["runs"].insert(0, spoiled(first, "summary.plan.load", CLOSED) | {"part": "warm-up"})
+    none: dict[str, Any] = {
+        "completed": 0,
+        "output_tokens": 0,
+        "drained": None,
+        "probes": {},
+        "skipped": False,
+    }
+    assert deviating(spoiled(spec, "runs.1.summary.warm_up", none)) == set()
+    assert "D-4.5.1-volume" in deviating(spoiled(spec, "runs.0.summary.warm_up", none))
+    found = evidence(spoiled(spec, "runs.1.summary.warm_up", none))
+    switched = [
+        dataclasses.replace(one, state={"server": "started"}) if i else one
+        for i, one in enumerate(found.runs)
+    ]
+    again = comply(dataclasses.replace(found, runs=switched))
+    assert "D-4.5.1-volume" in {one.rule.id for one in again.deviations}
+
+
+def test_classes_of_skewed_lengths_are_of_synthetic_skewed() -> None:
+    """Q-fairness-classes: its two log-normals, within the bounds of each class; others are none of it."""
+    classes = [{"input_tokens": f"lognormal(5.5,1,min={low},max={2 * low})", "output_tokens": "lognormal(4.5,1.2,max=9)"}
+               for low in (64, 1024)]  # fmt: skip
+    changes = {f"{EVERY}.plan.workload.name": "custom", f"{EVERY}.plan.workload.classes": classes}
+    assert deviating(amiss("fairness", changes)) == set()
+    classes[0]["input_tokens"] = "lognormal(5.5,1.5)"
+    assert deviating(amiss("fairness", changes)) == {"D-5.6.2-workload"}
+
+
+def test_prompts_of_one_range_need_no_table_by_range() -> None:
+    """Draft 5.1.4.2 asks for it where lengths vary."""
+    spec = spoiled(perfect("ttft"), f"{RUN}.ttft_by_input", [{"from": 256, "n": 9}, {"from": 512, "n": 0}])
+    del spec["tables"]["ttft_by_input"]
+    assert deviating(spec) == set()
+
+
+def test_a_cell_that_the_draft_does_not_ask_for_may_be_empty() -> None:
+    """An interval that nobody could work out is no deviation from Table 5; a missing P99 is."""
+    assert deviating(spoiled(perfect("tradeoff"), "tables.levels", ["5.3.5", 3, ["low", "high"]])) == set()
+    assert deviating(spoiled(perfect("tradeoff"), "tables.levels", ["5.3.5", 3, ["ttft_p99"]])) == {
+        "D-5.3.5-table"
+    }
+
+
+def test_a_summary_that_tells_nothing_of_its_warm_up_leaves_it_unknown() -> None:
+    """Those of older versions: volume is known from the counts, the rest from nothing."""
+    spec = perfect("ttft")
+    old = {**check("warmup"), "facts": {"output_tokens": 12_000}}
+    spec["runs"][0]["summary"]["verdict"]["checks"].append(old)
+    del spec["runs"][0]["summary"]["warm_up"]
+    found = {one.rule.id: one.state for one in comply(evidence(spec)).deviations}
+    assert found == {"D-4.5.1-drain": "unknown", "D-4.5.2-probe": "unknown", "D-4.5.2-stable": "unknown"}
+
+
+OBSERVED: list[tuple[dict[str, Any], str]] = [
+    # What is declared, and what is seen against it
+    ({f"{RUN}.sut.guardrails": UNNAMED | {"input_filter": False, "output_filter": False},
+      f"{RUN}.refusals": {"requests": 3, "by_signal": {"finish_reason": 3}}}, "D-4.8-account"),
+    ({f"{RUN}.sut.prefix_caching": "disabled"}, "D-5.1.2-cache"),
+    ({f"{RUN}.verdict.checks.token_counts.status": "fail"}, "D-4.4.2-declare"),
+    ({f"{RUN}.sut.boundary": "engine"}, "D-4.8-account"),
+    ({f"{RUN}.sut.boundary": "engine", "plan.target.url": None, "plan.declared.same_machine": False},
+     "D-4.7.1-same-machine"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "rule"), OBSERVED, ids=lambda part: str(part)[:60])
+def test_what_is_seen_beats_what_is_declared(changes: dict[str, Any], rule: str) -> None:
+    """A contradiction breaks the rule."""
+    found = {one.rule.id: one.state for one in comply(evidence(amiss("ttft", changes))).findings}
+    assert found[rule] == "violated"
+
+
+@pytest.mark.parametrize(
+    ("url", "declared", "states"),
+    [
+        ("http://localhost:8000", None, ("satisfied", "not applicable")),
+        ("http://127.0.0.7:8000", None, ("satisfied", "not applicable")),
+        ("http://[::1]:8000", None, ("satisfied", "not applicable")),
+        ("http://localhost:8000", False, ("violated", "declared")),  # a tunnel
+        ("http://10.0.0.7:8000", None, ("violated", "declared")),
+        ("http://10.0.0.7:8000", True, ("declared", "not applicable")),
+        (None, None, ("satisfied", "not applicable")),
+    ],
+)
+def test_one_machine_is_seen_by_its_address_or_declared(
+    url: str | None, declared: bool | None, states: tuple[str, str]
+) -> None:
+    """Draft 4.7.1 for engines, and 4.7.2 for clocks that are then two."""
+    changes = {
+        f"{RUN}.sut.boundary": "engine",
+        "plan.target.url": url,
+        "plan.declared.same_machine": declared,
+    }
+    found = {one.rule.id: one.state for one in comply(evidence(amiss("ttft", changes))).findings}
+    assert (found["D-4.7.1-same-machine"], found["D-4.7.2-ntp"]) == states
+
+
+def test_an_engine_is_conditionally_compliant_at_best() -> None:
+    """Q-protocols: it is recommended to stream from engines over gRPC, which nothing here speaks."""
+    off = {"input_filter": False, "output_filter": False, "names": []}
+    changes = {
+        f"{RUN}.sut.boundary": "engine",
+        f"{RUN}.sut.guardrails": off,
+        "plan.target.url": "http://localhost",
+    }
+    statement = comply(evidence(amiss("ttft", changes)))
+    assert statement.label == "conditionally compliant"
+    assert [one.rule.id for one in statement.deviations] == ["D-4.6.1-grpc-engine"]
+
+
+def test_an_engines_campaign_needs_synthetic_uniform_once() -> None:
+    """Q-engine-workload: and a test's own workload goes first, so one test alone is not held to it."""
+    tests = [
+        spoiled(perfect(name), f"{EVERY}.sut.boundary", "engine") for name in ("fairness", "long-context")
+    ]
+    with_it = spoiled(tests[0], f"{EVERY}.plan.workload.name", "synthetic-uniform")
+    (without,) = campaign([evidence(one) for one in tests]).findings
+    (found,) = campaign([evidence(one) for one in (tests[1], with_it)]).findings
+    (gateway,) = campaign([evidence(perfect("ttft"))]).findings
+    assert [one.state for one in (without, found, gateway)] == ["violated", "satisfied", "not applicable"]
+    assert without.rule.id == "D-4.3.2.1-required"
+    alone = {one.rule.id: one.state for one in comply(evidence(tests[0])).findings}
+    assert alone["D-4.3.2.1-required"] == "not applicable"
+
+
+def test_a_campaign_is_as_compliant_as_its_worst_test() -> None:
+    """And a simulated test makes none of it a measurement."""
+    good, bad = perfect("itl"), spoiled(perfect("ttft"), "plan.declared.terminology_read", None)
+    assert campaign([evidence(good)]).label == "unconditionally compliant"
+    assert campaign([evidence(good), evidence(bad)]).label == "conditionally compliant"
+    simulated = spoiled(bad, f"{EVERY}.run.simulated", True)
+    assert campaign([evidence(good), evidence(simulated)]).label == "not a measurement"
+
+
+def test_section_6_counts_toward_a_comparison_alone() -> None:
+    """Q-verdict-scope: no test has its rules; a comparison has those and no other, and what nobody looked at is unknown."""
+    rules = {rule.id for rule in catalogue() if rule.kind == "comparison"}
+    assert {
+        one.rule.id for test in ALONE for one in comply(evidence(perfect(test))).findings
+    } & rules == set()
+    assert comparison({name: met("same") for name in rules}).label == "unconditionally compliant"
+    assert comparison({}).label == "not compliant"
+    assert {one.rule.id for one in comparison({}).deviations} == rules
+    with pytest.raises(ValueError, match=r"D-4\.1-boundary"):
+        comparison({"D-4.1-boundary": unknown("")})
+    with pytest.raises(ValueError, match="compare"):
+        comply(dataclasses.replace(evidence(perfect("ttft")), test="compare"))
+
+
+def test_a_statement_of_json_has_every_finding() -> None:
+    """Counts add up to the findings, deviations are those that are open, and the brief form names the same."""
+    statement = comply(evidence(spoiled(perfect("ttft"), "parameters.requests", 10)))
+    data, brief = statement.as_dict(), statement.brief()
+    assert sum(n for counts in data["counts"].values() for n in counts.values()) == len(data["findings"])
+    assert [one["id"] for one in data["deviations"]] == brief["deviations"]
+    assert brief["label"] == data["label"] == "not compliant"
+    weights = [WEIGHTS[one["level"]] for one in data["deviations"]]
+    assert weights == sorted(weights, key=["MUST", "SHOULD", "states"].index)

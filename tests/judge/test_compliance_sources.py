@@ -1,0 +1,177 @@
+"""Evidence before the start, of a run by itself, and of a test's document: one set of rules for all three."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from judge.compliant import SHEETS, evidence, perfect
+
+from inferometer.judge.compliance.rule import TESTS
+from inferometer.judge.compliance.shown import shown_in
+from inferometer.judge.compliance.sources import ahead_of, deviations_of, of_run, of_test
+from inferometer.judge.compliance.statement import OPEN, comply
+from inferometer.plan import testing
+from inferometer.plan.parse import build
+from inferometer.plan.schema import Plan
+
+ALONE = [test for test in TESTS if test != "compare"]
+GATEWAY: dict[str, object] = {
+    "--url": "https://gateway.example.org",
+    "--boundary": "gateway",
+    "--model": "m",
+    "--rate": "5",
+}
+
+
+def parameters(test: str, *, quick: bool = False) -> dict[str, Any]:
+    """A test's parameters: the draft's own, or a quick run's."""
+    tests = testing.Tests.model_validate(testing.quickened({}) if quick else {})
+    attribute = next(key for key, name in testing.NAMES.items() if name == test)
+    found: dict[str, Any] = getattr(tests, attribute).model_dump(mode="json")
+    return found
+
+
+def foreseen(test: str, flags: dict[str, object], *, quick: bool = False, **more: Any) -> dict[str, str]:
+    """Rules that such a plan breaks before anything is sent, and what is seen of each."""
+    found = deviations_of(test, parameters(test, quick=quick) | more, build(None, GATEWAY | flags))
+    return {one.rule.id: one.note for one in found}
+
+
+QUICK: dict[str, set[str]] = {
+    "ttft": {"D-5.1.2-count-p99", "D-5.1.2-count-p999"},
+    "throughput": {"D-5.2.2-duration", "D-5.2.2-duration-300"},
+    "tradeoff": {"D-5.3.2-duration", "D-5.3.2-levels", "D-5.3.3-steps"},
+    "itl": {"D-5.4.2-count", "D-5.4.2-levels"},
+    "capacity": {"D-5.5.3-duration"},
+    "fairness": {"D-5.6.2-count", "D-5.6.3-mixed"},
+    "memory-pressure": {"D-5.8.3-run"},
+    "long-context": {"D-5.9.2-count", "D-5.9.2-output"},
+    "guardrail": {"D-5.10.2-levels"},
+}
+
+
+@pytest.mark.parametrize(("test", "rules"), QUICK.items())
+def test_a_quick_run_deviates_by_its_numbers(test: str, rules: set[str]) -> None:
+    """Before the start already, by the same rules as any other plan with such numbers; the draft's own break none of them."""
+    quick, whole = foreseen(test, {}, quick=True), foreseen(test, {})
+    assert rules <= quick.keys()
+    assert not rules & whole.keys()
+    assert whole.keys() <= quick.keys()
+
+
+FORESEEN: list[tuple[str, dict[str, object], dict[str, Any], str]] = [
+    ("ttft", {"--rate": None, "--users": "8", "--user-rate": "1"}, {}, "D-5.1.2-load-model"),
+    ("capacity", {"--workload": "synthetic-skewed"}, {}, "D-5.5.2-workload"),
+    ("prefix-cache", {"--workload": "synthetic-uniform"}, {}, "D-5.7.2-workload"),
+    ("capacity", {}, {}, "D-5.5.2-ttft"),
+    ("itl", {"--workload": "synthetic-skewed"}, {}, "D-5.4.2-min-output"),
+    ("itl", {}, {"output_tokens": "uniform(49,256)"}, "D-5.4.2-min-output"),
+    ("ttft", {"--arrival": "constant"}, {}, "D-5.1.2-arrival"),
+    ("ttft", {"--no-stream": True}, {}, "D-4.2.2-streaming"),
+    ("ttft", {}, {}, "D-4.5.1-load"),
+    ("memory-pressure", {"--declare": ["isolated=no"]}, {}, "D-7.4-isolated"),
+]
+
+
+@pytest.mark.parametrize(("test", "flags", "more", "rule"), FORESEEN, ids=lambda part: str(part)[:50])
+def test_what_a_plan_breaks_is_said_before_the_start(
+    test: str, flags: dict[str, object], more: dict[str, Any], rule: str
+) -> None:
+    """With its number or its word, so that a tester can change it."""
+    found = foreseen(test, flags, **more)
+    assert rule in found
+    assert all(found.values())
+
+
+@pytest.mark.parametrize("test", ALONE)
+def test_what_is_foreseen_is_what_a_statement_says_then(test: str) -> None:
+    """Never another note or state than that of the statement on the same evidence: one list, one code."""
+    ahead = ahead_of(test, parameters(test, quick=True), build(None, GATEWAY))
+    then = {one.rule.id: (one.state, one.note) for one in comply(ahead).findings}
+    found = deviations_of(test, parameters(test, quick=True), build(None, GATEWAY))
+    assert found
+    assert all(one.state in OPEN for one in found)
+    assert all(then[one.rule.id] == (one.state, one.note) for one in found)
+
+
+@pytest.mark.parametrize("test", ALONE)
+def test_nothing_is_foreseen_of_what_only_runs_can_show(test: str) -> None:
+    """The embedded server with the draft's numbers: what is left are declarations, and what an engine's test always lacks."""
+    found = {one.rule for one in deviations_of(test, parameters(test), Plan())}
+    assert {rule.kind for rule in found} <= {"plan", "declared", "report"}
+
+
+def test_what_a_test_brings_along_is_not_held_against_the_plan() -> None:
+    """Its own words, its own loop and its own warm-up are none of the plan's."""
+    flags: dict[str, object] = {
+        "--rate": None,
+        "--concurrency": "8",
+        "--warmup": "0",
+        "--workload": "synthetic-uniform",
+    }
+    brought = {
+        "D-5.3.2-open-loop",
+        "D-5.6.2-workload",
+        "D-5.8.2-workload",
+        "D-5.9.2-workload",
+        "D-4.5.1-volume",
+    }
+    for test in ("tradeoff", "fairness", "memory-pressure", "long-context"):
+        assert not brought & foreseen(test, flags).keys()
+
+
+def test_a_run_by_itself_is_a_test_of_ttft() -> None:
+    """Its load is the one level; enough samples and all declarations make it as compliant as a test."""
+    spec = perfect("ttft")["runs"][0]["summary"]
+    spec["run"]["id"] = "run"
+    for bucket in spec["ttft_by_input"]:
+        bucket["n"] = 10
+    statement = comply(of_run(spec))
+    assert (statement.test, statement.label) == ("ttft", "unconditionally compliant")
+    spec["metrics"]["ttft_ms"] = spec["metrics"]["ttft_ms"] | {"n": 9_999}
+    (broken, *_) = comply(of_run(spec)).deviations
+    assert (broken.rule.id, broken.run) == ("D-5.1.2-count-p999", "run")
+
+
+@pytest.mark.parametrize("test", ALONE)
+def test_a_tests_document_with_its_runs_is_its_evidence(test: str) -> None:
+    """Whatever was null in a table, and whatever was measured, is the same from the document."""
+    spec = perfect(test)
+    document = {
+        "test": test,
+        "plan": spec["plan"],
+        "parameters": spec["parameters"],
+        "switches": spec["switches"],
+        "runs": [
+            {"run": f"run-{i}", "part": one["part"], "at": one["at"]} for i, one in enumerate(spec["runs"])
+        ],
+        "values": [{"name": name, "value": 1.0 if found else None} for name, found in spec["values"].items()],
+        "tables": [
+            {
+                "name": name,
+                "section": section,
+                "columns": [{"name": "a"}, {"name": "b"}],
+                "rows": [[1, 2]] * 3,
+            }
+            for name, section in SHEETS[test]
+        ],
+        "figures": [{"name": name} for name in spec["figures"]],
+    }
+    summaries = {f"run-{i}": one["summary"] for i, one in enumerate(spec["runs"])}
+    assert of_test(document, summaries) == evidence(spec)
+    document["tables"][0]["rows"] = [[1, 2], [None, 2]]
+    shown = of_test(document, summaries).shown
+    assert shown is not None
+    assert shown.tables[SHEETS[test][0][0]].empty == ("a",)
+
+
+def test_a_table_for_each_level_is_whole_if_each_of_them_is() -> None:
+    """They share a name."""
+
+    def table(cell: float | None) -> dict[str, Any]:
+        return {"name": "ttft", "section": "5.1.5.2", "columns": [{"name": "value"}], "rows": [[cell]]}
+
+    document = {"values": [], "figures": [], "tables": [table(None), table(1.0)]}
+    assert shown_in(document).tables["ttft"].empty == ("value",)
+    assert shown_in(document | {"tables": [table(1.0), table(2.0)]}).tables["ttft"].empty == ()

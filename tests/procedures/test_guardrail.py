@@ -1,0 +1,179 @@
+"""Guardrail Overhead (draft 5.10), at its full size in virtual time, on an engine whose checks take known times."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from procedures.alone import Alone, Floats, alone
+
+from inferometer.plan.schema import Plan
+from inferometer.plan.testing import Tests
+from inferometer.procedures import guardrail
+from inferometer.procedures.setup import Setup, another_workload
+from inferometer.procedures.step import DoneRun, Refused, Switch
+from inferometer.server.engine.settings import Settings
+
+INPUT_MS, OUTPUT_MS, STEP_MS = 120.0, 300.0, 10.0
+ENGINE = Settings(
+    jitter=0,
+    step_base_ns=STEP_MS * 1e6,
+    step_per_request_ns=0,
+    prefill_base_ns=0,
+    prefill_per_token_ns=1_000,
+    input_check_ns=INPUT_MS * 1e6,
+    output_check_tokens=64,
+    output_check_ns=OUTPUT_MS * 1e6,
+)
+"""64 tokens take over 640 ms, so a check is over before the next full batch is there; a last, smaller batch may wait for it."""
+SMALL: dict[str, Any] = {"percent": [50], "duration_s": 8, "throughput_s": 2, "concurrency": 4}
+NAMES = ("baseline", "input", "output", "full")
+SHARES = (25.0, 50.0, 75.0)
+
+
+def talk(plan: Plan | None = None) -> Plan:
+    return guardrail.workload(Setup(plan or Plan(), Tests()))
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Alone:
+    """Four configurations, three levels of 60 s each."""
+    return alone(tmp_path_factory.mktemp("guard"), "guardrail", ENGINE, talk(), 4.0)
+
+
+def test_every_configuration_meets_the_same_load(ran: Alone) -> None:
+    """In the draft's order, with a warm-up after each switch, at the baseline's rates; each declares its filters."""
+    seen = [
+        one.step.state if isinstance(one.step, Switch) else (one.step.part, one.step.at["configuration"])
+        for one in ran.done
+    ]
+    expected: list[Any] = []
+    for name in NAMES:
+        expected += [name, *[("level", name)] * 3, ("throughput", name)]
+    assert seen == expected
+    for share in SHARES:
+        levels = [ran.of("level", configuration=name, percent=share) for name in NAMES]
+        assert [one.step.at["rate"] for one in levels] == [4.0 * share / 100] * 4
+        assert [one.step.plan.load.duration_s for one in levels] == [60.0] * 4
+        assert [bool(one.step.plan.load.warmup) for one in levels] == [share == 25] * 4
+        records = [ran.record(one) for one in levels]
+        for record in records[1:]:
+            for column in ("input_tokens_asked", "output_tokens_asked"):
+                assert np.array_equal(record[column], records[0][column])
+        filters = [one.step.plan.sut.guardrails for one in levels]
+        assert [(one.input_filter, one.output_filter) for one in filters] == [
+            (False, False), (True, False), (False, True), (True, True),
+        ]  # fmt: skip
+
+
+def expected(name: str, record: dict[str, Floats]) -> Floats:
+    """By how many ms each request's TTFT (`input`) or end (`output`, `full`) is later, from its number of tokens n alone.
+
+    The last batch has r = (n - 1) mod 64 + 1 tokens, 10 ms each; its check begins when it is there and the check before it, of
+    300 ms, is over.
+    """
+    if name == "input":
+        return np.full(len(record["ttft"]), INPUT_MS)
+    tokens = record["usage_output"]
+    last = (tokens - 1) % 64 + 1
+    waits = np.where(tokens > 64, np.maximum(0, OUTPUT_MS - STEP_MS * last), 0)
+    found: Floats = OUTPUT_MS + waits + (INPUT_MS if name == "full" else 0)
+    return found
+
+
+def test_overheads_are_the_checks_times(ran: Alone) -> None:
+    """The baseline's records with each request made later by its checks: statistics of that less those of the baseline. Means
+    to a step of 10 ms, for steps begin elsewhere; medians to 30 ms and the tail to 60, for who meets whom changes."""
+    rows = {(row["overhead"], row["percent"]): row for row in ran.rows("overhead")}
+    assert len(rows) == 9
+    for name, metric, words in guardrail.OVERHEADS:
+        for share in SHARES:
+            record = ran.record(ran.of("level", configuration="baseline", percent=share))
+            without = record[metric]
+            later = without + expected(name, record)
+            row = rows[words, share]
+            assert row["mean"] == pytest.approx(later.mean() - without.mean(), abs=10)
+            for percent, tolerance in ((50, 30), (95, 60), (99, 60)):
+                true = np.percentile(later, percent) - np.percentile(without, percent)
+                assert row[f"p{percent}"] == pytest.approx(true, abs=10 if name == "input" else tolerance)
+            assert ran.value(f"{name}_overhead_{share:g}") == row["p50"]
+
+
+def test_tables_are_those_of_the_records(ran: Alone) -> None:
+    """Draft Table 13 for each level, from requests.parquet."""
+    for share in SHARES:
+        rows = ran.rows(f"latency_{share:g}")
+        assert [row["configuration"] for row in rows] == [
+            "Baseline",
+            "Input Filter",
+            "Output Filter",
+            "Full Filter",
+        ]
+        for name, row in zip(NAMES, rows, strict=True):
+            record = ran.record(ran.of("level", configuration=name, percent=share))
+            assert row["n"] == len(record["ttft"])
+            assert row["ttft_p50"] == pytest.approx(np.percentile(record["ttft"], 50), rel=0.05)
+            assert row["e2e_p50"] == pytest.approx(np.percentile(record["e2e"], 50), rel=0.02)
+            assert (row["refused"], row["success"]) == (0, 100.0)
+
+
+def test_throughput_falls_as_answers_take_longer(ran: Alone) -> None:
+    """With 64 in flight and room for all of them, throughput is 64 over the time of a request (Little): it falls by 1 - E2E
+    (baseline) / E2E (configuration), to 3 points. The table has the change, which is negative; the value the reduction."""
+    rows = {row["configuration"]: row for row in ran.rows("throughput")}
+    base = ran.of("throughput", configuration="baseline").came.summary
+    for name in NAMES[1:]:
+        summary = ran.of("throughput", configuration=name).came.summary
+        mean = [one["metrics"]["e2e_ms"]["mean"] for one in (base, summary)]
+        expected = 100 * (1 - mean[0] / mean[1])
+        found = ran.value(f"throughput_reduction_{name}")
+        assert found == pytest.approx(expected, abs=3)
+        assert rows[guardrail.LABELS[name]]["change"] == -found
+    assert ran.value("throughput_reduction_full") > ran.value("throughput_reduction_output") > 3
+    assert rows["Baseline"]["change"] is None
+
+
+def test_results_come_of_whatever_was_done(ran: Alone) -> None:
+    """Cut short anywhere: what is missing is named, and None."""
+    for count in range(len(ran.done) - 1):
+        found = guardrail.results(ran.setup, ran.done[:count])
+        values = {one.name: one.value for one in found.values}
+        assert values["throughput_reduction_full"] is None
+        assert found.undecided or len([one for one in ran.done[:count] if isinstance(one, DoneRun)]) >= 15
+    assert not ran.results.undecided
+
+
+def test_a_configuration_that_cannot_be_had_is_left_out(tmp_path: Path) -> None:
+    """An engine without filters of answers: its rows are empty and say why, and the rest of the test goes on."""
+    engine = replace(ENGINE, output_check_tokens=0)
+    wanted = {"guardrail": {**SMALL, "configurations": ["output", "full"]}}
+    found = alone(tmp_path, "guardrail", engine, talk(), 4.0, wanted)
+    (refused,) = [one for one in found.done if isinstance(one.came, Refused)]
+    assert isinstance(refused.step, Switch)
+    assert refused.step.state == "output"
+    rows = {row["configuration"]: row for row in found.rows("latency_50")}
+    assert {value for key, value in rows["Output Filter"].items() if key != "configuration"} == {None}
+    assert (found.value("output_overhead_50"), found.value("throughput_reduction_output")) == (None, None)
+    assert found.value("full_overhead_50") == pytest.approx(INPUT_MS, abs=10)
+    assert any("Output Filter was not measured" in note for note in found.results.notes)
+    assert not found.results.undecided
+
+
+def test_refusals_are_seen(tmp_path: Path) -> None:
+    """A filter that refuses one benign request in four: the table counts them, the notes name the configurations."""
+    wanted = {"guardrail": {**SMALL, "configurations": ["baseline", "input"]}}
+    found = alone(tmp_path, "guardrail", replace(ENGINE, refusal_share=0.25), talk(), 4.0, wanted)
+    rows = {row["configuration"]: row["refused"] for row in found.rows("latency_50")}
+    assert rows["Baseline"] == 0
+    assert rows["Input Filter"] > 0
+    assert any(note.startswith("Input Filter:") and "refused" in note for note in found.results.notes)
+
+
+def test_the_workload_is_the_plans_if_it_chose_one() -> None:
+    """Else Conversation."""
+    assert talk().workload.based_on == "conversation"
+    skewed = another_workload(Plan(), name="synthetic-skewed")
+    assert talk(skewed) is skewed

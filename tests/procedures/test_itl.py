@@ -1,0 +1,186 @@
+"""Draft 5.4: tables out of summaries, and gaps in virtual time whose truth follows from the engine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedures.driving import Silent
+from procedures.modelled import System, carried, results, rows, stats, summary, value
+
+from inferometer.plan.schema import Plan
+from inferometer.plan.testing import Tests
+from inferometer.procedures.results import Results
+from inferometer.procedures.setup import Setup, variant, workload_key
+from inferometer.procedures.step import DoneRun, Known, runs
+from inferometer.server.engine.settings import Settings
+from inferometer.simulation.engine import Chosen
+from inferometer.stands import Virtual
+
+BASE = 10.0
+
+
+def asked(plan: Plan | None = None, base: float = BASE, **parameters: Any) -> Setup:
+    """The saturation rate is known already."""
+    plan = plan or Plan()
+    lengths = {name: parameters[name] for name in ("output_tokens",) if name in parameters}
+    known = Known(saturation={workload_key(variant(plan, workload=lengths)): base})
+    return Setup(plan, Tests.model_validate({"itl": parameters}), known)
+
+
+def gaps(short: int = 0, answers: int = 1_000, method: str = "direct") -> System:
+    """Answers of 101 tokens, and some that are short."""
+
+    def answer(plan: Plan) -> dict[str, Any]:
+        shape = {
+            "least_output_tokens": 50,
+            "answers": answers,
+            "short_answers": short,
+            "short_share": short / (answers + short),
+            "itl_ms": stats(10.0, 40.0, n=100 * answers),
+            "jitter_ms": stats(3.0, 9.0, n=answers),
+            "max_pause_ms": stats(41.0, 81.0, n=answers),
+            "modes_ms": [10.2, 40.6],
+            "modality": "multimodal",
+            "tail_ratio": 4.0,
+            "tail": "exponential or lighter",
+        }
+        found = summary(plan, request_s=plan.load.rate or 0.0, shape=shape)
+        found["tokens"] = {"itl_method": method, "single_token_share": 0.5, "tokens_per_event": 1.8}
+        return found
+
+    return answer
+
+
+def test_levels_are_shares_of_saturation_in_open_loop() -> None:
+    done = carried("itl", asked(), gaps())
+    plans = [one.step.plan for one in runs(done)]
+    assert [plan.load.rate for plan in plans] == [2.5, 5, 7.5, 9]
+    assert {(plan.load.model, plan.load.requests, plan.load.duration_s) for plan in plans} == {
+        ("open", 1_000, None)
+    }
+    assert [plan.load.warmup_probes > 0 for plan in plans] == [True, False, False, False]
+
+
+def test_the_draft_rows_are_there_with_a_column_a_level() -> None:
+    found = results("itl", asked(), carried("itl", asked(), gaps()))
+    table = rows(found, "itl")
+    wanted = ["Samples", "P50", "P90", "P95", "P99", "P99.9", "Mean", "Std Dev"]
+    assert [row["metric"] for row in table] == [*(f"ITL {name}" for name in wanted), "P99/P50 Ratio"]
+    assert list(table[0]) == ["metric", "unit", "at_25", "at_50", "at_75", "at_90"]
+    assert (table[0]["at_25"], table[1]["at_50"], table[-1]["at_90"]) == (100_000, 10.0, 4.0)
+    assert rows(found, "per_request")[0] == {
+        "percent": 25, "jitter_p50": 3.0, "jitter_p95": 6.0, "jitter_p99": 9.0,
+        "max_pause_p50": 41.0, "max_pause_p95": 61.0, "max_pause_p99": 81.0, "answers": 1_000,
+    }  # fmt: skip
+    assert rows(found, "shape")[0]["modes"] == "10.2, 40.6"
+    assert [len(series.x) for series in found.figures[0].series] == [0] * 4  # there were no quantiles
+    assert found.notes == (
+        "Measurement method (draft 4.6.3): direct: one token an event, each gap is timed.",
+    )
+
+
+def test_gaps_between_chunks_are_called_so() -> None:
+    found = results("itl", asked(), carried("itl", asked(), gaps(method="chunk")))
+    assert all(row["metric"].startswith(("Time Between Chunks", "P99/P50")) for row in rows(found, "itl"))
+    assert rows(found, "shape")[0]["tokens_per_event"] == 1.8
+    assert "chunk timing" in found.notes[0]
+    assert "Time Between Chunks" in found.figures[0].title
+
+
+@pytest.mark.parametrize(
+    ("short", "answers", "said"), [(0, 1_000, 0), (0, 60, 1), (0, 40, 1), (25, 1_000, 1)]
+)
+def test_short_answers_and_few_gaps_are_told(short: int, answers: int, said: int) -> None:
+    setup = asked(percent=(50,))
+    found = results("itl", setup, carried("itl", setup, gaps(short, answers)))
+    assert len(found.notes) == 1 + said
+    if short:
+        assert "2.44 % of the answers have fewer than 50 tokens" in found.notes[1]
+
+
+def test_nothing_streamed_is_not_measured() -> None:
+    setup = asked(percent=(50,))
+    found = results("itl", setup, carried("itl", setup, lambda plan: summary(plan, request_s=5)))
+    assert {row["at_50"] for row in rows(found, "itl")} == {None}
+    assert value(found, "itl_p50_50").value is None
+    assert "no answer" in value(found, "itl_p50_50").note
+
+
+@pytest.mark.parametrize("most", range(4))
+def test_a_test_cut_short_gives_what_it_has(most: int) -> None:
+    found = results("itl", asked(), carried("itl", asked(), gaps(), most=most))
+    assert found.undecided
+    if most:
+        assert len(rows(found, "per_request")) == most
+
+
+# In virtual time: 10 ms a step, 0.1 ms more for each answer in it, and 30 ms and a little for a prompt between two.
+
+STEP_MS, EACH_MS, PROMPT_MS, TOKENS = 10.0, 0.1, 30 + 64 * 0.012, 60
+PLACES = 16
+SATURATION = 1_000 / (PROMPT_MS + (TOKENS - 1) * (STEP_MS + PLACES * EACH_MS) / PLACES)
+"""Requests a second when all places are full: each prompt stops all, and a step serves all at once."""
+WORDS = Plan.model_validate({"workload": {"name": "custom", "input_tokens": "64", "output_tokens": "8"}})
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, list[DoneRun]]:
+    engine = Settings(
+        max_batch=PLACES, step_base_ns=STEP_MS * 1e6, step_per_request_ns=EACH_MS * 1e6, prefill_base_ns=30e6
+    )
+    stand, folder = Virtual(Chosen("tiny-cpu", engine), Silent()), Path(tmp_path_factory.mktemp("itl"))
+    setup = asked(WORDS, SATURATION, output_tokens=str(TOKENS), requests=400)
+    done = carried("itl", setup, lambda plan: stand.measure(plan, folder).summary)
+    return results("itl", setup, done), runs(done)
+
+
+def test_full_size_gaps_are_enough_and_none_is_left_out(whole: tuple[Results, list[DoneRun]]) -> None:
+    found, _ = whole
+    assert len(found.notes) == 1  # the method
+    assert set(rows(found, "itl")[0].values()) == {"ITL Samples", "", 400 * (TOKENS - 1)}
+
+
+def test_full_size_the_mean_gap_follows_from_the_engine(whole: tuple[Results, list[DoneRun]]) -> None:
+    """Of a gap of m ms, r m is spent on the prompts that came in it; n = r m (tokens - 1) answers are under way (Little)."""
+    found, _ = whole
+    for row in rows(found, "shape"):
+        rate = SATURATION * row["percent"] / 100 / 1_000
+        mean = STEP_MS
+        for _ in range(50):
+            under_way = min(rate * mean * (TOKENS - 1), PLACES)
+            mean = (STEP_MS + EACH_MS * max(1.0, under_way)) / (1 - rate * PROMPT_MS)
+        seen = next(line for line in rows(found, "itl") if line["metric"] == "ITL Mean")
+        assert seen[f"at_{row['percent']:g}"] == pytest.approx(mean, rel=0.06), row["percent"]
+
+
+def test_full_size_prompts_between_steps_are_a_mode_of_their_own(
+    whole: tuple[Results, list[DoneRun]],
+) -> None:
+    found, _ = whole
+    for row in rows(found, "shape"):
+        assert row["modality"] == "multimodal"
+        first, second = (float(mode) for mode in row["modes"].split(", ")[:2])
+        assert STEP_MS < first < 1.02 * (STEP_MS + PLACES * EACH_MS)
+        assert STEP_MS + PROMPT_MS < second < 1.02 * (STEP_MS + PROMPT_MS + PLACES * EACH_MS)
+
+
+def test_full_size_answers_of_one_length_have_the_mean_gap_as_their_mean_pace(
+    whole: tuple[Results, list[DoneRun]],
+) -> None:
+    """TPOT is taken from each answer's ends, gaps from its events: two ways to the same mean, and TTFT is in neither."""
+    _, done = whole
+    for one in done:
+        seen = one.came.summary
+        assert seen["itl_shape"]["itl_ms"]["mean"] == pytest.approx(
+            seen["metrics"]["tpot_ms"]["mean"], rel=1e-6
+        )
+        assert seen["itl_shape"]["max_pause_ms"]["max"] == seen["itl_shape"]["itl_ms"]["max"]
+
+
+def test_full_size_gaps_grow_with_the_load(whole: tuple[Results, list[DoneRun]]) -> None:
+    found, _ = whole
+    for row in rows(found, "itl"):
+        if row["metric"] in ("ITL Mean", "ITL P50", "ITL Std Dev"):
+            assert row["at_25"] < row["at_50"] < row["at_75"] < row["at_90"]

@@ -1,0 +1,145 @@
+"""The tests of draft 5.2 to 5.5 as a campaign carries them out: what one finds out, the next ones know; and a system that falls
+over."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedures.driving import Ran, Silent, carried_out
+
+from inferometer.conductor import Finding
+from inferometer.errors import PeerError, PlanError
+from inferometer.plan import campaign as campaigns
+from inferometer.plan.campaign import Campaign
+from inferometer.plan.schema import Plan
+from inferometer.plan.testing import Tests, quickened
+from inferometer.procedures.results import Results
+from inferometer.server.engine.settings import Settings
+from inferometer.simulation.engine import Chosen
+from inferometer.stands import Virtual
+from inferometer.tester import carry_out
+
+ENGINE = Settings(max_batch=8, step_base_ns=20_000_000)
+PLAN = Plan.model_validate({"workload": {"name": "custom", "input_tokens": "64", "output_tokens": "50"}})
+NAMES = ("tradeoff", "itl")
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    return carried_out(tmp_path_factory.mktemp("loads"), *NAMES, engine=ENGINE, plan=PLAN, quick=True)
+
+
+def test_the_saturation_rate_is_searched_for_once(campaign: Ran) -> None:
+    parts = [run["part"] for run in campaign.test("tradeoff")["runs"]]
+    assert parts[0] == "base-pilot"
+    assert set(parts[1 : parts.index("level")]) == {"base-level", "base-confirm"}
+    assert {run["part"] for run in campaign.test("itl")["runs"]} == {"level"}
+    base = campaign.value("tradeoff", "capacity_rate")
+    assert campaign.value("itl", "saturation_rate") == base
+    # No more than the places make of the steps; how much less is the luck of a quick run's few requests.
+    assert 0 < base <= 8 / (50 * (0.020 + 8 * 25e-6))
+
+
+def test_levels_are_percentages_of_it_and_only_the_first_run_has_a_warm_up(campaign: Ran) -> None:
+    base = campaign.value("tradeoff", "capacity_rate")
+    for name in NAMES:
+        runs = campaign.test(name)["runs"]
+        for run in runs:
+            if run["part"] == "level":
+                assert run["at"]["rate"] == pytest.approx(base * run["at"]["percent"] / 100, rel=1e-5)
+        warmed = [summary["plan"]["load"]["warmup"] > 0 for summary in campaign.of(name)]
+        assert warmed == [True] + [False] * (len(runs) - 1)
+
+
+def test_documents_hold_numbers_where_a_column_has_a_unit(campaign: Ran) -> None:
+    for test in campaign.document["tests"]:
+        for table in test["tables"]:
+            for index, column in enumerate(table["columns"]):
+                cells = [row[index] for row in table["rows"]]
+                if column["unit"]:
+                    assert all(cell is None or isinstance(cell, int | float) for cell in cells), column
+        for figure in test["figures"]:
+            assert all(len(series["x"]) == len(series["y"]) for series in figure["series"])
+            assert figure["series"]
+
+
+@pytest.mark.parametrize(
+    ("test", "low", "high", "options"),
+    [
+        ("capacity", "initial=8", "maximum=4", {}),
+        ("capacity", "initial=200", "maximum=128", {"quick": True}),  # a quick run's own maximum
+        ("throughput", "min_rate=8", "max_rate=4", {}),
+        ("throughput", "min_concurrency=600", "max_concurrency=512", {}),
+    ],
+)
+def test_a_range_that_ends_below_its_beginning_is_refused(
+    test: str, low: str, high: str, options: dict[str, Any]
+) -> None:
+    asked = [f"{test}.{low}"] if options else [f"{test}.{low}", f"{test}.{high}"]
+    with pytest.raises(PlanError) as refused:
+        campaigns.campaign([test], parameters=asked, **options)
+    problem = refused.value.problems[0]
+    assert problem.where == f"tests.{test}"
+    assert problem.message.endswith(
+        f"above {high.split('=')[0]}, {high.split('=')[1]}: lower the one or raise the other"
+    )
+
+
+class FallsOver(Virtual):
+    """Answers no more after so many runs."""
+
+    def __init__(self, runs: int) -> None:
+        super().__init__(Chosen("tiny-cpu", ENGINE), Silent())
+        self.left = runs
+
+    def measure(self, plan: Plan, out: Path) -> Finding:
+        """See Stand."""
+        if not self.left:
+            raise PeerError("connection refused")
+        self.left -= 1
+        return super().measure(plan, out)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("capacity", {}),
+        ("tradeoff", {"capacity_rate": 10}),
+        ("itl", {}),
+        ("throughput", {"loop": "closed"}),
+    ],
+)
+@pytest.mark.parametrize("after", [0, 2])
+def test_a_system_that_falls_over_leaves_what_was_learned(
+    tmp_path: Path, name: str, parameters: dict[str, Any], after: int
+) -> None:
+    tests = Tests.model_validate(quickened({name: parameters}))
+    whole = Campaign(names=(name,), plan=PLAN, tests=tests, simulated=True, quick=True)
+    tested = carry_out(whole, FallsOver(after), tmp_path, Silent(), "inferometer test")
+    document = tested.document["tests"][0]
+    assert (document["ended_by"], tested.exit_code) == ("server", 5)
+    assert len(document["runs"]) == after
+    assert document["verdict"]["status"] == "INCONCLUSIVE"
+    assert document["undecided"]
+    measured = [
+        cell
+        for table in document["tables"]
+        for row in table["rows"]
+        for cell in row
+        if isinstance(cell, float)
+    ]
+    assert bool(measured) == (after > 0 and name != "itl")  # its second run is still of the search for 100 %
+    assert all(math.isfinite(cell) for cell in measured)
+
+
+@pytest.mark.parametrize("name", ["tradeoff", "itl", "capacity", "throughput"])
+def test_nothing_measured_is_no_result(name: str) -> None:
+    from inferometer.procedures.every import PROCEDURES
+    from inferometer.procedures.setup import Setup
+
+    found: Results = PROCEDURES[name].results(Setup(PLAN, Tests()), ())
+    assert found.undecided
+    assert not found.values

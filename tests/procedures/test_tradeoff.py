@@ -1,0 +1,228 @@
+"""Draft 5.3: the derived points on curves that are known, and the whole of it in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from procedures.driving import Ran, carried_out
+from procedures.modelled import System, carried, results, rows, summary, value
+
+from inferometer.plan.schema import Plan
+from inferometer.plan.testing import Tests
+from inferometer.procedures.setup import Setup
+from inferometer.procedures.step import runs
+from inferometer.server.engine.settings import Settings
+
+CAPACITY = 20.0
+TOKENS = 100.0
+
+
+def asked(slos: Sequence[str] = (), **parameters: Any) -> Setup:
+    tests = Tests.model_validate({"tradeoff": {"capacity_rate": CAPACITY, **parameters}})
+    return Setup(Plan.model_validate({"slos": list(slos)}), tests)
+
+
+def curve(achieved: Sequence[float], p99: Sequence[float], width: float = 0.001) -> System:
+    """A system with these requests a second, and this P99 of TTFT, at one level after the other."""
+    levels = iter(zip(achieved, p99, strict=True))
+
+    def answer(plan: Plan) -> dict[str, Any]:
+        request_s, ttft = next(levels)
+        return summary(plan, request_s=request_s, ttft=(ttft / 2, ttft), width=width)
+
+    return answer
+
+
+def queue(width: float = 0.001) -> System:
+    """One that carries CAPACITY, loses 2 % of it for each 10 % beyond, and waits as M/M/1 does below."""
+
+    def answer(plan: Plan) -> dict[str, Any]:
+        share = (plan.load.rate or 0.0) / CAPACITY
+        achieved = CAPACITY * (share if share <= 1 else 1 - (share - 1) * 0.2)
+        p99 = 100 / max(1 - share, 0.02)
+        return summary(plan, request_s=achieved, ttft=(p99 / 3, p99), width=width)
+
+    return answer
+
+
+def test_levels_ascend_in_open_loop_and_go_on_until_throughput_falls() -> None:
+    setup = asked()
+    done = carried("tradeoff", setup, queue())
+    shares = [one.step.at["percent"] for one in runs(done)]
+    assert shares == [*range(10, 121, 10)]  # it fell at 110 % already
+    for one in runs(done):
+        load = one.step.plan.load
+        assert (load.model, load.arrival, load.duration_s) == ("open", "poisson", 60)
+        assert load.rate == pytest.approx(CAPACITY * float(one.step.at["percent"] or 0) / 100)
+    later = asked(percent=(50, 30, 70), most_percent=150)
+    done = carried("tradeoff", later, queue())
+    assert [one.step.at["percent"] for one in runs(done)] == [30, 50, 70, 80, 90, 100, 110]
+
+
+def test_without_a_fall_the_most_is_the_end() -> None:
+    setup = asked(percent=(100,), most_percent=130)
+    found = results("tradeoff", setup, carried("tradeoff", setup, curve((20, 21, 22, 23), (9, 9, 9, 9))))
+    assert [row["percent"] for row in rows(found, "levels")] == [100, 110, 120, 130]
+    point = value(found, "saturation")
+    assert point.value is None
+    assert "not reached" in point.note
+    assert any("did not fall" in note for note in found.notes)
+
+
+def test_the_drafts_own_example_has_its_knee_and_peak_where_the_draft_says() -> None:
+    """Table 5: the knee at 14 req/s; throughput still rises at the last level, where the draft's words see no saturation."""
+    setup = asked(percent=(10, 30, 50, 70, 90, 110), most_percent=110)
+    tokens = [284, 852, 1420, 1988, 2534, 2712]
+    p99 = [142, 178, 267, 512, 1234, 3456]
+    system = curve([one / TOKENS for one in tokens], p99)
+    found = results("tradeoff", setup, carried("tradeoff", setup, system))
+    assert value(found, "knee").value == 14
+    assert "512 ms, exceeds 2 x 142 ms" in value(found, "knee").note
+    assert value(found, "saturation").value is None
+    assert value(found, "peak_rate").value == 22
+    assert value(found, "peak_output_tok_s").value == pytest.approx(2712)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.floats(1, 50), st.floats(10, 1_000)), min_size=2, max_size=15))
+def test_points_are_the_drafts_definitions(levels: list[tuple[float, float]]) -> None:
+    percent = tuple(10 * (number + 1) for number in range(len(levels)))
+    setup = asked(percent=percent, most_percent=percent[-1], slos=["ttft_p99<500ms"])
+    achieved, p99 = np.array(levels).T
+    found = results("tradeoff", setup, carried("tradeoff", setup, curve(achieved.tolist(), p99.tolist())))
+    rates = CAPACITY * np.array(percent) / 100
+
+    def first(where: Any) -> float | None:
+        return float(rates[where][0]) if where.any() else None
+
+    assert value(found, "knee").value == pytest.approx(first(p99 > 2 * p99.min()))
+    assert value(found, "saturation").value == pytest.approx(first(np.append([False], np.diff(achieved) < 0)))
+    meeting = p99 * 1.001 < 500
+    best = rates[meeting][np.argmax(achieved[meeting])] if meeting.any() else None
+    assert value(found, "optimum").value == pytest.approx(best)
+    assert value(found, "peak_rate").value == pytest.approx(rates[np.argmax(achieved)])
+
+
+@pytest.mark.parametrize(
+    ("width", "words"), [(0.001, "more than their widths"), (0.05, "a decrease within them")]
+)
+def test_a_fall_within_the_intervals_is_told_apart(width: float, words: str) -> None:
+    setup = asked(percent=(90, 100, 110), most_percent=110)
+    system = curve((18, 20, 19.8), (9, 9, 9), width)
+    found = results("tradeoff", setup, carried("tradeoff", setup, system))
+    point = value(found, "saturation")
+    assert point.value == pytest.approx(22)
+    assert words in point.note
+
+
+def test_an_objective_that_the_intervals_do_not_settle_is_named() -> None:
+    setup = asked(percent=(50, 100), most_percent=100, slos=["ttft_p99<500ms"])
+    system = curve((10, 20), (100, 498), 0.05)
+    point = value(results("tradeoff", setup, carried("tradeoff", setup, system)), "optimum")
+    assert point.value == pytest.approx(10)
+    assert "20 req/s the intervals do not settle it" in point.note
+
+
+def test_without_objectives_there_is_no_optimum_to_ask_for() -> None:
+    setup = asked()
+    found = results("tradeoff", setup, carried("tradeoff", setup, queue()))
+    assert value(found, "optimum").value is None
+    assert "not asked" in value(found, "optimum").note
+
+
+@pytest.mark.parametrize("most", range(4))
+def test_a_test_cut_short_gives_what_it_has(most: int) -> None:
+    setup = asked()
+    found = results("tradeoff", setup, carried("tradeoff", setup, queue(), most=most))
+    assert found.undecided
+    if most:
+        assert len(rows(found, "levels")) == most
+        assert value(found, "knee").value is None
+
+
+# At full size: answers of 8 tokens at 100 ms a step; eight places.
+
+PLACES, STEP_MS, ANSWER = 8, 100, 8
+PLAN = Plan.model_validate(
+    {
+        "workload": {"name": "custom", "input_tokens": "64", "output_tokens": str(ANSWER)},
+        "slos": ["ttft_p99<2s"],
+    }
+)
+RATE = PLACES / (ANSWER * (STEP_MS + PLACES * 0.025 + 2.768) / 1_000)
+"""Requests a second with all places full: a prompt is computed in each step of so short answers, for 2 ms + 64 * 12 us."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    engine = Settings(max_batch=PLACES, step_base_ns=STEP_MS * 1_000_000)
+    return carried_out(
+        tmp_path_factory.mktemp("tradeoff"),
+        "tradeoff",
+        engine=engine,
+        plan=PLAN,
+        tests={"tradeoff": {"capacity_rate": RATE}},
+    )
+
+
+def test_full_size_below_capacity_all_that_is_offered_is_achieved_and_beyond_it_the_capacity(
+    whole: Ran,
+) -> None:
+    assert whole.test("tradeoff")["verdict"]["status"] == "VALID"
+    levels = whole.rows("tradeoff", "levels")
+    assert [row["percent"] for row in levels][:12] == [*range(10, 121, 10)]
+    for row in levels:
+        offered = row["rate"] * ANSWER
+        slack = 3 * (row["rate"] * 60) ** -0.5  # three standard deviations of a Poisson count over the minute
+        if row["percent"] <= 80:
+            assert row["achieved"] == pytest.approx(offered, rel=slack)
+            assert row["queue"] == "stable"
+        if row["percent"] >= 120:
+            assert row["achieved"] == pytest.approx(RATE * ANSWER, rel=0.03)
+            assert row["queue"] == "growing"
+        assert row["success"] == 100
+
+
+def test_full_size_latency_rises_with_the_load(whole: Ran) -> None:
+    levels = whole.rows("tradeoff", "levels")
+    for name in ("ttft_p50", "ttft_p95", "ttft_p99", "e2e_p50"):
+        for one, more in pairwise(levels):
+            assert more[name] >= 0.75 * one[name], (name, one["percent"])  # but for the luck of a minute
+        assert levels[-1][name] > 2 * levels[0][name]
+    # Answers are made at the pace of steps, however long the line: TPOT has no knee.
+    assert whole.value("tradeoff", "knee_tpot") is None
+
+
+def test_full_size_the_points_are_those_of_the_runs(whole: Ran) -> None:
+    """Counted once more, from the summaries."""
+    runs_ = [run for run in whole.test("tradeoff")["runs"] if run["part"] == "level"]
+    rates = np.array([run["at"]["rate"] for run in runs_])
+    found = [whole.summaries[run["run"]] for run in runs_]
+    p99 = np.array([one["metrics"]["ttft_ms"]["p99"] for one in found])
+    tokens = np.array([one["throughput"]["output_tok_s"] for one in found])
+    assert whole.value("tradeoff", "knee") == rates[p99 > 2 * p99.min()][0]
+    falls = np.flatnonzero(np.diff(tokens) < 0)
+    assert whole.value("tradeoff", "saturation") == (rates[falls[0] + 1] if len(falls) else None)
+    meeting = [index for index, one in enumerate(found) if one["slos"][0]["met"]]
+    assert whole.value("tradeoff", "optimum") == rates[max(meeting, key=lambda index: tokens[index])]
+    # A wait of one free place's time doubles TTFT: where nearly all places are taken, and not at half load.
+    assert 0.5 * RATE < whole.value("tradeoff", "knee") <= 1.05 * RATE
+
+
+def test_full_size_the_curves_are_in_the_order_of_the_load_with_the_points_marked(whole: Ran) -> None:
+    figures = {one["name"]: one for one in whole.test("tradeoff")["figures"]}
+    levels = whole.rows("tradeoff", "levels")
+    curve_ = figures["curve"]
+    assert [series["x"] for series in curve_["series"]] == 3 * [[row["achieved"] for row in levels]]
+    assert curve_["y"]["log"]
+    knee = next(row for row in levels if row["rate"] == whole.value("tradeoff", "knee"))
+    mark = next(mark for mark in curve_["marks"] if mark["label"] == "knee")
+    assert (mark["x"], mark["y"]) == (knee["achieved"], knee["ttft_p99"])
+    ideal = next(series for series in figures["offered"]["series"] if series["label"] == "ideal")
+    assert ideal["y"] == pytest.approx([row["rate"] * ANSWER for row in levels])

@@ -1,0 +1,166 @@
+"""A comparison's document and its three renderings: all say the same, and each keeps to its format."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+import jsonschema
+import pytest
+from comparing import changed, document, side
+from rich.console import Console
+
+from inferometer.judge.comparison import FIGURES, Asked
+from inferometer.judge.equivalence import Declared
+from inferometer.report import comparison_console, comparison_junit, comparison_markdown
+from inferometer.report.comparison import comparison_schema
+
+QUICK = Asked(replicates=50)
+BASE, SLOW, SAME = side(first=1), side(1.5, first=2), side(first=3)
+PRICED = replace(QUICK, declared=Declared({0: 2.0, 1: 1.0}, "a <list> of | prices"))
+
+
+def documents() -> dict[str, dict[str, Any]]:
+    return {
+        "regression": document([BASE, SLOW], QUICK),
+        "no_regression": document(
+            [BASE, SAME], replace(QUICK, noise=(tuple(side(first=4)),), threshold=0.02)
+        ),
+        "three": document([BASE, SAME, SLOW], QUICK),
+        "one_run": document([BASE[:1], SLOW[:1]], QUICK),
+        "invalid": document([BASE, changed(SLOW, status="INVALID", reasons=("lateness",))], QUICK),
+        "not_comparable": document([BASE, changed(SLOW, fingerprint="x")], QUICK),
+        "priced": document([BASE, SLOW], PRICED),
+    }
+
+
+DOCUMENTS = documents()
+
+
+def screen(found: dict[str, Any], width: int = 80, encoding: str = "utf-8") -> str:
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    comparison_console.render(found, Console(file=file, width=width))
+    file.seek(0)
+    return file.read()
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_document_keeps_to_the_schema(name: str) -> None:
+    """The one that ships, which is itself a schema; all members are required, so none is missing."""
+    jsonschema.Draft202012Validator.check_schema(comparison_schema())
+    jsonschema.validate(DOCUMENTS[name], comparison_schema())
+    assert set(comparison_schema()["required"]) == set(comparison_schema()["properties"])
+
+
+def test_the_schema_knows_every_verdict_and_reason_and_refuses_others() -> None:
+    """A document with a word of its own is none."""
+    wrong = {**DOCUMENTS["regression"], "outcome": "fine"}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, comparison_schema())
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_the_screen_has_checklist_figures_and_one_conclusion_in_80_columns(name: str, encoding: str) -> None:
+    """In a pipe too, and where there is nothing but ASCII."""
+    found = DOCUMENTS[name]
+    shown = screen(found, encoding=encoding)
+    assert max(map(len, shown.splitlines())) <= 80
+    words = " ".join(shown.split())
+    for item in found["checklist"]:
+        assert f"{item['status']} {item['section']}" in words
+    for metric in found["contrasts"][0]["metrics"]:
+        assert metric["title"] in shown
+    last = shown.rstrip().rsplit("\n\n", 1)[-1] if "\n\n" in shown else shown
+    assert found["conclusion"].split()[0] in last
+
+
+def test_no_figure_is_cut_on_a_narrow_screen() -> None:
+    """Lines of tables go on instead."""
+    wide, narrow = screen(DOCUMENTS["regression"], 200), screen(DOCUMENTS["regression"], 40)
+    rows = re.findall(r"^TTFT P50 \*.*$", wide, re.MULTILINE)
+    assert rows
+    assert rows[0] in narrow
+
+
+def test_the_conclusion_says_what_is_worse_and_what_could_have_been_missed() -> None:
+    """The direction of each deciding figure with its interval; without a difference, how large a one would have been seen."""
+    assert re.search(
+        r"B against A: worse in .*TPOT P50 \(\+5\d\.\d %, \d", DOCUMENTS["regression"]["conclusion"]
+    )
+    said = DOCUMENTS["no_regression"]["conclusion"]
+    assert "no difference shown in Output tok/s" in said
+    assert re.search(r"four times out of five: \d+\.\d % of Output tok/s", said)
+    assert DOCUMENTS["one_run"]["conclusion"].startswith("No claim: 1 run a side, and a claim needs 3")
+    assert "run-0" in DOCUMENTS["invalid"]["conclusion"]
+    assert "--interleave" in DOCUMENTS["not_comparable"]["conclusion"]
+
+
+def test_prices_are_told_with_their_source_and_both_units() -> None:
+    """Tokens per dollar-hour is a rate by a price, tokens per dollar that times 3600 (6.2)."""
+    found = DOCUMENTS["priced"]
+    cost = next(one for one in found["contrasts"][0]["metrics"] if one["name"] == "output_tok_dollar_h")
+    assert found["sides"][0]["tokens_per_dollar"] == pytest.approx(cost["baseline"]["mean"] * 3_600)
+    assert "a <list> of | prices" in " ".join(screen(found).split())
+    page = comparison_markdown.render(found)
+    assert "a &lt;list&gt; of \\| prices" in page
+    assert "3600" in page
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_markdown_has_every_figure_in_tables_of_equal_rows(name: str) -> None:
+    """A row a figure, deciding ones in bold; every row of a table has its heading's number of cells."""
+    found = DOCUMENTS[name]
+    page = comparison_markdown.render(found)
+    for contrast in found["contrasts"]:
+        for metric in contrast["metrics"]:
+            title = f"**{metric['title']}**" if metric["deciding"] else metric["title"]
+            assert f"| {title}, {metric['unit']} |" in page
+    for table in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE):
+        cells = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
+        assert len(cells) == 1
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_junit_has_a_case_a_figure_and_counts_that_add_up(name: str) -> None:
+    """As CI systems read it: totals in both places, an outcome at most per case, failures exactly where a figure that decides
+    is worse."""
+    found = DOCUMENTS[name]
+    root = Xml.fromstring(comparison_junit.render(found))
+    assert root.tag == "testsuites"
+    suites = root.findall("testsuite")
+    assert len(suites) == len(found["contrasts"])
+    for suite, contrast in zip(suites, found["contrasts"], strict=True):
+        cases = suite.findall("testcase")
+        assert [case.get("name") for case in cases] == [metric["name"] for metric in contrast["metrics"]]
+        assert all(case.get("classname") and case.get("time") for case in cases)
+        failed = {case.get("name") for case in cases if case.find("failure") is not None}
+        assert failed == {
+            one["name"] for one in contrast["metrics"] if one["deciding"] and one["verdict"] == "worse"
+        }
+        assert all(len(case) == 1 for case in cases)
+        for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            assert int(suite.get(attribute, "-1")) == len(suite.findall(f"testcase/{tag}"))
+        assert int(suite.get("tests", "-1")) == len(cases)
+    for attribute in ("tests", "failures", "errors", "skipped"):
+        assert int(root.get(attribute, "-1")) == sum(int(suite.get(attribute, "0")) for suite in suites)
+
+
+def test_what_cannot_be_judged_is_no_pass_in_junit() -> None:
+    """Deciding figures of an invalid or incomparable comparison are errors; without enough runs all are skipped."""
+    for name, tag in (("invalid", "error"), ("not_comparable", "error"), ("one_run", "skipped")):
+        root = Xml.fromstring(comparison_junit.render(DOCUMENTS[name]))
+        cases = {case.get("name"): case for case in root.iter("testcase")}
+        assert set(cases) <= set(FIGURES)
+        assert cases["ttft_p50"].find(tag) is not None
+        assert not list(root.iter("system-out"))
+
+
+def test_characters_that_xml_cannot_hold_do_not_break_it() -> None:
+    """A name from a folder may hold anything."""
+    found = {**DOCUMENTS["regression"], "conclusion": "a\x00b\ud800c <&>"}
+    root = Xml.fromstring(comparison_junit.render(found))
+    assert next(root.iter("failure")).text == "a?b?c <&>"

@@ -1,0 +1,284 @@
+"""Campaigns: nothing measured is lost, whatever ends a test, and what was done can be done again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from procedures.driving import Failing, Silent
+
+from inferometer.conductor import Finding
+from inferometer.errors import CannotSwitch, RecordError
+from inferometer.judge.of_test import verdict_of_campaign, verdict_of_test
+from inferometer.plan.again import Simulated, again
+from inferometer.plan.campaign import Campaign, campaign
+from inferometer.plan.schema import Plan
+from inferometer.procedures.step import Switched
+from inferometer.report.tests.schema import campaign_schema
+from inferometer.server.engine.settings import Settings
+from inferometer.simulation.engine import Chosen
+from inferometer.stands import Virtual
+from inferometer.tester import SHAREABLE, Tested, carry_out, foreseen, rewritten
+
+ENGINE = Settings(step_base_ns=5e6, max_batch=16)
+SMALL = ["ttft.requests=40", "ttft.rates=[5, 10]", "capacity.maximum=16"]
+
+
+def carried(folder: Path, whole: Campaign, stand: Virtual | None = None) -> Tested:
+    folder.mkdir(exist_ok=True)
+    return carry_out(
+        whole, stand or Virtual(Chosen("tiny-cpu", ENGINE), Silent()), folder, Silent(), "inferometer test"
+    )
+
+
+def small(*names: str, **options: Any) -> Campaign:
+    return campaign(names, None, None, SMALL, simulated=True, quick=True, **options)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Tested:
+    """Two tests, with a redacted copy."""
+    return carried(tmp_path_factory.mktemp("campaign"), small("ttft", "capacity", redact=("capacity",)))
+
+
+def test_a_campaigns_document_keeps_to_its_schema(whole: Tested) -> None:
+    """As it is, redacted, and as it lies on disk."""
+    on_disk = json.loads((whole.folder / "campaign.json").read_bytes())
+    assert on_disk == json.loads(json.dumps(whole.document))
+    for document in (on_disk, json.loads((whole.folder / SHAREABLE / "campaign.json").read_bytes())):
+        jsonschema.validate(document, campaign_schema())
+
+
+def test_a_campaign_leaves_its_plan_its_reports_and_the_runs_it_made(whole: Tested) -> None:
+    """Each run that a test names is there, whole."""
+    names = {path.name for path in whole.folder.iterdir()}
+    assert {
+        "tests.json",
+        "campaign.json",
+        "report.md",
+        "report.html",
+        "minimum.txt",
+        "runs",
+        SHAREABLE,
+    } <= names
+    for test in whole.document["tests"]:
+        assert test["runs"]
+        for run in test["runs"]:
+            assert (whole.folder / "runs" / run["run"] / "summary.json").is_file()
+
+
+def test_tests_are_carried_out_in_the_order_in_which_one_needs_the_other(whole: Tested) -> None:
+    """Whatever their order on the command line."""
+    assert [test["test"] for test in whole.document["tests"]] == ["capacity", "ttft"]
+
+
+def test_every_test_of_the_draft_has_a_statement_and_a_simulation_claims_nothing(whole: Tested) -> None:
+    """By the judge's rules, not by hand."""
+    for test in whole.document["tests"]:
+        assert test["compliance"]["label"] == "not a measurement"
+        assert test["compliance"]["findings"]
+
+
+@pytest.mark.parametrize("what", ["", "tests.json", "campaign.json", "report.html"])
+def test_what_a_report_says_was_done_can_be_done_again(whole: Tested, what: str) -> None:
+    """From the folder and from each of its files."""
+    found = again(whole.folder / what)
+    assert found == again(whole.folder)
+    assert isinstance(found, Campaign)
+    assert found.names == ("capacity", "ttft")
+
+
+def test_the_same_campaign_again_comes_to_the_same(whole: Tested, tmp_path: Path) -> None:
+    """In virtual time to the last digit."""
+    found = again(whole.folder)
+    assert isinstance(found, Campaign)
+    second = carried(tmp_path / "again", found)
+    for before, after in zip(whole.document["tests"], second.document["tests"], strict=True):
+        assert before["values"] == after["values"]
+        assert before["tables"] == after["tables"]
+
+
+def test_a_redacted_report_cannot_be_done_again(whole: Tested) -> None:
+    """And says why."""
+    with pytest.raises(RecordError, match="redacted"):
+        again(whole.folder / SHAREABLE / "campaign.json")
+
+
+def test_a_run_of_a_campaign_can_be_done_again_by_itself(whole: Tested) -> None:
+    """On the engine that it was simulated on."""
+    run = whole.document["tests"][1]["runs"][-1]["run"]
+    found = again(whole.folder / "runs" / run)
+    assert isinstance(found, Simulated)
+    assert Settings(**found.settings) == Virtual(Chosen("tiny-cpu", ENGINE), Silent())._engine.settings
+    with pytest.raises(RecordError, match="simulated"):
+        again(whole.folder / "runs" / run / "summary.json")
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", "<html></html>", '{"schema": "inferometer/other/1"}'])
+def test_what_holds_no_plan_is_refused_in_words(tmp_path: Path, text: str) -> None:
+    """No traceback for any file."""
+    file = tmp_path / "report.html"
+    file.write_text(text)
+    with pytest.raises(RecordError):
+        again(file)
+
+
+def test_reports_can_be_written_again_and_redacted_later(whole: Tested, tmp_path: Path) -> None:
+    """Out of campaign.json alone."""
+    (tmp_path / "campaign.json").write_bytes((whole.folder / "campaign.json").read_bytes())
+    assert rewritten(tmp_path, ("capacity",)).document == json.loads(json.dumps(whole.document))
+    assert (tmp_path / "report.html").read_bytes() == (whole.folder / "report.html").read_bytes()
+    shared = (tmp_path / SHAREABLE / "campaign.json").read_bytes()
+    assert shared == (whole.folder / SHAREABLE / "campaign.json").read_bytes()
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_system_that_falls_over_ends_its_test_with_what_was_learned(tmp_path: Path, after: int) -> None:
+    """Exit code 5, the runs before, partial results, and the next test is still tried."""
+    tested = carried(tmp_path / "c", small("ttft", "capacity"), Failing(ENGINE, after))
+    assert tested.exit_code == 5
+    first, second = tested.document["tests"]
+    assert [len(first["runs"]), len(second["runs"])] == [after, 0]
+    for test in (first, second):
+        assert test["ended_by"] == "server"
+        assert "no connection" in test["problem"]
+        assert test["verdict"]["status"] != "VALID"
+        assert "partial" in {reason["code"] for reason in test["verdict"]["reasons"]}
+    jsonschema.validate(json.loads((tested.folder / "campaign.json").read_bytes()), campaign_schema())
+    assert "no connection" in (tested.folder / "report.md").read_text()
+
+
+class Interrupting(Virtual):
+    """Somebody presses Ctrl-C in the third run."""
+
+    runs = 0
+
+    def measure(self, plan: Plan, out: Path) -> Finding:
+        """See Stand."""
+        finding = super().measure(plan, out)
+        self.runs += 1
+        if self.runs == 3:
+            finding.summary["run"]["interrupted"] = True
+        return finding
+
+
+def test_an_interrupted_campaign_reports_what_it_has_and_goes_no_further(tmp_path: Path) -> None:
+    """Exit code 130."""
+    tested = carried(
+        tmp_path / "c", small("ttft", "capacity"), Interrupting(Chosen("tiny-cpu", ENGINE), Silent())
+    )
+    assert tested.exit_code == 130
+    assert [test["test"] for test in tested.document["tests"]] == ["capacity"]
+    assert tested.document["tests"][0]["ended_by"] == "interrupted"
+    assert len(tested.document["tests"][0]["runs"]) == 2
+
+
+class Stubborn(Virtual):
+    """A system that cannot be switched."""
+
+    def switch(self, what: str, state: str) -> Switched:
+        """See Stand."""
+        if getattr(self, "_ui", None) is not None and self.begun:
+            raise CannotSwitch(f"{what} cannot be {state}")
+        return super().switch(what, state)
+
+    begun = False
+
+
+def test_a_system_that_cannot_be_switched_ends_the_test_and_says_so(tmp_path: Path) -> None:
+    """Exit code 5, before anything was measured."""
+    stand = Stubborn(Chosen("tiny-cpu", ENGINE), Silent())
+    stand.begun = True
+    tested = carried(tmp_path / "c", small("prefix-cache"), stand)
+    assert tested.exit_code == 5
+    assert "cannot be disabled" in tested.document["tests"][0]["problem"]
+
+
+def test_what_a_plan_breaks_is_told_before_anything_is_sent() -> None:
+    """Each MUST by its id; a plan with the draft's numbers breaks none of them by its numbers."""
+    quick = foreseen(small("ttft", "throughput"))
+    assert any("ttft: deviates from MUST" in line for line in quick)
+    assert any("D-5.2.2-duration" in line for line in quick)
+    as_it_should = foreseen(campaign(["ttft", "throughput"], None, {"--rate": "2"}))
+    assert not any("D-5.2.2-duration" in line or "D-5.1.2-count" in line for line in as_it_should)
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    run = {"run": "r", "part": "level", "state": {}}
+    return {"runs": [run], "ended_by": None, "problem": None, "undecided": [], **changes}
+
+
+def summary(status: str = "pass", code: str = "lateness", **changes: Any) -> dict[str, Any]:
+    check = {"code": code, "status": status, "message": "words"}
+    return {
+        "verdict": {"checks": [check]},
+        "throughput": {"cached_input_share": changes.get("cached")},
+        "refusals": {"requests": changes.get("refused", 0)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [
+        ("pass", "lateness", "VALID"),
+        ("fail", "lateness", "INVALID"),
+        ("unsure", "receive_lag", "INCONCLUSIVE"),
+        ("note", "lateness", "VALID"),
+        ("fail", "error_rate", "VALID"),
+        ("unsure", "stationary", "VALID"),
+        ("unsure", "samples_p99", "VALID"),
+    ],
+)
+def test_what_a_run_says_of_the_instrument_counts_and_what_it_says_of_the_system_does_not(
+    status: str, code: str, expected: str
+) -> None:
+    """A test drives a system where it fails, on purpose."""
+    assert verdict_of_test(document(), [summary(status, code)])["status"] == expected
+
+
+def test_a_run_that_only_estimates_does_not_count() -> None:
+    """A pilot says where to look, and nothing else."""
+    pilot = document(runs=[{"run": "r", "part": "pilot", "state": {}}])
+    assert verdict_of_test(pilot, [summary("fail")])["status"] == "VALID"
+
+
+@pytest.mark.parametrize(
+    ("part", "state", "seen", "expected"),
+    [
+        ("disabled", {"prefix_cache": "disabled"}, {"cached": 0.4}, "INVALID"),
+        ("disabled", {"prefix_cache": "disabled"}, {"cached": 0.0}, "VALID"),
+        ("disabled", {"prefix_cache": "disabled"}, {"cached": None}, "VALID"),
+        ("warm", {"prefix_cache": "enabled"}, {"cached": 0.0}, "INVALID"),
+        ("warm", {"prefix_cache": "enabled"}, {"cached": None}, "VALID"),
+        ("cold", {"prefix_cache": "enabled"}, {"cached": 0.0}, "VALID"),
+        ("level", {"guardrails": "baseline"}, {"refused": 3}, "INVALID"),
+        ("level", {"guardrails": "full"}, {"refused": 3}, "VALID"),
+    ],
+)
+def test_a_state_that_the_system_contradicts_makes_the_test_invalid(
+    part: str, state: Mapping[str, str], seen: Mapping[str, Any], expected: str
+) -> None:
+    """Whoever declared it."""
+    found = verdict_of_test(document(runs=[{"run": "r", "part": part, "state": state}]), [summary(**seen)])
+    assert found["status"] == expected
+    assert ("contradicted" in {reason["code"] for reason in found["reasons"]}) == (expected == "INVALID")
+
+
+def test_a_campaign_is_as_good_as_its_worst_test() -> None:
+    """And names it."""
+    tests = [
+        {"test": "a", "title": "A", "verdict": {"status": "VALID", "reasons": []}},
+        {
+            "test": "b",
+            "title": "B",
+            "verdict": {"status": "INCONCLUSIVE", "reasons": [{"status": "INCONCLUSIVE", "message": "why"}]},
+        },
+    ]
+    found = verdict_of_campaign(tests)
+    assert found["status"] == "INCONCLUSIVE"
+    assert [(one["code"], one["message"]) for one in found["reasons"]] == [("b", "B: why")]
+    assert verdict_of_campaign(tests[:1])["status"] == "VALID"
