@@ -34,10 +34,10 @@ from inferometer.procedures.concurrency import (
     best,
     capacity_of,
     errors,
-    find_capacity,
     known_capacity,
     ladder_of,
     lasted,
+    seek,
 )
 from inferometer.procedures.documents import documents
 from inferometer.procedures.reading import Summary, percent, rate, stat, success
@@ -53,20 +53,29 @@ LEAST_COMPLETION = 99.0
 CLIFF_THROUGHPUT = 0.5
 NOBODY = "nobody preempted"
 SPARE = 2.0
-"""Prompts for so many times the rate at the base level: none is sent twice, unless a system gets faster under pressure."""
+"""Prompts for so many times the rate at the capacity are made, for no system gets that much faster under pressure."""
 
 
 def steps(setup: Setup) -> Steps:
     """The capacity, then the levels."""
     wanted = _sought(setup)
-    capacity = yield from find_capacity(setup, wanted)
+    done: Sequence[Done] = []
+    if capacity_of(setup, wanted, done) is None:
+        done = yield from seek(wanted)
+    capacity, top = capacity_of(setup, wanted, done), best(wanted, done)
     if capacity is None:
         return
     base: float | None = None
+    if top is not None:
+        base = top.done.came.summary["throughput"]["whole_run"]["request_s"]
     for number, share in enumerate(_percentages(setup)):
-        run = _level(setup, share, capacity, base, first=number == 0)
-        came = yield run
+        came = yield _level(setup, share, capacity, base, first=number == 0)
         base = base or came.summary["throughput"]["whole_run"]["request_s"]
+
+
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    return _level(setup, 100.0, setup.tests.memory_pressure.initial, None, first=True).plan
 
 
 def results(setup: Setup, done: Sequence[Done]) -> Results:
@@ -103,7 +112,7 @@ def _percentages(setup: Setup) -> list[float]:
 
 
 def _level(setup: Setup, share: float, capacity: int, base: float | None, *, first: bool) -> Run:
-    """`base`: requests a second at the base level, if there was one."""
+    """`base`: requests a second at the capacity, if they were measured."""
     seconds = setup.tests.memory_pressure.duration_s
     slots = math.ceil(capacity * share / 100 - 1e-9)
     most = None if base is None else max(4 * slots, math.ceil(SPARE * base * seconds))
