@@ -19,6 +19,8 @@ from inferometer.report.progress import Counters, progress, progress_plain
 PLAIN_EVERY_S = 5.0
 WORDS = {Phase.WARMUP: "warming up", Phase.PROBE: "probing", Phase.MEASURE: "measuring"}
 
+NOTHING = Progress(0, 0, 0, 0, 0)
+
 
 class Screen:
     """The Ui of the conductor. On a terminal one line that renews itself, in a pipe a line every few seconds."""
@@ -28,8 +30,7 @@ class Screen:
         self._live = sys.stderr is not None and sys.stderr.isatty()
         self._phase: Phase | None = None
         self._began = time.monotonic()
-        self._base = Progress(0, 0, 0, 0, 0)
-        self._last = Progress(0, 0, 0, 0, 0)
+        self._base = self._last = NOTHING
         self._next_plain = 0.0
 
     def note(self, text: str) -> None:
@@ -42,8 +43,10 @@ class Screen:
         if self._quiet:
             return
         now = time.monotonic()
-        if phase is not self._phase:
-            self._phase, self._began, self._base = phase, now, self._last
+        # A run's counters begin at 0, whatever was shown of the run before.
+        anew = progress_now.sent < self._last.sent or progress_now.events < self._last.events
+        if anew or phase is not self._phase:
+            self._phase, self._began, self._base = phase, now, NOTHING if anew else self._last
             self._next_plain = now + PLAIN_EVERY_S
         self._last = progress_now
         counters = self._counters(phase, progress_now, total, now - self._began)
