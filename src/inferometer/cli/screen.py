@@ -20,6 +20,8 @@ PLAIN_EVERY_S = 5.0
 NOTHING = Progress(0, 0, 0, 0, 0)
 WORDS = {Phase.WARMUP: "warming up", Phase.PROBE: "probing", Phase.MEASURE: "measuring"}
 
+NOTHING = Progress(0, 0, 0, 0, 0)
+
 
 class Screen:
     """The Ui of the conductor. On a terminal one line that renews itself, in a pipe a line every few seconds."""
@@ -42,10 +44,10 @@ class Screen:
         if self._quiet:
             return
         now = time.monotonic()
-        another = progress_now.sent < self._last.sent  # a campaign's next run counts from nothing
-        if phase is not self._phase or another:
-            self._phase, self._began = phase, now
-            self._base = NOTHING if another else self._last
+        # A run's counters begin at 0, whatever was shown of the run before.
+        anew = progress_now.sent < self._last.sent or progress_now.events < self._last.events
+        if anew or phase is not self._phase:
+            self._phase, self._began, self._base = phase, now, NOTHING if anew else self._last
             self._next_plain = now + PLAIN_EVERY_S
         self._last = progress_now
         counters = self._counters(phase, progress_now, total, now - self._began)

@@ -35,6 +35,11 @@ def steps(setup: Setup) -> Steps:
         yield Run(_once(setup.plan), SECOND, {"start": number}, f"start {number}: one more, to compare with")
 
 
+def planned(setup: Setup) -> Plan:
+    """The first run."""
+    return _cold(setup.plan)
+
+
 def results(setup: Setup, done: Sequence[Done]) -> Results:
     """Each start, and the medians."""
     rows = _rows(done)

@@ -20,7 +20,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.documents import documents
 from inferometer.procedures.reading import Summary, percent, rate, stat, success
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
-from inferometer.procedures.setup import Setup, closed_loop, warm, warmed
+from inferometer.procedures.setup import Setup, closed_loop, warm_up, warmed
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, refusals, runs
 
 NAME, SECTION, TITLE = "long-context", "5.9", "Long Context Scaling"
@@ -28,7 +28,6 @@ OBJECTIVE = "Find out how latency and throughput change with the length of the c
 
 SHORT = 512
 """Tokens of a prompt of the warm-up: as long as Synthetic-Uniform's longest."""
-SHORT_REQUESTS = 20
 LEAST_FITTED = 3
 """Lengths; two make a line, whatever they are."""
 CURVE_POINTS = 33
@@ -37,8 +36,7 @@ CURVE_POINTS = 33
 def steps(setup: Setup) -> Steps:
     """Short requests, then the lengths in ascending order."""
     wanted = setup.tests.long_context
-    short = closed_loop(_plan(setup, SHORT), wanted.concurrency, requests=SHORT_REQUESTS)
-    yield Run(warm(short), "warm-up", {"context": SHORT}, f"warm-up with short prompts of {SHORT} tokens")
+    yield warm_up(_plan(setup, SHORT))
     for length in wanted.lengths:
         plan = closed_loop(_plan(setup, length), wanted.concurrency, requests=wanted.requests)
         words = f"{wanted.requests} requests of {length:,} tokens, {wanted.concurrency} in flight"

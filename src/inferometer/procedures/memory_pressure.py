@@ -34,10 +34,10 @@ from inferometer.procedures.concurrency import (
     best,
     capacity_of,
     errors,
-    find_capacity,
     known_capacity,
     ladder_of,
     lasted,
+    seek,
 )
 from inferometer.procedures.documents import documents
 from inferometer.procedures.reading import Summary, percent, rate, stat, success
@@ -51,21 +51,31 @@ OBJECTIVE = "Find out how the system behaves when more requests are in flight th
 LEAST_COMPLETION = 99.0
 """Per cent: draft 5.5.2's criterion."""
 CLIFF_THROUGHPUT = 0.5
+NOBODY = "nobody preempted"
 SPARE = 2.0
-"""Prompts for so many times the rate at the base level: none is sent twice, unless a system gets faster under pressure."""
+"""Prompts for so many times the rate at the capacity are made, for no system gets that much faster under pressure."""
 
 
 def steps(setup: Setup) -> Steps:
     """The capacity, then the levels."""
     wanted = _sought(setup)
-    capacity = yield from find_capacity(setup, wanted)
+    done: Sequence[Done] = []
+    if capacity_of(setup, wanted, done) is None:
+        done = yield from seek(wanted)
+    capacity, top = capacity_of(setup, wanted, done), best(wanted, done)
     if capacity is None:
         return
     base: float | None = None
+    if top is not None:
+        base = top.done.came.summary["throughput"]["whole_run"]["request_s"]
     for number, share in enumerate(_percentages(setup)):
-        run = _level(setup, share, capacity, base, first=number == 0)
-        came = yield run
+        came = yield _level(setup, share, capacity, base, first=number == 0)
         base = base or came.summary["throughput"]["whole_run"]["request_s"]
+
+
+def planned(setup: Setup) -> Plan:
+    """One of its levels, as far as it is known before the start."""
+    return _level(setup, 100.0, setup.tests.memory_pressure.initial, None, first=True).plan
 
 
 def results(setup: Setup, done: Sequence[Done]) -> Results:
@@ -103,7 +113,7 @@ def _percentages(setup: Setup) -> list[float]:
 
 
 def _level(setup: Setup, share: float, capacity: int, base: float | None, *, first: bool) -> Run:
-    """`base`: requests a second at the base level, if there was one."""
+    """`base`: requests a second at the capacity, if they were measured."""
     seconds = setup.tests.memory_pressure.duration_s
     slots = math.ceil(capacity * share / 100 - 1e-9)
     most = None if base is None else max(4 * slots, math.ceil(SPARE * base * seconds))
@@ -115,14 +125,15 @@ def _level(setup: Setup, share: float, capacity: int, base: float | None, *, fir
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A level, in numbers: per cent, but for the TTFT in ms, the throughput in tokens a second and the loss in tokens."""
+    """A level, in numbers: per cent, but for the TTFT in ms, the throughput in tokens a second and the loss in tokens. Where
+    nobody was preempted, recovery and loss say so."""
 
     run: DoneRun
     share: float
     completion: float | None
     preempted: float | None
-    recovered: float | None
-    lost: float | None
+    recovered: Cell
+    lost: Cell
     events: float | None
     source: str | None
     ttft_p99: float | None
@@ -138,8 +149,8 @@ def _seen(one: DoneRun) -> _Seen:
         share=float(one.step.at["percent"] or 0),
         completion=percent(success(summary)),
         preempted=_ratio(requests, summary["requests"]["sent"], 100),
-        recovered=_ratio(counts.get("finished"), requests, 100),
-        lost=_ratio(counts.get("discarded"), events),
+        recovered=NOBODY if requests == 0 else _ratio(counts.get("finished"), requests, 100),
+        lost=NOBODY if requests == 0 else _ratio(counts.get("discarded"), events),
         events=events,
         source=counts.get("source"),
         ttft_p99=stat(summary, "ttft", "p99"),
@@ -204,8 +215,9 @@ def _row(one: _Seen) -> tuple[Cell, ...]:
 
 
 def _values(capacity: int | None, found: Sequence[_Seen]) -> tuple[Value, ...]:
-    below = next((one.share for one in found if _incomplete(one)), None)
-    note = "" if below is not None else "all levels completed as much" if found else "no level was measured"
+    never = "never" if found else None
+    below: Cell = next((one.share for one in found if _incomplete(one)), never)
+    note = "" if found else "no level was measured"
     growth = _ratio(found[-1].ttft_p99, found[0].ttft_p99) if len(found) > 1 else None
     fallen = next((one.share for one in found if _over_the_cliff(one, found[0])), None)
     pattern = None if not found else "graceful" if fallen is None else "cliff"
@@ -214,7 +226,7 @@ def _values(capacity: int | None, found: Sequence[_Seen]) -> tuple[Value, ...]:
             "base_concurrency", "Base: maximum concurrent requests", capacity, "in flight", None,
             "of the search on this test's workload" if capacity is not None else "the search found none", capacity=True,
         ),
-        Value("completion_below_99", "Completion below 99 % from", below, "%", None, note, capacity=True),
+        Value("completion_below_99", "Completion below 99 % from", below, "% of the capacity", None, note, capacity=True),
         Value("degradation", "Degradation", pattern, "", None, _RULE, capacity=True),
         Value(
             "ttft_p99_growth", "TTFT P99 at the highest level / at the base", growth, "", None,
@@ -327,8 +339,6 @@ def _of_preemption(found: Sequence[_Seen]) -> tuple[str, ...]:
         said.append(
             "The server counts how often requests were preempted, not how many were: rate, recovery and loss were not measured."
         )
-    if any(one.preempted == 0 for one in found):
-        said.append("Where no request was preempted there is no recovery and no loss.")
     return tuple(said)
 
 
