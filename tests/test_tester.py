@@ -209,7 +209,7 @@ def test_what_a_plan_breaks_is_told_before_anything_is_sent() -> None:
 
 def document(**changes: Any) -> dict[str, Any]:
     run = {"run": "r", "part": "level", "state": {}}
-    return {"runs": [run], "ended_by": None, "problem": None, "undecided": [], **changes}
+    return {"test": "ttft", "runs": [run], "ended_by": None, "problem": None, "undecided": [], **changes}
 
 
 def summary(status: str = "pass", code: str = "lateness", **changes: Any) -> dict[str, Any]:

@@ -43,10 +43,10 @@ def _in_order(part: Parameters, low: str, high: str) -> None:
 class Search(Parameters):
     """How to look for the highest load that a system sustains.
 
-    A pilot estimates it where no range is given: `pilot_requests` in closed loop, `pilot_concurrency` in flight. A level of a
-    search for 100 % lasts `level_s`; any level has `least_requests` at least, for a few requests say little of a rate. One whose
-    intervals do not settle it is done again, twice as long, up to `longer` times. What is found lies within `resolution` of the
-    truth.
+    A pilot estimates it where no range is given: `pilot_requests` in closed loop, `pilot_concurrency` in flight. A level of
+    a search for 100 % lasts `level_s`; any level in open loop has `least_requests` at least, for a few requests say little of
+    a rate. One whose intervals do not settle it is done again, twice as long, up to `longer` times. What is found lies within
+    `resolution` of the truth.
     """
 
     level_s: Seconds = 60.0
@@ -58,7 +58,7 @@ class Search(Parameters):
 
     quick: ClassVar[dict[str, Any]] = {
         "level_s": 6.0,
-        "least_requests": 40,
+        "least_requests": 30,
         "pilot_requests": 96,
         "longer": 1,
         "resolution": 0.15,
@@ -228,7 +228,7 @@ class PrefixCache(Parameters):
     concurrency: Concurrency = 32
     throughput_s: Seconds = 60.0
 
-    quick: ClassVar[dict[str, Any]] = {"requests": 80, "concurrency": 16, "throughput_s": 5.0}
+    quick: ClassVar[dict[str, Any]] = {"requests": 80, "concurrency": 16, "throughput_s": 12.0}
 
 
 class MemoryPressure(Parameters):
@@ -297,7 +297,7 @@ class Guardrail(Parameters):
     quick: ClassVar[dict[str, Any]] = {
         "percent": (50,),
         "duration_s": 5.0,
-        "throughput_s": 5.0,
+        "throughput_s": 12.0,
         "concurrency": 32,
     }
 

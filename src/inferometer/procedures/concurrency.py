@@ -51,6 +51,8 @@ TOO_SHORT = 2
 SUCCESS_RATE = 0.99
 """Draft 5.5.2's: a capacity by another one is no knowledge for other tests."""
 
+PILOT_WAVES, PILOT_LEAST = 4, 16
+"""Requests of a pilot: so many a slot, and so many at least."""
 LEVELS = ("level", "confirm", "pilot")
 BASE_LEVELS = (f"{BASE}capacity", f"{BASE}capacity-confirm", f"{BASE}pilot")
 """Of a search that only finds the 100 % of another test's percentages."""
@@ -60,8 +62,8 @@ BASE_LEVELS = (f"{BASE}capacity", f"{BASE}capacity-confirm", f"{BASE}pilot")
 class Sought:
     """One search: the plan with this many requests in flight, each level at least `seconds` and `completions` a slot.
 
-    `ttft_p99_ms`: the threshold, None: none is held. `parts`: what the runs of levels, of the confirmation and of the pilot of
-    `pilot_s` seconds are called.
+    `ttft_p99_ms`: the threshold, None: none is held. `parts`: what the runs of levels, of the confirmation and of the pilot are
+    called.
     """
 
     plan: Plan
@@ -71,7 +73,6 @@ class Sought:
     success_rate: float = SUCCESS_RATE
     ttft_p99_ms: float | None = None
     parts: tuple[str, str, str] = LEVELS
-    pilot_s: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +180,9 @@ def _next(sought: Sought, done: Sequence[Done]) -> Ask | Answer:
 
 def _pilot(sought: Sought) -> Run:
     slots = int(sought.ladder.first)
-    plan = closed_loop(warm(_asked(sought)), slots, seconds=sought.pilot_s)
-    why = f"{slots} in flight for {sought.pilot_s:g} s: how many requests make a minute?"
+    count = max(PILOT_WAVES * slots, PILOT_LEAST)
+    plan = closed_loop(warm(_asked(sought)), slots, requests=count)
+    why = f"{count} requests, {slots} in flight: how many make a minute?"
     return Run(plan, sought.parts[2], {"concurrency": slots}, why)
 
 

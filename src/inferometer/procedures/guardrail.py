@@ -27,9 +27,10 @@ from inferometer.procedures.setup import (
     Setup,
     another_workload,
     closed_loop,
+    lasting,
     open_loop,
     variant,
-    warm,
+    warm_up,
     warmed,
 )
 from inferometer.procedures.step import Done, Refused, Run, Scalar, Steps, Switch, runs
@@ -133,12 +134,14 @@ def _plan(setup: Setup, configuration: str) -> Plan:
 def _configuration(setup: Setup, name: str, base: float) -> Steps:
     wanted, plan = setup.tests.guardrail, _plan(setup, name)
     label = LABELS[name].lower()
-    for number, share in enumerate(wanted.percent):
+    yield warm_up(plan)
+    for share in wanted.percent:
         load = base * share / 100
-        level = open_loop(plan, load, seconds=wanted.duration_s)
+        seconds = lasting(setup, load, wanted.duration_s)
+        level = open_loop(plan, load, seconds=seconds)
         at: dict[str, Scalar] = {"configuration": name, "percent": share, "rate": load}
-        why = f"{label}: {load:.4g} requests/s for {wanted.duration_s:g} s, {share:g} % of the baseline's saturation"
-        yield Run(warm(level) if number == 0 else warmed(level), "level", at, why)
+        why = f"{label}: {load:.4g} requests/s for {seconds:g} s, {share:g} % of the baseline's saturation"
+        yield Run(warmed(level), "level", at, why)
     closed = closed_loop(plan, wanted.concurrency, seconds=wanted.throughput_s)
     at = {"configuration": name, "concurrency": wanted.concurrency}
     yield Run(warmed(closed), "throughput", at, f"{label}: throughput with {wanted.concurrency} in flight")

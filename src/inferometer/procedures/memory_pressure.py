@@ -6,7 +6,7 @@ test, and that is a finding: the levels before stand.
 
 | figure             | is                                                                                             |
 | ------------------ | ---------------------------------------------------------------------------------------------- |
-| completion         | succeeded / ended requests; fail rate is the rest                                              |
+| completion         | succeeded / (succeeded + failed) requests; fail rate is the rest                               |
 | preemption rate    | requests preempted once at least / sent requests                                               |
 | recovery rate      | of these, the share that ended with all their tokens                                           |
 | preemption loss    | tokens lost from the KV cache / preemptions                                                    |
@@ -40,7 +40,7 @@ from inferometer.procedures.concurrency import (
     seek,
 )
 from inferometer.procedures.documents import documents
-from inferometer.procedures.reading import Summary, percent, rate, stat, success
+from inferometer.procedures.reading import Summary, percent, rate, stat
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, variant, warm, warmed
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
@@ -103,7 +103,6 @@ def _sought(setup: Setup) -> Sought:
         success_rate=wanted.success_rate,
         ttft_p99_ms=wanted.ttft_p99_ms,
         parts=BASE_LEVELS,
-        pilot_s=setup.tests.search.pilot_s,
     )
 
 
@@ -140,6 +139,13 @@ class _Seen:
     output_tok_s: float | None
 
 
+def _completed(summary: Mapping[str, Any]) -> float | None:
+    """Of the requests that ended by themselves: those cut off at the end of a level had no time to."""
+    counts = summary["requests"]
+    ended = counts["completed"] + counts["failed"]
+    return counts["completed"] / ended if ended else None
+
+
 def _seen(one: DoneRun) -> _Seen:
     summary = one.came.summary
     counts: Mapping[str, Any] = summary.get("preemption") or {}
@@ -147,7 +153,7 @@ def _seen(one: DoneRun) -> _Seen:
     return _Seen(
         run=one,
         share=float(one.step.at["percent"] or 0),
-        completion=percent(success(summary)),
+        completion=percent(_completed(summary)),
         preempted=_ratio(requests, summary["requests"]["sent"], 100),
         recovered=NOBODY if requests == 0 else _ratio(counts.get("finished"), requests, 100),
         lost=NOBODY if requests == 0 else _ratio(counts.get("discarded"), events),

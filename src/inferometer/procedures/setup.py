@@ -92,6 +92,11 @@ def open_loop(plan: Plan, rate: float, *, seconds: float | None = None, requests
     return variant(plan, load={**load, "duration_s": seconds, "requests": requests})
 
 
+def lasting(setup: Setup, rate: float, seconds: float) -> float:
+    """How long a level lasts in open loop: as long as asked, and longer where that makes too few requests."""
+    return max(seconds, float(f"{setup.tests.search.least_requests / rate:.4g}"))
+
+
 def closed_loop(
     plan: Plan, concurrency: int, *, seconds: float | None = None, requests: int | None = None
 ) -> Plan:

@@ -42,7 +42,7 @@ from inferometer.procedures.results import (
     Value,
 )
 from inferometer.procedures.saturation import base_of, find_base, known_base
-from inferometer.procedures.setup import Setup, open_loop, warm_up, warmed, workload_key
+from inferometer.procedures.setup import Setup, lasting, open_loop, warm_up, warmed, workload_key
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
 
 NAME, SECTION, TITLE = "tradeoff", "5.3", "Throughput-Latency Tradeoff"
@@ -98,7 +98,7 @@ def steps(setup: Setup) -> Steps:
     done: list[Done] = []
     while base is not None and (share := _following(setup, points(done))) is not None:
         level = float(f"{base * share / 100:.6g}")
-        seconds = setup.tests.tradeoff.duration_s
+        seconds = lasting(setup, level, setup.tests.tradeoff.duration_s)
         run = Run(
             open_loop(warmed(setup.plan), level, seconds=seconds),
             "level",
