@@ -44,9 +44,9 @@ class Search(Parameters):
     """How to look for the highest load that a system sustains.
 
     A pilot estimates it where no range is given: `pilot_requests` in closed loop, `pilot_concurrency` in flight. A level of a
-    search for 100 % lasts `level_s`; any level has `least_requests` at least, for a few requests say little of a rate. One whose
-    intervals do not settle it is done again, twice as long, up to `longer` times. What is found lies within `resolution` of the
-    truth.
+    search for 100 % lasts `level_s`; any level has `least_requests` at least, for a few requests say little of a rate. One
+    whose intervals do not settle it is done again, twice as long, up to `longer` times. What is found lies within `resolution`
+    of the truth.
     """
 
     level_s: Seconds = 60.0

@@ -50,7 +50,6 @@ def sought(setup: Setup) -> Sought:
         completions=wanted.completions_per_slot,
         success_rate=wanted.success_rate,
         ttft_p99_ms=wanted.ttft_p99_ms,
-        pilot_s=setup.tests.search.pilot_s,
     )
 
 

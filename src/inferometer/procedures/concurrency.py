@@ -11,7 +11,7 @@ pilot (the first level, a little while) -> search.advance -> one run a level, lo
 How long a level lasts: at least as many seconds, and at least as many completions a slot, as are asked for, whichever is longer
 (draft 5.5.3). A closed loop ends by its requests or by time, whichever is first, and one that ends by time may send prompts
 twice. So each level ends by its requests, and has as many as the rate at the next lower level, or of the pilot, makes of the
-seconds, and a tenth more. A run that was too short all the same does not count, unless it fails; the next goes by its own rate.
+seconds, and a fifth more. A run that was too short all the same does not count, unless it fails; the next goes by its own rate.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ SYSTEM_ERRORS = (
 """How a server that runs out of memory, or over, ends requests, as far as a client sees it. Timeouts, refusals and requests
 that it turned away (429, other 4xx) only lower the completion rate."""
 FACTOR = 2.0
-RESERVE = 1.1
+PILOT_ROUNDS = 5
+"""Requests of the pilot, a slot."""
+RESERVE = 1.2
 """Requests over those that the next lower level's rate makes of the seconds."""
 TOO_SHORT = 2
 """Runs of a level that may be too short; after so many, the next counts as it is."""
@@ -60,8 +62,8 @@ BASE_LEVELS = (f"{BASE}capacity", f"{BASE}capacity-confirm", f"{BASE}pilot")
 class Sought:
     """One search: the plan with this many requests in flight, each level at least `seconds` and `completions` a slot.
 
-    `ttft_p99_ms`: the threshold, None: none is held. `parts`: what the runs of levels, of the confirmation and of the pilot of
-    `pilot_s` seconds are called.
+    `ttft_p99_ms`: the threshold, None: none is held. `parts`: what the runs of levels, of the confirmation and of the pilot are
+    called.
     """
 
     plan: Plan
@@ -71,7 +73,6 @@ class Sought:
     success_rate: float = SUCCESS_RATE
     ttft_p99_ms: float | None = None
     parts: tuple[str, str, str] = LEVELS
-    pilot_s: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +180,9 @@ def _next(sought: Sought, done: Sequence[Done]) -> Ask | Answer:
 
 def _pilot(sought: Sought) -> Run:
     slots = int(sought.ladder.first)
-    plan = closed_loop(warm(_asked(sought)), slots, seconds=sought.pilot_s)
-    why = f"{slots} in flight for {sought.pilot_s:g} s: how many requests make a minute?"
+    count = PILOT_ROUNDS * slots
+    plan = closed_loop(warm(_asked(sought)), slots, requests=count)
+    why = f"{slots} in flight, {count} requests: how many make a level long enough?"
     return Run(plan, sought.parts[2], {"concurrency": slots}, why)
 
 

@@ -103,7 +103,6 @@ def _sought(setup: Setup) -> Sought:
         success_rate=wanted.success_rate,
         ttft_p99_ms=wanted.ttft_p99_ms,
         parts=BASE_LEVELS,
-        pilot_s=setup.tests.search.pilot_s,
     )
 
 
