@@ -11,7 +11,7 @@ pilot (the first level, a little while) -> search.advance -> one run a level, lo
 How long a level lasts: at least as many seconds, and at least as many completions a slot, as are asked for, whichever is longer
 (draft 5.5.3). A closed loop ends by its requests or by time, whichever is first, and one that ends by time may send prompts
 twice. So each level ends by its requests, and has as many as the rate at the next lower level, or of the pilot, makes of the
-seconds, and a tenth more. A run that was too short all the same does not count, unless it fails; the next goes by its own rate.
+seconds, and a fifth more. A run that was too short all the same does not count, unless it fails; the next goes by its own rate.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SYSTEM_ERRORS = (
 """How a server that runs out of memory, or over, ends requests, as far as a client sees it. Timeouts, refusals and requests
 that it turned away (429, other 4xx) only lower the completion rate."""
 FACTOR = 2.0
-RESERVE = 1.1
+RESERVE = 1.2
 """Requests over those that the next lower level's rate makes of the seconds."""
 TOO_SHORT = 2
 """Runs of a level that may be too short; after so many, the next counts as it is."""
