@@ -21,12 +21,19 @@ def seen(**changes: Any) -> dict[str, Any]:
         "steady": {
             "completion_ratio": values["ratio"],
             "completion_ratio_ci95": values["ratio_ci"],
-            "queue": {"growing": values["growing"], "rise_share": values["rise"]},
+            "duration_s": 54.0,
+            "queue": {
+                "growing": values["growing"],
+                "rise_share": values["rise"],
+                "source": "in_flight",
+                "thirds": (100.0, 100.0 + values["rise"] * 50, 100.0 + values["rise"] * 100),
+            },
             "output_thirds_tok_s": values["thirds"],
             "completions": values["completions"],
         },
         "metrics": {
             "ttft_ms": {"p99": values["p99"], "n": values["n"]},
+            "e2e_ms": {"p50": 500.0},
             "output_tokens": {"mean": 160.0, "std": 55.0},
         },
         "distributions": {
@@ -55,7 +62,7 @@ SATURATED: dict[str, dict[str, Any]] = {
     "objective ttft_p99<500ms": {"slos": [objective(False)]},
 }
 UNSETTLED: dict[str, dict[str, Any]] = {
-    "queue": {"growing": True, "rise": 0.3},
+    "queue": {"growing": True, "rise": 0.5},
     "completions": {"ratio": 0.88, "ratio_ci": (0.8, 0.95)},
     "latency": {"p99": 210.0, "above": 0.012},
     "steady": {"thirds": (140.0, 100.0, 60.0)},
@@ -104,6 +111,13 @@ def test_thirds_of_few_answers_are_steady_as_far_as_chance_goes(answers: int) ->
     low = max(0.0, 1 - off)
     thirds = (100 * (2 - low), 100.0, 100 * low)
     assert decided(thirds=thirds, completions=answers).sustained is True
+
+
+def test_requests_in_flight_that_rise_within_chance_do_not_grow() -> None:
+    """100 on average that stay for half a second: means over 18 s differ by 10 at most, by chance."""
+    assert decided(growing=True, rise=0.09, final=True).sustained is True
+    assert decided(growing=True, rise=0.11, final=True).sustained is False
+    assert decided(growing=True, rise=0.09).sustained is None
 
 
 def test_a_run_in_which_nothing_failed_needs_no_longer_one_to_clear_the_success_rate() -> None:

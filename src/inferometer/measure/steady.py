@@ -2,7 +2,8 @@
 
 | figure           | over the steady span (measure/load.py), thirds of equal length                                   |
 | ---------------- | ------------------------------------------------------------------------------------------------ |
-| completion ratio | requests that ended successfully in it / requests sent in it; a closed loop has none             |
+| completion ratio | requests that ended successfully in it / requests sent a median request's length before it; a    |
+|                  | closed loop has none                                                                             |
 | queue            | the server's requests waiting, where it was scraped in each third; else requests in flight: sent |
 |                  | and not ended. Means over time; between two scrapes the number goes straight                     |
 | growing          | each third's mean is above the one before, and the last above the first by more than GROWN of it |
@@ -12,6 +13,10 @@
 A queue that does not grow may seem to where a run is short. In 300 simulated runs each of 20 arrivals a second and 8 to
 100 requests in flight, 9 to 23 % of those of 60 s seemed to grow and up to 1 % of those of 600 s; just under saturation
 (8 servers at 95 %) 26 and 18 %. Just over it (110 %) 91 and 100 % did.
+
+A request ends a while after it was sent, so completions are held against the arrivals that they come of: those of a span that
+is earlier by the median length of a request. Where the load had not begun by then, the part of the span is left out in which
+that is so, at most half of it. Without that, a light load of long answers would look as if it fell behind.
 
 The ratio's interval: the span in B parts with a_i arrivals and c_i completions, R = sum c / sum a,
 se = sqrt(B / (B - 1) sum (c_i - R a_i)^2) / sum a, and R +- t(0.975, B - 1) se. Arrivals and completions are not independent: a
@@ -89,16 +94,26 @@ def steady(
     )
     mean = sum(tokens) / len(tokens)
     typical_s = float(np.median(samples.e2e)) / 1_000 if len(samples) else 0.0
+    due, part = _due(sweep.sends, span, typical_s)
+    expected, ended = int(within(due, part).sum()), int(within(ends, part).sum())
     return Steady(
         duration_s=span.seconds,
         arrivals=arrivals,
         completions=completions,
-        completion_ratio=completions / arrivals if arrivals and not closed else None,
-        completion_ratio_ci95=None if closed else ratio_interval(sweep.sends, ends, span, typical_s),
+        completion_ratio=ended / expected if expected and not closed else None,
+        completion_ratio_ci95=None if closed else ratio_interval(due, ends, part, typical_s),
         queue=_queue(sweep, span, track(told, "waiting"), closed=closed),
         output_thirds_tok_s=tokens,
         stable=all(abs(one - mean) <= STABLE * mean for one in tokens) if mean > 0 else None,
     )
+
+
+def _due(sends: Ints, span: Span, typical_s: float) -> tuple[Ints, Span]:
+    """When the requests sent at these instants would end if all were of the median length, and the part of the span from the
+    first of them on. All ns."""
+    begun = int(sends.min()) if len(sends) else span.start
+    later = min(round(typical_s * NS_PER_S), (span.end - begun) // 2)
+    return sends + later, Span(max(span.start, begun + later), span.end)
 
 
 def ratio_interval(arrivals: Ints, completions: Ints, span: Span, typical_s: float) -> Interval | None:

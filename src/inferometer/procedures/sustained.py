@@ -27,8 +27,8 @@ from inferometer.procedures.reading import curve, share_below
 LEAST_COMPLETION_RATIO = 0.9
 P99_OVER_P50 = 10.0
 STEADY_SHARE = 0.10
-STEADY_SIGMAS = 3.0
-"""A third's output is off by more than chance explains at three standard deviations of a sum over as many answers."""
+SIGMAS = 3.0
+"""What chance explains: three standard deviations."""
 
 Summary = Mapping[str, Any]
 
@@ -86,10 +86,25 @@ def objectives(summary: Summary, success_rate: float, *, final: bool) -> list[Si
 
 
 def _queue(summary: Summary, *, final: bool) -> Signal:
-    """Three thirds that rise may be chance, and have no interval: a longer run says whether they go on rising."""
-    queue = (summary.get("steady") or {}).get("queue") or {}
+    """Three thirds that rise may be chance, and have no interval: a longer run says whether they go on rising. Requests in
+    flight move by chance alone; a rise within that is none."""
+    steady = summary.get("steady") or {}
+    queue = steady.get("queue") or {}
     growing = queue.get("growing")
-    return Signal("queue", None if growing and not final else growing, queue.get("rise_share"), 0.10)
+    if growing and not final:
+        growing = None
+    elif growing and queue["source"] == "in_flight":
+        growing = queue["thirds"][-1] - queue["thirds"][0] > _chance(
+            summary, queue["thirds"][0], steady["duration_s"] / 3
+        )
+    return Signal("queue", growing, queue.get("rise_share"), 0.10)
+
+
+def _chance(summary: Summary, mean: float, seconds: float) -> float:
+    """How far the means of two thirds are apart by chance: of Poisson arrivals that stay for e seconds, so many in flight on
+    average, a mean over t seconds has a variance of mean * min(1, 2 e / t)."""
+    stay = (summary["metrics"]["e2e_ms"] or {}).get("p50") or 0.0
+    return SIGMAS * math.sqrt(2 * mean * min(1.0, 2 * stay / 1000 / seconds))
 
 
 def _completions(summary: Summary, *, final: bool) -> Signal:
@@ -126,7 +141,7 @@ def steadiness(summary: Summary, *, final: bool) -> Signal:
     off = max(abs(third / mean - 1) for third in thirds)
     answers = max(1.0, (steady.get("completions") or 0) / len(thirds))
     spread = (lengths["std"] or 0.0) / lengths["mean"] if lengths["mean"] else 0.0
-    chance = STEADY_SIGMAS * math.sqrt((1 + spread**2) / answers)
+    chance = SIGMAS * math.sqrt((1 + spread**2) / answers)
     limit = max(STEADY_SHARE, chance)
     return Signal("steady", (True if final else None) if off > limit else False, off, limit)
 
