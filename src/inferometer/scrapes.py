@@ -96,7 +96,7 @@ class Scrapes:
             self._tail_ns = seconds_to_ns(0)
         own = {one.shown for one in self._job.endpoints if one.own}
         if ready is None:
-            return ["the scraper of metrics did not start; its reason is in log.txt of the run folder"]
+            return ["the scraper of metrics has died; its reason is in log.txt of the run folder"]
         return [
             f"the server shows no metrics at {url} ({reason})"
             if url in own

@@ -24,7 +24,7 @@ from inferometer.report.sequence import lines
 from inferometer.report.workload_page import page
 from inferometer.simulation.engine import choose
 from inferometer.simulator import simulate
-from inferometer.workload import lanes, made, prompts, tokenizers
+from inferometer.workload import lanes, made, tokenizers
 from inferometer.workload.made_run import Renewed, generate
 from inferometer.workload.prompts import NONCES, Fingerprint
 from inferometer.workload.sources import sourced
@@ -175,7 +175,7 @@ def test_the_same_plan_gives_the_same_bytes_wherever_and_however_it_is_made(
     """In another folder, on one core or in processes: both files are the same; with another seed both are others."""
     contents = []
     for number, (much, cores) in enumerate(((10**12, 1), (1, 2))):
-        monkeypatch.setattr(prompts, "MUCH", much)
+        monkeypatch.setattr(lanes, "MUCH", much)
         monkeypatch.setattr(lanes, "cores", lambda cores=cores: cores)
         (tmp_path / str(number)).mkdir()
         folder = made_in(tmp_path / str(number), KINDS[kind])

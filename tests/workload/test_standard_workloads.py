@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from inferometer.plan.schema import Workload
 from inferometer.plan.standard import PUBLISHED
-from inferometer.workload import corpora, natural
+from inferometer.workload import corpora, lanes, natural
 from inferometer.workload import prompts as random_prompts
 from inferometer.workload.account import Account
 from inferometer.workload.natural import QUESTION
@@ -223,7 +223,7 @@ def test_many_prompts_are_made_in_processes_to_the_same_bytes(
     """How a prompt is made does not depend on where."""
     n = 4 if name == "long-context" else 40
     here = made(spec(name), cl100k, n, "text", chat=True)
-    monkeypatch.setattr(natural, "MUCH", 1)
+    monkeypatch.setattr(lanes, "MUCH", 1)
     assert made(spec(name), cl100k, n, "text", chat=True) == here
 
 

@@ -31,7 +31,7 @@ COMMANDS = {
 EXAMPLES = """\b
 Examples:
   inferometer run
-      measure the embedded reference server: no set-up, under a minute
+      measure the embedded reference server: no set-up, about a minute
   inferometer run --url http://localhost:8000 --model my-model --rate 20 --requests 2000
       offer a real server 20 requests a second, as Poisson arrivals
 """

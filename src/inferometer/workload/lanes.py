@@ -35,12 +35,22 @@ MOST_PROCESSES = 4
 """Each holds a tokenizer of its own, 100 to 200 MB."""
 
 
+MUCH = 2_000_000
+"""From so many tokens on, one or two seconds of reading, it pays to start processes for it."""
+
+
 def cores() -> int:
     """Cores this process may run on."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS
         return os.cpu_count() or 1
+
+
+def spread(do: Callable[[T], R], things: Iterable[T], lanes: int, tokens: float) -> Iterator[R]:
+    """`map(do, things)` for a tokenizer of so many lanes: over processes if it is one that keeps a core busy and has so much to
+    read, else over threads."""
+    return in_processes(do, things) if lanes == 1 and tokens > MUCH else in_order(do, things, lanes)
 
 
 def in_order(do: Callable[[T], R], things: Iterable[T], lanes: int) -> Iterator[R]:

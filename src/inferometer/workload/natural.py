@@ -28,8 +28,8 @@ import numpy as np
 
 from inferometer.plan.lengths import Empirical
 from inferometer.workload import lengths
-from inferometer.workload.lanes import in_order, in_processes
-from inferometer.workload.prompts import MUCH, Contexts, Ids, Prompt, known, nonces, read
+from inferometer.workload.lanes import spread
+from inferometer.workload.prompts import Contexts, Ids, Prompt, known, nonces, read
 from inferometer.workload.texts import Texts, context_texts, texts_of
 
 if TYPE_CHECKING:
@@ -108,10 +108,7 @@ def generate(
     marks = repeat("", n) if spec.repeatable_prompts else nonces(tokenizer, salt, prompt_format, 0, n)
     requests = zip(_drawn(spec, rng, texts, n, same, cover), marks, strict=True)
     mean = spec.input_tokens.mean()
-    much = tokenizer.lanes == 1 and n * (_TYPICAL if math.isnan(mean) else mean) > MUCH
-    yield from (
-        in_processes(make.prompt, requests) if much else in_order(make.prompt, requests, tokenizer.lanes)
-    )
+    yield from spread(make.prompt, requests, tokenizer.lanes, n * (_TYPICAL if math.isnan(mean) else mean))
 
 
 def _prefixes(

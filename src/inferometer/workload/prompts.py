@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inferometer.workload import lengths
-from inferometer.workload.lanes import in_order, in_processes
+from inferometer.workload.lanes import in_order, spread
 from inferometer.workload.places import Place
 
 if TYPE_CHECKING:
@@ -57,8 +57,6 @@ NO_IDS: Ids = np.empty(0, np.uint32)
 STRIDE = 618_033_989
 """Near NONCES over the golden ratio, and coprime to NONCES: neighbours get far-apart nonces, and none comes twice."""
 
-MUCH = 2_000_000
-"""From so many tokens on, one or two seconds of reading, it pays to start processes for it."""
 _TRIES = 8
 _WORDS = 512
 _ENOUGH = 8
@@ -131,8 +129,7 @@ def generate(
     requests = zip(_drawn(spec, tokenizer.vocab_size, n), marks, strict=True)
     if prompt_format == "text":
         write = _TextPrompt(tokenizer, template)
-        much = tokenizer.lanes == 1 and n * spec.input_tokens.mean() > MUCH
-        yield from in_processes(write, requests) if much else in_order(write, requests, tokenizer.lanes)
+        yield from spread(write, requests, tokenizer.lanes, n * spec.input_tokens.mean())
     else:
         allowed = allowed_ids(tokenizer)
         for (ids, output), mark in requests:
