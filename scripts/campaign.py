@@ -97,9 +97,24 @@ def _plan(port: int) -> dict[str, object]:
             "guardrails": {"input_filter": False, "output_filter": False},
         },
         "tests": {
+            # Two cores share the engine and the client: an hour of searches would say no more about either.
+            "search": {
+                "level_s": 5,
+                "least_requests": 20,
+                "pilot_requests": 64,
+                "pilot_concurrency": 16,
+                "longer": 0,
+                "resolution": 0.3,
+            },
             "ttft": {"percent": [50]},
-            "capacity": {"ttft_p99_ms": 5000},
-            "memory-pressure": {"input_tokens": 1024, "output_tokens": 256, "ttft_p99_ms": 20_000},
+            "capacity": {"ttft_p99_ms": 5000, "maximum": 32},
+            "memory-pressure": {
+                "input_tokens": 1024,
+                "output_tokens": 256,
+                "ttft_p99_ms": 20_000,
+                "initial": 4,
+                "maximum": 32,
+            },
             "long-context": {"lengths": [512, 1024, 2048, 4096]},
             "guardrail": {"configurations": ["baseline"]},
         },
