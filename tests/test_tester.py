@@ -218,6 +218,7 @@ def summary(status: str = "pass", code: str = "lateness", **changes: Any) -> dic
         "verdict": {"checks": [check]},
         "throughput": {"cached_input_share": changes.get("cached")},
         "refusals": {"requests": changes.get("refused", 0)},
+        "requests": {"completed": changes.get("completed", 9)},
     }
 
 
@@ -238,6 +239,14 @@ def test_what_a_run_says_of_the_instrument_counts_and_what_it_says_of_the_system
 ) -> None:
     """A test drives a system where it fails, on purpose."""
     assert verdict_of_test(document(), [summary(status, code)])["status"] == expected
+
+
+def test_a_test_of_which_nothing_was_answered_says_nothing() -> None:
+    """However well the instrument worked; one run with answers will do."""
+    none, two = summary(completed=0), document(runs=document()["runs"] * 2)
+    assert verdict_of_test(document(), [none])["status"] == "INCONCLUSIVE"
+    assert verdict_of_test(two, [none, none])["reasons"][0]["code"] == "unanswered"
+    assert verdict_of_test(two, [none, summary()])["status"] == "VALID"
 
 
 def test_a_run_that_only_estimates_does_not_count() -> None:

@@ -17,6 +17,8 @@ from inferometer.plan.campaign import Campaign
 from inferometer.plan.schema import Plan
 from inferometer.plan.testing import Tests, quickened
 from inferometer.procedures.results import Results
+from inferometer.procedures.saturation import found_by
+from inferometer.procedures.search import Answer
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.stands import Virtual
@@ -143,3 +145,37 @@ def test_nothing_measured_is_no_result(name: str) -> None:
     found: Results = PROCEDURES[name].results(Setup(PLAN, Tests()), ())
     assert found.undecided
     assert not found.values
+
+
+@pytest.mark.parametrize(
+    ("ended", "base"),
+    [
+        (Answer(8.0, 8.4, "bracketed"), 8.0),
+        (Answer(64.0, None, "ceiling"), None),  # the system sustains more
+        (Answer(3.0, 8.0, "endless"), None),
+        (Answer(None, 0.1, "floor"), None),
+        (None, None),
+    ],
+)
+def test_100_percent_is_only_what_a_search_bracketed(ended: Answer | None, base: float | None) -> None:
+    """Percentages of the highest load that happened to be tried would be percentages of nothing."""
+    assert found_by(ended) == base
+
+
+def test_the_highest_rate_that_was_to_be_tried_is_no_base_for_other_tests(tmp_path: Path) -> None:
+    """Throughput up to 0.5 requests/s, all sustained: the tradeoff test after it searches for itself."""
+    ran = carried_out(
+        tmp_path,
+        "throughput",
+        "itl",
+        engine=ENGINE,
+        plan=PLAN,
+        quick=True,
+        tests={
+            "throughput": {"min_rate": 0.25, "max_rate": 0.5, "rate_step": 0.25},
+            "itl": {"percent": [50]},
+        },
+    )
+    assert ran.test("throughput")["verdict"]["status"] == "INCONCLUSIVE"
+    assert "base-level" in [run["part"] for run in ran.test("itl")["runs"]]
+    assert ran.value("itl", "saturation_rate") > 1

@@ -16,6 +16,7 @@ def seen(**changes: Any) -> dict[str, Any]:
     values: dict[str, Any] = {
         "growing": False, "rise": 0.0, "ratio": 1.0, "ratio_ci": (0.97, 1.03), "p99": 90.0, "above": 0.0, "n": 1000,
         "thirds": (100.0, 101.0, 99.0), "completions": 900, "success": 1.0, "success_ci": (0.996, 1.0), "slos": [],
+        "stay": (500.0, 250.0),
     } | changes  # fmt: skip
     return {
         "steady": {
@@ -33,7 +34,7 @@ def seen(**changes: Any) -> dict[str, Any]:
         },
         "metrics": {
             "ttft_ms": {"p99": values["p99"], "n": values["n"]},
-            "e2e_ms": {"p50": 500.0},
+            "e2e_ms": {"mean": values["stay"][0], "std": values["stay"][1]},
             "output_tokens": {"mean": 160.0, "std": 55.0},
         },
         "distributions": {
@@ -114,10 +115,27 @@ def test_thirds_of_few_answers_are_steady_as_far_as_chance_goes(answers: int) ->
 
 
 def test_requests_in_flight_that_rise_within_chance_do_not_grow() -> None:
-    """100 on average that stay for half a second: means over 18 s differ by 10 at most, by chance."""
-    assert decided(growing=True, rise=0.09, final=True).sustained is True
-    assert decided(growing=True, rise=0.11, final=True).sustained is False
-    assert decided(growing=True, rise=0.09).sustained is None
+    """100 on average that stay for half a second, give or take a quarter: means over 18 s differ by 7.9 at most, by chance, and
+    by more where some stay much longer."""
+    assert decided(growing=True, rise=0.075, final=True).sustained is True
+    assert decided(growing=True, rise=0.083, final=True).sustained is False
+    assert decided(growing=True, rise=0.083, stay=(500.0, 1000.0), final=True).sustained is True
+    assert decided(growing=True, rise=0.075).sustained is None
+
+
+def test_a_run_without_a_steady_span_sustains_nothing() -> None:
+    """Shorter than its requests: nobody has seen whether they queue up, however good its values are."""
+    found = decide(seen() | {"steady": None}, 20.0, success_rate=0.99, final=True)
+    assert found.sustained is None
+    assert decide(seen(p99=300.0, above=0.03) | {"steady": None}, 20.0, success_rate=0.99).sustained is False
+
+
+def test_what_was_asked_for_is_not_met_by_not_being_measured() -> None:
+    """After the last run too; what nobody asked for may be missing."""
+    unmeasured = {"expr": "itl_p99<50ms", "met": None, "value": None, "limit": 50.0}
+    assert decided(final=True, slos=[unmeasured]).sustained is None
+    assert decided(final=True, success=None, success_ci=None).sustained is None
+    assert decided(None, final=True).sustained is True
 
 
 def test_a_run_in_which_nothing_failed_needs_no_longer_one_to_clear_the_success_rate() -> None:

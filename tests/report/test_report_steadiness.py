@@ -20,7 +20,7 @@ def test_both_lines_stand_in_the_disclosure(valid: dict[str, Any]) -> None:
     assert "a tail no heavier than exponential. Of 1006 answers of at least 50" in told["Gaps between tokens"]
     assert f"jitter P50 {shape['jitter_ms']['p50']:.3f}" in told["Gaps between tokens"]
     assert told["Steady state"] == (
-        "962 requests sent, 924 completed (ratio 0.9605, 95% interval 0.9310-0.9900); "
+        "962 requests sent, 924 completed (of those due 0.9605, 95% interval 0.9310-0.9900); "
         "requests in flight by thirds 44.10, 45.30, 44.20: not growing; "
         "output tokens/s by thirds 3080, 3122, 3152: stable"
     )
@@ -34,7 +34,7 @@ def test_every_queue_has_words(valid: dict[str, Any], growing: bool | None, sour
     said = steadiness.steady(seen | {"queue": seen["queue"] | {"growing": growing, "source": source}})
     assert steadiness.GROWING[growing] in said
     assert steadiness.SOURCES[source] in said
-    assert "ratio" not in said
+    assert "due" not in said
 
 
 def test_every_shape_has_words(valid: dict[str, Any]) -> None:

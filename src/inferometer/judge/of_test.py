@@ -10,6 +10,7 @@ here. Runs that only estimate where to look do not count.
 | `contradicted`  | the system was not in the state that it was switched to                 | INVALID        |
 | `partial`       | the test did not come to its end                                        | INCONCLUSIVE   |
 | `undecided`     | its runs do not settle what the test is about                           | INCONCLUSIVE   |
+| `unanswered`    | not one request of the runs that count was answered                     | INCONCLUSIVE   |
 """
 
 from __future__ import annotations
@@ -68,6 +69,14 @@ def verdict_of_test(document: Document, summaries: Sequence[Mapping[str, Any]]) 
                 "partial", "INCONCLUSIVE", None, f"The test did not come to its end: {document['problem']}"
             )
         )
+    counted = [
+        summary["requests"]["completed"]
+        for run, summary in zip(document["runs"], summaries, strict=True)
+        if run["part"] not in ESTIMATES
+    ]
+    if counted and not any(counted):
+        words = "Not one request of the runs that count was answered in full."
+        reasons.append(_reason("unanswered", "INCONCLUSIVE", None, words))
     reasons += [_reason("undecided", "INCONCLUSIVE", None, words) for words in document["undecided"]]
     return {"status": worst(reason["status"] for reason in reasons), "reasons": _once(reasons)}
 

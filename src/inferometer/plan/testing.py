@@ -45,8 +45,8 @@ class Search(Parameters):
 
     A pilot estimates it where no range is given: `pilot_requests` in closed loop, `pilot_concurrency` in flight. A level of
     a search for 100 % lasts `level_s`; any level in open loop has `least_requests` at least, for a few requests say little of
-    a rate. One whose intervals do not settle it is done again, twice as long, up to `longer` times. What is found lies within
-    `resolution` of the truth.
+    a rate. One whose intervals do not settle it is done again, twice as long, up to `longer` times. The highest
+    load sustained and the lowest that was not lie `resolution` apart at most.
     """
 
     level_s: Seconds = 60.0
@@ -77,7 +77,8 @@ class Ttft(Parameters):
 
 
 class Throughput(Parameters):
-    """Draft 5.2. Without a range, a pilot gives one: from half of its estimate in steps of a quarter, up to twice of it."""
+    """Draft 5.2. Without a range, a pilot gives one: from half of its estimate in steps of a quarter, within a
+    64th and 64 times of it."""
 
     loop: Literal["open", "closed"] = "open"
     duration_s: Seconds = 300.0

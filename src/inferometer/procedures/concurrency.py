@@ -248,7 +248,7 @@ def capacity_of(setup: Setup, sought: Sought, done: Sequence[Done]) -> int | Non
     if known is not None:
         return known
     ended = answer(sought, done)
-    return None if ended is None or ended.level is None else int(ended.level)
+    return None if ended is None or ended.level is None or ended.why == "endless" else int(ended.level)
 
 
 def known_capacity(sought: Sought, ended: Answer | None) -> Known:

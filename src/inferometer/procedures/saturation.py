@@ -29,6 +29,8 @@ FIRST, STEP, FACTOR, MOST, LEAST = 0.5, 0.25, 1.25, 64.0, 1 / 64
 BASE = "base-"
 """Parts of runs that only find the 100 % of a test's percentages begin with this."""
 CONFIRMING_SEED = 1_000
+SUCCESS_RATE = 0.99
+"""Of the search for the 100 %; a rate found by another one is none for other tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,9 @@ def base_search(setup: Setup, plan: Plan, estimated: float) -> Sought:
     """The search for the 100 % of a test's percentages: draft 5.2's, without objectives (docs/tests.md)."""
     bare = variant(plan, slos=[])
     search = setup.tests.search
-    return Sought(bare, search.level_s, search.least_requests, ladder_of(setup, estimated), 0.99, prefix=BASE)
+    return Sought(
+        bare, search.level_s, search.least_requests, ladder_of(setup, estimated), SUCCESS_RATE, prefix=BASE
+    )
 
 
 def find_base(setup: Setup, plan: Plan) -> Generator[Run, Seen, float | None]:
@@ -187,8 +191,13 @@ def base_of(setup: Setup, plan: Plan, done: Sequence[Done]) -> float | None:
     pilots = runs(done, f"{BASE}pilot")
     if not pilots or not estimate(pilots[0]):
         return None
-    ended = answer(base_search(setup, plan, estimate(pilots[0])), done)
-    return ended.level if ended is not None else None
+    return found_by(answer(base_search(setup, plan, estimate(pilots[0])), done))
+
+
+def found_by(ended: Answer | None) -> float | None:
+    """The saturation rate that a search came to: only one that found both sides of it. The highest load tried, where that was
+    sustained, is none, nor is what a search that was given up last took for it."""
+    return ended.level if ended is not None and ended.why == "bracketed" else None
 
 
 def known_base(plan: Plan, base: float | None) -> Known:

@@ -10,7 +10,8 @@
 | `success`     | less than the success rate asked for                                                     |
 
 Each says yes, no, or that its interval does not settle it; a longer run then may. A run that cannot be made longer is judged by
-its values (`final`). The first signal that says saturated decides; a load is sustained when every signal says it is not.
+its values (`final`), unless it was shorter than its requests and had no steady span at all: that is never settled, and counts
+as not sustained (search.py). The first signal that says saturated decides; a load is sustained when every one says it is not.
 """
 
 from __future__ import annotations
@@ -66,15 +67,18 @@ def decide(
         signals.append(latency(summary, P99_OVER_P50 * lowest_p50_ms, final=final))
     signals.append(steadiness(summary, final=final))
     signals += objectives(summary, success_rate, final=final)
-    return decision(signals, final=final)
+    # Without a steady span nobody has seen whether requests queue up: then nothing but saturation can be told of it.
+    return decision(signals, final=final and summary.get("steady") is not None)
 
 
 def decision(signals: Sequence[Signal], *, final: bool) -> Decision:
-    """The decision that signals come to. After the last run, what is not settled does not count as saturated."""
+    """The decision that signals come to. After the last run a signal that was not measured does not count as saturated, but
+    what was asked for, an objective or a success rate, is not met by not being measured."""
     said = {one.saturated for one in signals}
     if True in said:
         return Decision(False, tuple(signals))
-    return Decision(True if final or None not in said else None, tuple(signals))
+    asked = {one.saturated for one in signals if one.code == "success" or one.code.startswith("objective ")}
+    return Decision(None if None in (asked if final else said) else True, tuple(signals))
 
 
 def objectives(summary: Summary, success_rate: float, *, final: bool) -> list[Signal]:
@@ -101,10 +105,12 @@ def _queue(summary: Summary, *, final: bool) -> Signal:
 
 
 def _chance(summary: Summary, mean: float, seconds: float) -> float:
-    """How far the means of two thirds are apart by chance: of Poisson arrivals that stay for e seconds, so many in flight on
-    average, a mean over t seconds has a variance of mean * min(1, 2 e / t)."""
-    stay = (summary["metrics"]["e2e_ms"] or {}).get("p50") or 0.0
-    return SIGMAS * math.sqrt(2 * mean * min(1.0, 2 * stay / 1000 / seconds))
+    """How far the means of two thirds are apart by chance: where Poisson arrivals stay for S, n in flight on average, a mean
+    over t has a variance of n min(1, E[S^2] / (E[S] t)): long answers stay in flight for long."""
+    stay = summary["metrics"]["e2e_ms"] or {}
+    mean_s, std_s = (stay.get("mean") or 0.0) / 1000, (stay.get("std") or 0.0) / 1000
+    lasting = mean_s + std_s**2 / mean_s if mean_s else 0.0
+    return SIGMAS * math.sqrt(2 * mean * min(1.0, lasting / seconds))
 
 
 def _completions(summary: Summary, *, final: bool) -> Signal:

@@ -22,11 +22,13 @@ from inferometer.procedures.either_loop import (
 from inferometer.procedures.reading import growth, percent, rate, stat, success
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table
 from inferometer.procedures.saturation import (
+    SUCCESS_RATE,
     Level,
     Sought,
     answer,
     best,
     estimate,
+    found_by,
     known_base,
     ladder_of,
     levels,
@@ -74,7 +76,8 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
     point = best(_point(setup, estimate(pilots[0])), done)
     constrained = bool(setup.plan.slos)
     highest = None if top is None else top.done
-    known = known_base(setup.plan, ended.level) if ended is not None and not constrained else Known()
+    plain = not constrained and sought.success_rate == SUCCESS_RATE
+    known = known_base(setup.plan, found_by(ended)) if plain else Known()
     return Results(
         values=values(setup, highest, None if point is None else point.done, "req/s", "rate"),
         tables=(
@@ -180,7 +183,8 @@ def _figure(found: Sequence[Level], top: Level | None) -> Figure:
 def notes(ladder: Ladder, ended: Answer | None) -> tuple[str, ...]:
     """How the search went."""
     said = [
-        f"The answer lies within {100 * ladder.resolution:g} % of the highest load that is sustained, and was run twice."
+        f"The highest load sustained and the lowest that was not lie {100 * ladder.resolution:g} % apart at most; the former "
+        "was run twice. Runs near saturation differ by chance, so another search may come to another answer (docs/tests.md).",
     ]
     if ended is not None and ended.unsettled:
         loads = ", ".join(f"{level:g}" for level in ended.unsettled)

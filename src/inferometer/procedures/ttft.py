@@ -61,6 +61,9 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
                 notes=tuple(
                     f"{_words(one.step.at)}: {_n(one) or 0} of {asked} requests have a TTFT." for one in short
                 ),
+                undecided=("The saturation rate was not found, so its percentages were not measured.",)
+                if setup.tests.ttft.percent and base is None
+                else (),
                 known=known_base(setup.plan, base),
             ),
         ]

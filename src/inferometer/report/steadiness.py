@@ -50,7 +50,9 @@ def steady(seen: Mapping[str, Any] | None) -> str:
     queue, ratio = seen["queue"], seen["completion_ratio"]
     parts = [f"{figure(seen['arrivals'])} requests sent, {figure(seen['completions'])} completed"]
     if ratio is not None:
-        parts[0] += f" (ratio {figure(ratio)}, 95{THIN}% interval {interval(seen['completion_ratio_ci95'])})"
+        parts[0] += (
+            f" (of those due {figure(ratio)}, 95{THIN}% interval {interval(seen['completion_ratio_ci95'])})"
+        )
     if queue is not None:
         thirds = ", ".join(figure(one) for one in queue["thirds"])
         parts.append(f"requests {SOURCES[queue['source']]} by thirds {thirds}: {GROWING[queue['growing']]}")

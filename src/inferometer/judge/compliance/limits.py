@@ -190,7 +190,9 @@ def rate_range(evidence: Evidence) -> Seen | None:
         return met(f"{number(low)} to {number(high)} requests/s in steps of {number(step)}")
     if evidence.runs and not evidence.of("pilot"):
         return broken("neither given (min_rate, max_rate, rate_step) nor taken from a pilot")
-    return met("by a pilot's estimate: from half of it, in steps of a quarter, up to twice of it")
+    return met(
+        "by a pilot's estimate: from half of it, in steps of a quarter, between a 64th and 64 times of it"
+    )
 
 
 # Levels and counts of single tests.
