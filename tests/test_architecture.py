@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "calibrator": {"calibration", "conductor", "drive", "journal", "plan", "server", "telemetry"},
     "comparer": {"conductor", "journal", "judge", "measure", "plan", "report"},
     "fitter": {"conductor", "journal", "measure", "plan", "server", "simulation", "simulator"},
-    "stands": {"conductor", "drive", "plan", "procedures", "server", "simulation", "simulator"},
+    "stands": {"conductor", "drive", "journal", "plan", "procedures", "server", "simulation", "simulator"},
     "tester": {"conductor", "journal", "judge", "plan", "procedures", "report", "stands"},
     "simulator": {
         "conductor", "drive", "journal", "plan", "preparer", "replayer", "server", "simulation", "warming", "workload",

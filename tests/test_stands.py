@@ -138,6 +138,51 @@ def test_a_password_in_a_calls_url_is_refused_before_it_could_be_written_down() 
         Switching.model_validate({"guardrails": {"full": {"http": {"url": "http://me:secret@localhost/"}}}})
 
 
+@pytest.mark.parametrize(
+    "way",
+    [
+        {"http": {"url": "http://localhost/", "body": {"deep": [{"password": "secret"}]}}},
+        {"http": {"url": "http://localhost/", "body": "sk-abcdefghijk"}},
+        {"command": "curl -H 'Authorization: Bearer abcdef' localhost"},
+        {"command": "curl http://me:secret@localhost"},
+    ],
+)
+def test_a_secret_in_a_body_or_a_command_is_refused_too(way: object) -> None:
+    """For the same reason; the message does not repeat it."""
+    with pytest.raises(ValueError, match="looks like a secret"):
+        Switching.model_validate({"guardrails": {"full": way}})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'curl -H "Authorization: Bearer $KEY" localhost',
+        "curl http://me:$PASSWORD@localhost",
+        "systemctl restart basic vllm-plain --api-key-env KEY",
+    ],
+)
+def test_a_command_may_name_the_variable_that_holds_a_key(command: str) -> None:
+    """That is what a plan's author is told to write."""
+    assert Switching.model_validate({"guardrails": {"full": {"command": command}}})
+
+
+def test_what_a_command_says_is_told_without_keys(
+    tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command that echoes its environment, as `set -x` does, puts no key into a report: not even the end of one, cut."""
+    key = "first-half-of-a-key" + "x" * 300
+    monkeypatch.setenv("SOME_API_KEY", key)
+    with (
+        live(
+            tmp_path, server, {"guardrails": {"full": {"command": 'echo "$SOME_API_KEY"; exit 1'}}}
+        ) as stand,
+        pytest.raises(CannotSwitch) as why,
+    ):
+        stand.switch("guardrails", "full")
+    assert "xxx" not in str(why.value)
+    assert "[redacted]" in str(why.value)
+
+
 def test_a_server_that_nobody_can_switch_is_named_with_what_to_write(tmp_path: Path) -> None:
     """The key of the plan that is missing."""
     with (

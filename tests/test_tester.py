@@ -12,10 +12,10 @@ import pytest
 from procedures.driving import Failing, Silent
 
 from inferometer.conductor import Finding
-from inferometer.errors import CannotSwitch, RecordError
+from inferometer.errors import CannotSwitch, PlanError, RecordError
 from inferometer.judge.of_test import verdict_of_campaign, verdict_of_test
-from inferometer.plan.again import Simulated, again
-from inferometer.plan.campaign import Campaign, campaign
+from inferometer.plan.again import Simulated, again, reach
+from inferometer.plan.campaign import Campaign, campaign, to_json
 from inferometer.plan.schema import Plan
 from inferometer.procedures.step import Switched
 from inferometer.report.tests.schema import campaign_schema
@@ -291,3 +291,108 @@ def test_a_campaign_is_as_good_as_its_worst_test() -> None:
     assert found["status"] == "INCONCLUSIVE"
     assert [(one["code"], one["message"]) for one in found["reasons"]] == [("b", "B: why")]
     assert verdict_of_campaign(tests[:1])["status"] == "VALID"
+
+
+class Unread(Virtual):
+    """Somebody presses Ctrl-C while the third run, which is over, is being read; or that cannot be read at all."""
+
+    runs, cause = 0, KeyboardInterrupt
+
+    def measure(self, plan: Plan, out: Path) -> Finding:
+        """See Stand."""
+        self.runs += 1
+        if self.runs == 3:
+            raise RecordError("measured, but not reported") from self.cause()
+        return super().measure(plan, out)
+
+
+def test_ctrl_c_while_a_run_is_read_interrupts_the_campaign_as_any_other(tmp_path: Path) -> None:
+    """Exit code 130, and the two runs before are reported."""
+    tested = carried(tmp_path / "c", small("ttft", "capacity"), Unread(Chosen("tiny-cpu", ENGINE), Silent()))
+    assert tested.exit_code == 130
+    assert [(one["test"], len(one["runs"])) for one in tested.document["tests"]] == [("capacity", 2)]
+
+
+def test_a_run_that_cannot_be_read_loses_nothing_of_those_before(tmp_path: Path) -> None:
+    """What was measured is reported before the error goes on its way."""
+    stand = Unread(Chosen("tiny-cpu", ENGINE), Silent())
+    stand.cause = OSError  # type: ignore[assignment]  # a disk that is full, say
+    with pytest.raises(RecordError):
+        carried(tmp_path / "c", small("ttft", "capacity"), stand)
+    document = json.loads((tmp_path / "c" / "campaign.json").read_bytes())
+    jsonschema.validate(document, campaign_schema())
+    (only,) = document["tests"]
+    assert (only["ended_by"], len(only["runs"])) == ("instrument", 2)
+
+
+def test_a_test_that_the_plan_cannot_be_carried_out_for_leaves_the_others(tmp_path: Path) -> None:
+    """A model with room for 1,600 tokens has none for the long class; exit code 2. Where nothing can be measured at all the
+    plan is refused."""
+    tight = Settings(step_base_ns=5e6, max_batch=16, kv_blocks=100)
+    stand = Virtual(Chosen("tiny-cpu", tight), Silent())
+    tested = carried(tmp_path / "c", small("ttft", "fairness"), stand)
+    assert tested.exit_code == 2
+    ended = {one["test"]: one["ended_by"] for one in tested.document["tests"]}
+    assert ended == {"ttft": None, "fairness": "plan"}
+    with pytest.raises(PlanError, match="the model takes"):
+        carried(tmp_path / "d", small("fairness"), Virtual(Chosen("tiny-cpu", tight), Silent()))
+
+
+def test_the_warm_up_that_a_report_tells_is_the_one_that_was_made(whole: Tested) -> None:
+    """A test's first run warms up for the others, of which one stands for the system."""
+    (row,) = (one for one in whole.document["disclosed"] if one["name"] == "Warm-up")
+    assert row["value"].startswith("100 requests sent")
+
+
+def test_what_a_report_would_run_call_or_send_is_told(tmp_path: Path) -> None:
+    """By its place, before any of it is done; a simulation reaches nothing."""
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(
+        "target: {url: 'http://host:1', model: m, api_key_env: KEY}\n"
+        "switch:\n"
+        "  prefix_cache: {disabled: {command: 'rm -r /'}}\n"
+        "  guardrails: {full: {http: {url: 'http://host:2/on'}}, input: {ask: 'please'}}\n"
+    )
+    asked = campaign(("memory-pressure",), plan, own_system=True)
+    places = [place for place, _ in reach(asked)]
+    assert places == [
+        "target.api_key_env",
+        "switch.prefix_cache.disabled",
+        "switch.guardrails.full",
+        "memory-pressure",
+    ]
+    assert reach(asked.model_copy(update={"simulated": True})) == []
+    assert [place for place, _ in reach(asked.plan)] == places[:1]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"names": ()}, {"names": ("nope",)}, {"own_system": False}, {"plan": Plan.model_validate({"load": {"users": 3, "user_rate": 1}})}]
+)  # fmt: skip
+def test_a_saved_campaign_keeps_to_the_rules_of_any_other(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """Whoever wrote it, and by hand."""
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("target: {url: 'http://host:1', model: m}\n")
+    asked = campaign(("memory-pressure",), plan, own_system=True)
+    file = tmp_path / "tests.json"
+    file.write_bytes(to_json(asked))
+    assert again(file) == asked
+    file.write_bytes(to_json(asked.model_copy(update=changes)))
+    with pytest.raises(PlanError):
+        again(file)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"schema": "inferometer/campaign/1"}',
+        '{"schema": "inferometer/summary/1"}',
+        '{"redacted": 5}',
+        '{"schema": "inferometer/campaign/1", "reproduction": {"plan_file": 3}}',
+    ],
+)
+def test_half_a_document_is_refused_in_words(tmp_path: Path, text: str) -> None:
+    """To do again, and to report."""
+    (tmp_path / "campaign.json").write_text(text)
+    for read in (again, lambda path: rewritten(path, ())):
+        with pytest.raises(RecordError):
+            read(tmp_path)

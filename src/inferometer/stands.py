@@ -30,6 +30,8 @@ from inferometer.conductor import Finding, Ui, conduct
 from inferometer.drive.probe import endpoint
 from inferometer.drive.secret import headers, read_key
 from inferometer.errors import CannotSwitch, PeerError
+from inferometer.journal.redact import Redactor
+from inferometer.plan.body import secret_name
 from inferometer.plan.campaign import Campaign, EngineChoice
 from inferometer.plan.schema import Plan, Target
 from inferometer.plan.switching import Switching, Way
@@ -45,6 +47,8 @@ ANSWER_S = 10.0
 POLL_S = 0.02
 PATIENCE_S = 600.0
 """For the embedded engine to start."""
+LEAST_SECRET = 8
+"""Characters of a value in the environment that is struck out of words: a shorter one is in too many of them."""
 NO_HEALTH = (404, 405, 501)
 
 START = {"prefix_cache": "disabled", "guardrails": "baseline"}
@@ -250,17 +254,7 @@ class Live:
 
     def _by_way(self, way: Way, what: str, state: str) -> Switched:
         begun = time.monotonic()
-        if way.command is not None:
-            how = _command(way.command, way.patience_s)
-        elif way.http is not None:
-            how = _call(way)
-        else:
-            assert way.ask is not None
-            try:
-                self._asked(way.ask)
-            except EOFError as cause:
-                raise CannotSwitch(f"{what}: {state} asks a person, and there is none: {way.ask}") from cause
-            how = "a person, who was asked"
+        how = self._go(way, what, state)
         self._wait(way.patience_s, what=what, state=state)
         if what != "server":
             return Switched("declared", how)
@@ -268,6 +262,26 @@ class Live:
             return Switched("verified", how, "it answers no more")
         seconds = time.monotonic() - begun
         return Switched("verified", how, f"well after {seconds:.3f} s", seconds)
+
+    def _go(self, way: Way, what: str, state: str) -> str:
+        if way.command is not None:
+            return _command(way.command, way.patience_s, self._redactor())
+        if way.http is not None:
+            return _call(way, self._redactor())
+        assert way.ask is not None
+        try:
+            self._asked(way.ask)
+        except EOFError as cause:
+            raise CannotSwitch(f"{what}: {state} asks a person, and there is none: {way.ask}") from cause
+        return "a person, who was asked"
+
+    def _redactor(self) -> Redactor:
+        """Of the key, and of what commands may read from the environment by a name that is a secret's."""
+        named = [
+            value for name, value in os.environ.items() if secret_name(name) and len(value) >= LEAST_SECRET
+        ]
+        key = read_key(self._plan.target, os.environ)
+        return Redactor([*named, *([key] if key else [])])
 
     def _wait(self, patience_s: float, *, what: str, state: str) -> None:
         """Until the server says that it is well, or no longer does if it is to be stopped; either takes its time. Raises
@@ -303,8 +317,9 @@ _FILTERS: dict[tuple[bool | None, bool | None], str] = {
 _GUARDS: dict[str, Guards] = {"baseline": False, "input": "input", "output": "output", "full": True}
 
 
-def _command(command: str, patience_s: float) -> str:
-    """Run it by the shell, as a plan's author would; what it says is told only if it fails. Raises CannotSwitch."""
+def _command(command: str, patience_s: float, struck: Redactor) -> str:
+    """Run it by the shell, as a plan's author would; what it says is told only if it fails, and may hold what it was given.
+    Raises CannotSwitch."""
     with (
         tempfile.TemporaryFile() as said
     ):  # no pipe: what it leaves running in the background would hold that open
@@ -322,12 +337,12 @@ def _command(command: str, patience_s: float) -> str:
             raise CannotSwitch(f"this command did not end within {patience_s:g} s: {command}") from cause
         if ran.returncode:
             said.seek(0)
-            words = said.read().decode(errors="replace").strip()[-300:]
+            words = struck(said.read().decode(errors="replace")).strip()[-300:]
             raise CannotSwitch(f"this command failed with exit code {ran.returncode}: {command}\n{words}")
     return f"command: {command}"
 
 
-def _call(way: Way) -> str:
+def _call(way: Way, struck: Redactor) -> str:
     call = way.http
     assert call is not None
     try:
@@ -335,7 +350,8 @@ def _call(way: Way) -> str:
     except (httpx.HTTPError, httpx.InvalidURL) as cause:
         raise CannotSwitch(f"{call.method} {call.url} failed: {cause}") from cause
     if not answer.is_success:
-        raise CannotSwitch(f"{call.method} {call.url} was answered {answer.status_code}: {answer.text[:300]}")
+        said = struck(answer.text)[:300]
+        raise CannotSwitch(f"{call.method} {call.url} was answered {answer.status_code}: {said}")
     return f"{call.method} {call.url}"
 
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from inferometer import __version__
 from inferometer.conductor import Ui
-from inferometer.errors import CannotSwitch, PeerError, PlanError, RecordError
+from inferometer.errors import CannotSwitch, InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.compliance.evidence import Evidence
 from inferometer.judge.compliance.rule import TESTS
@@ -74,11 +74,13 @@ class Tested:
 
     @property
     def exit_code(self) -> int:
-        """130 interrupted, 5 ended by the server, else by the verdict."""
+        """130 interrupted, 5 ended by the server, 2 by the plan, else by the verdict."""
         ended = {test["ended_by"] for test in self.document["tests"]}
         if "interrupted" in ended:
             return 130
-        return 5 if "server" in ended else EXIT_CODES[self.document["verdict"]["status"]]
+        if "server" in ended:
+            return 5
+        return 2 if "plan" in ended else EXIT_CODES[self.document["verdict"]["status"]]
 
 
 def foreseen(whole: Campaign) -> list[str]:
@@ -122,14 +124,16 @@ def conduct_campaign(whole: Campaign, out: Path, ui: Ui, asked: Asked, command: 
 
 
 def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str) -> Tested:
-    """All tests of a campaign, one after the other, into `folder`, which exists. Raises PlanError for what cannot be asked at
-    all; a system that fails ends its test, and the campaign goes on with the next."""
+    """All tests of a campaign, one after the other, into `folder`, which exists. A system that fails ends its test, and so does
+    a plan that this test cannot carry out; the campaign goes on with the next. Raises PlanError when so nothing at all was
+    measured; RecordError and InstrumentError after what was measured has been reported."""
     started = time.time_ns()
     write_atomically(folder / "tests.json", campaigns.to_json(whole))
     tested, known = Tested(folder), Known()
     documents: list[dict[str, Any]] = []
     summaries: dict[str, Mapping[str, Any]] = {}
     evidence: list[Evidence] = []
+    refused: PlanError | None = None
     for number, name in enumerate(whole.names):
         ui.note(
             f"test {number + 1} of {len(whole.names)}: {PROCEDURES[name].title} (draft {PROCEDURES[name].section})"
@@ -155,8 +159,13 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
             reproduction=_reproduction(whole, command, documents),
         )
         _write(tested, whole.redact)
+        if isinstance(one.failure, RecordError | InstrumentError):
+            raise one.failure
         if documents[-1]["ended_by"] == "interrupted":
             break
+        refused = refused or (one.failure if isinstance(one.failure, PlanError) else None)
+    if refused is not None and not summaries:
+        raise refused
     return tested
 
 
@@ -180,7 +189,14 @@ def rewritten(folder: Path, redacted: Sequence[str]) -> Tested:
     if not isinstance(document, dict) or document.get("schema") != CAMPAIGN_SCHEMA:
         raise RecordError(f"{path}: is of a version this program does not read")
     tested = Tested(folder, document)
-    _write(tested, redacted)
+    try:
+        _write(tested, redacted)
+    except (
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as cause:  # a member that is not there, or is of another kind
+        raise RecordError(f"{path}: is damaged, or was not written by this program") from cause
     return tested
 
 
@@ -199,6 +215,7 @@ class _Test:
     states: list[dict[str, str]] = field(default_factory=list)
     ended_by: str | None = None
     problem: str | None = None
+    failure: PlanError | RecordError | InstrumentError | None = None
     results: Results = field(default_factory=Results)
 
     def carry_out(self) -> dict[str, Any]:
@@ -208,8 +225,16 @@ class _Test:
             self._go_through(self.procedure.steps(self.setup))
         except (PeerError, CannotSwitch) as why:
             self.ended_by, self.problem = "server", str(why)
+        except PlanError as why:
+            self.ended_by, self.problem, self.failure = "plan", str(why), why
         except (Interrupted, KeyboardInterrupt):
             self.ended_by, self.problem = "interrupted", "interrupted by the person watching"
+        except (RecordError, InstrumentError) as why:
+            # Ctrl-C while a run that is over was being read.
+            if isinstance(why.__cause__, KeyboardInterrupt):
+                self.ended_by, self.problem = "interrupted", str(why)
+            else:
+                self.ended_by, self.problem, self.failure = "instrument", str(why), why
         if self.problem is not None:
             self.ui.note(f"this test ends here: {self.problem}")
         self._back()

@@ -81,7 +81,14 @@ def _statements(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any] | None
 
     whole = path / "campaign.json" if path.is_dir() else path
     if whole.is_file() and not (path / "summary.json").is_file():
-        return _campaign(whole)
+        try:
+            return _campaign(whole)
+        except (
+            KeyError,
+            TypeError,
+            AttributeError,
+        ) as cause:  # a member that is not there, or is of another kind
+            raise RecordError(f"{whole}: is damaged, or was not written by this program") from cause
     return [comply(of_run(_summary(path))).as_dict()], None
 
 

@@ -38,7 +38,7 @@ def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
         from inferometer.tester import rewritten
 
         tested = rewritten(run, redact)
-        show_campaign(tested.document, tested.folder, as_json=as_json)
+        show_campaign(tested.document, tested.folder, as_json=as_json, redacted=bool(redact))
         return tested.exit_code
     if redact:
         raise PlanError([Problem("--redact", "is for campaigns of tests; this is a single run")])

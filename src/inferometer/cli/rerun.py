@@ -15,16 +15,21 @@ Examples:
   inferometer rerun report.html
 
 Do again what a report says was done: a run, or a campaign of tests. REPORT is a report.html, the JSON beside it, or the
-folder. Keys are not in a report: the environment variable or file that it names has to be there.
+folder. Keys are not in a report: the environment variable or file that it names has to be there. What a report has done to
+systems, beyond requests without a key, is done again only with --trust.
 """
 
 
-def _rerun(report: Path, out: Path, as_json: bool, quiet: bool) -> int:
-    from inferometer.plan.again import Simulated, again
+def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> int:
+    from inferometer.errors import PlanError, Problem
+    from inferometer.plan.again import Simulated, again, reach
     from inferometer.plan.campaign import Campaign
     from inferometer.plan.parse import check_outside
 
     found = again(report)
+    if not trust and (far := reach(found)):
+        problems = [Problem(place, what) for place, what in far]
+        raise PlanError([*problems, Problem("--trust", "give this flag if all of that is to be done")])
     if isinstance(found, Campaign):
         from inferometer.cli.test import test
 
@@ -51,5 +56,13 @@ command = click.Command(
     callback=_rerun,
     help=HELP,
     context_settings={"max_content_width": 110},
-    params=[click.Argument(["report"], type=click.Path(path_type=Path)), *outputs()],
+    params=[
+        click.Argument(["report"], type=click.Path(path_type=Path)),
+        click.Option(
+            ["--trust"],
+            is_flag=True,
+            help="Run the commands, make the calls and send the keys that the report names.",
+        ),
+        *outputs(),
+    ],
 )

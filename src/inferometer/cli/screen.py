@@ -98,8 +98,10 @@ def _deaf() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
 
 
-def show_campaign(document: Mapping[str, Any], folder: Path, *, as_json: bool) -> None:
-    """Print what a campaign came to, as tables or as campaign.json."""
+def show_campaign(
+    document: Mapping[str, Any], folder: Path, *, as_json: bool, redacted: bool = False
+) -> None:
+    """Print what a campaign came to, as tables or as campaign.json. `redacted`: a copy to be shared was written, too."""
     _clear()
     try:
         if as_json:
@@ -108,8 +110,10 @@ def show_campaign(document: Mapping[str, Any], folder: Path, *, as_json: bool) -
             from rich.console import Console
 
             from inferometer.report.tests.console import render_campaign
+            from inferometer.tester import SHAREABLE
 
-            render_campaign(document, Console(), report=str(folder / "report.html"))
+            copy = str(folder / SHAREABLE / "report.html") if redacted else None
+            render_campaign(document, Console(), report=str(folder / "report.html"), copy=copy)
         sys.stdout.flush()
     except OSError:
         _deaf()

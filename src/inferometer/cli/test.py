@@ -93,7 +93,7 @@ def test(whole: Any, out: Path, *, as_json: bool, quiet: bool) -> int:
     tested = conduct_campaign(
         whole, out, Screen(quiet=quiet), _ask, shlex.join(["inferometer", *sys.argv[1:]])
     )
-    show_campaign(tested.document, tested.folder, as_json=as_json)
+    show_campaign(tested.document, tested.folder, as_json=as_json, redacted=bool(whole.redact))
     return tested.exit_code
 
 

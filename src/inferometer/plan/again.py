@@ -24,7 +24,7 @@ from inferometer.plan.campaign import Campaign
 from inferometer.plan.schema import SCHEMA, Plan
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
-_IN_FOLDER = ("tests.json", "plan.json")
+_IN_FOLDER = ("tests.json", "plan.json", "campaign.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def again(path: Path) -> Plan | Campaign | Simulated:
         found = next((path / name for name in _IN_FOLDER if (path / name).is_file()), None)
         if found is None:
             raise RecordError(
-                f"{path}: neither a run's folder nor a campaign's: it holds no {' and no '.join(_IN_FOLDER)}"
+                f"{path}: neither a run's folder nor a campaign's: it holds no {', no '.join(_IN_FOLDER)}"
             )
         plan = _of(_document(found), str(found))
         engine = _document(path / "run.json").get("engine") if found.name == "plan.json" else None
@@ -50,6 +50,32 @@ def again(path: Path) -> Plan | Campaign | Simulated:
             return Simulated(plan, engine["preset"], engine["settings"])
         return plan
     return _of(_document(path), str(path))
+
+
+def reach(found: Plan | Campaign | Simulated) -> list[tuple[str, str]]:
+    """(place, what) of all that would be done beyond sending requests: a report is there to be passed on, so what it would run
+    here, and whom it would send a key, may be somebody else's words."""
+    if isinstance(found, Simulated) or (isinstance(found, Campaign) and found.simulated):
+        return []
+    plan = found.plan if isinstance(found, Campaign) else found
+    target, told = plan.target, []
+    for name in ("api_key_env", "api_key_file"):
+        if key := getattr(target, name):
+            told.append(
+                (f"target.{name}", f"the key in {key} would be sent to {target.url or 'the embedded server'}")
+            )
+    if isinstance(found, Plan):
+        return told
+    for what in type(found.switch).model_fields:
+        for state, way in getattr(found.switch, what).items():
+            place = f"switch.{what}.{state}"
+            if way.command is not None:
+                told.append((place, f"the shell would be given: {way.command}"))
+            if way.http is not None:
+                told.append((place, f"would be called: {way.http.method} {way.http.url}"))
+    if found.own_system and campaigns.OWN_SYSTEM in found.names and target.url is not None:
+        told.append((campaigns.OWN_SYSTEM, f"{target.url} would be pushed past its capacity"))
+    return told
 
 
 def _document(path: Path) -> Mapping[str, Any]:
@@ -71,6 +97,17 @@ def _document(path: Path) -> Mapping[str, Any]:
 
 
 def _of(document: Mapping[str, Any], where: str) -> Plan | Campaign:
+    try:
+        return _plan_of(document, where)
+    except (
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as cause:  # a member that is not there, or is of another kind
+        raise RecordError(f"{where}: is damaged, or was not written by this program") from cause
+
+
+def _plan_of(document: Mapping[str, Any], where: str) -> Plan | Campaign:
     schema = str(document.get("schema"))
     if document.get("redacted"):
         raise RecordError(

@@ -38,7 +38,7 @@ def _header_name(name: str) -> str:
         raise ValueError(
             "a header's name is letters, digits and hyphens, for example X-Request-Source: bench"
         )
-    if _SECRET_NAME.search(name) or name.lower().endswith("token"):
+    if secret_name(name):
         raise ValueError(_NO_SECRETS)
     if name.lower() in _FRAMING:
         raise ValueError("is set by inferometer itself: it frames the request")
@@ -61,19 +61,25 @@ def _plain_body(body: dict[str, Any]) -> dict[str, Any]:
         json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError):
         raise ValueError("must be something JSON can say: no dates, no NaN, no infinity") from None
-    _refuse_secrets(body)
+    if (name := secret_in(body)) is not None:
+        raise ValueError(f"{name} {_NO_SECRETS}")
     return body
 
 
-def _refuse_secrets(value: object, name: str = "") -> None:
+def secret_in(value: object, name: str = "") -> str | None:
+    """The name of the first member of a body that looks like a secret, by its name or its value; None: nothing does."""
     if isinstance(value, dict):
-        for key, inner in value.items():
-            _refuse_secrets(inner, str(key))
+        found = (secret_in(inner, str(key)) for key, inner in value.items())
     elif isinstance(value, list):
-        for inner in value:
-            _refuse_secrets(inner, name)
-    elif isinstance(value, str) and (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value)):
-        raise ValueError(f"{name} {_NO_SECRETS}")
+        found = (secret_in(inner, name) for inner in value)
+    else:
+        return name if isinstance(value, str) and (secret_name(name) or _SECRET_VALUE.search(value)) else None
+    return next((one for one in found if one is not None), None)
+
+
+def secret_name(name: str) -> bool:
+    """Whether what has this name, a header, a member of a body or an environment variable, is a secret."""
+    return bool(_SECRET_NAME.search(name)) or name.lower().endswith("token")
 
 
 Headers = dict[Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]]

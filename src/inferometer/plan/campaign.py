@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -87,22 +87,29 @@ def campaign(
         plan = build(path, given, environ=environ, file=file)
     except PlanError as wrong:
         problems += wrong.problems
-    if plan.trace is not None:
-        problems.append(
-            Problem("--trace", "a trace has its own load: the tests need one that they can choose")
-        )
-    embedded = plan.target.url is None or options.get("simulated")
-    if OWN_SYSTEM in chosen and not embedded and not options.get("own_system"):
-        problems.append(
-            Problem(
-                "--i-own-this-system",
-                f"{OWN_SYSTEM} pushes the system past its capacity and may bring it down: give this flag if it is "
-                "yours to do that to, or leave the test out",
-            )
-        )
+    whole = Campaign(names=chosen, plan=plan, tests=tests, switch=switch, **options)
+    problems += _impossible(whole)
     if problems:
         raise PlanError(list(dict.fromkeys(problems)))
-    return Campaign(names=chosen, plan=plan, tests=tests, switch=switch, **options)
+    return whole
+
+
+def _impossible(whole: Campaign) -> Iterator[Problem]:
+    """What no campaign can have, whoever asks for it."""
+    if whole.plan.trace is not None:
+        yield Problem("--trace", "a trace has its own load: the tests need one that they can choose")
+    if whole.plan.load.model == "users":
+        yield Problem(
+            "--users",
+            "users have a load of their own: the tests need one that they can choose, --rate or --concurrency",
+        )
+    embedded = whole.plan.target.url is None or whole.simulated
+    if OWN_SYSTEM in whole.names and not embedded and not whole.own_system:
+        yield Problem(
+            "--i-own-this-system",
+            f"{OWN_SYSTEM} pushes the system past its capacity and may bring it down: give this flag if it is "
+            "yours to do that to, or leave the test out",
+        )
 
 
 def _chosen(names: Sequence[str], problems: list[Problem]) -> tuple[str, ...]:
@@ -136,7 +143,11 @@ def _part(kind: type[Any], values: Any, file: Document, name: str, problems: lis
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        for refused in error.errors(include_url=False):
+        errors = error.errors(include_url=False)
+        within = {refused["loc"][:end] for refused in errors for end in range(len(refused["loc"]))}
+        for refused in errors:
+            if refused["type"] == "too_short" and refused["loc"] in within:
+                continue  # what was refused of it is told, and is missing only therefore
             place = (name, *(part for part in refused["loc"] if part != "[key]"))
             dotted = ".".join(str(part) for part in place)
             line = next(
@@ -173,8 +184,15 @@ def of_values(values: Mapping[str, Any], where: str) -> Campaign:
             f"{where}: its schema is {str(values.get('schema'))[:60]!r}; this version reads {SCHEMA!r}"
         )
     try:
-        return Campaign.model_validate(values)
+        whole = Campaign.model_validate(values)
     except ValidationError as error:
         raise RecordError(
             f"{where}: cannot be carried out by this version: {error.errors()[0]['msg']}"
         ) from error
+    problems = [*_impossible(whole)]
+    _chosen(whole.names, problems)
+    if not whole.names:
+        problems.append(Problem(where, "names no test"))
+    if problems:
+        raise PlanError(problems)
+    return whole

@@ -13,11 +13,13 @@ The reference engine switches by itself, and needs none of it.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from inferometer.addresses import secrets_of
+from inferometer.plan.body import secret_in
 from inferometer.plan.part import SECONDS, Part
 
 STATES: dict[str, tuple[str, ...]] = {
@@ -26,6 +28,14 @@ STATES: dict[str, tuple[str, ...]] = {
     "server": ("stopped", "started"),
 }
 """What tests switch, and into which states. `flushed`: enabled, with nothing in it."""
+
+
+_OUTSIDE = "looks like a secret, and would be written down: use a command that reads it from its environment"
+_IN_COMMAND = re.compile(
+    r"authorization:\s*\w+\s+[^\s$\"'`]|\b(sk|hf|gsk|xai|nvapi)[-_]\w{8}|://[^/\s@$]*:[^/\s@$]+@",
+    re.IGNORECASE,
+)
+"""A key or a password as it is, not the name of a variable that holds it."""
 
 
 class Call(Part):
@@ -39,10 +49,15 @@ class Call(Part):
     @classmethod
     def _without_password(cls, url: str) -> str:
         if secrets_of(url):
-            raise ValueError(
-                "holds a user or a password, which would be written down: use a command that reads it from outside"
-            )
+            raise ValueError(f"holds a user or a password: it {_OUTSIDE}")
         return url
+
+    @field_validator("body")
+    @classmethod
+    def _without_secret(cls, body: Any) -> Any:
+        if (name := secret_in(body)) is not None:
+            raise ValueError(f"{name or 'it'} {_OUTSIDE}")
+        return body
 
 
 class Way(Part):
@@ -53,6 +68,13 @@ class Way(Part):
     http: Call | None = None
     ask: Annotated[str, Field(min_length=1)] | None = None
     patience_s: Annotated[float, Field(gt=0, le=86_400), SECONDS] = 600.0
+
+    @field_validator("command")
+    @classmethod
+    def _without_secret(cls, command: str | None) -> str | None:
+        if command is not None and _IN_COMMAND.search(command):
+            raise ValueError(_OUTSIDE)
+        return command
 
     @model_validator(mode="after")
     def _one(self) -> Way:

@@ -97,6 +97,10 @@ def refusal(error: dict[str, Any]) -> str:
         message = _literal(context["expected"], given, told)
     elif kind == "string_pattern_mismatch":
         message = "must be 1 to 64 letters, digits, dots, hyphens and underscores" + told
+    elif kind == "missing":
+        message = "is missing, and has to be given"
+    elif kind == "too_short":
+        message = f"holds too few: at least {context['min_length']}"
     elif kind == "too_long":
         message = f"holds too many: at most {context['max_length']}"
     elif kind == "string_too_short":

@@ -270,8 +270,9 @@ def _throughput_table(setup: Setup, throughputs: Mapping[str, Summary], refused:
         summary = throughputs.get(name)
         found = None if summary is None else rate(summary, "output_tok_s")
         ends = None if summary is None else rate_interval(summary, "output_tok_s")
-        lost = None if name == BASELINE else reduction(throughputs, name)
-        rows.append((LABELS[name], found, None if lost is None else -lost, *(ends or (None, None))))
+        lost = reduction(throughputs, name)
+        change: Cell = "" if name == BASELINE else None if lost is None else -lost
+        rows.append((LABELS[name], found, change, *(ends or (None, None))))
     notes = (
         f"Output tokens a second with {setup.tests.guardrail.concurrency} requests in flight, without a search for the "
         "most the system can.",

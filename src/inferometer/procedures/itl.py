@@ -6,7 +6,7 @@ several tokens, a gap is the time between two chunks and is called so (draft 4.6
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from inferometer.plan.schema import Plan
@@ -88,9 +88,16 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
         tables=(_table(found), _per_request(found), _shapes(found)),
         figures=(_cdf(found),),
         notes=_notes(found),
-        undecided=() if len(found) == len(set(setup.tests.itl.percent)) else ("Not all load levels were measured.",),
+        undecided=tuple(_undecided(setup, found)),
         known=known,
     )  # fmt: skip
+
+
+def _undecided(setup: Setup, found: Sequence[DoneRun]) -> Iterator[str]:
+    if len(found) < len(set(setup.tests.itl.percent)):
+        yield "Not all load levels were measured."
+    if silent := [_words(one) for one in found if not _stat(one, "itl_ms", "n")]:
+        yield f"No answer of at least {LEAST_OUTPUT} tokens was streamed at {', '.join(silent)}: its gaps are not known."
 
 
 def _shape(one: DoneRun) -> Mapping[str, Any]:

@@ -207,7 +207,8 @@ def _fits_table(scaling: Scaling | None) -> Table:
 
 
 def _padded(coefficients: tuple[float, ...]) -> tuple[Cell, ...]:
-    return (*coefficients, *(None for _ in range(3 - len(coefficients))))
+    """A model has no more of them than it has: those cells are empty, and nothing was missed."""
+    return (*coefficients, *("" for _ in range(3 - len(coefficients))))
 
 
 def _figure(found: Sequence[DoneRun], scaling: Scaling | None) -> Figure:

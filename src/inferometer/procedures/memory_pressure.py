@@ -283,7 +283,12 @@ def _words(found: Sequence[_Seen]) -> tuple[str, ...]:
 
 
 def _part(name: str, value: float | None, base: float | None, unit: str) -> str:
-    return "" if value is None or base is None else f"{name} {value:.4g} {unit} (base {base:.4g})"
+    return "" if value is None or base is None else f"{name} {_four(value)} {unit} (base {_four(base)})"
+
+
+def _four(value: float) -> str:
+    """To four significant digits, without an exponent."""
+    return f"{float(f'{value:.4g}'):,.10g}"
 
 
 def _figure(found: Sequence[_Seen]) -> Figure:

@@ -233,7 +233,7 @@ def _cache_row(one: Pass, summary: Summary | None) -> tuple[Cell, ...]:
         stat(summary, "ttft", "mean"),
         (summary["metrics"]["ttft_ms"] or {}).get("n"),
         hit_rate(summary),
-        None if one is DISABLED else best_hit_rate(summary),
+        "" if one is DISABLED else best_hit_rate(summary),
         percent(summary["throughput"]["cached_input_share"]),
         percent(success(summary)),
     )
@@ -265,7 +265,7 @@ def _throughput_table(throughputs: dict[str, Summary | None]) -> Table:
     for label, (part, summary) in zip(("Cache Disabled", "Cache Enabled"), throughputs.items(), strict=True):
         found = None if summary is None else rate(summary, "output_tok_s")
         ends = None if summary is None else rate_interval(summary, "output_tok_s")
-        change = None if part == DISABLED.part else improvement(throughputs)
+        change: Cell = "" if part == DISABLED.part else improvement(throughputs)
         inputs = None if summary is None else rate(summary, "input_tok_s")
         rows.append((label, found, *(ends or (None, None)), inputs, change))
     notes = ("Closed loop at one concurrency, no search: what the system does there, not the most it can.",)

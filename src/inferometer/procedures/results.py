@@ -1,7 +1,7 @@
 """What a test comes to, as data: values, tables in the draft's own columns, figures. `report/` gives them words and pictures.
 
-A cell is a number, a text, or None: it was not measured. `capacity` marks what tells how much a system can take before it
-falls over: what `--redact capacity` leaves out (draft 7.1).
+A cell is a number, a text, or None: it was not measured. An empty text: it has no meaning there. `capacity` marks what tells
+how much a system can take before it falls over: what `--redact capacity` leaves out (draft 7.1).
 """
 
 from __future__ import annotations

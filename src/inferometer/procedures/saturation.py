@@ -134,7 +134,7 @@ def _run(sought: Sought, ask: Ask) -> Run:
         plan,
         f"{sought.prefix}{'confirm' if ask.confirms else 'level'}",
         {"rate": ask.level, "times": ask.times},
-        f"{ask.level:g} requests/s for {seconds:g} s: {why}",
+        f"{ask.level:g} requests/s for {seconds:.4g} s: {why}",
     )
 
 

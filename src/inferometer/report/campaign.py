@@ -45,7 +45,6 @@ def compose(
 ) -> dict[str, Any]:
     """The campaign's document (docs/tests.md). `name`: of its folder, `summaries`: of its runs, by the name of their folder."""
     first = next(iter(summaries.values()), None)
-    shown = _representative(tests)
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -58,7 +57,7 @@ def compose(
         "sut": None if first is None else first["sut"],
         "environment": None if first is None else first["environment"],
         "tokenizer": None if first is None else first["tokens"]["tokenizer"],
-        "disclosed": [] if shown is None else of_run(summaries[shown["run"]]),
+        "disclosed": _disclosed(tests, summaries),
         "verdict": dict(verdict),
         "minimum": minimum(tests, summaries),
         "tests": list(tests),
@@ -66,6 +65,18 @@ def compose(
         "reproduction": dict(reproduction),
         "redacted": None,
     }
+
+
+def _disclosed(tests: Sequence[Document], summaries: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
+    """The method of the run that stands for the system. Where it relies on the warm-up of its test's first run, that one's."""
+    shown = _representative(tests)
+    if shown is None:
+        return []
+    mine = next(test for test in tests if shown in test["runs"])
+    warmed = {row["name"]: row for row in of_run(summaries[mine["runs"][0]["run"]])}
+    bare = not summaries[shown["run"]]["plan"]["load"]["warmup"]
+    rows = of_run(summaries[shown["run"]])
+    return [warmed.get("Warm-up", row) if bare and row["name"] == "Warm-up" else row for row in rows]
 
 
 def minimum(tests: Sequence[Document], summaries: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

@@ -319,7 +319,7 @@ def marked(evidence: Evidence) -> Seen | None:
             else "the run is not marked as a cold start"
         )
 
-    return every(evidence.levels, wrong, "marked as cold starts")
+    return every(evidence.of("first"), wrong, "marked as cold starts")
 
 
 # Protocol by boundary, draft 4.6.1.

@@ -50,12 +50,16 @@ def _sheets(tables: Sequence[Mapping[str, Any]]) -> dict[str, Sheet]:
     return found
 
 
+UNASKED = ("low", "high")
+"""Columns of intervals, which stand in tables where the draft asks for none."""
+
+
 def _sheet(table: Mapping[str, Any]) -> Sheet:
     rows: Sequence[Sequence[Any]] = table["rows"]
     empty = tuple(
         str(column["name"])
         for i, column in enumerate(table["columns"])
-        if any(row[i] is None for row in rows)
+        if column["name"] not in UNASKED and any(row[i] is None for row in rows)
     )
     return Sheet(str(table["section"]), len(rows), empty)
 

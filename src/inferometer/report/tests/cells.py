@@ -34,9 +34,15 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+ABSENT = ("not reached", "not asked")
+"""How the note of a Value begins that was looked for and does not exist: a knee beyond the last level, say."""
+
+
 def amount(value: Mapping[str, Any]) -> str:
-    """A Value's figure with its unit: `2847 tok/s`; the unit only after a number."""
+    """A Value's figure with its unit: `2847 tok/s`; the unit only after a number. Of what does not exist: that."""
     text = cell(value["value"])
+    if value["value"] is None and clean(value.get("note") or "").startswith(ABSENT):
+        text = next(word for word in ABSENT if clean(value["note"]).startswith(word))
     unit = clean(value["unit"])
     return f"{text}\u00a0{unit}" if unit and is_number(value["value"]) else text
 

@@ -42,8 +42,15 @@ class _Printer:
             self.console.print(Text.assemble(first, line), soft_wrap=True)
             first = " " * len(first)
 
-    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
-        """Print as many columns as fit; returns the headings of those that do not."""
+    def table(
+        self,
+        head: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        right: Sequence[bool],
+        words: int | None = None,
+    ) -> list[str]:
+        """Print as many columns as fit; returns the headings of those that do not. Column `words` gets what room the others
+        leave, and wraps."""
         cells = [[plain(one, self.ascii).plain for one in row] for row in (head, *rows)]
         numbers = [max((len(row[i]) for row in cells[1:]), default=0) for i in range(len(head))]
         # A heading may wrap at a blank, a number never.
@@ -51,6 +58,10 @@ class _Printer:
         whole = [max(len(one), number) for one, number in zip(cells[0], numbers, strict=True)]
         least = [max(one, number) for one, number in zip(folded, numbers, strict=True)]
         widths = whole if sum(whole) + 2 * (len(head) - 1) <= self.console.width else least
+        if words is not None:
+            others = sum(widths) - widths[words] + 2 * (len(head) - 1)
+            least_words = max(len(word) for row in cells for word in (*row[words].split(), ""))
+            widths[words] = max(min(numbers[words], self.console.width - others), least_words)
         kept = [i for i in range(len(head)) if sum(widths[: i + 1]) + 2 * i <= self.console.width] or [0]
         table = Table(box=RULE, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
         for i in kept:
@@ -78,7 +89,7 @@ def render_test(test: Mapping[str, Any], console: Console, report: str | None = 
     say("")
     status = clean(test["verdict"]["status"])
     say(f"{status}  {standing.runs(test)}", STYLE.get(status, "bold"))
-    for reason in (*standing.reasons(test["verdict"]), *map(clean, test["undecided"])):
+    for reason in dict.fromkeys((*standing.reasons(test["verdict"]), *map(clean, test["undecided"]))):
         say(reason, first="  ")
     _compliance(test, say)
     _path(report, printer)
@@ -120,17 +131,27 @@ def _compliance(test: Mapping[str, Any], say: Any) -> None:
         say(f"{len(found) - MOST_DEVIATIONS} more in the report", "dim", first="  ")
 
 
-def render_campaign(campaign: Mapping[str, Any], console: Console, report: str | None = None) -> None:
-    """Print how the tests of a campaign stand, a row each."""
+def render_campaign(
+    campaign: Mapping[str, Any], console: Console, report: str | None = None, copy: str | None = None
+) -> None:
+    """Print how the tests of a campaign stand, a row each. `report` and `copy`: where its report.html and the one to be shared
+    lie."""
     campaign, printer = whole(campaign), _Printer(console)
     printer.say("")
     for word, means in standing.banners(campaign):
         printer.say(f"{word}  {means}", "bold magenta")
     rows = [
-        [row["test"], row["value"], row["verdict"] + ("*" if row["partial"] else ""), row["compliance"]]
+        [
+            row["test"],
+            row["verdict"] + ("*" if row["partial"] else ""),
+            row["value"],
+            row["label"],
+            row["compliance"],
+        ]
         for row in standing.overview(campaign)
     ]
-    missing = printer.table(["Test", "Headline", "Verdict", "Compliance"], rows, [False, True, False, False])
+    head = ["Test", "Verdict", "Headline", "Which is", "Compliance"]
+    missing = printer.table(head, rows, [False, False, True, False, False], words=3)
     if any(row["partial"] for row in standing.overview(campaign)):
         printer.say("* ended early", "dim")
     if missing:
@@ -141,6 +162,8 @@ def render_campaign(campaign: Mapping[str, Any], console: Console, report: str |
     for reason in standing.reasons(campaign["verdict"]):
         printer.say(reason, first="  ")
     _path(report, printer)
+    if copy is not None:
+        printer.console.print(plain(f"To be shared: {clean(copy)}", printer.ascii), soft_wrap=True)
 
 
 def _path(report: str | None, printer: _Printer) -> None:

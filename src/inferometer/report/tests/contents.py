@@ -103,13 +103,20 @@ def summaries(campaign: Campaign) -> dict[str, list[Row]]:
                 result(minimum, "throughput_at_p99_ttft_500ms_tok_s", "tok/s"),
             ),
         ],
-        "Success": [*counted, *((standing.title(test), standing.runs(test)) for test in campaign["tests"])],
+        "Success": [
+            *counted,
+            *(
+                (f"{standing.title(test)}, verdicts of its runs", standing.runs(test))
+                for test in campaign["tests"]
+            ),
+        ],
     }
 
 
 def detail(test: Mapping[str, Any]) -> dict[str, Any]:
     """4. One test: objective, set-up, procedure, what was measured. Tables and figures are drawn from the document."""
     about = words.of(test)
+    reasons = standing.reasons(test["verdict"])
     return {
         "name": clean(test["test"]),
         "title": standing.title(test),
@@ -122,14 +129,14 @@ def detail(test: Mapping[str, Any]) -> dict[str, Any]:
         "when": f"{moment(test['started'])} to {moment(test['ended'])}; {standing.runs(test)}",
         "setup": [(clean(name), text(value, "none")) for name, value in test["parameters"].items()],
         "switches": [_switch(one) for one in test["switches"]],
-        "reasons": standing.reasons(test["verdict"]),
-        "undecided": [clean(one) for one in test["undecided"]],
+        "reasons": reasons,
+        "undecided": [told for one in test["undecided"] if (told := clean(one)) not in reasons],
         "values": [
             {
                 "label": clean(one["label"]),
                 "value": amount(one),
                 "interval": bounds(one),
-                "note": clean(one["note"]),
+                "note": clean(one["note"]).removeprefix(f"{amount(one)}: "),
             }
             for one in test["values"]
         ],

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inferometer.report.figures import clean
+from inferometer.report.tests.cells import is_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,8 @@ WORDS: dict[str, Words] = {
         "loads, which are shares of the capacity without filters (draft 5.10.3).",
         {
             "e2e": "From the last byte of the request to the last token of the answer.",
-            "reduction": "Throughput against the baseline's; a fall has a minus sign (draft 5.10.4).",
+            "reduction": "By how much throughput falls, as a share of the baseline's; a minus sign is a rise (draft 5.10.4).",
+            "change": "Of throughput against the baseline's: a minus sign is a fall.",
             "overhead": "Latency with the filter less latency of the baseline (draft 5.10.4).",
         },
     ),
@@ -182,10 +184,10 @@ def meanings(test: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def headline(test: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The value that stands for the test: the first measured that its words name, else its first."""
+    """The value that stands for the test: the first number that its words name, else its first."""
     for key in of(test).headline:
         for value in test["values"]:
-            if key in value["label"].lower() and value["value"] is not None:
+            if key in value["label"].lower() and is_number(value["value"]):
                 found: Mapping[str, Any] = value
                 return found
     return test["values"][0] if test["values"] else None
