@@ -12,7 +12,7 @@ import pytest
 from procedures.driving import Failing, Silent
 
 from inferometer.conductor import Finding
-from inferometer.errors import CannotSwitch, RecordError
+from inferometer.errors import CannotSwitch, PlanError, RecordError
 from inferometer.judge.of_test import verdict_of_campaign, verdict_of_test
 from inferometer.plan.again import Simulated, again
 from inferometer.plan.campaign import Campaign, campaign
@@ -150,6 +150,20 @@ def test_a_system_that_falls_over_ends_its_test_with_what_was_learned(tmp_path: 
         assert "partial" in {reason["code"] for reason in test["verdict"]["reasons"]}
     jsonschema.validate(json.loads((tested.folder / "campaign.json").read_bytes()), campaign_schema())
     assert "no connection" in (tested.folder / "report.md").read_text()
+
+
+def test_a_test_whose_requests_do_not_fit_ends_alone(tmp_path: Path) -> None:
+    """The campaign goes on, with what the others measured; by itself it is a plan that cannot be carried out."""
+    engine = Settings(step_base_ns=5e6, max_batch=16, kv_blocks=256)
+    names = ("ttft", "memory-pressure", "cold-start")
+    tested = carried(tmp_path / "c", small(*names), Virtual(Chosen("tiny-cpu", engine), Silent()))
+    assert [test["ended_by"] for test in tested.document["tests"]] == [None, "plan", None]
+    crowded = tested.document["tests"][1]
+    assert "the model takes 4,096 in all" in crowded["problem"]
+    assert (crowded["verdict"]["status"], tested.exit_code) == ("INCONCLUSIVE", 5)
+    jsonschema.validate(json.loads((tested.folder / "campaign.json").read_bytes()), campaign_schema())
+    with pytest.raises(PlanError, match="takes 4,096"):
+        carried(tmp_path / "d", small("memory-pressure"), Virtual(Chosen("tiny-cpu", engine), Silent()))
 
 
 class Interrupting(Virtual):

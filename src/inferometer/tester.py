@@ -74,11 +74,11 @@ class Tested:
 
     @property
     def exit_code(self) -> int:
-        """130 interrupted, 5 ended by the server, else by the verdict."""
+        """130 interrupted, 5 ended by the server or by what it has no room for, else by the verdict."""
         ended = {test["ended_by"] for test in self.document["tests"]}
         if "interrupted" in ended:
             return 130
-        return 5 if "server" in ended else EXIT_CODES[self.document["verdict"]["status"]]
+        return 5 if {"server", "plan"} & ended else EXIT_CODES[self.document["verdict"]["status"]]
 
 
 def foreseen(whole: Campaign) -> list[str]:
@@ -122,8 +122,8 @@ def conduct_campaign(whole: Campaign, out: Path, ui: Ui, asked: Asked, command: 
 
 
 def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str) -> Tested:
-    """All tests of a campaign, one after the other, into `folder`, which exists. Raises PlanError for what cannot be asked at
-    all; a system that fails ends its test, and the campaign goes on with the next."""
+    """All tests of a campaign, one after the other, into `folder`, which exists. Raises PlanError where not even the first run
+    can be asked for; later that ends its test, as a system that fails does, and the campaign goes on with the next."""
     started = time.time_ns()
     write_atomically(folder / "tests.json", campaigns.to_json(whole))
     tested, known = Tested(folder), Known()
@@ -135,7 +135,7 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
             f"test {number + 1} of {len(whole.names)}: {PROCEDURES[name].title} (draft {PROCEDURES[name].section})"
         )
         one = _Test(whole, PROCEDURES[name], Setup(whole.plan, whole.tests, known), stand, folder, ui)
-        documents.append(one.carry_out())
+        documents.append(one.carry_out(begun=bool(summaries)))
         known = known | one.results.known
         summaries |= {ran.came.run: ran.came.summary for ran in runs(one.done)}
         if name in TESTS:
@@ -201,13 +201,17 @@ class _Test:
     problem: str | None = None
     results: Results = field(default_factory=Results)
 
-    def carry_out(self) -> dict[str, Any]:
-        """The test's document."""
+    def carry_out(self, *, begun: bool) -> dict[str, Any]:
+        """The test's document. `begun`: something was measured before it; if nothing was, raises PlanError."""
         started = time.time_ns()
         try:
             self._go_through(self.procedure.steps(self.setup))
         except (PeerError, CannotSwitch) as why:
             self.ended_by, self.problem = "server", str(why)
+        except PlanError as why:  # this test's own words do not fit: a long context, say
+            if not begun and not runs(self.done):
+                raise
+            self.ended_by, self.problem = "plan", str(why)
         except (Interrupted, KeyboardInterrupt):
             self.ended_by, self.problem = "interrupted", "interrupted by the person watching"
         if self.problem is not None:

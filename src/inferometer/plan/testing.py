@@ -77,7 +77,8 @@ class Ttft(Parameters):
 
 
 class Throughput(Parameters):
-    """Draft 5.2. Without a range, a pilot gives one: from half of its estimate in steps of a quarter, up to twice of it."""
+    """Draft 5.2. Without a range, a pilot gives one: from half of its estimate in steps of a quarter,
+    until it is saturated."""
 
     loop: Literal["open", "closed"] = "open"
     duration_s: Seconds = 300.0

@@ -29,6 +29,8 @@ FIRST, STEP, FACTOR, MOST, LEAST = 0.5, 0.25, 1.25, 64.0, 1 / 64
 BASE = "base-"
 """Parts of runs that only find the 100 % of a test's percentages begin with this."""
 CONFIRMING_SEED = 1_000
+SUCCESS_RATE = 0.99
+"""Of the search for the 100 %: a rate found by another one is no knowledge for other tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +167,9 @@ def base_search(setup: Setup, plan: Plan, estimated: float) -> Sought:
     """The search for the 100 % of a test's percentages: draft 5.2's, without objectives (docs/tests.md)."""
     bare = variant(plan, slos=[])
     search = setup.tests.search
-    return Sought(bare, search.level_s, search.least_requests, ladder_of(setup, estimated), 0.99, prefix=BASE)
+    return Sought(
+        bare, search.level_s, search.least_requests, ladder_of(setup, estimated), SUCCESS_RATE, prefix=BASE
+    )
 
 
 def find_base(setup: Setup, plan: Plan) -> Generator[Run, Seen, float | None]:

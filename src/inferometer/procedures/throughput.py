@@ -22,6 +22,7 @@ from inferometer.procedures.either_loop import (
 from inferometer.procedures.reading import growth, percent, rate, stat, success
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table
 from inferometer.procedures.saturation import (
+    SUCCESS_RATE,
     Level,
     Sought,
     answer,
@@ -72,9 +73,8 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
     sought = _sought(setup, estimate(pilots[0]))
     top, ended = best(sought, done), answer(sought, done)
     point = best(_point(setup, estimate(pilots[0])), done)
-    constrained = bool(setup.plan.slos)
     highest = None if top is None else top.done
-    known = known_base(setup.plan, ended.level) if ended is not None and not constrained else Known()
+    known = known_base(setup.plan, ended.level) if ended is not None and _plain(setup, ended) else Known()
     return Results(
         values=values(setup, highest, None if point is None else point.done, "req/s", "rate"),
         tables=(
@@ -87,6 +87,12 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
         undecided=undecided(top, ended),
         known=known,
     )
+
+
+def _plain(setup: Setup, ended: Answer) -> bool:
+    """Whether it is what `find_base` looks for: by no objectives, and not just the end of a range that was given."""
+    usual = setup.tests.throughput.success_rate == SUCCESS_RATE and not setup.plan.slos
+    return usual and ended.why == "bracketed"
 
 
 def _sought(setup: Setup, estimated: float) -> Sought:

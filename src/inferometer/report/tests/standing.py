@@ -22,7 +22,11 @@ MEANINGS = {
     "INCONCLUSIVE": "Nothing failed, but at least one test cannot show that its numbers hold.",
 }
 PARTIAL = "Ended early"
-ENDS = {"interrupted": "interrupted by the tester", "server": "the server could not go on"}
+ENDS = {
+    "interrupted": "interrupted by the tester",
+    "plan": "the system takes no such requests",
+    "server": "the server could not go on",
+}
 
 
 def banners(campaign: Mapping[str, Any]) -> list[tuple[str, str]]:
