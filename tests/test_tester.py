@@ -152,6 +152,20 @@ def test_a_system_that_falls_over_ends_its_test_with_what_was_learned(tmp_path: 
     assert "no connection" in (tested.folder / "report.md").read_text()
 
 
+def test_a_test_whose_requests_do_not_fit_ends_alone(tmp_path: Path) -> None:
+    """The campaign goes on, with what the others measured; by itself it is a plan that cannot be carried out."""
+    engine = Settings(step_base_ns=5e6, max_batch=16, kv_blocks=256)
+    names = ("ttft", "memory-pressure", "cold-start")
+    tested = carried(tmp_path / "c", small(*names), Virtual(Chosen("tiny-cpu", engine), Silent()))
+    assert [test["ended_by"] for test in tested.document["tests"]] == [None, "plan", None]
+    crowded = tested.document["tests"][1]
+    assert "the model takes 4,096 in all" in crowded["problem"]
+    assert (crowded["verdict"]["status"], tested.exit_code) == ("INCONCLUSIVE", 5)
+    jsonschema.validate(json.loads((tested.folder / "campaign.json").read_bytes()), campaign_schema())
+    with pytest.raises(PlanError, match="takes 4,096"):
+        carried(tmp_path / "d", small("memory-pressure"), Virtual(Chosen("tiny-cpu", engine), Silent()))
+
+
 class Interrupting(Virtual):
     """Somebody presses Ctrl-C in the third run."""
 
@@ -366,8 +380,14 @@ def test_what_a_report_would_run_call_or_send_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"names": ()}, {"names": ("nope",)}, {"own_system": False}, {"plan": Plan.model_validate({"load": {"users": 3, "user_rate": 1}})}]
-)  # fmt: skip
+    "changes",
+    [
+        {"names": ()},
+        {"names": ("nope",)},
+        {"own_system": False},
+        {"plan": Plan.model_validate({"load": {"users": 3, "user_rate": 1}})},
+    ],
+)
 def test_a_saved_campaign_keeps_to_the_rules_of_any_other(tmp_path: Path, changes: dict[str, Any]) -> None:
     """Whoever wrote it, and by hand."""
     plan = tmp_path / "plan.yaml"

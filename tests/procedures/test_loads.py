@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from procedures.driving import Ran, Silent, carried_out
+from procedures.scripted import played, summary
 
 from inferometer.conductor import Finding
 from inferometer.errors import PeerError, PlanError
@@ -16,9 +17,12 @@ from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
 from inferometer.plan.schema import Plan
 from inferometer.plan.testing import Tests, quickened
+from inferometer.procedures import throughput, ttft
 from inferometer.procedures.results import Results
 from inferometer.procedures.saturation import found_by
 from inferometer.procedures.search import Answer
+from inferometer.procedures.setup import Setup, reseeded, variant, workload_key
+from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, Step
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.stands import Virtual
@@ -140,7 +144,6 @@ def test_a_system_that_falls_over_leaves_what_was_learned(
 @pytest.mark.parametrize("name", ["tradeoff", "itl", "capacity", "throughput"])
 def test_nothing_measured_is_no_result(name: str) -> None:
     from inferometer.procedures.every import PROCEDURES
-    from inferometer.procedures.setup import Setup
 
     found: Results = PROCEDURES[name].results(Setup(PLAN, Tests()), ())
     assert found.undecided
@@ -179,3 +182,74 @@ def test_the_highest_rate_that_was_to_be_tried_is_no_base_for_other_tests(tmp_pa
     assert ran.test("throughput")["verdict"]["status"] == "INCONCLUSIVE"
     assert "base-level" in [run["part"] for run in ran.test("itl")["runs"]]
     assert ran.value("itl", "saturation_rate") > 1
+
+
+@pytest.mark.parametrize("parameters", [{"max_rate": 2}, {"success_rate": 0.5}])
+def test_what_was_found_by_other_rules_is_no_100_percent(tmp_path: Path, parameters: dict[str, Any]) -> None:
+    """The end of a range that was given, or what is left when half may fail, is not what draft 5.2's search finds."""
+    tests = Tests.model_validate(quickened({"throughput": parameters}))
+    assert throughput.results(Setup(PLAN, tests), _found(tests)).known == Known()
+
+
+def test_what_was_found_without_range_and_objectives_is_the_100_percent() -> None:
+    tests = Tests.model_validate(quickened({}))
+    assert throughput.results(Setup(PLAN, tests), _found(tests)).known.saturation == {workload_key(PLAN): 4.0}
+
+
+def _found(tests: Tests) -> list[Done]:
+    """A search on a system that sustains 4 requests a second, and no more."""
+    return played(throughput.steps(Setup(PLAN, tests)), _sustains_4)
+
+
+def _sustains_4(step: Step) -> dict[str, Any]:
+    assert isinstance(step, Run)
+    offered = step.plan.load.rate
+    found = summary(ttft={"p50": 10.0, "p99": 20.0}, output_tok_s=100.0)
+    if offered is None:
+        found["throughput"] |= {"request_s": 4.0}
+        return found
+    ratio = 1.0 if offered <= 4 else 0.5
+    return found | {
+        "steady": {
+            "duration_s": 60.0,
+            "completions": 10_000,
+            "completion_ratio": ratio,
+            "completion_ratio_ci95": (ratio, ratio),
+            "queue": {"growing": False, "rise_share": 0.0},
+            "output_thirds_tok_s": [100.0, 100.0, 100.0],
+        },
+        "distributions": {"ttft_ms": {"q": [0.0, 100.0], "v": [10.0, 20.0]}},
+        "metrics": found["metrics"] | {"output_tokens": {"mean": 50.0, "std": 0.0, "n": 100}},
+    }
+
+
+@pytest.mark.parametrize(
+    "sut",
+    [
+        {"prefix_caching": "enabled"},
+        {"guardrails": {"input_filter": True}},
+        {"guardrails": {"output_filter": True}},
+    ],
+)
+def test_what_is_known_of_one_state_is_not_known_of_another(sut: dict[str, Any]) -> None:
+    """A system with filters sustains another rate than one without, of the same words."""
+    assert workload_key(variant(PLAN, sut=sut)) != workload_key(PLAN)
+    assert workload_key(reseeded(PLAN, 1)) == workload_key(PLAN)
+
+
+def test_ttft_says_which_levels_are_missing() -> None:
+    tests = Tests.model_validate({"ttft": {"rates": [1, 2], "percent": [50]}})
+    setup = Setup(PLAN, tests, Known(saturation={workload_key(PLAN): 4.0}))
+    step = next(step for step in ttft.steps(setup) if step.part == "level")  # type: ignore[union-attr]
+    done = [DoneRun(step, Seen("run", _of_ttft()))]  # type: ignore[arg-type]
+    assert ttft.results(setup, done).undecided == ("2 of the load levels were not measured.",)
+
+
+def _of_ttft() -> dict[str, Any]:
+    return summary(ttft={"p50": 10.0, "p99": 20.0}) | {"ttft_by_input": [], "verdict": {"checks": []}}
+
+
+def test_ttft_of_users_is_at_what_they_ask_for() -> None:
+    """The draft has open and closed loop; users that never had to wait would be an open one."""
+    users = variant(PLAN, load={"model": "users", "users": 10, "user_rate": 0.5, "concurrency": None})
+    assert ttft.planned(Setup(users, Tests())).load.rate == 5.0

@@ -113,11 +113,15 @@ def reseeded(plan: Plan, by: int) -> Plan:
 
 def workload_key(plan: Plan) -> str:
     """What two plans must share for what one system sustains to be known for the other: what is asked, but for the seed,
-    and how."""
+    and how, and the states that the system is in by what its plan declares."""
     document = resolved(plan)
     words = {key: value for key, value in document["workload"].items() if key != "seed"}
+    sut = document["sut"]
+    filters = [sut["guardrails"][name] for name in ("input_filter", "output_filter")]
     asked = [
         words,
+        sut["prefix_caching"],
+        filters,
         document["target"],
         document["tokenizer"],
         document["load"]["arrival"],

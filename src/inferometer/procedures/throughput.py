@@ -28,7 +28,6 @@ from inferometer.procedures.saturation import (
     answer,
     best,
     estimate,
-    found_by,
     known_base,
     ladder_of,
     levels,
@@ -74,10 +73,8 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
     sought = _sought(setup, estimate(pilots[0]))
     top, ended = best(sought, done), answer(sought, done)
     point = best(_point(setup, estimate(pilots[0])), done)
-    constrained = bool(setup.plan.slos)
     highest = None if top is None else top.done
-    plain = not constrained and sought.success_rate == SUCCESS_RATE
-    known = known_base(setup.plan, found_by(ended)) if plain else Known()
+    known = known_base(setup.plan, ended.level) if ended is not None and _plain(setup, ended) else Known()
     return Results(
         values=values(setup, highest, None if point is None else point.done, "req/s", "rate"),
         tables=(
@@ -90,6 +87,12 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
         undecided=undecided(top, ended),
         known=known,
     )
+
+
+def _plain(setup: Setup, ended: Answer) -> bool:
+    """Whether it is what `find_base` looks for: by no objectives, and not just the end of a range that was given."""
+    usual = setup.tests.throughput.success_rate == SUCCESS_RATE and not setup.plan.slos
+    return usual and ended.why == "bracketed"
 
 
 def _sought(setup: Setup, estimated: float) -> Sought:

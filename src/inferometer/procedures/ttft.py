@@ -52,6 +52,10 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
     if not found:
         return Results(undecided=("No load level was measured.",))
     asked = setup.tests.ttft.requests
+    missing = len(_levels(setup, base)) - len(found)
+    open_ = [f"{missing} of the load levels were not measured."] if missing else []
+    if setup.tests.ttft.percent and base is None:
+        open_.append("The saturation rate was not found, so no percentage of it was measured.")
     short = [one for one in found if (_n(one) or 0) < asked]
     return joined(
         [
@@ -61,9 +65,7 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
                 notes=tuple(
                     f"{_words(one.step.at)}: {_n(one) or 0} of {asked} requests have a TTFT." for one in short
                 ),
-                undecided=("The saturation rate was not found, so its percentages were not measured.",)
-                if setup.tests.ttft.percent and base is None
-                else (),
+                undecided=tuple(open_),
                 known=known_base(setup.plan, base),
             ),
         ]
@@ -89,11 +91,11 @@ def _levels(setup: Setup, base: float | None) -> list[tuple[Mapping[str, Scalar]
         ({"concurrency": slots}, closed_loop(plan, slots, requests=count)) for slots in wanted.concurrencies
     ]
     if not found and not wanted.percent:
-        load = plan.load
-        if load.model == "open" and load.rate is not None:
-            found = [({"rate": load.rate}, open_loop(plan, load.rate, requests=count))]
+        rate = plan.load.offered_rate  # of users: what they ask for if none has to wait
+        if rate is not None:
+            found = [({"rate": rate}, open_loop(plan, rate, requests=count))]
         else:
-            slots = load.concurrency or 1
+            slots = plan.load.concurrency or 1
             found = [({"concurrency": slots}, closed_loop(plan, slots, requests=count))]
     return found
 

@@ -1,0 +1,80 @@
+"""Every procedure's results after every step, so that a test that ends early still has what it learned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from procedures.driving import Silent
+
+from inferometer.plan.schema import Plan
+from inferometer.plan.testing import Tests, quickened
+from inferometer.procedures.every import PROCEDURES
+from inferometer.procedures.results import Results
+from inferometer.procedures.setup import Setup
+from inferometer.procedures.step import Done, DoneRun, Run, Seen, Step, Switched
+from inferometer.server.engine.settings import Settings
+from inferometer.simulation.engine import Chosen
+from inferometer.stands import Virtual
+
+ENGINE = Settings(max_batch=8, step_base_ns=20_000_000, input_check_ns=5_000_000, output_check_tokens=16)
+PLAN = Plan.model_validate(
+    {
+        "workload": {"name": "custom", "input_tokens": "64", "output_tokens": "50"},
+        "slos": ["ttft_p99<1s"],
+    }
+)
+SMALL: dict[str, Any] = {
+    "search": {"least_requests": 20, "pilot_requests": 16, "pilot_concurrency": 8},
+    "ttft": {"requests": 20, "percent": [50], "concurrencies": [2]},
+    "fairness": {
+        "classes": [
+            {"name": "short", "input_tokens": [64, 256], "output_tokens": [32, 128], "share": 0.5},
+            {"name": "long", "input_tokens": [256, 512], "output_tokens": [128, 256], "share": 0.5},
+        ]
+    },
+    "memory-pressure": {"input_tokens": "512", "output_tokens": "50", "maximum": 16},
+}
+
+
+def gone_through(name: str, folder: Path) -> Iterator[tuple[Setup, list[Done]]]:
+    """A quick test in virtual time: what was done, before its first step and after each."""
+    procedure, stand = PROCEDURES[name], Virtual(Chosen("tiny-cpu", ENGINE), Silent())
+    setup = Setup(PLAN, Tests.model_validate(quickened(SMALL)))
+    steps, done = procedure.steps(setup), list[Done]()
+    came: Seen | Switched | None = None
+    while True:
+        yield setup, list(done)
+        try:
+            step = steps.send(came)
+        except StopIteration:
+            return
+        came = _carried_out(step, stand, folder)
+        done.append(
+            DoneRun(step, came) if isinstance(step, Run) and isinstance(came, Seen) else Done(step, came)
+        )
+
+
+def _carried_out(step: Step, stand: Virtual, folder: Path) -> Seen | Switched:
+    if isinstance(step, Run):
+        finding = stand.measure(step.plan, folder)
+        return Seen(finding.folder.name, finding.summary)
+    return stand.switch(step.what, step.state)
+
+
+@pytest.mark.parametrize("name", list(PROCEDURES))
+def test_results_of_any_part_of_a_test_are_whole(name: str, tmp_path: Path) -> None:
+    last = Results()
+    for setup, done in gone_through(name, tmp_path):
+        last = PROCEDURES[name].results(setup, done)
+        json.dumps(asdict(last), allow_nan=False)
+        for table in last.tables:
+            assert all(len(row) == len(table.columns) for row in table.rows), table.name
+        for figure in last.figures:
+            assert all(len(series.x) == len(series.y) for series in figure.series), figure.name
+    assert last.values
+    assert last.tables
