@@ -252,6 +252,7 @@ class MemoryPressure(Parameters):
         "duration_s": 6.0,
         "level_s": 4.0,
         "completions_per_slot": 2,
+        "initial": 4,
         "maximum": 64,
     }
 
