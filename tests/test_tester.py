@@ -217,7 +217,13 @@ def summary(status: str = "pass", code: str = "lateness", **changes: Any) -> dic
     return {
         "verdict": {"checks": [check]},
         "throughput": {"cached_input_share": changes.get("cached")},
-        "refusals": {"requests": changes.get("refused", 0)},
+        "refusals": {
+            "requests": changes.get("refused", 0) + changes.get("declined", 0),
+            "by_signal": {
+                "finish_reason": changes.get("refused", 0),
+                "refusal_field": changes.get("declined", 0),
+            },
+        },
         "requests": {"completed": changes.get("completed", 9)},
     }
 
@@ -265,6 +271,7 @@ def test_a_run_that_only_estimates_does_not_count() -> None:
         ("warm", {"prefix_cache": "enabled"}, {"cached": None}, "VALID"),
         ("cold", {"prefix_cache": "enabled"}, {"cached": 0.0}, "VALID"),
         ("level", {"guardrails": "baseline"}, {"refused": 3}, "INVALID"),
+        ("level", {"guardrails": "baseline"}, {"declined": 3}, "VALID"),  # the model itself did
         ("level", {"guardrails": "full"}, {"refused": 3}, "VALID"),
     ],
 )

@@ -79,7 +79,7 @@ def plan(
     made = Plan.model_validate(
         {
             "target": {"url": "https://gateway.example.org", "model": "m"},
-            "load": load | {"requests": 20_000, "duration_s": duration_s},
+            "load": load | {"requests": 20_000 if duration_s is None else None, "duration_s": duration_s},
             "workload": workload,
             "sut": SUT,
             "declared": DECLARED,

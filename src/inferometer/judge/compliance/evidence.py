@@ -74,7 +74,10 @@ class Ran:
     def lasted_s(self) -> float:
         """What it was to last where time ended it, else its window; 0 where there was none."""
         asked, window = self.load.get("duration_s"), self.summary["window"]["duration_s"]
-        return float((window if self.summary["run"]["interrupted"] else asked or window) or 0.0)
+        most = self.load.get("requests")
+        by_count = most is not None and self.summary["requests"]["sent"] >= most
+        cut = self.summary["run"]["interrupted"] or by_count
+        return float((window if cut else asked or window) or 0.0)
 
     def check(self, code: str) -> Mapping[str, Any] | None:
         """A check of its verdict."""
@@ -117,8 +120,7 @@ class Shown:
 class Evidence:
     """All that is known of one test. `plan` is resolved; `items` are draft 4.3.1's by id, where no run has told them yet.
 
-    `switches` are `{what, state, status, ...}`; `ahead`: nothing was sent
-    yet.
+    `switches` are `{what, state, status, ...}`; `ahead`: nothing was sent yet; `cut`: what ended the test before its end.
     """
 
     test: str
@@ -129,6 +131,7 @@ class Evidence:
     shown: Shown | None = None
     items: Mapping[str, str | None] | None = None
     ahead: bool = False
+    cut: str | None = None
 
     @property
     def simulated(self) -> bool:

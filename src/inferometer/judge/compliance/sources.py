@@ -50,6 +50,9 @@ def of_test(document: Mapping[str, Any], summaries: Mapping[str, Mapping[str, An
         runs,
         tuple(document["switches"]),
         shown_in(document),
+        cut=None
+        if document.get("ended_by") is None
+        else str(document.get("problem") or document["ended_by"]),
     )
 
 
