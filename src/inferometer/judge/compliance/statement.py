@@ -192,7 +192,7 @@ def _uses_uniform(evidence: Evidence) -> bool:
     return any(workload["name"] == "synthetic-uniform" for workload, _ in evidence.workloads)
 
 
-def comparison(seen: Mapping[str, Seen]) -> Statement:
+def comparison(seen: Mapping[str, Seen], *, simulated: bool = False) -> Statement:
     """The statement on a comparison: section 6, by what was seen of each rule (by id); others are unknown.
 
     Raises ValueError for a rule that is none of section 6.
@@ -205,7 +205,7 @@ def comparison(seen: Mapping[str, Seen]) -> Statement:
     findings = tuple(
         Finding(rule, one.state, one.note, one.run) for rule, one in zip(rules, looks, strict=True)
     )
-    return Statement("compare", label_of(findings), findings)
+    return Statement("compare", label_of(findings, simulated=simulated), findings)
 
 
 def catalogue_data() -> list[dict[str, Any]]:
