@@ -357,8 +357,14 @@ def test_what_a_report_would_run_call_or_send_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"names": ()}, {"names": ("nope",)}, {"own_system": False}, {"plan": Plan.model_validate({"load": {"users": 3, "user_rate": 1}})}]
-)  # fmt: skip
+    "changes",
+    [
+        {"names": ()},
+        {"names": ("nope",)},
+        {"own_system": False},
+        {"plan": Plan.model_validate({"load": {"users": 3, "user_rate": 1}})},
+    ],
+)
 def test_a_saved_campaign_keeps_to_the_rules_of_any_other(tmp_path: Path, changes: dict[str, Any]) -> None:
     """Whoever wrote it, and by hand."""
     plan = tmp_path / "plan.yaml"
@@ -387,3 +393,13 @@ def test_half_a_document_is_refused_in_words(tmp_path: Path, text: str) -> None:
     for read in (again, lambda path: rewritten(path, ())):
         with pytest.raises(RecordError):
             read(tmp_path)
+
+
+def test_a_test_of_gaps_without_any_gap_is_inconclusive(tmp_path: Path) -> None:
+    """Answers of 5 tokens are left out, and then there is nothing to say."""
+    asked = campaign(
+        ("itl",), None, None, ["itl.output_tokens=5", "itl.percent=[50]"], simulated=True, quick=True
+    )
+    (only,) = carried(tmp_path / "c", asked).document["tests"]
+    assert only["verdict"]["status"] == "INCONCLUSIVE"
+    assert any("its gaps are not known" in reason["message"] for reason in only["verdict"]["reasons"])
