@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from procedures.driving import Failing, Silent
 
+from inferometer.cli.test import told
 from inferometer.conductor import Finding
 from inferometer.errors import CannotSwitch, PlanError, RecordError
 from inferometer.judge.of_test import verdict_of_campaign, verdict_of_test
@@ -325,6 +326,7 @@ def test_a_test_that_the_plan_cannot_be_carried_out_for_leaves_the_others(tmp_pa
     assert tested.exit_code == 2
     ended = {one["test"]: one["ended_by"] for one in tested.document["tests"]}
     assert ended == {"ttft": None, "fairness": "plan"}
+    assert {one["compliance"]["label"] for one in tested.document["tests"]} == {"not a measurement"}
     with pytest.raises(PlanError, match="the model takes"):
         carried(tmp_path / "d", small("fairness"), Virtual(Chosen("tiny-cpu", tight), Silent()))
 
@@ -403,3 +405,16 @@ def test_a_test_of_gaps_without_any_gap_is_inconclusive(tmp_path: Path) -> None:
     (only,) = carried(tmp_path / "c", asked).document["tests"]
     assert only["verdict"]["status"] == "INCONCLUSIVE"
     assert any("its gaps are not known" in reason["message"] for reason in only["verdict"]["reasons"])
+
+
+def test_a_report_repeats_no_password_of_the_command_line() -> None:
+    """Addresses of metrics are the only arguments that may hold one."""
+    words = [
+        "test",
+        "ttft",
+        "--server-metrics",
+        "http://me:hidden@h:1/m?token=hidden",
+        "--server-metrics=me:hidden@h:2",
+    ]
+    assert "hidden" not in told(words)
+    assert told(["test", "ttft", "--name", "a b"]) == "inferometer test ttft --name 'a b'"

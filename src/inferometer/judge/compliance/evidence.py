@@ -117,8 +117,8 @@ class Shown:
 class Evidence:
     """All that is known of one test. `plan` is resolved; `items` are draft 4.3.1's by id, where no run has told them yet.
 
-    `switches` are `{what, state, status, ...}`; `ahead`: nothing was sent
-    yet.
+    `switches` are `{what, state, status, ...}`; `ahead`: nothing was sent yet; `virtual`: it was to happen in virtual time,
+    whether or not a run came of it.
     """
 
     test: str
@@ -129,11 +129,12 @@ class Evidence:
     shown: Shown | None = None
     items: Mapping[str, str | None] | None = None
     ahead: bool = False
+    virtual: bool = False
 
     @property
     def simulated(self) -> bool:
         """Whether any of it happened in virtual time."""
-        return any(one.summary["run"]["simulated"] for one in self.runs)
+        return self.virtual or any(one.summary["run"]["simulated"] for one in self.runs)
 
     @property
     def levels(self) -> list[Ran]:

@@ -50,6 +50,7 @@ def of_test(document: Mapping[str, Any], summaries: Mapping[str, Mapping[str, An
         runs,
         tuple(document["switches"]),
         shown_in(document),
+        virtual=bool(document.get("simulated")),
     )
 
 
