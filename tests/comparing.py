@@ -17,6 +17,7 @@ from inferometer.conductor import Finding, Ui
 from inferometer.drive.live import Progress
 from inferometer.journal.schema import Phase
 from inferometer.judge.comparison import Asked, Comparison, Difference, Run, compare
+from inferometer.judge.compliance.of_comparison import complied
 from inferometer.judge.equivalence import Told
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
@@ -87,7 +88,8 @@ def document(sides: Sequence[Sequence[Run]], asked: Asked | None = None) -> dict
     """A comparison's document."""
     asked = asked or Asked(replicates=100)
     names = [f"side {at}" for at in range(len(sides) + len(asked.noise))]
-    return compose("0.1.0", names, sides, asked, compare(sides, asked))
+    found = compare(sides, asked)
+    return compose("0.1.0", names, sides, asked, found, complied(found).as_dict())
 
 
 __all__ = ["drawn", "told"]

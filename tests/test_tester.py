@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 from procedures.driving import Failing, Silent
 
+from inferometer.cli.test import told
 from inferometer.conductor import Finding
 from inferometer.errors import CannotSwitch, PlanError, RecordError
 from inferometer.judge.of_test import verdict_of_campaign, verdict_of_test
@@ -231,7 +232,13 @@ def summary(status: str = "pass", code: str = "lateness", **changes: Any) -> dic
     return {
         "verdict": {"checks": [check]},
         "throughput": {"cached_input_share": changes.get("cached")},
-        "refusals": {"requests": changes.get("refused", 0)},
+        "refusals": {
+            "requests": changes.get("refused", 0) + changes.get("declined", 0),
+            "by_signal": {
+                "finish_reason": changes.get("refused", 0),
+                "refusal_field": changes.get("declined", 0),
+            },
+        },
         "requests": {"completed": changes.get("completed", 9)},
     }
 
@@ -279,6 +286,7 @@ def test_a_run_that_only_estimates_does_not_count() -> None:
         ("warm", {"prefix_cache": "enabled"}, {"cached": None}, "VALID"),
         ("cold", {"prefix_cache": "enabled"}, {"cached": 0.0}, "VALID"),
         ("level", {"guardrails": "baseline"}, {"refused": 3}, "INVALID"),
+        ("level", {"guardrails": "baseline"}, {"declined": 3}, "VALID"),  # the model itself did
         ("level", {"guardrails": "full"}, {"refused": 3}, "VALID"),
     ],
 )
@@ -348,6 +356,7 @@ def test_a_test_that_the_plan_cannot_be_carried_out_for_leaves_the_others(tmp_pa
     assert tested.exit_code == 2
     ended = {one["test"]: one["ended_by"] for one in tested.document["tests"]}
     assert ended == {"ttft": None, "fairness": "plan"}
+    assert {one["compliance"]["label"] for one in tested.document["tests"]} == {"not a measurement"}
     with pytest.raises(PlanError, match="the model takes"):
         carried(tmp_path / "d", small("fairness"), Virtual(Chosen("tiny-cpu", tight), Silent()))
 
@@ -416,3 +425,26 @@ def test_half_a_document_is_refused_in_words(tmp_path: Path, text: str) -> None:
     for read in (again, lambda path: rewritten(path, ())):
         with pytest.raises(RecordError):
             read(tmp_path)
+
+
+def test_a_test_of_gaps_without_any_gap_is_inconclusive(tmp_path: Path) -> None:
+    """Answers of 5 tokens are left out, and then there is nothing to say."""
+    asked = campaign(
+        ("itl",), None, None, ["itl.output_tokens=5", "itl.percent=[50]"], simulated=True, quick=True
+    )
+    (only,) = carried(tmp_path / "c", asked).document["tests"]
+    assert only["verdict"]["status"] == "INCONCLUSIVE"
+    assert any("its gaps are not known" in reason["message"] for reason in only["verdict"]["reasons"])
+
+
+def test_a_report_repeats_no_password_of_the_command_line() -> None:
+    """Addresses of metrics are the only arguments that may hold one."""
+    words = [
+        "test",
+        "ttft",
+        "--server-metrics",
+        "http://me:hidden@h:1/m?token=hidden",
+        "--server-metrics=me:hidden@h:2",
+    ]
+    assert "hidden" not in told(words)
+    assert told(["test", "ttft", "--name", "a b"]) == "inferometer test ttft --name 'a b'"

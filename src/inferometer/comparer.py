@@ -26,6 +26,7 @@ from inferometer.journal.schema import PULSE, RECORD
 from inferometer.journal.seal import read_table
 from inferometer.judge.bootstrap import Pooled, Sampled
 from inferometer.judge.comparison import FIGURES, Asked, Run, compare
+from inferometer.judge.compliance.of_comparison import complied
 from inferometer.judge.equivalence import Declared, Told, forbidden
 from inferometer.measure.record import Record
 from inferometer.measure.samples import take
@@ -89,7 +90,9 @@ def compare_folders(sides: Sequence[str], question: Question, names: Sequence[st
     wanted = Asked(asked.deciding, asked.threshold, noise, asked.declared, question.seed)
     comparison = compare(runs[: len(sides)], wanted)
     called = [*(names or map(_name, sides)), *map(_name, question.noise)]
-    return Compared(compose(__version__, called, runs[: len(sides)], wanted, comparison))
+    return Compared(
+        compose(__version__, called, runs[: len(sides)], wanted, comparison, complied(comparison).as_dict())
+    )
 
 
 def check(question: Question, sides: int) -> Asked:

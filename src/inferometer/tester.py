@@ -95,16 +95,23 @@ def foreseen(whole: Campaign) -> list[str]:
         found = deviations_of(name, _parameters(setup, name), procedure.planned(setup))
         broken = [one for one in found if one.state == "violated"]
         must = [one for one in broken if one.rule.weight == "MUST"]
-        lines += [
-            f"{name}: deviates from {one.rule.level} {one.rule.id} (draft {one.rule.section}): {one.note}"
-            for one in must
-        ]
+        for note in dict.fromkeys(one.note for one in must):  # one thing may break several rules
+            rules = [one.rule for one in must if one.note == note]
+            named = ", ".join(rule.id for rule in rules)
+            sections = ", ".join(dict.fromkeys(rule.section for rule in rules))
+            lines.append(f"{name}: deviates from {rules[0].level} {named} (draft {sections}): {note}")
         others, undeclared = len(broken) - len(must), len(found) - len(broken)
-        if others or undeclared:
-            lines.append(
-                f"{name}: deviates from {others} more rules that are no MUST; {undeclared} rest on what is not declared"
-            )
+        told = [f"deviates from {_counted(others)} of lesser weight than MUST"] if others else []
+        told += (
+            [f"whether it keeps {_counted(undeclared)} hangs on what is not declared"] if undeclared else []
+        )
+        if told:
+            lines.append(f"{name}: {'; '.join(told)}")
     return lines
+
+
+def _counted(rules: int) -> str:
+    return f"{rules} rule{'' if rules == 1 else 's'}"
 
 
 def _parameters(setup: Setup, name: str) -> dict[str, Any]:

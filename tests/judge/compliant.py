@@ -79,7 +79,7 @@ def plan(
     made = Plan.model_validate(
         {
             "target": {"url": "https://gateway.example.org", "model": "m"},
-            "load": load | {"requests": 20_000, "duration_s": duration_s},
+            "load": load | {"requests": 20_000 if duration_s is None else None, "duration_s": duration_s},
             "workload": workload,
             "sut": SUT,
             "declared": DECLARED,
@@ -88,8 +88,8 @@ def plan(
     return resolved(made)
 
 
-def summary(of: Spec, test: str) -> Spec:
-    """What such a measurement comes to: the members that rules look at."""
+def summary(of: Spec, test: str, part: str = "first") -> Spec:
+    """What such a measurement comes to: the members that rules look at. A start's second request is no cold one."""
     name = of["workload"]["name"]
     dataset = {"name": "d", "version": "1", "revision": None, "preprocessing": "whole", "subset": None}
     load = of["load"]
@@ -154,7 +154,7 @@ def summary(of: Spec, test: str) -> Spec:
             "drained": True,
             "prefixes": "populated" if test == "prefix-cache" else None,
             "probes": probes,
-            "skipped": cold,
+            "skipped": cold and part == "first",
         },
         "itl_shape": {
             "least_output_tokens": 50,
@@ -221,6 +221,8 @@ def places(test: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
         case "guardrail":
             names = ("baseline", "input", "output", "full")
             return [("level", {"configuration": name, "percent": 50.0}, open_) for name in names]
+        case "cold-start":
+            return [(part, {"start": 1}, {}) for part in ("first", "second")]
         case _:
             return [("level", {"rate": 10.0}, {})]
 
@@ -235,7 +237,7 @@ def perfect(test: str) -> Spec:
         "plan": plan(test),
         "parameters": parameters,
         "runs": [
-            {"part": part, "at": at, "summary": copy.deepcopy(summary(plan(test, **load), test))}
+            {"part": part, "at": at, "summary": copy.deepcopy(summary(plan(test, **load), test, part))}
             for part, at, load in places(test)
         ],
         "switches": [{"what": switched, "state": "on", "status": "verified"}] if switched else [],

@@ -533,3 +533,45 @@ def test_a_statement_of_json_has_every_finding() -> None:
     assert brief["label"] == data["label"] == "not compliant"
     weights = [WEIGHTS[one["level"]] for one in data["deviations"]]
     assert weights == sorted(weights, key=["MUST", "SHOULD", "states"].index)
+
+
+@pytest.mark.parametrize("test", ALONE)
+def test_a_test_that_did_not_come_to_its_end_complies_with_nothing(test: str) -> None:
+    """Whatever it had measured until then was as it should be."""
+    whole = evidence(perfect(test))
+    cut = comply(dataclasses.replace(whole, cut="connection refused"))
+    assert cut.label == "not compliant"
+    assert "connection refused" in cut.as_dict()["limitations"][0]
+    assert cut.findings == comply(whole).findings
+
+
+@pytest.mark.parametrize(
+    ("test", "state", "path", "value", "rule"),
+    [
+        (
+            "prefix-cache",
+            {"prefix_cache": "disabled"},
+            "throughput.cached_input_share",
+            0.4,
+            "D-5.7.2-two-configs",
+        ),
+        ("guardrail", {"guardrails": "baseline"}, "refusals.by_signal.policy_status", 3, "D-5.10.2-configs"),
+    ],
+)
+def test_what_runs_show_contradicts_a_state_that_was_only_declared(
+    test: str, state: dict[str, str], path: str, value: object, rule: str
+) -> None:
+    """The word of whoever switched does not stand against what the system did."""
+    spec = spoiled(spoiled(perfect(test), f"{RUN}.{path}", value), "switches.0.status", "declared")
+    told = evidence(spec)
+    switched = dataclasses.replace(told.runs[0], state=state)
+    found = comply(dataclasses.replace(told, runs=(switched, *told.runs[1:])))
+    assert (rule, "violated", "run-0") in {(one.rule.id, one.state, one.run) for one in found.deviations}
+
+
+def test_a_run_that_its_requests_ended_lasted_as_long_as_they_did() -> None:
+    """Not as long as it might have."""
+    spec = spoiled(perfect("memory-pressure"), "runs.-1.summary.window.duration_s", 90.0)
+    assert deviating(spec) == set()
+    assert deviating(spoiled(spec, "runs.-1.summary.plan.load.requests", 20_001)) == set()
+    assert deviating(spoiled(spec, "runs.-1.summary.plan.load.requests", 20_000)) == {"D-5.8.3-run"}

@@ -110,3 +110,12 @@ def test_a_file_of_another_kind_is_refused() -> None:
     """By its schema."""
     with pytest.raises(RecordError, match="schema"):
         of_values({"schema": "inferometer/plan/1"}, "plan.json")
+
+
+def test_classes_that_are_refused_are_not_missed_as_well() -> None:
+    """Each problem once, in words: nobody has to guess why a list of two holds none."""
+    with pytest.raises(PlanError) as wrong:
+        campaign(["fairness"], None, None, ['fairness.classes=[{"name": "a"}, {"name": "b"}]'])
+    told = [str(problem) for problem in wrong.value.problems]
+    assert len(told) == 6
+    assert all("is missing" in one for one in told)

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from inferometer.report.figures import THIN, ascii_only
-from inferometer.report.tests.cells import cell
+from inferometer.report.tests.cells import amount, cell
 from inferometer.report.tests.console import render_campaign, render_test
 
 TESTS = documents.campaign()["tests"]
@@ -71,3 +71,20 @@ def test_an_empty_test_says_that_nothing_was_measured() -> None:
     """And a simulated one that it is no measurement."""
     assert "Nothing was measured." in printed(render_test, documents.empty()["tests"][0])
     assert "SIMULATED" in printed(render_test, documents.simulated()["tests"][0])
+
+
+def test_a_campaigns_headlines_say_what_they_are() -> None:
+    """A number without a name says nothing; names wrap where the terminal is narrow, and give way where it is more so."""
+    campaign = documents.campaign()
+    for width in (200, 80):
+        text = printed(render_campaign, campaign, width)
+        assert "Which is" in text
+        assert max(map(len, text.splitlines())) <= width
+    assert "Which is, Compliance: in the report" in " ".join(printed(render_campaign, campaign, 40).split())
+
+
+def test_what_was_looked_for_and_is_not_there_is_not_called_unmeasured() -> None:
+    """A knee beyond the last level was measured not to be there; without a level it was not measured."""
+    knee = documents.value("knee", "Knee point", None, "req/s") | {"note": "not reached: P99 never doubles"}
+    assert amount(knee) == "not reached"
+    assert amount(knee | {"note": "TTFT was not measured"}) == "not measured"

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from inferometer.addresses import shown
 from inferometer.cli.lists import Lists
 from inferometer.cli.run import option, outputs
 from inferometer.plan.flags import FLAGS
@@ -90,11 +92,21 @@ def test(whole: Any, out: Path, *, as_json: bool, quiet: bool) -> int:
 
     for line in foreseen(whole):  # also with --quiet: nobody should find out afterwards
         click.echo(line, err=True)
-    tested = conduct_campaign(
-        whole, out, Screen(quiet=quiet), _ask, shlex.join(["inferometer", *sys.argv[1:]])
-    )
+    tested = conduct_campaign(whole, out, Screen(quiet=quiet), _ask, told(sys.argv[1:]))
     show_campaign(tested.document, tested.folder, as_json=as_json, redacted=bool(whole.redact))
     return tested.exit_code
+
+
+def told(arguments: Sequence[str]) -> str:
+    """The command line as a report may repeat it: only the addresses of metrics may hold a password."""
+    flag, words = "--server-metrics", []
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        name, equals, value = word.partition("=")
+        if before == flag:
+            words.append(shown(word))
+        else:
+            words.append(name + equals + shown(value) if (name, equals) == (flag, "=") else word)
+    return shlex.join(["inferometer", *words])
 
 
 def _ask(what: str) -> None:

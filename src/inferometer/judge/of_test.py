@@ -43,6 +43,8 @@ OF_THE_INSTRUMENT = frozenset(
 BESIDE = {"cold-start": {"receive_lag"}}
 """What a test is not about: a cold start is a time of one first token, and reads no gaps."""
 ESTIMATES = ("pilot", "base-pilot", "warm-up")
+OF_FILTERS = ("finish_reason", "policy_status")
+"""Signals of a filter at work (measure/refusals.py). A refusal in the answer's own field is the model's."""
 CACHED_SHARE = 0.001
 """Prompt tokens from a cache that is off: none, but for a rounding."""
 WORST: tuple[RunStatus, ...] = ("INVALID", "INCONCLUSIVE", "VALID")
@@ -81,9 +83,12 @@ def verdict_of_test(document: Document, summaries: Sequence[Mapping[str, Any]]) 
     return {"status": worst(reason["status"] for reason in reasons), "reasons": _once(reasons)}
 
 
-def contradictions(run: Document, summary: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What a run shows that the state it was made in rules out."""
-    state, found = run["state"], []
+def contradictions(
+    run: Document, summary: Mapping[str, Any], what: str | None = None
+) -> list[dict[str, Any]]:
+    """What a run shows that the state it was made in rules out; of `what` was switched, or of all."""
+    state = {name: one for name, one in run["state"].items() if what in (None, name)}
+    found = []
     cached = summary["throughput"]["cached_input_share"]
     if state.get("prefix_cache") == "disabled" and cached is not None and cached > CACHED_SHARE:
         words = f"The prefix cache was to be off, and the server took {100 * cached:.2g} % of the prompt tokens from it."
@@ -91,9 +96,10 @@ def contradictions(run: Document, summary: Mapping[str, Any]) -> list[dict[str, 
     if run["part"] == "warm" and state.get("prefix_cache") in ("enabled", "flushed") and cached == 0.0:
         words = "The prefix cache was to be on and filled, and the server says that it took no token from it."
         found.append(_reason("contradicted", "INVALID", run["run"], words))
-    refused = (summary.get("refusals") or {}).get("requests", 0)
+    signals = (summary.get("refusals") or {}).get("by_signal") or {}
+    refused = sum(signals.get(name, 0) for name in OF_FILTERS)
     if state.get("guardrails") == "baseline" and refused:
-        words = f"The guardrails were to be off, and {refused} requests were refused for what they said."
+        words = f"The guardrails were to be off, and {refused} requests were refused by a filter."
         found.append(_reason("contradicted", "INVALID", run["run"], words))
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.resources
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -31,9 +31,15 @@ def comparison_schema() -> dict[str, Any]:
 
 
 def compose(
-    version: str, names: Sequence[str], sides: Sequence[Sequence[Run]], asked: Asked, found: Comparison
+    version: str,
+    names: Sequence[str],
+    sides: Sequence[Sequence[Run]],
+    asked: Asked,
+    found: Comparison,
+    compliance: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """The document. `names`: those of the sides and, after them, of the A/A sides."""
+    """The document. `names`: those of the sides and, after them, of the A/A sides; `compliance`: the statement on it, as JSON
+    has it."""
     told = [[run.told for run in side] for side in sides]
     document: dict[str, Any] = {
         "schema": SCHEMA,
@@ -47,6 +53,7 @@ def compose(
         "checklist": [
             {**asdict(item), "facts": _plain(dict(item.facts)), **words.item(item)} for item in found.items
         ],
+        "compliance": _plain(dict(compliance)),
         "differences": _plain(differences(told)),
         "contrasts": [
             {"side": words.label(at), "metrics": [_metric(one) for one in row]}

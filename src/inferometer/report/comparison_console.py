@@ -112,6 +112,8 @@ def _checklist(document: Mapping[str, Any], screen: _Screen) -> None:
         if item["advice"]:
             screen.say(item["advice"], "dim", first=f"{'->':>9}  {'':8}  ")
     screen.say("")
+    screen.say(words.complied(document["compliance"]))
+    screen.say("")
 
 
 def _differences(document: Mapping[str, Any], screen: _Screen) -> None:

@@ -37,6 +37,7 @@ def render(document: Mapping[str, Any]) -> str:
         found = f"{one['message']} {one['advice'] or ''}".strip()
         level = f"{one['section']} {one['level'] if one['level'] != 'checklist' else ''}".strip()
         lines.append(f"| {cell(one['title'])} | {level} | {one['status']} | {cell(found)} |")
+    lines += ["", cell(words.complied(document["compliance"]))]
     lines += ["", "## Differences in configuration", "", *_differences(document), ""]
     return "\n".join(lines)
 

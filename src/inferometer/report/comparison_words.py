@@ -203,6 +203,12 @@ def _values(values: Sequence[Mapping[str, Any]]) -> str:
     return " or ".join(said)
 
 
+def complied(statement: Mapping[str, Any]) -> str:
+    """The label of the comparison itself, and the rules of section 6 that it does not keep."""
+    open_ = ", ".join(f"{one['id']} ({one['level']}) {one['state']}" for one in statement["deviations"])
+    return f"Compliance with draft section 6: {statement['label']}. Deviations: {open_ or 'none'}."
+
+
 def held(reasons: Sequence[str]) -> str:
     """What kept a figure from being called better or worse; beside an interval that holds zero, nothing else matters."""
     return "; ".join(_HELD[why] for why in (reasons if "interval" not in reasons else ["interval"]))

@@ -74,7 +74,10 @@ class Ran:
     def lasted_s(self) -> float:
         """What it was to last where time ended it, else its window; 0 where there was none."""
         asked, window = self.load.get("duration_s"), self.summary["window"]["duration_s"]
-        return float((window if self.summary["run"]["interrupted"] else asked or window) or 0.0)
+        most = self.load.get("requests")
+        by_count = most is not None and self.summary["requests"]["sent"] >= most
+        cut = self.summary["run"]["interrupted"] or by_count
+        return float((window if cut else asked or window) or 0.0)
 
     def check(self, code: str) -> Mapping[str, Any] | None:
         """A check of its verdict."""
@@ -117,8 +120,12 @@ class Shown:
 class Evidence:
     """All that is known of one test. `plan` is resolved; `items` are draft 4.3.1's by id, where no run has told them yet.
 
-    `switches` are `{what, state, status, ...}`; `ahead`: nothing was sent
-    yet.
+<<<<<<< .merge_file_lQhIuu
+    `switches` are `{what, state, status, ...}`; `ahead`: nothing was sent yet; `cut`: what ended the test before its end.
+=======
+    `switches` are `{what, state, status, ...}`; `ahead`: nothing was sent yet; `virtual`: it was to happen in virtual time,
+    whether or not a run came of it.
+>>>>>>> .merge_file_U71a5Y
     """
 
     test: str
@@ -129,11 +136,16 @@ class Evidence:
     shown: Shown | None = None
     items: Mapping[str, str | None] | None = None
     ahead: bool = False
+<<<<<<< .merge_file_lQhIuu
+    cut: str | None = None
+=======
+    virtual: bool = False
+>>>>>>> .merge_file_U71a5Y
 
     @property
     def simulated(self) -> bool:
         """Whether any of it happened in virtual time."""
-        return any(one.summary["run"]["simulated"] for one in self.runs)
+        return self.virtual or any(one.summary["run"]["simulated"] for one in self.runs)
 
     @property
     def levels(self) -> list[Ran]:

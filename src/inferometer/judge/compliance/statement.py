@@ -4,7 +4,8 @@
 | -------------------------- | ---------------------------------------------------------- |
 | unconditionally compliant  | every MUST and every SHOULD that applies is kept           |
 | conditionally compliant    | every MUST is, some SHOULD is broken or unknown            |
-| not compliant              | some MUST is broken or unknown                             |
+| not compliant              | some MUST is broken or unknown, or the test did not come   |
+|                            | to its end                                                 |
 | not a measurement          | simulated: rules about measuring do not apply to it        |
 
 Kept is `satisfied`, which was seen, or `declared`, which is the tester's word and passes with a mark (Q-unverifiable).
@@ -63,6 +64,7 @@ class Statement:
     test: str
     label: Label
     findings: tuple[Finding, ...]
+    cut: str | None = None
 
     @property
     def counts(self) -> dict[Weight, dict[State, int]]:
@@ -86,6 +88,8 @@ class Statement:
         """What a reader has to take on trust, in sentences."""
         word = [one for one in self.findings if one.state == "declared"]
         found = [f"{one.rule.id}: {one.note} (declared by the tester, not observed)" for one in word]
+        if self.cut is not None:
+            found.insert(0, f"The test did not come to its end, so it complies with nothing: {self.cut}")
         if self.label == "not a measurement":
             found.insert(0, "Simulated: no server was measured, so no compliance is claimed.")
         return found
@@ -118,12 +122,12 @@ class Statement:
         }
 
 
-def label_of(findings: Sequence[Finding], *, simulated: bool = False) -> Label:
-    """The label that findings give."""
+def label_of(findings: Sequence[Finding], *, simulated: bool = False, cut: bool = False) -> Label:
+    """The label that findings give; `cut`: of a test that did not come to its end."""
     if simulated:
         return "not a measurement"
     standing = {one.rule.weight for one in findings if one.state in OPEN}
-    if "MUST" in standing:
+    if cut or "MUST" in standing:
         return "not compliant"
     return "conditionally compliant" if "SHOULD" in standing else "unconditionally compliant"
 
@@ -133,7 +137,8 @@ def comply(evidence: Evidence) -> Statement:
     if evidence.test not in TESTS or evidence.test == "compare":
         raise ValueError(f"no test of the draft: {evidence.test}")
     findings = tuple(_found(rule, evidence) for rule in catalogue() if rule.about(evidence.test))
-    return Statement(evidence.test, label_of(findings, simulated=evidence.simulated), findings)
+    label = label_of(findings, simulated=evidence.simulated, cut=evidence.cut is not None)
+    return Statement(evidence.test, label, findings, evidence.cut)
 
 
 def _found(rule: Rule, evidence: Evidence) -> Finding:
@@ -187,7 +192,7 @@ def _uses_uniform(evidence: Evidence) -> bool:
     return any(workload["name"] == "synthetic-uniform" for workload, _ in evidence.workloads)
 
 
-def comparison(seen: Mapping[str, Seen]) -> Statement:
+def comparison(seen: Mapping[str, Seen], *, simulated: bool = False) -> Statement:
     """The statement on a comparison: section 6, by what was seen of each rule (by id); others are unknown.
 
     Raises ValueError for a rule that is none of section 6.
@@ -200,7 +205,7 @@ def comparison(seen: Mapping[str, Seen]) -> Statement:
     findings = tuple(
         Finding(rule, one.state, one.note, one.run) for rule, one in zip(rules, looks, strict=True)
     )
-    return Statement("compare", label_of(findings), findings)
+    return Statement("compare", label_of(findings, simulated=simulated), findings)
 
 
 def catalogue_data() -> list[dict[str, Any]]:

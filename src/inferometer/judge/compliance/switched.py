@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from inferometer.judge.compliance.evidence import Check, Evidence, Ran, Seen, broken, every, met, told
+from inferometer.judge.of_test import contradictions
 
 
 def _switched(evidence: Evidence, what: str) -> Seen:
@@ -14,6 +15,10 @@ def _switched(evidence: Evidence, what: str) -> Seen:
         return broken(
             f"{what} {wrong['state']} is contradicted: {wrong.get('evidence') or 'see the switches'}"
         )
+    for ran in evidence.runs:
+        against = contradictions({"run": ran.name, "part": ran.part, "state": ran.state}, ran.summary, what)
+        if against:
+            return broken(against[0]["message"], ran.name)
     declared = [str(one["state"]) for one in states if one["status"] != "verified"]
     if not states:
         return broken(f"{what} was never switched")
