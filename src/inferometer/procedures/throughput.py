@@ -108,10 +108,13 @@ def _sought(setup: Setup, estimated: float) -> Sought:
 
 
 def _point(setup: Setup, estimated: float) -> Sought:
-    """The search at C.1's operating point: the test's own objectives hold there too."""
+    """The search at C.1's operating point: the test's own objectives hold there too. It goes no further down than to a quarter
+    of its first load: a system that is beyond the point there is so by itself, and low loads take long."""
     whole = _sought(setup, estimated)
     objectives = dict.fromkeys((*whole.objectives, point_expression(setup)))
-    return replace(whole, objectives=tuple(objectives))
+    ladder = whole.ladder
+    least = max(ladder.least, min(ladder.first, ladder.first / 4))
+    return replace(whole, objectives=tuple(objectives), ladder=replace(ladder, least=least))
 
 
 def _ladder(setup: Setup, estimated: float) -> Ladder:
