@@ -120,12 +120,8 @@ class Shown:
 class Evidence:
     """All that is known of one test. `plan` is resolved; `items` are draft 4.3.1's by id, where no run has told them yet.
 
-<<<<<<< .merge_file_lQhIuu
-    `switches` are `{what, state, status, ...}`; `ahead`: nothing was sent yet; `cut`: what ended the test before its end.
-=======
-    `switches` are `{what, state, status, ...}`; `ahead`: nothing was sent yet; `virtual`: it was to happen in virtual time,
-    whether or not a run came of it.
->>>>>>> .merge_file_U71a5Y
+    `switches` are `{what, state, status, ...}`; `ahead`: nothing was sent yet; `cut`: what ended the test before its end;
+    `virtual`: it was to happen in virtual time, whether or not a run came of it.
     """
 
     test: str
@@ -136,11 +132,8 @@ class Evidence:
     shown: Shown | None = None
     items: Mapping[str, str | None] | None = None
     ahead: bool = False
-<<<<<<< .merge_file_lQhIuu
     cut: str | None = None
-=======
     virtual: bool = False
->>>>>>> .merge_file_U71a5Y
 
     @property
     def simulated(self) -> bool:

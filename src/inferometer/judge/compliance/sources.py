@@ -50,13 +50,10 @@ def of_test(document: Mapping[str, Any], summaries: Mapping[str, Mapping[str, An
         runs,
         tuple(document["switches"]),
         shown_in(document),
-<<<<<<< .merge_file_SKUH9t
         cut=None
         if document.get("ended_by") is None
         else str(document.get("problem") or document["ended_by"]),
-=======
         virtual=bool(document.get("simulated")),
->>>>>>> .merge_file_MFLrSr
     )
 
 
