@@ -12,7 +12,7 @@ from typing import Any
 import documents
 import pytest
 from html_page import LOADING, Page
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from inferometer.errors import PlanError
@@ -220,6 +220,7 @@ def test_a_linear_axis_reaches_over_all_values(values: list[float], from_zero: b
 
 
 @given(st.lists(st.floats(1e-6, 1e9), min_size=1))
+@example([440000001.0])
 def test_a_logarithmic_axis_keeps_ratios(values: list[float]) -> None:
     """Equal ratios are equal lengths."""
     found = scale.logarithmic(values, 0, 100)

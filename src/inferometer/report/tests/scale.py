@@ -85,5 +85,10 @@ def _decades(low: float, high: float) -> tuple[float, ...]:
             return tuple(found)
     if high / low > 10:
         return tuple(10.0**ten for ten in tens if low <= 10.0**ten <= high)
-    step = _step((high - low) / 4)
-    return tuple(round(step * i, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1))
+    ticks: tuple[float, ...] = ()
+    for parts in (4, 8):  # a step of nearly half may fit in only once
+        step = _step((high - low) / parts)
+        ticks = tuple(round(step * i, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1))
+        if len(ticks) > 1:
+            break
+    return ticks
