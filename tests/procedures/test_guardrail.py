@@ -14,7 +14,7 @@ from inferometer.plan.schema import Plan
 from inferometer.plan.testing import Tests
 from inferometer.procedures import guardrail
 from inferometer.procedures.setup import Setup, another_workload
-from inferometer.procedures.step import DoneRun, Refused, Switch
+from inferometer.procedures.step import Done, DoneRun, Refused, Switch
 from inferometer.server.engine.settings import Settings
 
 INPUT_MS, OUTPUT_MS, STEP_MS = 120.0, 300.0, 10.0
@@ -160,6 +160,16 @@ def test_a_configuration_that_cannot_be_had_is_left_out(tmp_path: Path) -> None:
     assert found.value("full_overhead_50") == pytest.approx(INPUT_MS, abs=10)
     assert any("Output Filter was not measured" in note for note in found.results.notes)
     assert not found.results.undecided
+
+
+def test_without_any_guardrail_nothing_was_compared(ran: Alone) -> None:
+    """A system that can be brought into none of them says nothing of their cost."""
+    switches = [place for place, one in enumerate(ran.done) if isinstance(one.step, Switch)]
+    refused = [Done(Switch("guardrails", name), Refused("it has none")) for name in NAMES[1:]]
+    found = guardrail.results(ran.setup, [*ran.done[: switches[1]], *refused])
+    assert "nothing was compared" in found.undecided[0]
+    again = [*ran.done[: switches[2]], *refused[1:]]
+    assert not guardrail.results(ran.setup, again).undecided
 
 
 def test_refusals_are_seen(tmp_path: Path) -> None:
