@@ -13,8 +13,8 @@ from procedures.alone import Alone, Floats, alone
 from inferometer.plan.schema import Plan
 from inferometer.plan.testing import Tests
 from inferometer.procedures import guardrail
-from inferometer.procedures.setup import Setup, another_workload
-from inferometer.procedures.step import DoneRun, Refused, Switch
+from inferometer.procedures.setup import Setup, another_workload, variant
+from inferometer.procedures.step import Done, DoneRun, Refused, Switch
 from inferometer.server.engine.settings import Settings
 
 INPUT_MS, OUTPUT_MS, STEP_MS = 120.0, 300.0, 10.0
@@ -38,10 +38,15 @@ def talk(plan: Plan | None = None) -> Plan:
     return guardrail.workload(Setup(plan or Plan(), Tests()))
 
 
+def bare() -> Plan:
+    """As the baseline is: without filters."""
+    return variant(talk(), sut={"guardrails": {"input_filter": False, "output_filter": False}})
+
+
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Alone:
     """Four configurations, three levels of 60 s each."""
-    return alone(tmp_path_factory.mktemp("guard"), "guardrail", ENGINE, talk(), 4.0)
+    return alone(tmp_path_factory.mktemp("guard"), "guardrail", ENGINE, bare(), 4.0)
 
 
 def test_every_configuration_meets_the_same_load(ran: Alone) -> None:
@@ -150,7 +155,7 @@ def test_a_configuration_that_cannot_be_had_is_left_out(tmp_path: Path) -> None:
     """An engine without filters of answers: its rows are empty and say why, and the rest of the test goes on."""
     engine = replace(ENGINE, output_check_tokens=0)
     wanted = {"guardrail": {**SMALL, "configurations": ["output", "full"]}}
-    found = alone(tmp_path, "guardrail", engine, talk(), 4.0, wanted)
+    found = alone(tmp_path, "guardrail", engine, bare(), 4.0, wanted)
     (refused,) = [one for one in found.done if isinstance(one.came, Refused)]
     assert isinstance(refused.step, Switch)
     assert refused.step.state == "output"
@@ -162,10 +167,20 @@ def test_a_configuration_that_cannot_be_had_is_left_out(tmp_path: Path) -> None:
     assert not found.results.undecided
 
 
+def test_without_any_guardrail_nothing_was_compared(ran: Alone) -> None:
+    """A system that can be brought into none of them says nothing of their cost."""
+    switches = [place for place, one in enumerate(ran.done) if isinstance(one.step, Switch)]
+    refused = [Done(Switch("guardrails", name), Refused("it has none")) for name in NAMES[1:]]
+    found = guardrail.results(ran.setup, [*ran.done[: switches[1]], *refused])
+    assert "nothing was compared" in found.undecided[0]
+    again = [*ran.done[: switches[2]], *refused[1:]]
+    assert not guardrail.results(ran.setup, again).undecided
+
+
 def test_refusals_are_seen(tmp_path: Path) -> None:
     """A filter that refuses one benign request in four: the table counts them, the notes name the configurations."""
     wanted = {"guardrail": {**SMALL, "configurations": ["baseline", "input"]}}
-    found = alone(tmp_path, "guardrail", replace(ENGINE, refusal_share=0.25), talk(), 4.0, wanted)
+    found = alone(tmp_path, "guardrail", replace(ENGINE, refusal_share=0.25), bare(), 4.0, wanted)
     rows = {row["configuration"]: row["refused"] for row in found.rows("latency_50")}
     assert rows["Baseline"] == 0
     assert rows["Input Filter"] > 0

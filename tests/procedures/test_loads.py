@@ -18,6 +18,7 @@ from inferometer.plan.campaign import Campaign
 from inferometer.plan.schema import Plan
 from inferometer.plan.testing import Tests, quickened
 from inferometer.procedures import throughput, ttft
+from inferometer.procedures.every import PROCEDURES
 from inferometer.procedures.results import Results
 from inferometer.procedures.saturation import found_by
 from inferometer.procedures.search import Answer
@@ -143,7 +144,6 @@ def test_a_system_that_falls_over_leaves_what_was_learned(
 
 @pytest.mark.parametrize("name", ["tradeoff", "itl", "capacity", "throughput"])
 def test_nothing_measured_is_no_result(name: str) -> None:
-    from inferometer.procedures.every import PROCEDURES
 
     found: Results = PROCEDURES[name].results(Setup(PLAN, Tests()), ())
     assert found.undecided
@@ -253,3 +253,18 @@ def test_ttft_of_users_is_at_what_they_ask_for() -> None:
     """The draft has open and closed loop; users that never had to wait would be an open one."""
     users = variant(PLAN, load={"model": "users", "users": 10, "user_rate": 0.5, "concurrency": None})
     assert ttft.planned(Setup(users, Tests())).load.rate == 5.0
+
+
+CLASSES = [
+    {"name": name, "weight": 1, "input_tokens": tokens, "output_tokens": "uniform(8,16)"}
+    for name, tokens in (("a", "64"), ("b", "128"))
+]
+
+
+@pytest.mark.parametrize("test", ["capacity", "itl"])
+def test_answers_are_as_long_as_the_test_asks_whatever_the_classes_say(test: str) -> None:
+    plan = Plan.model_validate({"workload": {"classes": CLASSES}})
+    tests = Tests.model_validate({"capacity": {"output_tokens": 99}, "itl": {"output_tokens": 99}})
+    asked = PROCEDURES[test].planned(Setup(plan, tests)).workload
+    assert {str(one.output_tokens) for one in asked.classes} == {"99"}
+    assert [str(one.input_tokens) for one in asked.classes] == ["64", "128"]

@@ -29,15 +29,25 @@ PLAN = Plan.model_validate(
     }
 )
 SMALL: dict[str, Any] = {
-    "search": {"least_requests": 20, "pilot_requests": 16, "pilot_concurrency": 8},
+    "search": {
+        "least_requests": 20,
+        "level_s": 3,
+        "longer": 0,
+        "resolution": 0.5,
+        "pilot_requests": 16,
+        "pilot_concurrency": 8,
+    },
     "ttft": {"requests": 20, "percent": [50], "concurrencies": [2]},
     "fairness": {
         "classes": [
             {"name": "short", "input_tokens": [64, 256], "output_tokens": [32, 128], "share": 0.5},
             {"name": "long", "input_tokens": [256, 512], "output_tokens": [128, 256], "share": 0.5},
-        ]
+        ],
+        "duration_s": 3,
     },
-    "memory-pressure": {"input_tokens": "512", "output_tokens": "50", "maximum": 16},
+    "prefix-cache": {"requests": 20, "throughput_s": 3},
+    "guardrail": {"configurations": ["baseline", "full"], "throughput_s": 3, "duration_s": 2},
+    "memory-pressure": {"input_tokens": "128", "output_tokens": "50", "maximum": 4, "duration_s": 3},
 }
 
 

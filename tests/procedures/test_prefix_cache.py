@@ -40,10 +40,15 @@ def code(plan: Plan | None = None) -> Plan:
     return prefix_cache.workload(Setup(plan or Plan(), Tests()))
 
 
+def bare() -> Plan:
+    """As the base is searched for: without cache."""
+    return variant(code(), sut={"prefix_caching": "disabled"})
+
+
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Alone:
     """1,000 requests a pass, at the draft's size."""
-    return alone(tmp_path_factory.mktemp("cache"), "prefix-cache", ENGINE, code(), 0.5)
+    return alone(tmp_path_factory.mktemp("cache"), "prefix-cache", ENGINE, bare(), 0.5)
 
 
 def test_the_three_passes_are_one_workload_in_three_states(ran: Alone) -> None:
@@ -140,7 +145,7 @@ def test_results_come_of_whatever_was_done(ran: Alone) -> None:
 
 def test_without_a_way_to_flush_enabled_will_do() -> None:
     """A server that is restarted for it, say. Without a way to disable it there is no test."""
-    known = Known({workload_key(code()): 8.0})
+    known = Known({workload_key(bare()): 8.0})
     steps, asked = prefix_cache.steps(Setup(Plan(), Tests(), known)), []
     came: Any = None
     while True:

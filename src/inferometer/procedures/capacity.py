@@ -24,7 +24,7 @@ from inferometer.procedures.concurrency import (
 from inferometer.procedures.reading import percent, rate, rate_interval, stat, success
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table, Value
 from inferometer.procedures.search import Answer
-from inferometer.procedures.setup import Setup, closed_loop, variant
+from inferometer.procedures.setup import Setup, answering, closed_loop
 from inferometer.procedures.step import Done, Steps
 
 NAME, SECTION, TITLE = "capacity", "5.5", "Concurrent Request Capacity"
@@ -44,7 +44,7 @@ def sought(setup: Setup) -> Sought:
     """The search that the test's parameters ask for."""
     wanted = setup.tests.capacity
     return Sought(
-        plan=variant(setup.plan, workload={"output_tokens": wanted.output_tokens}),
+        plan=answering(setup.plan, wanted.output_tokens),
         ladder=ladder_of(setup, wanted.initial, wanted.maximum),
         seconds=wanted.duration_s,
         completions=wanted.completions_per_slot,
@@ -177,10 +177,8 @@ def _figure(found: Sequence[Level], top: Level | None, ended: Answer | None) -> 
 
 
 def _notes(setup: Setup, wanted: Sought, found: Sequence[Level], ended: Answer | None) -> tuple[str, ...]:
-    tokens = setup.tests.capacity.output_tokens
     said = [
-        f"All answers are asked to have {tokens} tokens (draft 5.5.2); the plan's workload has "
-        f"{setup.plan.workload.output_tokens}. Input lengths are the plan's.",
+        _lengths(setup),
         f"The search doubles, and bisects until the gap is 1 or {100 * wanted.ladder.resolution:g} %, whichever is wider; "
         "the answer was run twice.",
         f"Errors are out-of-memory and other system errors as a client sees them: {', '.join(SYSTEM_ERRORS)}. "
@@ -200,6 +198,21 @@ def _notes(setup: Setup, wanted: Sought, found: Sequence[Level], ended: Answer |
         named = ", ".join(f"{level:g}" for level in ended.unsettled)
         said.append(f"Never settled by their intervals, and taken as not met: {named}.")
     return tuple(said)
+
+
+def _lengths(setup: Setup) -> str:
+    """Of answers, which draft 5.5.2 wants to be of one length."""
+    workload, asked = setup.plan.workload, setup.tests.capacity.output_tokens
+    if workload.file is not None:
+        return (
+            "The workload was made before, so answers have its lengths; draft 5.5.2 wants them to be of one."
+        )
+    had = (
+        "classes have lengths of their own" if workload.classes
+        else "prompts that name a length of their own keep it" if workload.prompts is not None
+        else f"workload has {workload.output_tokens}"
+    )  # fmt: skip
+    return f"All answers are asked to have {asked} tokens (draft 5.5.2); the plan's {had}. Input lengths are the plan's."
 
 
 def _undecided(wanted: Sought, top: Level | None, ended: Answer | None) -> tuple[str, ...]:

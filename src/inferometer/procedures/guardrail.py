@@ -104,9 +104,20 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
         ),
         figures=tuple(_figures(setup, levels)),
         notes=tuple(_notes(setup, levels, refused, base)),
-        undecided=(f"Not measured: {', '.join(missing)}.",) if missing else (),
+        undecided=_undecided(setup, missing, refused),
         known=known_base(plan, base),
     )  # fmt: skip
+
+
+def _undecided(setup: Setup, missing: Sequence[str], refused: Mapping[str, str]) -> tuple[str, ...]:
+    """Some configurations may be out of reach; without any there is no overhead."""
+    said = [f"Not measured: {', '.join(missing)}."] if missing else []
+    others = _others(setup)
+    if others and all(name in refused for name in others):
+        said.append(
+            "The system could be brought into no configuration with guardrails, so nothing was compared."
+        )
+    return tuple(said)
 
 
 def _asked(setup: Setup) -> tuple[str, ...]:

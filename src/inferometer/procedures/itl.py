@@ -14,7 +14,7 @@ from inferometer.plan.testing import LEAST_OUTPUT
 from inferometer.procedures.reading import Summary, curve
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
-from inferometer.procedures.setup import Setup, open_loop, variant, warm_up, warmed, workload_key
+from inferometer.procedures.setup import Setup, answering, open_loop, warm_up, warmed, workload_key
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
 
 NAME, SECTION, TITLE = "itl", "5.4", "Inter-Token Latency Distribution"
@@ -63,7 +63,7 @@ def steps(setup: Setup) -> Steps:
 def _plan(setup: Setup) -> Plan:
     """With the output lengths that the test asks for, if it does."""
     asked = setup.tests.itl.output_tokens
-    return setup.plan if asked is None else variant(setup.plan, workload={"output_tokens": asked})
+    return setup.plan if asked is None else answering(setup.plan, asked)
 
 
 def planned(setup: Setup) -> Plan:

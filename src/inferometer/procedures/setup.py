@@ -57,6 +57,13 @@ def another_workload(plan: Plan, **words: Any) -> Plan:
     return Plan.model_validate({**document, "workload": {**kept, **words}})
 
 
+def answering(plan: Plan, output_tokens: Any) -> Plan:
+    """The plan with answers of this length, a fixed one or a distribution, whatever its classes say. A workload that was made
+    before keeps its own, and so do prompts of a file that name one."""
+    classes = [one | {"output_tokens": output_tokens} for one in resolved(plan)["workload"]["classes"]]
+    return variant(plan, workload={"classes": classes} if classes else {"output_tokens": output_tokens})
+
+
 def warm(plan: Plan, *, prefixes: bool = True) -> Plan:
     """The plan with draft 4.5's warm-up before it, verified. `prefixes`: whether it fills a prefix cache (4.5.1)."""
     asked = max(WARMUP_REQUESTS, plan.load.warmup)
