@@ -9,6 +9,7 @@ Its KV cache is made small, so that one machine can fill it. Reports are left in
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ import yaml
 
 from scripts.engines.launch import free_port
 from scripts.engines.places import ENGINES, MODEL, ROOT
+from scripts.engines.serve import halves
 
 PYTHON = ".venv/bin/python"
 SERVING = ".engines/serving"
@@ -44,11 +46,13 @@ DECLARED = [word for key in ("model_loaded", "recovery_ready") for word in ("--d
 """What is so by how this script starts and stops the engines. The rest is for whoever runs it to say."""
 
 
-def carry_out(out: Path, name: str, arguments: Sequence[str]) -> int:
-    """Test, and copy the reports. The exit code of `inferometer test`."""
+def carry_out(out: Path, name: str, arguments: Sequence[str], cores: set[int] | None = None) -> int:
+    """Test, and copy the reports. The exit code of `inferometer test`, which keeps to these cores."""
     runs = out / "runs" / name
     code = subprocess.call(
-        [".venv/bin/inferometer", "test", *arguments, "--name", name, "--out", str(runs)], cwd=ROOT
+        [".venv/bin/inferometer", "test", *arguments, "--name", name, "--out", str(runs)],
+        cwd=ROOT,
+        preexec_fn=None if cores is None else lambda: os.sched_setaffinity(0, cores),
     )
     latest = max((ROOT / runs).glob("*"), default=None, key=lambda path: path.name)
     if latest is not None:
@@ -72,7 +76,7 @@ def vllm(out: Path) -> int:
     try:
         subprocess.check_call(_start(port, "--no-enable-prefix-caching"), cwd=ROOT)
         arguments = ["all", "--plan", plan, "--quick", "--i-own-this-system", *DECLARED]
-        return carry_out(out, "vllm", arguments)
+        return carry_out(out, "vllm", arguments, halves()[1])
     finally:
         subprocess.call([PYTHON, "-m", "scripts.engines.serve", "stop", str(port), SERVING], cwd=ROOT)
 
@@ -104,7 +108,7 @@ def _plan(port: int) -> dict[str, object]:
             # Two cores share the engine and the client: an hour of searches would say no more about either.
             "search": {
                 "level_s": 5,
-                "least_requests": 20,
+                "least_requests": 12,
                 "pilot_requests": 64,
                 "pilot_concurrency": 16,
                 "longer": 0,

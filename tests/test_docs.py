@@ -56,7 +56,8 @@ from inferometer.workload import made, prompt_file
 ROOT = Path(__file__).parent.parent
 PAGES = [
     *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
-    *sorted((ROOT / "docs").rglob("*.md")),
+    # Examples are as the program wrote them.
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if "examples" not in page.parts),
 ]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 LINE = 120

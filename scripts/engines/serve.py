@@ -4,7 +4,7 @@
     python -m scripts.engines.serve stop 8901 DIR
 
 DIR keeps its process id and its log. What a plan's way to switch an engine is made of (docs/tests.md): an engine whose prefix
-cache is a flag has to be started again.
+cache is a flag has to be started again. The engine keeps to the first half of the cores, so that who measures it has the rest.
 """
 
 from __future__ import annotations
@@ -25,6 +25,13 @@ from scripts.engines.launch import (
 from scripts.engines.places import ENGINES, GGUF, MODEL
 
 
+def halves() -> tuple[set[int], set[int]]:
+    """The cores of this machine: the engine's, and those of who measures it. Both are all, where there is only one."""
+    cores = list(range(os.cpu_count() or 1))
+    half = max(1, len(cores) // 2)
+    return set(cores[:half]), set(cores[half:] or cores)
+
+
 def stop(folder: Path) -> None:
     """End the engine that was started before, if there is one."""
     pid = folder / "engine.pid"
@@ -41,14 +48,17 @@ def start(name: str, port: int, folder: Path, flags: list[str]) -> None:
     stop(folder)
     (ENGINES / "hub" / "hub").mkdir(parents=True, exist_ok=True)
     log = folder / "engine.log"
+    cores = halves()[0]
+    bound = {"VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, sorted(cores)))}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [str(recipe.program), *recipe.arguments(port), *flags],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **dict(recipe.environment)},
+            env={**os.environ, **dict(recipe.environment), **bound},
             start_new_session=True,
+            preexec_fn=lambda: os.sched_setaffinity(0, cores),
         )
     (folder / "engine.pid").write_text(str(process.pid))
     engine = RunningEngine(name, f"http://127.0.0.1:{port}", recipe.model, MODEL, log)
