@@ -41,7 +41,7 @@ REFERENCE = [
     )
     for word in ("--param", parameter)
 ] + ["--set", "step_base=4ms", "--set", "step_per_request=100us", "--set", "prefill_per_token=8us"]
-"""An engine some times quicker than the testbed, and searches as brief as those of vLLM: minutes, not half an hour."""
+"""An engine some times quicker than the testbed, and searches as brief as those of vLLM."""
 DECLARED = [word for key in ("model_loaded", "recovery_ready") for word in ("--declare", key)]
 """What is so by how this script starts and stops the engines. The rest is for whoever runs it to say."""
 

@@ -17,7 +17,6 @@ from inferometer.journal.schema import Phase
 from inferometer.report.progress import Counters, progress, progress_plain
 
 PLAIN_EVERY_S = 5.0
-NOTHING = Progress(0, 0, 0, 0, 0)
 WORDS = {Phase.WARMUP: "warming up", Phase.PROBE: "probing", Phase.MEASURE: "measuring"}
 
 NOTHING = Progress(0, 0, 0, 0, 0)
@@ -26,8 +25,8 @@ NOTHING = Progress(0, 0, 0, 0, 0)
 class Screen:
     """The Ui of the conductor. On a terminal one line that renews itself, in a pipe a line every few seconds."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
+    def __init__(self, *, quiet: bool, plain_every_s: float = PLAIN_EVERY_S) -> None:
+        self._quiet, self._plain_every_s = quiet, plain_every_s
         self._live = sys.stderr is not None and sys.stderr.isatty()
         self._phase: Phase | None = None
         self._began = time.monotonic()
@@ -48,14 +47,14 @@ class Screen:
         anew = progress_now.sent < self._last.sent or progress_now.events < self._last.events
         if anew or phase is not self._phase:
             self._phase, self._began, self._base = phase, now, NOTHING if anew else self._last
-            self._next_plain = now + PLAIN_EVERY_S
+            self._next_plain = now + self._plain_every_s
         self._last = progress_now
         counters = self._counters(phase, progress_now, total, now - self._began)
         if self._live:
             ascii_only = "utf" not in (sys.stderr.encoding or "").lower()
             self._say("\r\x1b[2K" + progress(counters, _columns() - 1, ascii_only))
         elif now >= self._next_plain:
-            self._next_plain = now + PLAIN_EVERY_S
+            self._next_plain = now + self._plain_every_s
             self._say(progress_plain(counters) + "\n")
 
     def _counters(self, phase: Phase, seen: Progress, total: int | None, elapsed: float) -> Counters:

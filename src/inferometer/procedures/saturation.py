@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from inferometer.plan.schema import Plan
 from inferometer.procedures.reading import rate, stat
-from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance
+from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached
 from inferometer.procedures.setup import (
     Setup,
     closed_loop,
@@ -148,17 +148,7 @@ def best(sought: Sought, done: Sequence[Done]) -> Level | None:
     """The run at the highest load sustained: the one that confirmed it if there is one. Of a search that was cut short, the
     highest that was sustained below the lowest that was not."""
     found = levels(sought, done)
-    ended = answer(sought, done)
-    if ended is not None:
-        highest = ended.level
-    else:
-        final = {one.rate: one.decision.sustained for one in found}
-        failed = min(
-            (level for level, sustained in final.items() if sustained is False), default=float("inf")
-        )
-        highest = max(
-            (level for level, sustained in final.items() if sustained and level < failed), default=None
-        )
+    highest = reached(sought.ladder, [one.trial for one in found])
     at = [one for one in found if one.rate == highest and one.decision.sustained]
     return at[-1] if at else None
 
