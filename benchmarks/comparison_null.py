@@ -18,9 +18,9 @@ import numpy as np
 
 from benchmarks.figure import Figure, Note, at_most
 from benchmarks.loads import Bench
-from inferometer.judge.bootstrap import Pooled, Sampled
-from inferometer.judge.comparison import DECIDING, FIGURES, Asked, Comparison, Run, compare
-from inferometer.judge.equivalence import Told
+from inferometer.judge.comparison.bootstrap import Pooled, Sampled
+from inferometer.judge.comparison.compare import DECIDING, FIGURES, Asked, Comparison, Run, compare
+from inferometer.judge.comparison.equivalence import Told
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan, Sut
 

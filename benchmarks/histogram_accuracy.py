@@ -15,7 +15,7 @@ import numpy.typing as npt
 from benchmarks.figure import Figure, Note
 from benchmarks.loads import Bench
 from inferometer.telemetry.metrics.estimators import ESTIMATORS
-from inferometer.telemetry.metrics.observed import PERCENTILES, Floats, Observed
+from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Floats, Observed
 
 SECONDS = 60
 LOADS = (2, 20)

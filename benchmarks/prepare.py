@@ -20,9 +20,9 @@ from benchmarks.native import on_core
 from inferometer.journal.folder import RunFolder
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Load, Plan, Workload
-from inferometer.preparer import Requests, Served
+from inferometer.run.requests import Requests, Served
 from inferometer.workload import tokenizers
-from inferometer.workload.lanes import MOST_PROCESSES, cores
+from inferometer.workload.parallel import MOST_PROCESSES, cores
 from inferometer.workload.sources import Source
 
 

@@ -24,8 +24,8 @@ from benchmarks.costs import MIB
 from benchmarks.figure import Figure, Note, at_least, at_most
 from benchmarks.loads import Bench
 from inferometer.telemetry.metrics.fetch import TIMEOUT_S
-from inferometer.telemetry.metrics.job import Endpoint, Job
-from inferometer.telemetry.metrics.scraping import Scraping
+from inferometer.telemetry.metrics.scraper_messages import Endpoint, Job
+from inferometer.telemetry.metrics.scraper_process import Scraping
 
 ENDPOINTS, SERIES, INTERVAL_S = 20, 2_000, 1 / 3
 SECONDS = 30.0

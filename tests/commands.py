@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from inferometer.drive.live import Counters
+from inferometer.drive.progress_counters import Counters
 
 SMALL = ["--input-tokens", "20", "--output-tokens", "5"]
 

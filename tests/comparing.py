@@ -13,17 +13,17 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # `benchmarks` is not ins
 import numpy as np
 
 from benchmarks.comparison_null import drawn, told
-from inferometer.conductor import Finding, Ui
-from inferometer.drive.live import Progress
+from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
-from inferometer.judge.comparison import Asked, Comparison, Difference, Run, compare
+from inferometer.judge.comparison.compare import Asked, Comparison, Difference, Run, compare
+from inferometer.judge.comparison.equivalence import Told
 from inferometer.judge.compliance.of_comparison import complied
-from inferometer.judge.equivalence import Told
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
-from inferometer.report.comparison import compose
+from inferometer.report.comparison.document import compose
+from inferometer.run.conduct import Finding, Ui
+from inferometer.run.simulate import simulate
 from inferometer.simulation.engine import choose
-from inferometer.simulator import simulate
 
 FLAGS: dict[str, object] = {
     "--input-tokens": "40",

@@ -6,7 +6,7 @@ import copy
 import math
 from typing import Any
 
-from inferometer.report.tests.words import WORDS
+from inferometer.report.campaign.titles import WORDS
 
 Document = dict[str, Any]
 

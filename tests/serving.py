@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from inferometer.server import faults
+from inferometer.server import fault_specs
 from inferometer.server.connection import Socket
 from inferometer.server.engine.settings import Settings
 from inferometer.server.http import Server
@@ -34,7 +34,7 @@ def serving(
     **options: Any,
 ) -> Iterator[int]:
     """Serve with these faults (docs/faults.md) and options; gives the port."""
-    server = Server(Options(engine=engine, faults=faults.parse(fault), **options), wrap, key)
+    server = Server(Options(engine=engine, faults=fault_specs.parse(fault), **options), wrap, key)
     thread = threading.Thread(target=server.run, args=(Cl100k(),), daemon=True)
     thread.start()
     try:

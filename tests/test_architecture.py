@@ -22,31 +22,21 @@ ALLOWED: dict[str, set[str]] = {
     "drive": {"plan", "protocol", "engines", "journal"},
     "measure": {"plan", "journal", "telemetry"},
     "procedures": {"measure", "plan"},
-    "judge": {"plan", "journal", "measure"},
+    "judge": {"plan", "measure"},
     "report": {"plan", "measure", "judge"},
-    "server": {"protocol", "plan", "workload"},
+    "server": {"protocol", "workload"},
     "simulation": {"drive", "engines", "journal", "server"},
     "calibration": {"plan", "journal"},
-    "warming": {"journal", "measure", "plan", "telemetry"},
-    "replayer": {"plan", "workload", "journal", "warming"},
-    "preparer": {"plan", "workload", "engines", "journal", "replayer", "warming"},
-    "maker": {"plan", "workload", "journal", "preparer"},
-    "scrapes": {"drive", "journal", "plan", "telemetry"},
-    "conductor": {
-        "calibration", "plan", "workload", "preparer", "replayer", "drive", "engines", "journal", "measure", "judge", "report",
-        "scrapes", "server", "telemetry", "warming",
+    "run": {
+        "calibration", "drive", "engines", "journal", "judge", "measure", "plan", "report", "server", "simulation", "telemetry",
+        "workload",
     },
-    "calibrator": {"calibration", "conductor", "drive", "journal", "plan", "server", "telemetry"},
-    "comparer": {"conductor", "journal", "judge", "measure", "plan", "report"},
-    "fitter": {"conductor", "journal", "measure", "plan", "server", "simulation", "simulator"},
-    "stands": {"conductor", "drive", "journal", "plan", "procedures", "server", "simulation", "simulator"},
-    "tester": {"conductor", "journal", "judge", "plan", "procedures", "report", "stands"},
-    "simulator": {
-        "conductor", "drive", "journal", "plan", "preparer", "replayer", "server", "simulation", "warming", "workload",
+    "studies": {
+        "calibration", "drive", "journal", "judge", "measure", "plan", "procedures", "report", "run", "server", "simulation",
+        "telemetry",
     },
     "cli": {
-        "calibrator", "comparer", "conductor", "plan", "journal", "judge", "report", "server", "drive", "fitter", "maker",
-        "scrapes", "simulation", "simulator", "telemetry", "tester",
+        "drive", "journal", "judge", "plan", "report", "run", "server", "simulation", "studies", "telemetry",
     },
     "addresses": set(),
     "errors": set(),
@@ -121,9 +111,9 @@ def test_a_file_and_its_functions_keep_their_budgets(path: Path) -> None:
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_only_the_rooms_with_a_clock_read_one(path: Path) -> None:
-    """Time is an argument: drive, server and telemetry read clocks and open sockets, the conductor and the screen look at
-    the time of day, and nobody else does."""
-    if room(path) in ("drive", "server", "telemetry", "conductor", "simulator", "stands", "tester", "cli"):
+    """Time is an argument: drive, server and telemetry read clocks and open sockets; run, studies and cli read the time of
+    day; no other room does either."""
+    if room(path) in ("drive", "server", "telemetry", "run", "studies", "cli"):
         return
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

@@ -16,17 +16,16 @@ from inferometer.cli.calibrate import command as calibrate_command
 from inferometer.cli.compare import command as compare_command
 from inferometer.cli.compliance import command as compliance_command
 from inferometer.cli.metrics import command as metrics_command
+from inferometer.cli.procedure import command as test_command
 from inferometer.cli.report import command as report_command
 from inferometer.cli.rerun import command as rerun_command
 from inferometer.cli.run import command as run_command
 from inferometer.cli.simulate import command as simulate_command
-from inferometer.cli.test import command as test_command
 from inferometer.cli.workload import command as workload_command
-from inferometer.comparer import EXIT_CODES
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
-from inferometer.judge import equivalence
-from inferometer.judge.comparison import DECIDING, FIGURES
+from inferometer.judge.comparison import equivalence
+from inferometer.judge.comparison.compare import DECIDING, FIGURES
 from inferometer.judge.compliance.rule import catalogue
 from inferometer.judge.compliance.statement import LABELS, STATES
 from inferometer.judge.judge import NOT_SIMULATED, judge
@@ -34,24 +33,25 @@ from inferometer.measure.measurement import measure
 from inferometer.measure.record import Record
 from inferometer.plan.body import Sampling
 from inferometer.plan.declarations import Declared
-from inferometer.plan.disclosed import NAMES, requirement
 from inferometer.plan.flags import FLAGS
 from inferometer.plan.mixture import RequestClass, SharedPrefix
 from inferometer.plan.parse import build
+from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
-from inferometer.plan.testing import Tests
-from inferometer.procedures.every import PROCEDURES
-from inferometer.report.comparison import comparison_schema
+from inferometer.plan.workload_disclosure import NAMES, requirement
+from inferometer.procedures.registry import PROCEDURES
+from inferometer.report.comparison.document import comparison_schema
 from inferometer.report.metrics import RATES, STATISTICS
-from inferometer.report.summary import summary_schema
+from inferometer.report.run.summary import summary_schema
 from inferometer.server import controls, dialects
 from inferometer.server.__main__ import parser as server_parser
 from inferometer.server.engine.settings import FIELDS
-from inferometer.server.faults import KINDS
+from inferometer.server.fault_specs import KINDS
 from inferometer.server.presets import PRESETS
-from inferometer.server.truth import Entry
-from inferometer.workload import made, prompt_file
+from inferometer.server.truth_log import Entry
+from inferometer.studies.comparison import EXIT_CODES
+from inferometer.workload import prompt_file, workload_file
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -217,10 +217,14 @@ def test_the_field_that_names_the_fault_is_in_the_truth() -> None:
 def test_the_columns_and_the_header_of_a_workload_file_are_told() -> None:
     """Each has its row, and the version and the exit codes are named."""
     told = rows("docs/workload-files.md")
-    assert {*made.COLUMNS, *made.Header.model_fields, *made.Nonce.model_fields} <= told
+    assert {
+        *workload_file.COLUMNS,
+        *workload_file.Header.model_fields,
+        *workload_file.Nonce.model_fields,
+    } <= told
     page = text("docs/workload-files.md")
     assert all(f"inferometer workload {name}" in page for name in workload_command.commands)
-    assert made.VERSION in page
+    assert workload_file.VERSION in page
 
 
 def test_the_page_on_compliance_has_labels_states_and_declarations_as_they_are() -> None:

@@ -16,10 +16,10 @@ import pytest
 
 from inferometer.calibration import certificate as certificates
 from inferometer.calibration.certificate import Certificate, Limit
-from inferometer.calibrator import Ask, Calibrated, calibrate
 from inferometer.plan.schema import Plan
 from inferometer.report.calibration import lines
-from inferometer.report.summary import summary_schema
+from inferometer.report.run.summary import summary_schema
+from inferometer.studies.calibration import Ask, Calibrated, calibrate
 from inferometer.telemetry.host import environment, hot_path
 
 COMMAND = [sys.executable, "-c", "from inferometer.cli.main import main; main()"]

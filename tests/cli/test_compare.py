@@ -12,13 +12,13 @@ from commands import finish
 from comparing import FLAGS, Listener, simulated, simulated_side
 
 from inferometer.cli.app import run
-from inferometer.comparer import Measure, Question, compare_folders, compare_live, interleave, turns
-from inferometer.conductor import Finding, Ui
 from inferometer.errors import PeerError, PlanError, RecordError
 from inferometer.plan import saved
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
-from inferometer.report.comparison import comparison_schema
+from inferometer.report.comparison.document import comparison_schema
+from inferometer.run.conduct import Finding, Ui
+from inferometer.studies.comparison import Measure, Question, compare_folders, compare_live, interleave, turns
 
 TOKENS = Question(metrics=("tpot_p50", "success_rate"))
 

@@ -11,13 +11,13 @@ import jsonschema
 import pytest
 
 from inferometer.cli.app import run
-from inferometer.drive.live import Progress
+from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
 from inferometer.judge.compliance.rule import catalogue
 from inferometer.plan.parse import build
-from inferometer.report.summary import summary_schema
+from inferometer.report.run.summary import summary_schema
+from inferometer.run.simulate import simulate
 from inferometer.simulation.engine import choose
-from inferometer.simulator import simulate
 
 
 class Nobody:

@@ -15,7 +15,7 @@ from peers import Script, Seen, chunked, scripted, tokens, whole
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
-from inferometer.report.summary import summary_schema
+from inferometer.report.run.summary import summary_schema
 
 MODELS = whole(200, b'{"data":[{"id":"m"}]}')
 TURNS = ("--turns", "uniform(1,4)", "--input-tokens", "uniform(20,40)", "--output-tokens", "uniform(3,6)")

@@ -16,7 +16,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
-from inferometer.report.summary import summary_schema
+from inferometer.report.run.summary import summary_schema
 
 MIXTURE = """
 load: {rate: 150, requests: 120, warmup: 10}

@@ -18,11 +18,11 @@ from commands import COMMAND, SMALL, finish, only, run, start, wait_for_answers
 from peers import Script, Seen, chunked, scripted, tokens, whole
 from serving import serving
 
-from inferometer.drive.live import Counters
+from inferometer.drive.progress_counters import Counters
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import OUTCOME, RECORD
 from inferometer.journal.seal import read_table, streams
-from inferometer.report.summary import summary_schema
+from inferometer.report.run.summary import summary_schema
 
 CANARY = "sk-canary-7f3a9e41"
 ECHO = b'{"error":{"message":"bad key %b"}}' % CANARY.encode()

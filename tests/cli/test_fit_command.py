@@ -13,20 +13,20 @@ import pyarrow.compute as pc
 import pytest
 from commands import finish, only, run
 
-from inferometer.conductor import Finding
-from inferometer.drive.live import Progress
-from inferometer.fitter import FILE, SCHEMA, fit_run, streams_of
+from inferometer.drive.progress_counters import Progress
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD, EventClass, Phase
 from inferometer.journal.seal import read_table, write_table
 from inferometer.measure.record import Record
 from inferometer.plan.parse import build
 from inferometer.report.fit import RESERVATIONS, fit_schema, lines
+from inferometer.run.conduct import Finding
+from inferometer.run.simulate import simulate
 from inferometer.server.engine.settings import Settings, changed, words
 from inferometer.server.presets import PRESETS
 from inferometer.simulation.engine import choose
 from inferometer.simulation.fit import COSTS
-from inferometer.simulator import simulate
+from inferometer.studies.fit import FILE, SCHEMA, fit_run, streams_of
 
 FLAGS: dict[str, object] = {"--rate": "15", "--requests": "250", "--warmup": "20", "--seed": "5"}
 LENGTHS: dict[str, object] = {"--input-tokens": "uniform(10,1200)", "--output-tokens": "uniform(8,90)"}

@@ -14,7 +14,7 @@ from inferometer.cli import metrics
 from inferometer.cli.app import run
 from inferometer.telemetry.metrics.estimators import DEFAULT, ESTIMATORS
 from inferometer.telemetry.metrics.exports import FORMATS
-from inferometer.telemetry.metrics.observed import Floats, Observed
+from inferometer.telemetry.metrics.histogram_delta import Floats, Observed
 from inferometer.telemetry.metrics.record import Scrape, write
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from inferometer.cli.screen import Screen
-from inferometer.drive.live import Progress
+from inferometer.cli.terminal import Screen
+from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
 
 

@@ -20,7 +20,7 @@ from serving import serving
 from inferometer.drive import probe as probing
 from inferometer.journal.folder import RunFolder
 from inferometer.plan.schema import Plan
-from inferometer.scrapes import in_our_terms, job_of
+from inferometer.run.scraping import in_our_terms, job_of
 from inferometer.telemetry.metrics.record import Scrape, read
 from inferometer.telemetry.metrics.series import collect
 

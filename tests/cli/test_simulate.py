@@ -16,8 +16,7 @@ import pytest
 from commands import SMALL, finish, only, run, start
 from rich.console import Console
 
-from inferometer.conductor import Finding
-from inferometer.drive.live import Progress
+from inferometer.drive.progress_counters import Progress
 from inferometer.errors import PlanError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
@@ -27,10 +26,11 @@ from inferometer.judge.judge import NOT_SIMULATED
 from inferometer.measure.load import Span, Sweep
 from inferometer.measure.record import Record
 from inferometer.plan.parse import build
-from inferometer.report.console import render_console
-from inferometer.report.summary import summary_schema
+from inferometer.report.run.console import render_console
+from inferometer.report.run.summary import summary_schema
+from inferometer.run.conduct import Finding
+from inferometer.run.simulate import simulate
 from inferometer.simulation.engine import choose
-from inferometer.simulator import simulate
 
 FLAGS: dict[str, object] = {"--input-tokens": "20", "--output-tokens": "uniform(3,9)", "--seed": "5"}
 OPEN = FLAGS | {"--rate": "40", "--requests": "120", "--warmup": "20"}

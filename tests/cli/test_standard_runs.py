@@ -14,7 +14,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
-from inferometer.report.summary import summary_schema
+from inferometer.report.run.summary import summary_schema
 from inferometer.server.embedded import Embedded
 
 QUICK = ["--concurrency", "2", "--warmup", "4", "--output-tokens", "8", "--json"]

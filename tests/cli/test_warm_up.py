@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from inferometer.conductor import Finding, conduct, evaluate, recover
-from inferometer.drive.live import Progress
+from inferometer.drive.progress_counters import Progress
 from inferometer.errors import PlanError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
@@ -17,9 +16,10 @@ from inferometer.journal.schema import RECORD, Phase
 from inferometer.journal.seal import read_table
 from inferometer.plan import saved
 from inferometer.plan.parse import build
+from inferometer.run.conduct import Finding, conduct, evaluate, recover
+from inferometer.run.simulate import simulate
 from inferometer.server.embedded import Embedded
 from inferometer.simulation.engine import choose
-from inferometer.simulator import simulate
 
 SMALL: dict[str, object] = {"--input-tokens": "20", "--output-tokens": "5", "--requests": "8"}
 

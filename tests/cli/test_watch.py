@@ -13,7 +13,7 @@ from rich.console import Console
 from serving import serving
 
 from inferometer.cli.watch import SHOWN, Look, drawn, lines, plain
-from inferometer.telemetry.metrics.terms import TERMS
+from inferometer.telemetry.metrics.current_values import TERMS
 
 PASSWORD = "hunter-two"
 

@@ -21,7 +21,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import OUTCOME, RECORD, Phase
 from inferometer.journal.seal import read_stream, read_table
-from inferometer.report.summary import summary_schema
+from inferometer.report.run.summary import summary_schema
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="tells workers apart by the files they hold open"

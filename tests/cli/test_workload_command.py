@@ -13,7 +13,7 @@ from peers import Script, Seen, chunked, scripted, tokens, whole
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
-from inferometer.report.summary import summary_schema
+from inferometer.report.run.summary import summary_schema
 
 LOAD = [*SMALL, "--requests", "40", "--warmup", "5"]
 

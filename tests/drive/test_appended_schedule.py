@@ -9,8 +9,8 @@ import pytest
 from peers import Script, Seen, chunked, scripted, tokens
 
 from inferometer.drive.clock import monotonic_ns
-from inferometer.drive.crew import Crew, Interrupt
-from inferometer.drive.job import Job
+from inferometer.drive.worker_messages import Job
+from inferometer.drive.worker_pool import Crew, Interrupt
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import PIECE, Appender, Scheduled, write
 from inferometer.journal.schema import OUTCOME, Phase

@@ -23,7 +23,7 @@ from inferometer.drive.reactor import Reactor
 from inferometer.drive.tls import context
 from inferometer.errors import PeerError
 from inferometer.journal.schema import EventClass
-from inferometer.server.words import PIECES
+from inferometer.server.filler_text import PIECES
 
 GOOD = chunked(*tokens(" one", " two", " three"))
 

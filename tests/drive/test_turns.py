@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferometer.drive.pacer import Ending, Hit
-from inferometer.drive.share import Share
+from inferometer.drive.schedule_partition import Share
 from inferometer.drive.turns import TurnShare, share_of
 from inferometer.engines import openai
 from inferometer.journal.schedule import Schedule, Scheduled, write

@@ -10,12 +10,12 @@ import h11
 import pytest
 
 from inferometer.server.answers import Each
-from inferometer.server.faults import KINDS, Met
-from inferometer.server.faults import parse as faults_of
+from inferometer.server.fault_specs import KINDS, Met
+from inferometer.server.fault_specs import parse as faults_of
+from inferometer.server.filler_text import text
 from inferometer.server.filters import Piece, Place, Step, Then, filter_of, payloads, reply
+from inferometer.server.http_reply import Reply, stream_head
 from inferometer.server.openai import Ask, Script, usage
-from inferometer.server.wire import Reply, stream_head
-from inferometer.server.words import text
 
 TOKENS = 5
 STREAMED = [name for name in KINDS if name not in ("refuse", "drop", "status", "html")]

@@ -6,8 +6,8 @@ import pytest
 
 from inferometer.errors import PlanError
 from inferometer.server.__main__ import main, parse
-from inferometer.server.faults import KINDS, Fault, Faults, manual
-from inferometer.server.faults import parse as faults_of
+from inferometer.server.fault_specs import KINDS, Fault, Faults, manual
+from inferometer.server.fault_specs import parse as faults_of
 
 
 def shares(specs: list[str], count: int = 4000, *, stream: bool = True, seed: int = 0) -> dict[str, float]:

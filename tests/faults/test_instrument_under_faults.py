@@ -26,7 +26,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD, EventClass
 from inferometer.journal.seal import read_table
-from inferometer.server.faults import KINDS
+from inferometer.server.fault_specs import KINDS
 
 MODEL = "modèle-模型"  # so that there is UTF-8 to cut through
 ENGINE = [

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inferometer.judge.compliance.evidence import Evidence, Ran, Sheet, Shown
+from inferometer.plan.procedure_parameters import NAMES, Tests
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import NAMES, Tests
 
 Spec = dict[str, Any]
 """plan, parameters, runs ([{part, at, summary}]), switches, values, tables ({name: [section, rows, empty]}), figures."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from inferometer.judge.bootstrap import Pooled, Sampled, Statistic, relative_intervals
+from inferometer.judge.comparison.bootstrap import Pooled, Sampled, Statistic, relative_intervals
 from inferometer.measure.stats import Interval
 
 WANTED = {

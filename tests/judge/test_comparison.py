@@ -9,8 +9,8 @@ import pytest
 from comparing import changed, figure, side
 
 from benchmarks.comparison_null import KINDS, trial
-from inferometer.judge.comparison import DECIDING, FIGURES, Asked, Comparison, Run, compare
-from inferometer.judge.equivalence import Declared
+from inferometer.judge.comparison.compare import DECIDING, FIGURES, Asked, Comparison, Run, compare
+from inferometer.judge.comparison.equivalence import Declared
 
 QUICK = Asked(replicates=100)
 BASE = side(first=1)

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 from comparing import changed, planned, side
 
-from inferometer.judge.comparison import Asked, Run, compare
+from inferometer.judge.comparison.compare import Asked, Run, compare
+from inferometer.judge.comparison.equivalence import Declared
 from inferometer.judge.compliance.of_comparison import complied
 from inferometer.judge.compliance.rule import catalogue
 from inferometer.judge.compliance.statement import Statement
-from inferometer.judge.equivalence import Declared
 
 RULES = {rule.id for rule in catalogue() if rule.kind == "comparison"}
 SUT = {

@@ -264,7 +264,11 @@ def amiss(test: str, changes: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-@pytest.mark.parametrize(("test", "changes", "rules"), SPOILT, ids=lambda part: str(part)[:70])
+@pytest.mark.parametrize(
+    ("test", "changes", "rules"),
+    SPOILT,
+    ids=lambda part: (", ".join(sorted(part)) if isinstance(part, set) else str(part))[:70],
+)
 def test_one_thing_amiss_breaks_the_rules_about_it_and_no_other(
     test: str, changes: dict[str, Any], rules: set[str]
 ) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from judge.compliant import SHEETS, evidence, perfect
 
+from inferometer.judge.compliance.report_rules import shown_in
 from inferometer.judge.compliance.rule import TESTS
-from inferometer.judge.compliance.shown import shown_in
 from inferometer.judge.compliance.sources import ahead_of, deviations_of, of_run, of_test
 from inferometer.judge.compliance.statement import OPEN, comply
-from inferometer.plan import testing
+from inferometer.plan import procedure_parameters
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 
@@ -26,8 +26,8 @@ GATEWAY: dict[str, object] = {
 
 def parameters(test: str, *, quick: bool = False) -> dict[str, Any]:
     """A test's parameters: the draft's own, or a quick run's."""
-    tests = testing.Tests.model_validate(testing.quickened({}) if quick else {})
-    attribute = next(key for key, name in testing.NAMES.items() if name == test)
+    tests = procedure_parameters.Tests.model_validate(procedure_parameters.quickened({}) if quick else {})
+    attribute = next(key for key, name in procedure_parameters.NAMES.items() if name == test)
     found: dict[str, Any] = getattr(tests, attribute).model_dump(mode="json")
     return found
 

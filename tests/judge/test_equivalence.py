@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from comparing import planned, told
 
-from inferometer.judge.equivalence import (
+from inferometer.judge.comparison.equivalence import (
     Declared,
     Item,
     Told,

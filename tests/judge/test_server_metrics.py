@@ -18,7 +18,7 @@ from inferometer.measure.measurement import Measurement, measure
 from inferometer.measure.record import Record
 from inferometer.measure.server import server_series, track
 from inferometer.plan.schema import Plan
-from inferometer.telemetry.metrics.translated import Grown, Track, Translated
+from inferometer.telemetry.metrics.normalised import Grown, Track, Translated
 
 MS, S = 1_000_000, 1_000_000_000
 LES = ("0.02", "0.04", "0.06", "0.1", "0.5", "+Inf")

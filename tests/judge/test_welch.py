@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from inferometer.judge import welch
+from inferometer.judge.comparison import welch
 
 VALUES = st.lists(st.floats(1, 1_000), min_size=2, max_size=8).map(np.array)
 

@@ -15,7 +15,7 @@ from inferometer.measure.record import Ints, Record
 from inferometer.measure.samples import take
 from inferometer.measure.steady import Queue, Steady, ratio_interval, steady
 from inferometer.plan.schema import Plan
-from inferometer.telemetry.metrics.translated import Track, Translated
+from inferometer.telemetry.metrics.normalised import Track, Translated
 
 ORIGIN = 10**16 + 1
 MS = 10**6

@@ -9,7 +9,7 @@ import pytest
 
 from inferometer.errors import PlanError, RecordError
 from inferometer.plan.campaign import ALL, ORDER, campaign, of_values, to_json
-from inferometer.plan.testing import NAMES, Tests, quickened
+from inferometer.plan.procedure_parameters import NAMES, Tests, quickened
 
 
 def problems(*args: object, **options: object) -> dict[str, str]:

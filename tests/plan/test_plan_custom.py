@@ -10,10 +10,10 @@ import yaml
 
 from inferometer.errors import PlanError
 from inferometer.plan import saved
-from inferometer.plan.disclosed import NAMES, disclosed, missing, requirement
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan, Workload
 from inferometer.plan.standard import STANDARD
+from inferometer.plan.workload_disclosure import NAMES, disclosed, missing, requirement
 
 CLASS = {"name": "a", "input_tokens": "uniform(9,12)", "output_tokens": 3}
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from inferometer.errors import PlanError
-from inferometer.plan.disclosed import disclosed, missing, requirement
 from inferometer.plan.parse import build
 from inferometer.plan.rules import check
 from inferometer.plan.saved import plan_hash, read, to_json
 from inferometer.plan.schema import Load, Plan, Trace, Workload
+from inferometer.plan.workload_disclosure import disclosed, missing, requirement
 
 FILE = {"--trace": "t.jsonl"}
 

@@ -14,15 +14,15 @@ from procedures.driving import Silent
 
 from inferometer.errors import CannotSwitch
 from inferometer.journal.schema import Phase
+from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import Tests
-from inferometer.procedures.every import PROCEDURES
+from inferometer.procedures.registry import PROCEDURES
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup, workload_key
 from inferometer.procedures.step import Done, DoneRun, Known, Refused, Run, Seen, Switch, Switched
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
-from inferometer.stands import Stand, Virtual
+from inferometer.studies.stand import Stand, Virtual
 
 Floats = NDArray[np.float64]
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inferometer.conductor import Finding
-from inferometer.drive.live import Progress
+from inferometer.drive.progress_counters import Progress
 from inferometer.errors import PeerError
 from inferometer.journal.schema import Phase
 from inferometer.plan.campaign import Campaign
+from inferometer.plan.procedure_parameters import Tests, quickened
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import Tests, quickened
+from inferometer.run.conduct import Finding
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
-from inferometer.stands import Stand, Virtual
-from inferometer.tester import carry_out
+from inferometer.studies.campaign import carry_out
+from inferometer.studies.stand import Stand, Virtual
 
 
 class Silent:

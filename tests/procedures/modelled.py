@@ -7,7 +7,7 @@ from typing import Any
 
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
-from inferometer.procedures.every import PROCEDURES
+from inferometer.procedures.registry import PROCEDURES
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Done, DoneRun, Run, Seen

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from procedures.driving import Ran, carried_out
 from procedures.modelled import System, carried, results, rows, summary, value
 
+from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import Tests
 from inferometer.procedures import concurrency
 from inferometer.procedures.capacity import sought
 from inferometer.procedures.setup import Setup, workload_key

@@ -14,9 +14,8 @@ import pytest
 from procedures.driving import Failing, Ran, Silent, carried_out
 from procedures.scripted import played, summary
 
-from inferometer.conductor import conduct
 from inferometer.errors import CannotSwitch
-from inferometer.plan import testing
+from inferometer.plan import procedure_parameters
 from inferometer.plan.campaign import EngineChoice
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
@@ -24,9 +23,10 @@ from inferometer.plan.switching import Switching
 from inferometer.procedures.cold_start import results, steps
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Run, Step, Switch, Switched
+from inferometer.run.conduct import conduct
 from inferometer.server.embedded import Embedded
 from inferometer.server.engine.settings import Settings
-from inferometer.stands import Live
+from inferometer.studies.stand import Live
 
 LOAD_MS, COLD_MS, STEP_MS, PREFILL_MS = 2_500.0, 40.0, 4.0, 6.0
 ENGINE = Settings(
@@ -99,7 +99,7 @@ def test_a_server_that_does_not_come_back_leaves_the_starts_before(tmp_path: Pat
 
 def test_medians_are_of_what_was_measured() -> None:
     """Scripted starts of 1, 2 and 9 s: the median, not the mean; before anything, nothing."""
-    setup = Setup(Plan(), testing.Tests.model_validate({"cold-start": {"starts": 3}}))
+    setup = Setup(Plan(), procedure_parameters.Tests.model_validate({"cold-start": {"starts": 3}}))
     loads, ttfts = iter([1.0, 2.0, 9.0]), iter([100.0, 10.0, 300.0, 12.0, 110.0, 11.0])
 
     def answer(step: Step) -> Any:

@@ -15,14 +15,14 @@ from procedures.driving import Silent, carried_out
 from pydantic import ValidationError
 
 from inferometer.errors import PeerError
+from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import Tests
 from inferometer.procedures import fairness
 from inferometer.procedures.setup import Setup, workload_key
 from inferometer.procedures.step import Known, Run, Seen
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
-from inferometer.stands import Virtual
+from inferometer.studies.stand import Virtual
 
 PER_TOKEN_MS = 0.01
 FREE = Settings(

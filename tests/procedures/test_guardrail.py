@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from procedures.alone import Alone, Floats, alone
 
+from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import Tests
 from inferometer.procedures import guardrail
 from inferometer.procedures.setup import Setup, another_workload, variant
 from inferometer.procedures.step import Done, DoneRun, Refused, Switch

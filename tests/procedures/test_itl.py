@@ -9,14 +9,14 @@ import pytest
 from procedures.driving import Silent
 from procedures.modelled import System, carried, results, rows, stats, summary, value
 
+from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import Tests
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup, variant, workload_key
 from inferometer.procedures.step import DoneRun, Known, runs
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
-from inferometer.stands import Virtual
+from inferometer.studies.stand import Virtual
 
 BASE = 10.0
 

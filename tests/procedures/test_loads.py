@@ -11,23 +11,23 @@ import pytest
 from procedures.driving import Ran, Silent, carried_out
 from procedures.scripted import played, summary
 
-from inferometer.conductor import Finding
 from inferometer.errors import PeerError, PlanError
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
+from inferometer.plan.procedure_parameters import Tests, quickened
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import Tests, quickened
 from inferometer.procedures import throughput, ttft
-from inferometer.procedures.every import PROCEDURES
+from inferometer.procedures.registry import PROCEDURES
 from inferometer.procedures.results import Results
 from inferometer.procedures.saturation import found_by
 from inferometer.procedures.search import Answer
 from inferometer.procedures.setup import Setup, reseeded, variant, workload_key
 from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, Step
+from inferometer.run.conduct import Finding
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
-from inferometer.stands import Virtual
-from inferometer.tester import carry_out
+from inferometer.studies.campaign import carry_out
+from inferometer.studies.stand import Virtual
 
 ENGINE = Settings(max_batch=8, step_base_ns=20_000_000)
 PLAN = Plan.model_validate({"workload": {"name": "custom", "input_tokens": "64", "output_tokens": "50"}})

@@ -14,7 +14,7 @@ from procedures.scripted import played, summary
 from scipy import stats
 
 from inferometer.errors import PeerError, PlanError, Problem
-from inferometer.plan import testing
+from inferometer.plan import procedure_parameters
 from inferometer.plan.schema import Plan
 from inferometer.procedures.long_context import results, steps
 from inferometer.procedures.setup import Setup
@@ -158,7 +158,9 @@ def test_a_server_that_falls_over_leaves_the_lengths_before(tmp_path: Path) -> N
 
 
 def _setup(lengths: tuple[int, ...], plan: Plan | None = None) -> Setup:
-    return Setup(plan or Plan(), testing.Tests.model_validate({"long-context": {"lengths": lengths}}))
+    return Setup(
+        plan or Plan(), procedure_parameters.Tests.model_validate({"long-context": {"lengths": lengths}})
+    )
 
 
 def _answers(cost: Any, room: int = 10**9) -> Any:

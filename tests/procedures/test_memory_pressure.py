@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from procedures.driving import Failing, Ran, Silent, carried_out
 from procedures.scripted import played, summary
 
-from inferometer.conductor import conduct
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD, Phase
 from inferometer.journal.seal import read_table
-from inferometer.plan import testing
+from inferometer.plan import procedure_parameters
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.procedures.memory_pressure import results, steps
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import DoneRun, Run, Step, runs
+from inferometer.run.conduct import conduct
 from inferometer.server.embedded import Embedded
 from inferometer.server.engine.settings import Settings
 
@@ -210,7 +210,7 @@ def test_the_reference_server_tells_the_same_live(tmp_path: Path) -> None:
 
 
 def _setup(**parameters: Any) -> Setup:
-    return Setup(Plan(), testing.Tests.model_validate({"memory-pressure": parameters}))
+    return Setup(Plan(), procedure_parameters.Tests.model_validate({"memory-pressure": parameters}))
 
 
 def _play(setup: Setup, answer: Any) -> list[DoneRun]:

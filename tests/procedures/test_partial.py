@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from procedures.driving import Silent
 
+from inferometer.plan.procedure_parameters import Tests, quickened
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import Tests, quickened
-from inferometer.procedures.every import PROCEDURES
+from inferometer.procedures.registry import PROCEDURES
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Done, DoneRun, Run, Seen, Step, Switched
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
-from inferometer.stands import Virtual
+from inferometer.studies.stand import Virtual
 
 ENGINE = Settings(max_batch=8, step_base_ns=20_000_000, input_check_ns=5_000_000, output_check_tokens=16)
 PLAN = Plan.model_validate(

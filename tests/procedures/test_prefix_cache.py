@@ -11,15 +11,15 @@ from procedures.alone import Alone, alone
 from procedures.driving import Silent
 
 from inferometer.errors import CannotSwitch
-from inferometer.judge.of_test import contradictions
+from inferometer.judge.procedure_verdict import contradictions
+from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import Tests
 from inferometer.procedures import prefix_cache
 from inferometer.procedures.setup import Setup, another_workload, variant, workload_key
 from inferometer.procedures.step import Known, Run, Seen, Switch, Switched
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
-from inferometer.stands import Virtual
+from inferometer.studies.stand import Virtual
 
 PER_TOKEN_MS = 0.2
 ENGINE = Settings(

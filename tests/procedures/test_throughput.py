@@ -16,7 +16,7 @@ from inferometer.plan.parse import build
 from inferometer.procedures.setup import open_loop, warmed
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
-from inferometer.stands import Virtual
+from inferometer.studies.stand import Virtual
 
 STEP_S, PLACES, ANSWER = 0.04, 4, 16
 CAPACITY = PLACES / (ANSWER * STEP_S)

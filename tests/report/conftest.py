@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from inferometer.plan.bins import histogram
+from inferometer.plan.length_histogram import histogram
 from inferometer.report import metrics
-from inferometer.report.summary import compose
+from inferometer.report.run.summary import compose
 
 Summary = dict[str, Any]
 Series = dict[str, Any]

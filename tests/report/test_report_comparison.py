@@ -13,10 +13,10 @@ import pytest
 from comparing import changed, document, side
 from rich.console import Console
 
-from inferometer.judge.comparison import FIGURES, Asked
-from inferometer.judge.equivalence import Declared
-from inferometer.report import comparison_console, comparison_junit, comparison_markdown
-from inferometer.report.comparison import comparison_schema
+from inferometer.judge.comparison.compare import FIGURES, Asked
+from inferometer.judge.comparison.equivalence import Declared
+from inferometer.report.comparison import console, junit, markdown
+from inferometer.report.comparison.document import comparison_schema
 
 QUICK = Asked(replicates=50)
 BASE, SLOW, SAME = side(first=1), side(1.5, first=2), side(first=3)
@@ -42,7 +42,7 @@ DOCUMENTS = documents()
 
 def screen(found: dict[str, Any], width: int = 80, encoding: str = "utf-8") -> str:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    comparison_console.render(found, Console(file=file, width=width))
+    console.render(found, Console(file=file, width=width))
     file.seek(0)
     return file.read()
 
@@ -105,7 +105,7 @@ def test_prices_are_told_with_their_source_and_both_units() -> None:
     cost = next(one for one in found["contrasts"][0]["metrics"] if one["name"] == "output_tok_dollar_h")
     assert found["sides"][0]["tokens_per_dollar"] == pytest.approx(cost["baseline"]["mean"] * 3_600)
     assert "a <list> of | prices" in " ".join(screen(found).split())
-    page = comparison_markdown.render(found)
+    page = markdown.render(found)
     assert "a &lt;list&gt; of \\| prices" in page
     assert "3600" in page
 
@@ -114,7 +114,7 @@ def test_prices_are_told_with_their_source_and_both_units() -> None:
 def test_markdown_has_every_figure_in_tables_of_equal_rows(name: str) -> None:
     """A row a figure, deciding ones in bold; every row of a table has its heading's number of cells."""
     found = DOCUMENTS[name]
-    page = comparison_markdown.render(found)
+    page = markdown.render(found)
     for contrast in found["contrasts"]:
         for metric in contrast["metrics"]:
             title = f"**{metric['title']}**" if metric["deciding"] else metric["title"]
@@ -129,7 +129,7 @@ def test_junit_has_a_case_a_figure_and_counts_that_add_up(name: str) -> None:
     """As CI systems read it: totals in both places, an outcome at most per case, failures exactly where a figure that decides
     is worse."""
     found = DOCUMENTS[name]
-    root = Xml.fromstring(comparison_junit.render(found))
+    root = Xml.fromstring(junit.render(found))
     assert root.tag == "testsuites"
     suites = root.findall("testsuite")
     assert len(suites) == len(found["contrasts"])
@@ -152,7 +152,7 @@ def test_junit_has_a_case_a_figure_and_counts_that_add_up(name: str) -> None:
 def test_what_cannot_be_judged_is_no_pass_in_junit() -> None:
     """Deciding figures of an invalid or incomparable comparison are errors; without enough runs all are skipped."""
     for name, tag in (("invalid", "error"), ("not_comparable", "error"), ("one_run", "skipped")):
-        root = Xml.fromstring(comparison_junit.render(DOCUMENTS[name]))
+        root = Xml.fromstring(junit.render(DOCUMENTS[name]))
         cases = {case.get("name"): case for case in root.iter("testcase")}
         assert set(cases) <= set(FIGURES)
         assert cases["ttft_p50"].find(tag) is not None
@@ -162,5 +162,5 @@ def test_what_cannot_be_judged_is_no_pass_in_junit() -> None:
 def test_characters_that_xml_cannot_hold_do_not_break_it() -> None:
     """A name from a folder may hold anything."""
     found = {**DOCUMENTS["regression"], "conclusion": "a\x00b\ud800c <&>"}
-    root = Xml.fromstring(comparison_junit.render(found))
+    root = Xml.fromstring(junit.render(found))
     assert next(root.iter("failure")).text == "a?b?c <&>"

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from inferometer.report import wording
-from inferometer.report.console import render_console
 from inferometer.report.figures import figure
+from inferometer.report.run.console import render_console
 
 
 def printed(summary: dict[str, Any], width: int, encoding: str = "utf-8", **options: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inferometer.report import disclosure
+from inferometer.report.run import disclosure
 
 
 def test_lateness_is_shown_by_cause(valid: dict[str, Any], empty: dict[str, Any]) -> None:

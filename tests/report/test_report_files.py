@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 
 from inferometer.errors import InstrumentError
-from inferometer.report.files import write_reports
-from inferometer.report.summary import summary_schema
+from inferometer.report.run.files import write_reports
+from inferometer.report.run.summary import summary_schema
 
 
 def test_each_sample_is_written_in_every_format(sample: Any, tmp_path: Path) -> None:

@@ -14,9 +14,9 @@ from html_page import LOADING, Page
 
 from inferometer.report import wording
 from inferometer.report.figures import figure
-from inferometer.report.html import pace_metric, render_html
+from inferometer.report.html_page import embedded_json
 from inferometer.report.metrics import STATISTICS, TABLE
-from inferometer.report.page import embedded_json
+from inferometer.report.run.html import pace_metric, render_html
 
 
 def test_the_page_loads_nothing(sample: Any) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from inferometer.report import disclosure
-from inferometer.report.markdown import cell, minimum_report, render_markdown
+from inferometer.report.run import disclosure
+from inferometer.report.run.markdown import cell, minimum_report, render_markdown
 
 TEMPLATE = r"""=== LLM Benchmark Report \(Minimum\) ===
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from html_page import Page
 
-from inferometer.report import server, wording
-from inferometer.report.html import render_html
-from inferometer.report.markdown import render_markdown
+from inferometer.report import wording
+from inferometer.report.run import server
+from inferometer.report.run.html import render_html
+from inferometer.report.run.markdown import render_markdown
 
 SIDES = {
     ("server_tokens", "more"): ("unsure", "note"),

@@ -7,9 +7,9 @@ from typing import Any, get_args
 import pytest
 
 from inferometer.measure.itl_shape import Modality, Tail
-from inferometer.report import steadiness
-from inferometer.report.disclosure import method
 from inferometer.report.figures import ascii_only
+from inferometer.report.run import steadiness
+from inferometer.report.run.disclosure import method
 
 
 def test_both_lines_stand_in_the_disclosure(valid: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 
-from inferometer.report.summary import compose, summary_schema
+from inferometer.report.run.summary import compose, summary_schema
 
 SHIPPED = summary_schema()
 FULL = jsonschema.Draft202012Validator(SHIPPED)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from html_page import LOADING, Page
 
-from inferometer.plan.bins import histogram
-from inferometer.report.markdown import render_markdown
-from inferometer.report.pictures import MOST_BARS, of_run, section
+from inferometer.plan.length_histogram import histogram
+from inferometer.report.run.markdown import render_markdown
+from inferometer.report.workload_charts import MOST_BARS, of_run, section
 from inferometer.report.workload_page import page
 
 STATISTICS = {"mean": 320.0, "p50": 300.0, "p95": 500.0, "p99": 510.0, "min": 128, "max": 512}

@@ -15,10 +15,10 @@ from serving import QUICK
 from inferometer.server.controls import SETTINGS, Controls, Setting, State, controls_of
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.settings import Settings
-from inferometer.server.metronome import Beat, Metronome
+from inferometer.server.fixed_script import Beat, Metronome
+from inferometer.server.model_loading import Residence
 from inferometer.server.openai import ApiError
-from inferometer.server.residence import Residence
-from inferometer.server.truth import Entry, TruthLog
+from inferometer.server.truth_log import Entry, TruthLog
 
 Serve = Callable[..., int]
 CHAT = {"model": "reference", "messages": [{"role": "user", "content": "x"}]}

@@ -19,8 +19,8 @@ from inferometer.engines.answer import Answer
 from inferometer.journal.schema import EventClass
 from inferometer.protocol.sse import SseDecoder
 from inferometer.server import tls
+from inferometer.server.answer_parts import Parts
 from inferometer.server.dialects import APIS
-from inferometer.server.parts import Parts
 
 Serve = Callable[..., int]
 

@@ -10,7 +10,7 @@ from engine_play import Change, Job, drain, history, play
 
 from inferometer.server.engine.emission import REFUSED
 from inferometer.server.engine.engine import Engine
-from inferometer.server.engine.preempted import Preempted
+from inferometer.server.engine.preemption import Preempted
 from inferometer.server.engine.settings import Settings
 
 EXACT = Settings(

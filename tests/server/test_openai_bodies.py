@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inferometer.server.filler_text import PIECES
 from inferometer.server.ollama import OllamaReader
 from inferometer.server.openai import ApiError, Ask, Reader, Script, error_body
 from inferometer.server.responses import ResponsesReader
-from inferometer.server.words import PIECES
 from inferometer.workload.encodings import Cl100k
 
 READER = Reader("m", 1_000, Cl100k())

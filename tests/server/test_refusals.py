@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
+from inferometer.server.answer_parts import Parts
 from inferometer.server.engine.settings import Settings
-from inferometer.server.parts import Parts
 
 Serve = Callable[..., int]
 CHAT = {"model": "reference", "messages": [{"role": "user", "content": "x"}]}

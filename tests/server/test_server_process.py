@@ -13,8 +13,8 @@ import pytest
 
 from inferometer.errors import PlanError
 from inferometer.server.__main__ import parse
+from inferometer.server.answer_parts import Parts
 from inferometer.server.options import Options
-from inferometer.server.parts import Parts
 from inferometer.server.presets import PRESETS
 from inferometer.server.serve import serve
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from inferometer.server.truth import Entry, TruthLog
+from inferometer.server.truth_log import Entry, TruthLog
 
 
 def entry(name: str, tokens: int) -> Entry:

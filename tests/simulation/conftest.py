@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from inferometer.drive.share import Share
+from inferometer.drive.schedule_partition import Share
 from inferometer.journal import schedule as schedules
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schema import OUTCOME, Phase

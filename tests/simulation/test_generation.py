@@ -10,7 +10,7 @@ from inferometer.server.answers import Streamed, Whole
 from inferometer.server.connection import Connection, Outbox
 from inferometer.server.engine.emission import GOES_ON, LENGTH, REFUSED
 from inferometer.server.openai import Ask, Script
-from inferometer.server.truth import Entry
+from inferometer.server.truth_log import Entry
 from inferometer.simulation.generation import Generation
 
 SENT = 1_000

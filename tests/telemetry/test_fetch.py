@@ -17,7 +17,7 @@ from peers import Script, Seen, chunked, scripted, whole
 
 from inferometer.telemetry.metrics import fetch
 from inferometer.telemetry.metrics.fetch import LARGEST, TIMEOUT_S, Failed, Fetcher, judged
-from inferometer.telemetry.metrics.job import Endpoint
+from inferometer.telemetry.metrics.scraper_messages import Endpoint
 
 TEXT = b'# HELP up Whether it is.\n# TYPE up gauge\nup{a="b"} 1\n'
 KIND = b"text/plain; version=0.0.4"

@@ -17,7 +17,7 @@ from metrics_play import SECOND, START, URL, at, exported, scrapes_of, store_of,
 from inferometer.telemetry.metrics.document import Period, Wanted, endpoint_info, metrics
 from inferometer.telemetry.metrics.estimators import ESTIMATORS
 from inferometer.telemetry.metrics.four_phase import estimate as four_phase
-from inferometer.telemetry.metrics.observed import PERCENTILES, Observed
+from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Observed
 from inferometer.telemetry.metrics.record import Scrape
 from inferometer.telemetry.metrics.series import collect
 

@@ -19,8 +19,8 @@ from metrics_play import VECTORS, exported, read_json, scrapes_of, vector, wante
 from inferometer.telemetry.metrics import four_phase, linear, smooth
 from inferometer.telemetry.metrics.document import Period, Wanted
 from inferometer.telemetry.metrics.exports import export
+from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Observed
 from inferometer.telemetry.metrics.metric_units import unit_of
-from inferometer.telemetry.metrics.observed import PERCENTILES, Observed
 from inferometer.telemetry.metrics.series import collect
 
 CASES = sorted(path.stem for path in VECTORS.glob("*.json"))

@@ -13,9 +13,9 @@ import psutil
 import pytest
 from peers import Answer, Script, Seen, scripted, whole
 
-from inferometer.telemetry.metrics.job import Endpoint, Job
 from inferometer.telemetry.metrics.record import Scrape, read
-from inferometer.telemetry.metrics.scraping import Scraping
+from inferometer.telemetry.metrics.scraper_messages import Endpoint, Job
+from inferometer.telemetry.metrics.scraper_process import Scraping
 
 NEVER_S = 300.0
 OFTEN_S = 0.01

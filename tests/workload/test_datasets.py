@@ -21,7 +21,7 @@ from inferometer.workload.datasets import pool, rows
 from inferometer.workload.datasets.functions import prompts
 from inferometer.workload.datasets.pool import Pool
 from inferometer.workload.datasets.preprocessing import LONGEST, Item
-from inferometer.workload.natural import generate
+from inferometer.workload.natural_text import generate
 from inferometer.workload.texts import facts
 from inferometer.workload.tokenizers import Tokenizer
 

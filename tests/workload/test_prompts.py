@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from inferometer.plan.lengths import Distribution, fixed, lognormal, normal, uniform
 from inferometer.plan.schema import Tokenizer as Spec
 from inferometer.plan.schema import Workload
-from inferometer.workload import lanes
+from inferometer.workload import parallel
 from inferometer.workload import prompts as making
 from inferometer.workload.prompts import NONCES, STRIDE, Fingerprint, Prompt, below
 from inferometer.workload.tokenizers import Tokenizer, load
@@ -314,7 +314,7 @@ def test_many_prompts_are_made_in_processes_to_the_same_bytes(
     """How a prompt is made does not depend on where: the same list, whatever tokenizer goes to the other process."""
     tokenizer = load(Spec(name=str(tiny_file) if kind == "file" else kind))
     here = generate(Workload(), tokenizer, 50, 3, "text")
-    monkeypatch.setattr(lanes, "MUCH", 1)
+    monkeypatch.setattr(parallel, "MUCH", 1)
     assert generate(Workload(), tokenizer, 50, 3, "text") == here
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from inferometer.errors import PlanError
 from inferometer.plan.schema import Load, Plan
-from inferometer.workload.account import Account
-from inferometer.workload.places import Place, arranged
+from inferometer.workload.context_limit import SLACK, Room, may_exceed
 from inferometer.workload.prompt_file import segments
 from inferometer.workload.prompts import Fingerprint, Prompt
-from inferometer.workload.room import SLACK, Room, may_exceed
+from inferometer.workload.request_statistics import Account
 from inferometer.workload.sources import Source, sourced
 from inferometer.workload.tokenizers import Tokenizer
+from inferometer.workload.turn_schedule import Place, arranged
 
 CLASSES = [
     {"name": "a", "input_tokens": 20, "output_tokens": 3, "content": "english",

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from inferometer.plan.schema import Workload
 from inferometer.plan.standard import PUBLISHED
-from inferometer.workload import corpora, lanes, natural
+from inferometer.workload import corpora, natural_text, parallel
 from inferometer.workload import prompts as random_prompts
-from inferometer.workload.account import Account
-from inferometer.workload.natural import QUESTION
+from inferometer.workload.natural_text import QUESTION
 from inferometer.workload.prompts import Fingerprint, Prompt
+from inferometer.workload.request_statistics import Account
 from inferometer.workload.texts import texts_of
 from inferometer.workload.tokenizers import Tokenizer
 
@@ -44,7 +44,7 @@ def made(
 ) -> list[Prompt]:
     if workload.content.text is None:
         return list(random_prompts.generate(workload, tokenizer, n, salt, kind))
-    return list(natural.generate(workload, tokenizer, n, salt, kind, chat=chat))
+    return list(natural_text.generate(workload, tokenizer, n, salt, kind, chat=chat))
 
 
 def parts(prompt: Prompt) -> tuple[str, str | list[int]]:
@@ -223,12 +223,12 @@ def test_many_prompts_are_made_in_processes_to_the_same_bytes(
     """How a prompt is made does not depend on where."""
     n = 4 if name == "long-context" else 40
     here = made(spec(name), cl100k, n, "text", chat=True)
-    monkeypatch.setattr(lanes, "MUCH", 1)
+    monkeypatch.setattr(parallel, "MUCH", 1)
     assert made(spec(name), cl100k, n, "text", chat=True) == here
 
 
 def test_the_draws_come_in_the_order_that_is_told(cl100k: Tokenizer) -> None:
-    """The head of natural.py, carried out with nothing but random.Random."""
+    """The head of natural_text.py, carried out with nothing but random.Random."""
     roll = random.Random(42)
     corpus = corpora.load("code")
     contexts = [(roll.randint(512, 1024), roll.randrange(len(corpus.text))) for _ in range(10)]
@@ -306,7 +306,7 @@ def test_lengths_too_short_for_what_stands_in_front_are_sent_as_what_stands_ther
 ) -> None:
     """However short, a prompt has some text, its count is right, and it misses only where there was no room."""
     workload = spec("conversation", input_tokens=tokens, output_tokens=3, repeatable_prompts=repeatable)
-    for prompt in natural.generate(workload, cl100k, 6, 5, "text", template, chat=True):
+    for prompt in natural_text.generate(workload, cl100k, 6, 5, "text", template, chat=True):
         assert prompt.content
         assert prompt.sent == sum(len(cl100k.encode(str(part))) for part in parts(prompt))
         assert prompt.asked == tokens + prompt.shared

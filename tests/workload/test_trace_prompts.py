@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inferometer.plan.schema import Workload
 from inferometer.workload.prompts import Prompt
-from inferometer.workload.shared import Composer
+from inferometer.workload.shared_prefixes import Composer
 from inferometer.workload.tokenizer_file import TokenizerFile
 from inferometer.workload.tokenizers import Tokenizer
 from inferometer.workload.traces.mooncake import BLOCK

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferometer.plan.schema import Workload
-from inferometer.workload.account import Account
 from inferometer.workload.prompts import Prompt
-from inferometer.workload.shared import Composer
+from inferometer.workload.request_statistics import Account
+from inferometer.workload.shared_prefixes import Composer
 from inferometer.workload.tokenizers import Tokenizer
 from inferometer.workload.traces.mooncake import BLOCK
 from inferometer.workload.traces.repeats import Repeats

@@ -136,7 +136,7 @@ def ours(record: pa.Table, names: Sequence[str]) -> list[Ours]:
 
 
 class _Row(msgspec.Struct):
-    """What is read of a line of the server's log (server/truth.py)."""
+    """What is read of a line of the server's log (server/truth_log.py)."""
 
     prompt_head: str
     arrived_ns: int | None

@@ -40,7 +40,7 @@ def command(
     from inferometer.plan.parse import build
 
     plan = build(like, {"--workers": workers}, environ=os.environ)
-    from inferometer.calibrator import Ask, calibrate
+    from inferometer.studies.calibration import Ask, calibrate
 
     def say(text: str) -> None:
         if not quiet and sys.stderr is not None:

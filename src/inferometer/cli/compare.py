@@ -15,7 +15,7 @@ import click
 from inferometer.errors import PlanError, Problem
 
 if TYPE_CHECKING:
-    from inferometer.comparer import Compared, Question
+    from inferometer.studies.comparison import Compared, Question
 
 EPILOG = """\b
 Exit code: 0 no regression, 2 usage or a file, 3 not comparable or a run is INVALID, 4 no claim (fewer than 3 runs a side),
@@ -86,7 +86,7 @@ def command(
     Compare sides with the first, the baseline. A side is a run folder, several with commas between them, or a folder that
     holds run folders. At least three runs a side, with the same seeds on all, make a claim possible.
     """
-    from inferometer.comparer import Question, compare_folders
+    from inferometer.studies.comparison import Question, compare_folders
 
     if repeats is not None and not interleave:
         raise PlanError([Problem("--repeats", "is for --interleave: runs that are there are not repeated")])
@@ -105,9 +105,9 @@ def command(
 
 
 def _live(sides: tuple[str, ...], repeats: int, out: Path, question: Question, *, quiet: bool) -> Compared:
-    from inferometer.cli.screen import Screen
-    from inferometer.comparer import compare_live
+    from inferometer.cli.terminal import Screen
     from inferometer.plan.parse import build
+    from inferometer.studies.comparison import compare_live
 
     plans = [build(Path(side), environ=os.environ) for side in sides]
     return compare_live(plans, repeats, out, time.time_ns(), question, Screen(quiet=quiet))
@@ -115,24 +115,24 @@ def _live(sides: tuple[str, ...], repeats: int, out: Path, question: Question, *
 
 def _write(compared: Compared, junit: Path | None, markdown: Path | None) -> None:
     if junit is not None:
-        from inferometer.report import comparison_junit
+        from inferometer.report.comparison.junit import render as junit_xml
 
-        junit.write_bytes(comparison_junit.render(compared.document))
+        junit.write_bytes(junit_xml(compared.document))
     if markdown is not None:
-        from inferometer.report import comparison_markdown
+        from inferometer.report.comparison.markdown import render as markdown_text
 
-        markdown.write_text(comparison_markdown.render(compared.document), encoding="utf-8")
+        markdown.write_text(markdown_text(compared.document), encoding="utf-8")
 
 
 def _show(compared: Compared, *, as_json: bool) -> None:
-    from inferometer.cli.screen import say
+    from inferometer.cli.terminal import say
 
     if as_json:
         say(json.dumps(compared.document, ensure_ascii=False))
         return
     from rich.console import Console
 
-    from inferometer.report.comparison_console import render
+    from inferometer.report.comparison.console import render
 
     try:
         render(compared.document, Console())

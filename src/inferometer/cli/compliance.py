@@ -33,7 +33,7 @@ CAMPAIGN = "inferometer/campaign/1"
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def command(run: Path | None, test: str | None, as_list: bool, level: str | None, as_json: bool) -> int:
     """See HELP."""
-    from inferometer.cli.screen import say
+    from inferometer.cli.terminal import say
 
     if as_list:
         if run is not None or test is not None:
@@ -117,7 +117,7 @@ def _whole(statement: Mapping[str, Any] | None) -> bool:
 
 
 def _summary(folder: Path) -> dict[str, Any]:
-    from inferometer.report.summary import SCHEMA
+    from inferometer.report.run.summary import SCHEMA
 
     if not folder.is_dir():
         raise RecordError(f"{folder}: no such folder of a run or a campaign")

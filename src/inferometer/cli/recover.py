@@ -16,8 +16,8 @@ def command(run: Path, as_json: bool) -> int:
 
     Seal what the journal of a killed run holds (all but the last second at most), and report it.
     """
-    from inferometer.cli.screen import show
-    from inferometer.conductor import recover
+    from inferometer.cli.terminal import show
     from inferometer.journal.folder import RunFolder
+    from inferometer.run.conduct import recover
 
     return show(recover(RunFolder.open(run)), as_json=as_json)

@@ -34,16 +34,16 @@ def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
     from inferometer.errors import PlanError, Problem
 
     if (run / "campaign.json").is_file():
-        from inferometer.cli.screen import show_campaign
-        from inferometer.tester import rewritten
+        from inferometer.cli.terminal import show_campaign
+        from inferometer.studies.campaign import rewritten
 
         tested = rewritten(run, redact)
         show_campaign(tested.document, tested.folder, as_json=as_json, redacted=bool(redact))
         return tested.exit_code
     if redact:
         raise PlanError([Problem("--redact", "is for campaigns of tests; this is a single run")])
-    from inferometer.cli.screen import show
-    from inferometer.conductor import evaluate
+    from inferometer.cli.terminal import show
     from inferometer.journal.folder import RunFolder
+    from inferometer.run.conduct import evaluate
 
     return show(evaluate(RunFolder.open(run)), as_json=as_json)

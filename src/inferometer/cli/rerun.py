@@ -22,31 +22,31 @@ systems, beyond requests without a key, is done again only with --trust.
 
 def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> int:
     from inferometer.errors import PlanError, Problem
-    from inferometer.plan.again import Simulated, again, reach
     from inferometer.plan.campaign import Campaign
     from inferometer.plan.parse import check_outside
+    from inferometer.plan.rerun import Simulated, again, reach
 
     found = again(report)
     if not trust and (far := reach(found)):
         problems = [Problem(place, what) for place, what in far]
         raise PlanError([*problems, Problem("--trust", "give this flag if all of that is to be done")])
     if isinstance(found, Campaign):
-        from inferometer.cli.test import test
+        from inferometer.cli.procedure import test
 
         if not found.simulated:
             check_outside(found.plan, os.environ)
         return test(found, out, as_json=as_json, quiet=quiet)
-    from inferometer.cli.screen import Screen, show
+    from inferometer.cli.terminal import Screen, show
 
     if isinstance(found, Simulated):
+        from inferometer.run.simulate import simulate
         from inferometer.server.engine.settings import Settings
         from inferometer.simulation.engine import Chosen
-        from inferometer.simulator import simulate
 
         engine = Chosen(found.preset, Settings(**found.settings))
         return show(simulate(found.plan, engine, out, Screen(quiet=quiet)), as_json=as_json)
     check_outside(found, os.environ)
-    from inferometer.conductor import conduct
+    from inferometer.run.conduct import conduct
 
     return show(conduct(found, out, Screen(quiet=quiet)), as_json=as_json)
 

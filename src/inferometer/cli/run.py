@@ -62,8 +62,8 @@ def _run(plan: Path | None, out: Path, as_json: bool, quiet: bool, **given: Any)
 
     flags = {flag.name: given[flag.parameter] for flag in FLAGS}
     resolved = build(plan, flags, environ=os.environ)
-    from inferometer.cli.screen import Screen, show
-    from inferometer.conductor import conduct
+    from inferometer.cli.terminal import Screen, show
+    from inferometer.run.conduct import conduct
 
     return show(conduct(resolved, out, Screen(quiet=quiet)), as_json=as_json)
 

@@ -48,9 +48,9 @@ def _simulate(
 
     # Without the environment: the keys and files of a server that is not asked need not be there.
     resolved = build(plan, {flag.name: given[flag.parameter] for flag in FLAGS})
-    from inferometer.cli.screen import Screen, show
+    from inferometer.cli.terminal import Screen, show
+    from inferometer.run.simulate import simulate
     from inferometer.simulation.engine import choose
-    from inferometer.simulator import simulate
 
     finding = simulate(resolved, choose(preset, settings), out, Screen(quiet=quiet))
     return show(finding, as_json=as_json)
@@ -69,9 +69,9 @@ def _alone(plan: Path | None, given: dict[str, Any]) -> None:
 def _fit(
     run: Path, preset: str | None, settings: tuple[str, ...], out: Path, as_json: bool, quiet: bool
 ) -> int:
-    from inferometer.cli.screen import Screen, say
-    from inferometer.fitter import fit_run
+    from inferometer.cli.terminal import Screen, say
     from inferometer.report.fit import lines
+    from inferometer.studies.fit import fit_run
 
     fitted = fit_run(run, preset, settings, out, Screen(quiet=quiet))
     document = fitted.document

@@ -17,8 +17,8 @@ from inferometer.errors import PeerError, PlanError, Problem
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from inferometer.telemetry.metrics.current_values import Totals
     from inferometer.telemetry.metrics.fetch import Fetcher
-    from inferometer.telemetry.metrics.terms import Totals
 
 SHORTEST_S = 0.05
 
@@ -44,7 +44,7 @@ SHOWN: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "ttft": ("TTFT, mean", _ms),
     "itl": ("ITL, mean", _ms),
 }
-"""How each figure of telemetry/metrics/terms.py is called and written."""
+"""How each figure of telemetry/metrics/current_values.py is called and written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,9 @@ class Watched:
 
     def look(self) -> Look:
         """Scrape it now."""
+        from inferometer.telemetry.metrics.current_values import figures, totals
         from inferometer.telemetry.metrics.exposition import Unusable, parse
         from inferometer.telemetry.metrics.fetch import Failed
-        from inferometer.telemetry.metrics.terms import figures, totals
 
         try:
             found = self._fetcher.get()
@@ -116,7 +116,7 @@ def drawn(looks: Sequence[Look]) -> RenderableType:
 def _watched(urls: Sequence[str]) -> list[Watched]:
     """Raises PlanError with every URL that is none."""
     from inferometer.plan.server_metrics import completed
-    from inferometer.scrapes import endpoint_at
+    from inferometer.run.scraping import endpoint_at
     from inferometer.telemetry.metrics.fetch import Fetcher
 
     whole, problems = [], []

@@ -60,9 +60,9 @@ _WIDE: dict[str, Any] = {"max_content_width": 110}
 
 
 def _make(plan: Path | None, out: Path, quiet: bool, **given: Any) -> int:
-    from inferometer.cli.screen import say
-    from inferometer.maker import make
+    from inferometer.cli.terminal import say
     from inferometer.plan.parse import build
+    from inferometer.run.write_workload import make
 
     # Without the environment: the keys and files of a server that is not asked need not be there.
     resolved = build(plan, {flag.name: given[flag.parameter] for flag in MAKING})
@@ -78,10 +78,10 @@ def _make(plan: Path | None, out: Path, quiet: bool, **given: Any) -> int:
 def _show(where: Path, as_json: bool, html: Path | None) -> int:
     from rich.console import Console
 
-    from inferometer.cli.screen import say
-    from inferometer.maker import pictured, show
-    from inferometer.report.sequence import render
+    from inferometer.cli.terminal import say
+    from inferometer.report.workload_listing import render
     from inferometer.report.workload_page import page
+    from inferometer.run.write_workload import pictured, show
 
     if html is not None:
         html.write_text(page(where.resolve().name, pictured(where)), encoding="utf-8")
@@ -95,9 +95,9 @@ def _show(where: Path, as_json: bool, html: Path | None) -> int:
 
 
 def _verify(file: Path, report: Path | None, as_json: bool) -> int:
-    from inferometer.cli.screen import say
-    from inferometer.maker import files, verify
-    from inferometer.report.sequence import verified
+    from inferometer.cli.terminal import say
+    from inferometer.report.workload_listing import verified
+    from inferometer.run.write_workload import files, verify
 
     checked = [(one.name, verify(one, report)) for one in files(file)]
     same = all(check.same for _, checks in checked for check in checks)

@@ -31,7 +31,7 @@ from inferometer.drive.connection import (
     Peer,
 )
 from inferometer.drive.exchange import Exchange, TooLarge
-from inferometer.drive.gather import ROOM_NS, pause_ns
+from inferometer.drive.poll_pause import ROOM_NS, pause_ns
 from inferometer.drive.poller import READABLE, WRITABLE, Poller
 from inferometer.drive.timer import Timer
 from inferometer.journal.schema import Outcome

@@ -22,7 +22,7 @@ import heapq
 from collections.abc import Sequence
 
 from inferometer.drive.pacer import Ending, Hit, deal, slots_of
-from inferometer.drive.share import Share
+from inferometer.drive.schedule_partition import Share
 from inferometer.engines.openai import messages_json
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import msgspec
 
-from inferometer.drive import clock, live
+from inferometer.drive import clock, progress_counters
 from inferometer.drive.connection import Peer
 from inferometer.drive.exchange import Exchange
-from inferometer.drive.job import Command, Go, Job, More, PhaseDone, Ready, Report, Stop
 from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.reactor import Reactor
-from inferometer.drive.share import Share, TailShare
+from inferometer.drive.schedule_partition import Share, TailShare
 from inferometer.drive.tls import context
 from inferometer.drive.turns import share_of
+from inferometer.drive.worker_messages import Command, Go, Job, More, PhaseDone, Ready, Report, Stop
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule, Tail
 from inferometer.journal.schema import Outcome
@@ -66,7 +66,7 @@ class Worker:
         folder = Path(job.folder)
         self._folder = folder
         self._journal = Journal(folder / "journal", job.worker, Redactor(job.secrets))
-        self._counters = live.Counters.attach(folder, job.worker, job.workers)
+        self._counters = progress_counters.Counters.attach(folder, job.worker, job.workers)
         self._heads = [head.encode("latin-1") for head in job.heads]
         self._head = self._heads[0]
         self._one_head = len(self._heads) == 1

@@ -486,7 +486,7 @@ def interrupted(record: Record) -> Check:
 
 def warmup(measurement: Measurement, warmed: Mapping[str, Any] | None = None) -> Check:
     """Warm-up against draft 4.5.1 and what the plan asked for; short of it is a note, and so is a server that had not settled
-    (4.5.2). Without one by intent (4.5.3) there is nothing to hold to. `warmed`: see warming.py; None: nothing is known of it.
+    (4.5.2). Without one by intent (4.5.3) there is nothing to hold to. `warmed`: see run/warmup.py; None: not known.
     """
     seen = measurement.requests
     done, tokens = seen.warmup_completed, seen.warmup_output_tokens

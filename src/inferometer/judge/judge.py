@@ -48,7 +48,7 @@ def judge(
     In a simulation the checks of NOT_SIMULATED do not apply either.
 
     `cited`: the calibration certificate as the run noted it down when it began, `prepared`: the account of its requests
-    (workload/account.py); None: it noted nothing. `warmed`: its warm-up (warming.py).
+    (workload/request_statistics.py); None: it noted nothing. `warmed`: its warm-up (run/warmup.py).
     """
     native = plan.tokenizer.own
     p99, p99_9, few = checks.sample_counts(measurement)

@@ -43,7 +43,7 @@ from inferometer.measure.steady import Steady, steady
 from inferometer.measure.tokens import ItlMethod, itl_method, single_token_share
 from inferometer.measure.turns import Conversations, Held, conversations, held
 from inferometer.plan.schema import Load, Plan
-from inferometer.telemetry.metrics.translated import Translated
+from inferometer.telemetry.metrics.normalised import Translated
 from inferometer.units import NS_PER_S
 
 INPUT_BUCKETS = (0, 256, 512, 1024, 2048, 4096)

@@ -20,9 +20,9 @@ from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.server import server_series
 from inferometer.measure.stats import percentile
-from inferometer.plan.bins import histogram
+from inferometer.plan.length_histogram import histogram
 from inferometer.plan.schema import Plan
-from inferometer.telemetry.metrics.translated import Translated
+from inferometer.telemetry.metrics.normalised import Translated
 from inferometer.units import NS_PER_S
 
 HIST_BINS = 60

@@ -22,10 +22,10 @@ import numpy as np
 
 from inferometer.measure.load import Span, thirds
 from inferometer.measure.record import Floats, Ints, Mask, Record
+from inferometer.telemetry.metrics.engine_names import COUNTERS
 from inferometer.telemetry.metrics.estimators import ESTIMATORS
-from inferometer.telemetry.metrics.names import COUNTERS
-from inferometer.telemetry.metrics.observed import PERCENTILES, Observed
-from inferometer.telemetry.metrics.translated import Grown, Track, Translated
+from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Observed
+from inferometer.telemetry.metrics.normalised import Grown, Track, Translated
 from inferometer.units import NS_PER_MS, NS_PER_S
 
 POINTS_MOST = 600

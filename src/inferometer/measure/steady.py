@@ -47,7 +47,7 @@ from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.server import track
 from inferometer.measure.stats import Interval, mean_interval
-from inferometer.telemetry.metrics.translated import Track, Translated
+from inferometer.telemetry.metrics.normalised import Track, Translated
 from inferometer.units import NS_PER_MS, NS_PER_S
 
 GROWN, GROWN_REQUESTS = 0.1, 2.0

@@ -1,6 +1,6 @@
 """The plan of a campaign: which tests, of which system, with which parameters. Saved as `tests.json`, and can be run again.
 
-A file of it is a plan file with two more parts, `tests` (plan/testing.py) and `switch` (plan/switching.py).
+A file of it is a plan file with two more parts, `tests` (plan/procedure_parameters.py) and `switch` (plan/switching.py).
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from inferometer.plan import document, wording
 from inferometer.plan.document import Document
 from inferometer.plan.parse import build
 from inferometer.plan.part import Part
+from inferometer.plan.procedure_parameters import NAMES, Tests, quickened
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
 from inferometer.plan.switching import Switching
-from inferometer.plan.testing import NAMES, Tests, quickened
 
 SCHEMA: Literal["inferometer/tests/1"] = "inferometer/tests/1"
 OWN_SYSTEM = "memory-pressure"

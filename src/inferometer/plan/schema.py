@@ -227,9 +227,9 @@ class Workload(Part):
     file's, or for prompts that are drawn, text of the length asked for. Of a file, each row is a conversation, of at most
     `turns` turns.
 
-    `file` is a workload that was made before (workload/made.py). It decides everything here but `temperature`, `ignore_eos` and
-    `min_tokens`: when a run begins, what it says is taken over, and its digest is kept in `file_sha256`, and demanded from
-    then on.
+    `file` is a workload file made before (workload/workload_file.py). It decides everything here but `temperature`,
+    `ignore_eos` and `min_tokens`: when a run begins, its values are taken over; its digest is kept in `file_sha256` and
+    demanded from then on.
     """
 
     name: Literal[Name, "custom", "trace"] = "synthetic-uniform"

@@ -21,11 +21,11 @@ from inferometer.procedures.concurrency import (
     levels,
     seek,
 )
-from inferometer.procedures.reading import percent, rate, rate_interval, stat, success
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table, Value
 from inferometer.procedures.search import Answer
 from inferometer.procedures.setup import Setup, answering, closed_loop
 from inferometer.procedures.step import Done, Steps
+from inferometer.procedures.summary_access import percent, rate, rate_interval, stat, success
 
 NAME, SECTION, TITLE = "capacity", "5.5", "Concurrent Request Capacity"
 OBJECTIVE = (

@@ -22,19 +22,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inferometer.procedures.either_loop import (
-    latency_table,
-    point_expression,
-    summary_table,
-    values,
-    with_point,
-)
-from inferometer.procedures.reading import Summary, percent, rate, rate_interval, stat, success
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table
 from inferometer.procedures.saturation import CONFIRMING_SEED
 from inferometer.procedures.search import MOST_TRIALS, Answer, Ask, Ladder, Trial, advance, reached
 from inferometer.procedures.setup import Setup, closed_loop, reseeded, warm, warmed
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
+from inferometer.procedures.summary_access import Summary, percent, rate, rate_interval, stat, success
 from inferometer.procedures.sustained import (
     P99_OVER_P50,
     Decision,
@@ -44,6 +37,13 @@ from inferometer.procedures.sustained import (
     latency,
     objectives,
     steadiness,
+)
+from inferometer.procedures.throughput_results import (
+    latency_table,
+    point_expression,
+    summary_table,
+    values,
+    with_point,
 )
 
 LEAST_GAIN = 0.05

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from statistics import median
 
 from inferometer.plan.schema import Plan
-from inferometer.procedures.reading import stat
 from inferometer.procedures.results import Cell, Column, Results, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, variant, warmed
 from inferometer.procedures.step import Done, Run, Steps, Switch, Switched, of_run
+from inferometer.procedures.summary_access import stat
 
 NAME, SECTION, TITLE = "cold-start", "4.5.3", "Cold Start"
 OBJECTIVE = "Find out how long a server takes from its start to its first healthy answer, and to the first token after that."

@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from inferometer.plan.rules import MOST_REQUESTS
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
-from inferometer.procedures.reading import Summary
 from inferometer.procedures.saturation import BASE, CONFIRMING_SEED
 from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached
 from inferometer.procedures.setup import Setup, closed_loop, reseeded, variant, warm, warmed, workload_key
 from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, runs
+from inferometer.procedures.summary_access import Summary
 from inferometer.procedures.sustained import Decision, Signal, decision, objectives
 
 SYSTEM_ERRORS = (

@@ -26,13 +26,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inferometer.measure.jain import jain, jain_of_moments
+from inferometer.plan.procedure_parameters import FairnessClass
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import FairnessClass
-from inferometer.procedures.reading import pairs, percent
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, another_workload, open_loop, warm, warmed
 from inferometer.procedures.step import Done, DoneRun, Run, Scalar, Steps, runs
+from inferometer.procedures.summary_access import pairs, percent
 
 NAME, SECTION, TITLE = "fairness", "5.6", "Scheduling Fairness"
 OBJECTIVE = (

@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from inferometer.errors import CannotSwitch
 from inferometer.plan.schema import Plan
-from inferometer.procedures.reading import Summary, percent, rate, rate_interval, stat, success
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import (
@@ -34,6 +33,7 @@ from inferometer.procedures.setup import (
     warmed,
 )
 from inferometer.procedures.step import Done, Refused, Run, Scalar, Steps, Switch, runs
+from inferometer.procedures.summary_access import Summary, percent, rate, rate_interval, stat, success
 
 NAME, SECTION, TITLE = "guardrail", "5.10", "Guardrail Overhead"
 OBJECTIVE = "Find out what safety systems and content filters cost in latency and throughput, with content that they let pass."

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from inferometer.plan.procedure_parameters import LEAST_OUTPUT
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import LEAST_OUTPUT
-from inferometer.procedures.reading import Summary, curve
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, answering, open_loop, warm_up, warmed, workload_key
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
+from inferometer.procedures.summary_access import Summary, curve
 
 NAME, SECTION, TITLE = "itl", "5.4", "Inter-Token Latency Distribution"
 OBJECTIVE = "Describe how evenly tokens arrive while an answer is written, at several shares of the highest throughput."

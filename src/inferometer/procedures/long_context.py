@@ -17,11 +17,11 @@ from inferometer.errors import PlanError
 from inferometer.measure.scaling import Model, Scaling, fit
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Plan
-from inferometer.procedures.documents import documents
-from inferometer.procedures.reading import Summary, percent, rate, stat, success
+from inferometer.procedures.long_context_workload import documents
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, warm_up, warmed
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, refusals, runs
+from inferometer.procedures.summary_access import Summary, percent, rate, stat, success
 
 NAME, SECTION, TITLE = "long-context", "5.9", "Long Context Scaling"
 OBJECTIVE = "Find out how latency and throughput change with the length of the context."

@@ -39,11 +39,11 @@ from inferometer.procedures.concurrency import (
     lasted,
     seek,
 )
-from inferometer.procedures.documents import documents
-from inferometer.procedures.reading import Summary, percent, rate, stat
+from inferometer.procedures.long_context_workload import documents
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, variant, warm, warmed
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
+from inferometer.procedures.summary_access import Summary, percent, rate, stat
 
 NAME, SECTION, TITLE = "memory-pressure", "5.8", "Memory Pressure Behavior"
 OBJECTIVE = "Find out how the system behaves when more requests are in flight than its memory has room for."

@@ -24,7 +24,6 @@ from typing import Any
 
 from inferometer.errors import CannotSwitch
 from inferometer.plan.schema import Plan
-from inferometer.procedures.reading import Summary, percent, rate, rate_interval, stat, success
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import (
@@ -37,6 +36,7 @@ from inferometer.procedures.setup import (
     warmed,
 )
 from inferometer.procedures.step import Done, Run, Scalar, Steps, Switch, runs
+from inferometer.procedures.summary_access import Summary, percent, rate, rate_interval, stat, success
 
 NAME, SECTION, TITLE = "prefix-cache", "5.7", "Prefix Cache Effectiveness"
 OBJECTIVE = "Find out how much sooner the first token comes where a shared prefix is cached, and what throughput gains by it."

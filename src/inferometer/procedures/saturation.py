@@ -9,7 +9,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from inferometer.plan.schema import Plan
-from inferometer.procedures.reading import rate, stat
 from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached
 from inferometer.procedures.setup import (
     Setup,
@@ -22,6 +21,7 @@ from inferometer.procedures.setup import (
     workload_key,
 )
 from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, runs
+from inferometer.procedures.summary_access import rate, stat
 from inferometer.procedures.sustained import Decision, decide
 
 FIRST, STEP, FACTOR, MOST, LEAST = 0.5, 0.25, 1.25, 64.0, 1 / 64

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
-from inferometer.plan.testing import Tests
 from inferometer.procedures.step import Known, Run
 
 WARMUP_REQUESTS, WARMUP_TOKENS = 100, 10_000

@@ -1,6 +1,6 @@
 """What a procedure asks for, and what it is sent back.
 
-    procedure -- Run(plan) ------------------> conductor or simulator
+    procedure -- Run(plan) ------------------> run or simulation
               <- Seen(summary) ---------------
               <- PlanError, thrown ----------- it cannot be carried out: the model has no room for it
               -- Switch("prefix_cache", ...) -> whoever can: the reference engine, a hook, a person

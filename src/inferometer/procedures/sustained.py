@@ -23,7 +23,7 @@ from typing import Any
 
 from inferometer.measure.stats import wilson
 from inferometer.plan.slo import Slo
-from inferometer.procedures.reading import curve, share_below
+from inferometer.procedures.summary_access import curve, share_below
 
 LEAST_COMPLETION_RATIO = 0.9
 P99_OVER_P50 = 10.0

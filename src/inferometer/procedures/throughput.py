@@ -12,14 +12,6 @@ from dataclasses import replace
 
 from inferometer.plan.schema import Plan
 from inferometer.procedures import closed_throughput
-from inferometer.procedures.either_loop import (
-    latency_table,
-    point_expression,
-    summary_table,
-    values,
-    with_point,
-)
-from inferometer.procedures.reading import growth, percent, rate, stat, success
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table
 from inferometer.procedures.saturation import (
     SUCCESS_RATE,
@@ -37,6 +29,14 @@ from inferometer.procedures.saturation import (
 from inferometer.procedures.search import Answer, Ladder
 from inferometer.procedures.setup import Setup, closed_loop, open_loop
 from inferometer.procedures.step import Done, Known, Steps, runs
+from inferometer.procedures.summary_access import growth, percent, rate, stat, success
+from inferometer.procedures.throughput_results import (
+    latency_table,
+    point_expression,
+    summary_table,
+    values,
+    with_point,
+)
 
 NAME, SECTION, TITLE = "throughput", "5.2", "Output Token Throughput"
 OBJECTIVE = "Find the highest rate of output tokens that the system sustains, with the latency objectives met if there are any."

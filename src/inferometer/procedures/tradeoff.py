@@ -19,16 +19,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from inferometer.plan.schema import Plan
-from inferometer.procedures.reading import (
-    Summary,
-    growth,
-    percent,
-    rate,
-    rate_interval,
-    stat,
-    stat_interval,
-    success,
-)
 from inferometer.procedures.results import (
     Axis,
     Cell,
@@ -44,6 +34,16 @@ from inferometer.procedures.results import (
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, lasting, open_loop, warm_up, warmed, workload_key
 from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
+from inferometer.procedures.summary_access import (
+    Summary,
+    growth,
+    percent,
+    rate,
+    rate_interval,
+    stat,
+    stat_interval,
+    success,
+)
 
 NAME, SECTION, TITLE = "tradeoff", "5.3", "Throughput-Latency Tradeoff"
 OBJECTIVE = "Show what latency a throughput costs, from light load to beyond saturation."

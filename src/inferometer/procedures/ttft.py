@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from inferometer.plan.schema import Plan
-from inferometer.procedures.reading import Summary, curve, stat, stat_interval
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value, joined
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, closed_loop, open_loop, warm_up, warmed
 from inferometer.procedures.step import Done, DoneRun, Run, Scalar, Steps, runs
+from inferometer.procedures.summary_access import Summary, curve, stat, stat_interval
 
 NAME, SECTION, TITLE = "ttft", "5.1", "Time to First Token"
 OBJECTIVE = "Find out how long it takes from the submission of a request to its first token, under the load levels given."

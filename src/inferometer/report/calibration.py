@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inferometer.report.disclosure import ENDS
+from inferometer.report.run.disclosure import ENDS
 
 FAULTS = {
     "ttft_mean": "TTFT",

@@ -7,12 +7,12 @@ from typing import Any
 
 from inferometer import __version__
 from inferometer.report.figures import clean, figure
-from inferometer.report.page import render
-from inferometer.report.pictures import section
+from inferometer.report.html_page import render
+from inferometer.report.workload_charts import section
 
 
 def page(title: str, facts: Mapping[str, Any]) -> str:
-    """One HTML file that needs no network. `facts`: the account of the requests (workload/account.py, `Account.facts`)."""
+    """One HTML file that needs no network. `facts`: `Account.facts` of workload/request_statistics.py."""
     about = section(facts["histograms"], facts, None, facts["prefix_hits"], None)
     context = {
         "title": clean(title),

@@ -6,11 +6,11 @@ import argparse
 import sys
 
 from inferometer.errors import PlanError, Problem
-from inferometer.server import faults
+from inferometer.server import fault_specs
+from inferometer.server.answer_parts import Parts
 from inferometer.server.engine.settings import changed
-from inferometer.server.metronome import Beat
+from inferometer.server.fixed_script import Beat
 from inferometer.server.options import Options
-from inferometer.server.parts import Parts
 from inferometer.server.presets import PRESETS
 from inferometer.server.serve import serve
 
@@ -34,7 +34,7 @@ def parse(argv: list[str], prog: str = "python -m inferometer.server") -> Option
     on bad usage.
     """
     given = vars(parser(prog).parse_args(argv))
-    asked = faults.parse(given.pop("fault") or ())
+    asked = fault_specs.parse(given.pop("fault") or ())
     engine = changed(PRESETS[given.pop("preset")], given.pop("set"))
     try:
         given["load_ns"] = _at_least(0, "--load-ms", given.pop("load_ms") * _MS)
@@ -80,7 +80,7 @@ def parser(prog: str = "python -m inferometer.server") -> argparse.ArgumentParse
         description="A reference LLM server: OpenAI's and Ollama's interfaces in front of a model of an engine that logs\n"
         "what it truly did. docs/server.md says more.",
         formatter_class=_Help,
-        epilog=f"faults (docs/faults.md):\n{faults.manual()}",
+        epilog=f"faults (docs/faults.md):\n{fault_specs.manual()}",
     )
     add = made.add_argument
     add("--host", default=options.host, help="address to listen on")

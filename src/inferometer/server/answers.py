@@ -6,10 +6,10 @@ from array import array
 
 from inferometer.server.connection import Connection
 from inferometer.server.engine.emission import LENGTH
+from inferometer.server.filler_text import PIECES, text
+from inferometer.server.http_reply import Reply, stream_head
 from inferometer.server.openai import Ask, Script, usage
-from inferometer.server.truth import Entry
-from inferometer.server.wire import Reply, stream_head
-from inferometer.server.words import PIECES, text
+from inferometer.server.truth_log import Entry
 
 _SIZE = len(PIECES)
 REASONS = (None, "length", "content_filter")  # by how a request stands (engine/emission.py)

@@ -129,7 +129,7 @@ class Connection:
 
     @property
     def held(self) -> bool:
-        """Some of what was handed over waits for its time (faulty.py)."""
+        """Some of what was handed over waits for its time (fault_injection.py)."""
         return False
 
     def post(self, data: bytes, stamps: Stamps | None = None) -> None:

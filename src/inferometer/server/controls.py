@@ -9,7 +9,7 @@ An engine says what it has through `Controls`; the rest answers 501. A change is
 | `kv_blocks`      | blocks of the KV cache, at least 1                                                     |
 | `prefix_cache`   | whether prompts are looked up in the cache                                             |
 | `guardrails`     | whether input and output pass those that the server was started with; or `input`, `output` |
-| `loaded`         | whether the model is in memory (residence.py)                                          |
+| `loaded`         | whether the model is in memory (model_loading.py)                                          |
 | `flush_cache`    | true, in a change only: forget all cached prefixes                                     |
 | `reset_truth`    | true, in a change only: forget the truth log, as `DELETE /inferometer/truth` does      |
 
@@ -26,10 +26,10 @@ import msgspec
 
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.settings import Guards
-from inferometer.server.metronome import Metronome
+from inferometer.server.fixed_script import Metronome
+from inferometer.server.model_loading import Residence
 from inferometer.server.openai import ApiError
-from inferometer.server.residence import Residence
-from inferometer.server.truth import TruthLog
+from inferometer.server.truth_log import TruthLog
 
 SETTINGS = ("max_batch", "prefill_budget", "kv_blocks", "prefix_cache", "guardrails")
 """All settings an engine may have."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from inferometer.server.answer_parts import Passage
 from inferometer.server.answers import Answer, Streamed, Whole
 from inferometer.server.connection import Connection
+from inferometer.server.event_writer import Telling, Voice
 from inferometer.server.ollama import CHAT, GENERATE, Lines, loaded_body
 from inferometer.server.openai import Ask, Script
-from inferometer.server.openai_voice import Chat, Completion
-from inferometer.server.parts import Passage
+from inferometer.server.openai_events import Chat, Completion
 from inferometer.server.responses import Response
-from inferometer.server.spoken import Loading, Spoken, SpokenWhole
-from inferometer.server.truth import Entry
-from inferometer.server.voice import Telling, Voice
+from inferometer.server.truth_log import Entry
+from inferometer.server.voiced_answers import Loading, Spoken, SpokenWhole
 
 _VOICES: dict[str, type[Voice]] = {
     "chat": Chat,
@@ -27,7 +27,7 @@ APIS = tuple(_VOICES)
 
 
 class Dialects:
-    """Makes the answers of one server. `stamped`: each token's event says when it was put out (voice.py)."""
+    """Makes the answers of one server. `stamped`: each token's event says when it was put out (event_writer.py)."""
 
     def __init__(self, model: str, *, stamped: bool) -> None:
         self._model = model

@@ -24,9 +24,9 @@ from typing import Any
 import msgspec
 
 from inferometer.server.connection import Stamps
-from inferometer.server.faults import Met
+from inferometer.server.fault_specs import Met
+from inferometer.server.http_reply import Reply
 from inferometer.server.openai import chunk
-from inferometer.server.wire import Reply
 
 _LAST_CHUNK = b"0\r\n\r\n"
 _DONE = b"data: [DONE]\n\n"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Protocol
 
-from inferometer.server.engine.preempted import Preempted
+from inferometer.server.engine.preemption import Preempted
 from inferometer.units import NS_PER_S
 
 _TTFT_BOUNDS = (

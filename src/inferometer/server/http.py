@@ -32,21 +32,21 @@ from inferometer.server.answers import Answer
 from inferometer.server.clock import Alarm, now, wall_offset, wall_seconds
 from inferometer.server.connection import Connection, Outbox, Socket
 from inferometer.server.controls import State, controls_of
-from inferometer.server.desk import Desk, Readers, overloaded, refusal
 from inferometer.server.dialects import Dialects
 from inferometer.server.engine.emission import Emission
 from inferometer.server.engine.engine import Engine
-from inferometer.server.faulty import Trouble
+from inferometer.server.fault_injection import Trouble
+from inferometer.server.fixed_script import Metronome
 from inferometer.server.gauges import Gauges
-from inferometer.server.metronome import Metronome
+from inferometer.server.http_reply import CONTINUE, Reply
+from inferometer.server.model_loading import Residence
 from inferometer.server.ollama import Lists
 from inferometer.server.openai import ApiError, Ask, Tokenizer
 from inferometer.server.options import Options
-from inferometer.server.residence import Residence
-from inferometer.server.spoken import Loading
-from inferometer.server.stamped import StampedSocket
-from inferometer.server.truth import Entry, TruthLog
-from inferometer.server.wire import CONTINUE, Reply
+from inferometer.server.routes import Desk, Readers, overloaded, refusal
+from inferometer.server.timestamped_socket import StampedSocket
+from inferometer.server.truth_log import Entry, TruthLog
+from inferometer.server.voiced_answers import Loading
 from inferometer.units import NS_PER_S
 
 LEAD_NS = 150_000

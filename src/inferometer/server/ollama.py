@@ -34,6 +34,9 @@ from typing import Any
 
 import msgspec
 
+from inferometer.server.answer_parts import Kind
+from inferometer.server.event_writer import Voice
+from inferometer.server.model_loading import FOREVER, Residence
 from inferometer.server.openai import (
     DEFAULT_CHAT_TOKENS,
     ApiError,
@@ -43,9 +46,6 @@ from inferometer.server.openai import (
     decode,
     head_of,
 )
-from inferometer.server.parts import Kind
-from inferometer.server.residence import FOREVER, Residence
-from inferometer.server.voice import Voice
 from inferometer.units import NS_PER_S
 
 GENERATE, CHAT = "ollama-generate", "ollama-chat"

@@ -19,9 +19,9 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 
+from inferometer.server.answer_parts import PLAIN, Parts, divide
 from inferometer.server.engine.blocks import chain
-from inferometer.server.parts import PLAIN, Parts, divide
-from inferometer.server.words import PIECES
+from inferometer.server.filler_text import PIECES
 
 DEFAULT_CHAT_TOKENS = 128
 DEFAULT_COMPLETION_TOKENS = 16
@@ -124,7 +124,7 @@ class Ask(msgspec.Struct, frozen=True):
     """A generation asked for, in the engine's terms. `usage`: an event with the counts is wanted in the stream.
 
     `api` is one of dialects.APIS. `head`: how the prompt begins (truth.py). `keep_ns`: how long the model is to stay in memory
-    afterwards (residence.py). `max_tokens` is 0 where only the model is to be loaded or, if `keep_ns` is 0 too, unloaded.
+    afterwards (model_loading.py). `max_tokens` is 0 where only the model is to be loaded or, if `keep_ns` is 0 too, unloaded.
     `name`: what the request called the model. `hashes`: of the prompt's full blocks (engine/blocks.py). `priority`: lower is
     sooner.
     """

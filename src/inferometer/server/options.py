@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from inferometer.server.answer_parts import PLAIN, Parts
 from inferometer.server.engine.settings import Settings
-from inferometer.server.faults import Fault
-from inferometer.server.metronome import Beat
-from inferometer.server.parts import PLAIN, Parts
+from inferometer.server.fault_specs import Fault
+from inferometer.server.fixed_script import Beat
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,21 +17,21 @@ class Options:
     host, port         where to listen; port 0 takes a free one. A host off this machine needs `allow_remote`.
     model              the name served; requests that name another one get 404
     seed, engine       the engine's (engine/settings.py)
-    beat               a fixed script in the engine's place (metronome.py)
+    beat               a fixed script in the engine's place (fixed_script.py)
     max_model_len      prompt and answer together, in tokens; no more than the engine's cache holds
     reject_status      what a request is answered that finds the queue full: 429 or 503
-    parts              what a chat's tokens are: reasoning, text, a tool call (parts.py)
-    token_timestamps   each streamed token's event says when the model put it out (voice.py)
+    parts              what a chat's tokens are: reasoning, text, a tool call (answer_parts.py)
+    token_timestamps   each streamed token's event says when the model put it out (event_writer.py)
     load_ns, cold      how long the model takes to load, where the engine's settings do not say it, and whether it is not
-                       there at the start (residence.py)
+                       there at the start (model_loading.py)
     load_at_start      load the model first; until it is there /health answers 503
-    api_key_env        environment variable whose value clients must send as bearer token (desk.py)
+    api_key_env        environment variable whose value clients must send as bearer token (routes.py)
     tls_cert, tls_key  PEM files; both or neither
     body_limit         largest request body
     backlog_limit      what a client may leave unread, beyond the kernel's buffers, before its stream is cut
     send_buffer        SO_SNDBUF of each connection; 0 leaves it to the kernel
     truth_tokens       token times the truth log keeps
-    faults             what it is to do wrong (faults.py)
+    faults             what it is to do wrong (fault_specs.py)
     """
 
     host: str = "127.0.0.1"

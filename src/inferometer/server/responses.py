@@ -29,6 +29,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from inferometer.server.answer_parts import Kind
+from inferometer.server.event_writer import Telling, Voice
 from inferometer.server.openai import (
     DEFAULT_CHAT_TOKENS,
     ApiError,
@@ -40,8 +42,6 @@ from inferometer.server.openai import (
     head_of,
     usage,
 )
-from inferometer.server.parts import Kind
-from inferometer.server.voice import Telling, Voice
 
 _encode = msgspec.json.encode
 _TEXTS = frozenset({"input_text", "output_text", "text"})

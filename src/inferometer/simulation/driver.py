@@ -23,9 +23,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from inferometer.drive.exchange import Exchange, outcome_of_status
-from inferometer.drive.live import Progress
 from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
-from inferometer.drive.share import Share
+from inferometer.drive.progress_counters import Progress
+from inferometer.drive.schedule_partition import Share
 from inferometer.journal.schema import Outcome
 from inferometer.journal.writer import Journal
 from inferometer.server.engine.emission import Emission

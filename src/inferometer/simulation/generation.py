@@ -25,8 +25,8 @@ from inferometer.engines.openai import read_event, read_whole
 from inferometer.journal.schema import EventClass
 from inferometer.server.answers import REASONS
 from inferometer.server.engine.emission import GOES_ON, REFUSED
+from inferometer.server.filler_text import text
 from inferometer.server.openai import Ask, Script, usage
-from inferometer.server.words import text
 
 _CONTENT = int(EventClass.CONTENT)
 _ROLE = int(EventClass.ROLE)

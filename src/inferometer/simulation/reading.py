@@ -2,7 +2,7 @@
 
 Counting a prompt's tokens costs most of that, and the schedule has counted them once. Where it counted with the server's
 tokenizer (cl100k_base), the server is told the count instead of finding it again. Where a run is carried out once more
-(fitter.py), it is told what the server of that run counted.
+(studies/fit.py), it is told what the server of that run counted.
 """
 
 from __future__ import annotations

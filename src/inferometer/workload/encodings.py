@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from inferometer.errors import InstrumentError
-from inferometer.workload.lanes import cores
+from inferometer.workload.parallel import cores
 
 if TYPE_CHECKING:
     import tiktoken

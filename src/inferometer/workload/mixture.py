@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from inferometer.workload import corpora, lengths
-from inferometer.workload.lanes import in_order
+from inferometer.workload.parallel import in_order
 from inferometer.workload.prompts import (
     NO_IDS,
     Contexts,

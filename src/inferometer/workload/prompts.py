@@ -41,8 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inferometer.workload import lengths
-from inferometer.workload.lanes import in_order, spread
-from inferometer.workload.places import Place
+from inferometer.workload.parallel import in_order, spread
+from inferometer.workload.turn_schedule import Place
 
 if TYPE_CHECKING:
     from inferometer.plan.schema import Workload
@@ -77,7 +77,7 @@ class Prompt:
 
     `shared` of the tokens asked for, or of those that a turn repeats, are a prefix in common with the others of `group` (-1:
     of none). `key`: the prompt's first ids, as far as an earlier request can have begun with them: for the account
-    (account.py), and not compared.
+    (request_statistics.py), and not compared.
 
     `place`: of one that does not stand alone (places.py). A turn of a conversation is its own messages alone; before them it
     repeats `repeated` tokens, as far as that can be known now, of which `known` were sent or answered before. `reply`: the

@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inferometer.workload import corpora
-from inferometer.workload.places import Place
 from inferometer.workload.prompts import Message, Prompt
+from inferometer.workload.turn_schedule import Place
 
 if TYPE_CHECKING:
     from inferometer.plan.schema import Workload

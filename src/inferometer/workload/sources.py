@@ -3,10 +3,10 @@
 | the workload has             | made by                   |
 | ---------------------------- | ------------------------- |
 | lengths and random tokens    | prompts.py                |
-| a standard's natural text    | natural.py                |
+| a standard's natural text    | natural_text.py                |
 | `classes`                    | mixture.py                |
-| `prompts`                    | prompt_file.py and own.py |
-| a `file` that was made       | made.py and made_run.py   |
+| `prompts`                    | prompt_file.py and prompt_file_requests.py |
+| a `file` that was made       | workload_file.py and workload_file_source.py   |
 """
 
 from __future__ import annotations
@@ -19,12 +19,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from inferometer.errors import PlanError, Problem
-from inferometer.workload import made_run, mixture, natural, own, prompts, sessions, texts, tokenizers
-from inferometer.workload.made import Made
-from inferometer.workload.places import ONE_TURN, Place, Session, drawn
+from inferometer.workload import (
+    mixture,
+    natural_text,
+    prompt_file_requests,
+    prompts,
+    sessions,
+    texts,
+    tokenizers,
+    workload_file_source,
+)
+from inferometer.workload.context_limit import Room, check_trace, may_exceed
 from inferometer.workload.prompt_file import PromptFile, survey
 from inferometer.workload.prompts import Contexts, Prompt
-from inferometer.workload.room import Room, check_trace, may_exceed
+from inferometer.workload.turn_schedule import ONE_TURN, Place, Session, drawn
+from inferometer.workload.workload_file import Made
 
 if TYPE_CHECKING:
     from inferometer.plan.schema import Plan, Workload
@@ -60,7 +69,7 @@ class Source:
             return None
         if self.file is not None:
             tight = (
-                own.check_lengths(plan.workload, tokenizer, self.file, room)
+                prompt_file_requests.check_lengths(plan.workload, tokenizer, self.file, room)
                 or plan.workload.turns is not None
             )
         elif self.made is not None:
@@ -72,7 +81,7 @@ class Source:
     def check_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Raise PlanError where a workload that was made was made with another one."""
         if self.made is not None:
-            made_run.check_tokenizer(self.made, tokenizers.facts(tokenizer))
+            workload_file_source.check_tokenizer(self.made, tokenizers.facts(tokenizer))
 
     def prompts(
         self,
@@ -92,7 +101,7 @@ class Source:
         many rows of a file of prompts that were, or will be, measured; in its order it goes on behind them. `contexts`: the
         shared prefixes of the measurement, for a warm-up that is to have those."""
         if self.made is not None:
-            made = made_run.generate(self.made, tokenizer, n, salt, warm=warm)
+            made = workload_file_source.generate(self.made, tokenizer, n, salt, warm=warm)
             return (
                 (replace(one, place=place) for one, place in zip(made, places, strict=True))
                 if places
@@ -106,7 +115,9 @@ class Source:
                 else made
             )
         if self.file is not None:
-            return own.conversations(spec, tokenizer, self.file, places, salt, skip, contexts)
+            return prompt_file_requests.conversations(
+                spec, tokenizer, self.file, places, salt, skip, contexts
+            )
         same = [place.turn > 0 for place in places]
         made = self._alone(spec, tokenizer, n, salt, prompt_format, template, skip, same, contexts)
         return sessions.chained(spec, tokenizer, made, places)
@@ -119,7 +130,7 @@ class Source:
         if self.made is not None:
             return None
         if self.file is not None:
-            return own.contexts(spec, self.file, n - sum(same), salt)
+            return prompt_file_requests.contexts(spec, self.file, n - sum(same), salt)
         if spec.classes:
             return mixture.contexts(spec, tokenizer.vocab_size, n, salt, same)
         groups = 0 if spec.content.sharing is None else spec.content.sharing.groups
@@ -132,8 +143,10 @@ class Source:
         if spec.turns is None:
             return repeat(ONE_TURN)
         if self.made is not None:
-            return made_run.sessions(self.made, warm=warm)
-        return drawn(spec, None if self.file is None else own.turns(spec, self.file, skip, contexts))
+            return workload_file_source.sessions(self.made, warm=warm)
+        return drawn(
+            spec, None if self.file is None else prompt_file_requests.turns(spec, self.file, skip, contexts)
+        )
 
     def _alone(
         self,
@@ -149,11 +162,11 @@ class Source:
     ) -> Iterator[Prompt]:
         """Each by itself, as if nothing had been said before. `same`: which are of the class before."""
         if self.file is not None:
-            return own.generate(spec, tokenizer, self.file, n, salt, skip, contexts)
+            return prompt_file_requests.generate(spec, tokenizer, self.file, n, salt, skip, contexts)
         if spec.classes:
             return mixture.generate(spec, tokenizer, n, salt, prompt_format, template, same, contexts)
         if spec.content.text is not None:
-            return natural.generate(
+            return natural_text.generate(
                 spec,
                 tokenizer,
                 n,
@@ -231,7 +244,7 @@ def sourced(plan: Plan) -> tuple[Plan, Source]:
     Raises PlanError where a file or a dataset is unsound, or the file of prompts is another than the plan's.
     """
     if plan.workload.file is not None:
-        plan, found_made = made_run.taken_over(plan)
+        plan, found_made = workload_file_source.taken_over(plan)
         return plan, Source(made=found_made, classes=found_made.header.classes)
     spec = plan.workload
     if spec.prompts is None:

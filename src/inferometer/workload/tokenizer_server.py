@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from inferometer.errors import PeerError
 from inferometer.workload.encodings import CL100K, Shipped
-from inferometer.workload.lanes import in_order
+from inferometer.workload.parallel import in_order
 from inferometer.workload.tokenizer_file import FILE, refused
 
 Ask = Callable[[str, dict[str, Any]], dict[str, Any]]

@@ -1,11 +1,11 @@
-"""The rules of draft 6, and 4.4.2's on comparing, by what a comparison's checklist found (judge/equivalence.py)."""
+"""The rules of draft 6, and 4.4.2's on comparing, by what a comparison's checklist found (judge/comparison/equivalence.py)."""
 
 from __future__ import annotations
 
-from inferometer.judge.comparison import LEAST_RUNS, Comparison
+from inferometer.judge.comparison.compare import LEAST_RUNS, Comparison
+from inferometer.judge.comparison.equivalence import Item
 from inferometer.judge.compliance.evidence import Seen, beside, broken, met, unknown, worst
 from inferometer.judge.compliance.statement import Statement, comparison
-from inferometer.judge.equivalence import Item
 
 ITEMS = {
     "D-6.1-workload": ("workload",),

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inferometer.judge.compliance.evidence import Evidence, Ran, Sheet, Shown
-from inferometer.judge.compliance.shown import shown_in
+from inferometer.judge.compliance.report_rules import shown_in
 from inferometer.judge.compliance.statement import Finding, comply, foreseen
-from inferometer.plan.disclosed import NAMES, disclosed, requirement
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
+from inferometer.plan.workload_disclosure import NAMES, disclosed, requirement
 
 SINGLE = "ttft"
 """A run by itself is judged as the test of section 5.1, with its own load."""

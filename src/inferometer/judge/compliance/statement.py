@@ -17,7 +17,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from inferometer.judge.compliance import asked, limits, program, shown, switched, system
+from inferometer.judge.compliance import (
+    instrument_rules,
+    procedure_rules,
+    report_rules,
+    state_rules,
+    sut_rules,
+    workload_rules,
+)
 from inferometer.judge.compliance.evidence import Check, Evidence, Seen, State, beside, broken, met, unknown
 from inferometer.judge.compliance.rule import DRAFT, TESTS, WEIGHTS, Rule, Weight, catalogue
 
@@ -31,12 +38,12 @@ UNMEASURED = beside("simulated: nothing was measured")
 ENGINES_WORKLOAD = "D-4.3.2.1-required"
 
 CHECKS: dict[str, Check] = {
-    **program.CHECKS,
-    **system.CHECKS,
-    **asked.CHECKS,
-    **limits.CHECKS,
-    **switched.CHECKS,
-    **shown.CHECKS,
+    **instrument_rules.CHECKS,
+    **sut_rules.CHECKS,
+    **workload_rules.CHECKS,
+    **procedure_rules.CHECKS,
+    **state_rules.CHECKS,
+    **report_rules.CHECKS,
 }
 """By the id of the rule. Those of kind `campaign` and `comparison` have none: they are about several tests."""
 

@@ -29,7 +29,7 @@ from typing import Generic
 from inferometer.server.engine.costs import Work, duration
 from inferometer.server.engine.emission import GOES_ON, LENGTH, Emission, K, Tokens
 from inferometer.server.engine.guard import Guard
-from inferometer.server.engine.preempted import Preempted
+from inferometer.server.engine.preemption import Preempted
 from inferometer.server.engine.scheduler import Scheduler
 from inferometer.server.engine.sequence import Sequence
 from inferometer.server.engine.settings import GUARDRAILS, Settings

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 
 from inferometer.telemetry.metrics.document import SCHEMA_VERSION, Wanted, end_of
 from inferometer.telemetry.metrics.exposition import COUNTER, HISTOGRAM
+from inferometer.telemetry.metrics.histogram_delta import Floats
 from inferometer.telemetry.metrics.metric_units import unit_for
-from inferometer.telemetry.metrics.observed import Floats
 from inferometer.telemetry.metrics.series import Series, Store
 from inferometer.telemetry.metrics.statistics import span
 

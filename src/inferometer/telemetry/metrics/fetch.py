@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from inferometer.protocol.http_response import BadResponse, HeadTooLarge, ResponseDecoder
-from inferometer.telemetry.metrics.job import Endpoint
+from inferometer.telemetry.metrics.scraper_messages import Endpoint
 
 TIMEOUT_S = 5.0
 """A server that needs longer to tell how it is says with that how it is; and a run must not wait for it at its end."""

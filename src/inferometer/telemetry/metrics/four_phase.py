@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inferometer.telemetry.metrics.observed import PERCENTILES, Floats, Observed
+from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Floats, Observed
 
 MOST_PLACED = 100_000
 DOMINANT = 0.95

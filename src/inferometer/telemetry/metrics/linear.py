@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from inferometer.telemetry.metrics.observed import PERCENTILES, Floats, Observed
+from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Floats, Observed
 
 
 def estimate(observed: Observed) -> Floats | None:

@@ -1,4 +1,6 @@
-"""The scraper of a run: a process of its own, `python -m inferometer.telemetry.metrics.scraper`. Messages are those of job.py.
+"""The scraper of a run: a process of its own, `python -m inferometer.telemetry.metrics.scraper`.
+
+Messages are those of scraper_messages.py.
 
 Its life: read the Job; try every endpoint once (the baseline) and say Ready; then one scrape of each at every Mark and at every
 interval in between; at Finish a last one, and Done. When the parent is gone it writes down what it has and leaves.
@@ -23,8 +25,17 @@ import pyarrow as pa
 
 from inferometer.telemetry.metrics import record
 from inferometer.telemetry.metrics.fetch import UNANSWERED, Failed, Fetched, Fetcher
-from inferometer.telemetry.metrics.job import Done, Endpoint, Finish, Job, Order, Ready, Report, Told
 from inferometer.telemetry.metrics.record import Scrape
+from inferometer.telemetry.metrics.scraper_messages import (
+    Done,
+    Endpoint,
+    Finish,
+    Job,
+    Order,
+    Ready,
+    Report,
+    Told,
+)
 
 NICE = 10
 """Whoever sends and stamps has the first call on a core."""

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from scipy.interpolate import PchipInterpolator
 from scipy.special import ndtri
 
-from inferometer.telemetry.metrics.observed import PERCENTILES, Floats, Observed
+from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Floats, Observed
 
 POINTS = 64
 PRIOR = 0.1

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from inferometer.telemetry.metrics.exposition import COUNTER, HISTOGRAM
-from inferometer.telemetry.metrics.observed import PERCENTILES, Floats, Observed
+from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Floats, Observed
 from inferometer.telemetry.metrics.series import Ints, Series
 
 Estimator = Callable[[Observed], Floats | None]

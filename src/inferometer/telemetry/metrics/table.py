@@ -13,7 +13,7 @@ from typing import Any
 from inferometer.addresses import short
 from inferometer.telemetry.metrics.document import SCHEMA_VERSION, Metric
 from inferometer.telemetry.metrics.exposition import COUNTER, GAUGE, HISTOGRAM, UNKNOWN
-from inferometer.telemetry.metrics.observed import PERCENTILES
+from inferometer.telemetry.metrics.histogram_delta import PERCENTILES
 
 _SAMPLED = ("avg", "min", "max", "std", *(f"p{name}" for name in PERCENTILES))
 STATISTICS = {

@@ -1,4 +1,4 @@
-"""What a prefix cache could find of a trace's prompts: the best possible rate, as account.py has it for drawn ones.
+"""What a prefix cache could find of a trace's prompts: the best possible rate, as request_statistics.py has it for drawn ones.
 
 A prompt begins as an earlier one of the replay did as far as their hash ids agree, which is BLOCK tokens an id; the last block
 of a prompt is as long as what is left.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inferometer.workload.account import BLOCK as CACHED
+from inferometer.workload.request_statistics import BLOCK as CACHED
 from inferometer.workload.traces.mooncake import BLOCK
 from inferometer.workload.traces.row import Row
 

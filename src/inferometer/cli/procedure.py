@@ -1,0 +1,132 @@
+"""`inferometer test`: the draft's tests, one, several or all. Its flags are those of `run`, and some about the tests."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from inferometer.addresses import shown
+from inferometer.cli.lists import Lists
+from inferometer.cli.run import option, outputs
+from inferometer.plan.flags import FLAGS
+
+EPILOG = """\b
+Exit code: 0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 the server failed, refused or could not be switched, 130 interrupted
+"""
+
+HELP = """\b
+Examples:
+  inferometer test ttft --url http://localhost:8000 --model my-model --rate 10
+  inferometer test throughput capacity --param capacity.ttft_p99_ms=500
+  inferometer test all --quick
+  inferometer test all --simulate --preset a100-8b
+  inferometer test prefix-cache --plan plan.yaml
+
+Carry out tests of the IETF draft "Benchmarking Methodology for Large Language Model Serving" (work in progress): ttft,
+throughput, tradeoff, itl, capacity, fairness, prefix-cache, memory-pressure, long-context, guardrail, or all of them; or
+cold-start. Without --url the reference engine is tested.
+"""
+
+OWN = [
+    click.Option(
+        ["--plan"], type=click.Path(path_type=Path), metavar="FILE",
+        help="A plan file, which may have the parts `tests` and `switch` too.",
+    ),
+    click.Option(
+        ["--param", "parameters"], multiple=True, metavar="TEST.NAME=VALUE",
+        help="A parameter of a test, for example capacity.ttft_p99_ms=500. May be repeated.",
+    ),
+    click.Option(["--quick"], is_flag=True, help="Short runs, for trying out: deviations, which the report lists."),
+    click.Option(["--simulate"], is_flag=True, help="In virtual time, on a model of an engine: nothing is measured."),
+    click.Option(["--preset"], metavar="NAME", help="The reference engine to test or simulate. Default: testbed."),
+    click.Option(
+        ["--set", "settings"], multiple=True, metavar="KEY=VALUE", help="Change one setting of that engine. May be repeated."
+    ),
+    click.Option(
+        ["--i-own-this-system", "own_system"], is_flag=True,
+        help="It is yours to push past its capacity: memory-pressure needs this.",
+    ),
+    click.Option(
+        ["--redact"], type=click.Choice(["capacity"]), multiple=True, help="Leave it out of a copy to be shared."
+    ),
+]  # fmt: skip
+
+
+def _test(
+    names: tuple[str, ...],
+    plan: Path | None,
+    parameters: tuple[str, ...],
+    quick: bool,
+    simulate: bool,
+    preset: str | None,
+    settings: tuple[str, ...],
+    own_system: bool,
+    redact: tuple[str, ...],
+    out: Path,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
+) -> int:
+    from inferometer.plan.campaign import EngineChoice, campaign
+
+    flags = {flag.name: given[flag.parameter] for flag in FLAGS}
+    whole = campaign(
+        names, plan, flags, parameters,
+        environ=None if simulate else os.environ,
+        quick=quick, simulated=simulate, own_system=own_system, redact=redact,
+        engine=EngineChoice(**({"preset": preset} if preset else {}), settings=settings),
+    )  # fmt: skip
+    return test(whole, out, as_json=as_json, quiet=quiet)
+
+
+def test(whole: Any, out: Path, *, as_json: bool, quiet: bool) -> int:
+    """Carry a campaign out and show what came of it; the exit code."""
+    from inferometer.cli.terminal import Screen, show_campaign
+    from inferometer.studies.campaign import conduct_campaign, foreseen
+
+    for line in foreseen(whole):  # also with --quiet: nobody should find out afterwards
+        click.echo(line, err=True)
+    tested = conduct_campaign(whole, out, Screen(quiet=quiet), _ask, told(sys.argv[1:]))
+    show_campaign(tested.document, tested.folder, as_json=as_json, redacted=bool(whole.redact))
+    return tested.exit_code
+
+
+def told(arguments: Sequence[str]) -> str:
+    """The command line as a report may repeat it: only the addresses of metrics may hold a password."""
+    flag, words = "--server-metrics", []
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        name, equals, value = word.partition("=")
+        if before == flag:
+            words.append(shown(word))
+        else:
+            words.append(name + equals + shown(value) if (name, equals) == (flag, "=") else word)
+    return shlex.join(["inferometer", *words])
+
+
+def _ask(what: str) -> None:
+    """Raises EOFError where nobody can answer."""
+    if not sys.stdin.isatty():
+        raise EOFError
+    click.echo(f"\n{what}\nThen press Enter. ", err=True, nl=False)
+    sys.stdin.readline()
+
+
+command = Lists(
+    "test",
+    callback=_test,
+    help=HELP,
+    epilog=EPILOG,
+    context_settings={"max_content_width": 110},
+    params=[
+        click.Argument(["names"], nargs=-1, required=True, metavar="NAME..."),
+        *OWN,
+        *(option(flag) for flag in FLAGS),
+        *outputs(),
+    ],
+)

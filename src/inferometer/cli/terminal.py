@@ -1,0 +1,144 @@
+"""What a person sees while and after measuring: progress on stderr, the result on stdout."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from inferometer.drive.progress_counters import Progress
+from inferometer.journal.schema import Phase
+from inferometer.report.progress import Counters, progress, progress_plain
+from inferometer.run.conduct import Finding
+
+PLAIN_EVERY_S = 5.0
+WORDS = {Phase.WARMUP: "warming up", Phase.PROBE: "probing", Phase.MEASURE: "measuring"}
+
+NOTHING = Progress(0, 0, 0, 0, 0)
+
+
+class Screen:
+    """The Ui of `conduct`. On a terminal one line that renews itself, in a pipe a line every few seconds."""
+
+    def __init__(self, *, quiet: bool, plain_every_s: float = PLAIN_EVERY_S) -> None:
+        self._quiet, self._plain_every_s = quiet, plain_every_s
+        self._live = sys.stderr is not None and sys.stderr.isatty()
+        self._phase: Phase | None = None
+        self._began = time.monotonic()
+        self._base = self._last = NOTHING
+        self._next_plain = 0.0
+
+    def note(self, text: str) -> None:
+        """See Ui."""
+        if not self._quiet:
+            self._say(("\r\x1b[2K" if self._live else "") + text + "\n")
+
+    def watch(self, phase: Phase, progress_now: Progress, total: int | None) -> None:
+        """See Ui."""
+        if self._quiet:
+            return
+        now = time.monotonic()
+        # A run's counters begin at 0, whatever was shown of the run before.
+        anew = progress_now.sent < self._last.sent or progress_now.events < self._last.events
+        if anew or phase is not self._phase:
+            self._phase, self._began, self._base = phase, now, NOTHING if anew else self._last
+            self._next_plain = now + self._plain_every_s
+        self._last = progress_now
+        counters = self._counters(phase, progress_now, total, now - self._began)
+        if self._live:
+            ascii_only = "utf" not in (sys.stderr.encoding or "").lower()
+            self._say("\r\x1b[2K" + progress(counters, _columns() - 1, ascii_only))
+        elif now >= self._next_plain:
+            self._next_plain = now + self._plain_every_s
+            self._say(progress_plain(counters) + "\n")
+
+    def _counters(self, phase: Phase, seen: Progress, total: int | None, elapsed: float) -> Counters:
+        base = self._base
+        done, failed = seen.ok - base.ok, seen.failed - base.failed
+        ended = done + failed
+        eta = elapsed * (total - ended) / ended if total and ended else None
+        rate = (seen.events - base.events) / elapsed if elapsed > 0.5 else 0.0
+        return Counters(
+            WORDS[phase], seen.sent - base.sent, seen.in_flight, done, failed, rate, elapsed, total, eta
+        )
+
+    def _say(self, text: str) -> None:
+        """A reader who has left must not end a measurement."""
+        if sys.stderr is not None:
+            with contextlib.suppress(OSError):
+                sys.stderr.write(text)
+                sys.stderr.flush()
+
+
+def _columns() -> int:
+    """Of the terminal that progress goes to, wherever stdout goes."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns
+    except OSError:
+        return 80
+
+
+def say(text: str) -> None:
+    """A result on stdout, also when nobody reads on."""
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except OSError:
+        _deaf()
+
+
+def _deaf() -> None:
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
+
+
+def show_campaign(
+    document: Mapping[str, Any], folder: Path, *, as_json: bool, redacted: bool = False
+) -> None:
+    """Print what a campaign came to, as tables or as campaign.json. `redacted`: a copy to be shared was written, too."""
+    _clear()
+    try:
+        if as_json:
+            sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
+        else:
+            from rich.console import Console
+
+            from inferometer.report.campaign.console import render_campaign
+            from inferometer.studies.campaign import SHAREABLE
+
+            copy = str(folder / SHAREABLE / "report.html") if redacted else None
+            render_campaign(document, Console(), report=str(folder / "report.html"), copy=copy)
+        sys.stdout.flush()
+    except OSError:
+        _deaf()
+
+
+def _clear() -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[2K")
+
+
+def show(finding: Finding, *, as_json: bool) -> int:
+    """Print the result, as a table or as summary.json; gives the exit code, also when nobody reads on."""
+    _clear()
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):
+            sys.stderr.writelines(f"{note}\n" for note in finding.notes)
+    try:
+        if as_json:
+            sys.stdout.write(json.dumps(finding.summary, ensure_ascii=False) + "\n")
+        else:
+            from rich.console import Console
+
+            from inferometer.report.run.console import render_console
+
+            render_console(finding.summary, Console(), report=str(finding.folder / "report.html"))
+        sys.stdout.flush()
+    except OSError:
+        _deaf()
+    return finding.exit_code

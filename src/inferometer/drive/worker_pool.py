@@ -1,0 +1,263 @@
+"""The workers as the parent sees them: start them, hold them to one start instant, watch them, stop them.
+
+A worker that dies takes its unflushed second with it and nothing more; the others go on, and the run says so.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from inferometer.drive import clock, progress_counters
+from inferometer.drive.worker_messages import Go, Job, More, PhaseDone, Quit, Ready, Report, Stop
+from inferometer.errors import InstrumentError
+from inferometer.journal.schema import Phase
+
+LEAD_NS = 20_000_000
+LEAD_ROW_NS = 2_000
+"""From the order to the start: long enough for the slowest worker to have read it, and to have looked through the schedule."""
+START_TIMEOUT_S = 30.0
+SLICE_S = 0.25
+UNSTAMPED_SHARE = 0.001
+
+Watch = Callable[[int, progress_counters.Progress], None]
+"""Called several times a second with the phase and the totals so far."""
+Work = Callable[[], bool]
+"""A piece of work that is done while the workers run; whether there is more of it now."""
+
+
+@dataclass(slots=True)
+class Death:
+    """A worker that ended before its time: the phase that was running or the last that had, what it had sent by then (its
+    counters are up to 50 ms old), and its exit code once it is known (negative: killed by that signal)."""
+
+    worker: int
+    phase: int
+    sent: int
+    exit_code: int | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How the drive went."""
+
+    dead: dict[int, Death] = field(default_factory=dict)
+    interrupted: bool = False
+    stamped: int = 0
+    unstamped: int = 0
+
+    @property
+    def timestamp_source(self) -> Literal["kernel", "user"] | None:
+        """Kernel if (nearly) all reads of the measurement had its time: a socket's first bytes may lack it. None without reads,
+        or without a worker that lived to tell: the pulses know.
+        """
+        if not self.stamped and not self.unstamped:
+            return None
+        return "kernel" if self.unstamped <= UNSTAMPED_SHARE * self.stamped else "user"
+
+
+class _Member:
+    """One worker process and its pipe."""
+
+    def __init__(self, number: int, log: int) -> None:
+        self.number = number
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "inferometer.drive.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            process_group=0,  # Ctrl-C is for the parent to interpret
+        )
+        self.buffer = b""
+        self.alive = True
+
+    def tell(self, message: Job | Go | More | Stop | Quit) -> None:
+        """Send one line; a dead worker shows when it is next listened to."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(msgspec.json.encode(message) + b"\n")
+            self.process.stdin.flush()
+        except OSError:
+            self.alive = False
+
+    def hear(self) -> list[Report]:
+        """The reports that have come; marks the worker dead at the end of its output."""
+        assert self.process.stdout is not None
+        data = os.read(self.process.stdout.fileno(), 65536)
+        if not data:
+            self.alive = False
+        *lines, self.buffer = (self.buffer + data).split(b"\n")
+        return [msgspec.json.decode(line, type=Report) for line in lines]
+
+
+class Crew:
+    """All workers of one run: hired (started) early, since that takes a while, then briefed, then run phase by phase.
+
+    Use as a context manager: leaving it ends every process.
+    """
+
+    def __init__(self, workers: int, log: Path) -> None:
+        with open(log, "ab") as sink:
+            self._members = [_Member(number, sink.fileno()) for number in range(workers)]
+        self._selector = selectors.DefaultSelector()
+        for member in self._members:
+            assert member.process.stdout is not None
+            self._selector.register(member.process.stdout, selectors.EVENT_READ, member)
+        self._folder: Path | None = None
+        self._counters: progress_counters.Counters | None = None
+        self._phase = int(Phase.WARMUP)
+        self.outcome = Outcome()
+
+    def __enter__(self) -> Crew:
+        """Use as a context manager."""
+        return self
+
+    def brief(self, jobs: Sequence[Job]) -> None:
+        """Give each worker its job and wait until all stand ready. Raises InstrumentError if one does not."""
+        self._folder = Path(jobs[0].folder)
+        self._counters = progress_counters.Counters.create(self._folder, len(jobs))
+        for member, job in zip(self._members, jobs, strict=True):
+            member.tell(job)
+        ready = self._gather(Ready, START_TIMEOUT_S + jobs[0].connect_timeout_ns / 1e9)
+        if len(ready) < len(self._members):
+            raise InstrumentError("a worker did not start; its reason is in log.txt of the run folder")
+
+    def __exit__(self, *exc: object) -> None:
+        """End all processes: politely, then not."""
+        for member in self._members:
+            if member.alive:
+                member.tell(Quit())
+        for member in self._members:
+            assert member.process.stdin is not None
+            try:
+                member.process.stdin.close()
+            except OSError:
+                member.alive = False
+            try:
+                member.process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                member.process.kill()
+                member.process.wait()
+            if member.process.returncode != 0:
+                self._mourn(member)
+            if member.number in self.outcome.dead:
+                self.outcome.dead[member.number].exit_code = member.process.returncode
+        self._selector.close()
+        if self._folder is not None:
+            progress_counters.Counters.remove(self._folder)
+
+    def begin(
+        self,
+        phase: int,
+        rows: int,
+        *,
+        duration_ns: int = 0,
+        again: bool = False,
+        appended: int | None = None,
+        part: tuple[int, int] | None = None,
+        cycle: int = 0,
+    ) -> int:
+        """Let all workers begin a phase of a schedule with so many rows; gives the start. See Go for the other arguments."""
+        self._phase = phase
+        start = clock.monotonic_ns() + LEAD_NS + rows * LEAD_ROW_NS
+        order = Go(
+            phase=phase,
+            start_ns=start,
+            duration_ns=duration_ns,
+            again=again,
+            appended=appended,
+            part=part,
+            cycle=cycle,
+        )
+        for member in self._members:
+            member.tell(order)
+        return start
+
+    def announce(self, size: int, final: bool) -> None:
+        """Tell all workers how much of the appended schedule there is."""
+        for member in self._members:
+            if member.alive:
+                member.tell(More(size=size, final=final))
+
+    def finish(self, phase: int, watch: Watch, interrupt: Interrupt, work: Work = lambda: False) -> None:
+        """Wait until the phase has ended in all workers, and meanwhile do the `work` there is."""
+        counters = self._counters
+        assert counters is not None, "brief first"
+        for report in self._gather(
+            PhaseDone, None, lambda: watch(phase, counters.progress()), interrupt, work
+        ):
+            if isinstance(report, PhaseDone) and report.phase == phase == Phase.MEASURE:
+                self.outcome.stamped += report.stamped
+                self.outcome.unstamped += report.unstamped
+        watch(phase, counters.progress())
+
+    def _mourn(self, member: _Member) -> None:
+        sent = self._counters.of(member.number).sent if self._counters is not None else 0
+        self.outcome.dead.setdefault(member.number, Death(member.number, self._phase, sent))
+
+    def _gather(
+        self,
+        kind: type[Report],
+        timeout_s: float | None,
+        watch: Callable[[], None] = lambda: None,
+        interrupt: Interrupt | None = None,
+        work: Work = lambda: False,
+    ) -> list[Report]:
+        """One report of this kind from every worker that lives."""
+        busy = False
+        reports: list[Report] = []
+        waiting = {member.number for member in self._members if member.alive}
+        deadline = None if timeout_s is None else clock.monotonic_ns() + int(timeout_s * 1e9)
+        while waiting and (deadline is None or clock.monotonic_ns() < deadline):
+            for key, _ in self._selector.select(0 if busy else SLICE_S):
+                member: _Member = key.data
+                for report in member.hear():
+                    if isinstance(report, kind):
+                        reports.append(report)
+                        waiting.discard(member.number)
+                if not member.alive:
+                    self._selector.unregister(key.fileobj)
+                    self._mourn(member)
+                    waiting.discard(member.number)
+            watch()
+            busy = bool(waiting) and work()
+            if interrupt is not None and (drain := interrupt.heard()) is not None:
+                self.outcome.interrupted = True
+                for member in self._members:
+                    member.tell(Stop(drain_ns=drain))
+        return reports
+
+
+class Interrupt:
+    """Ctrl-C, translated: the first means stop sending and drain for `drain_ns`, the second means now, the third leave."""
+
+    def __init__(self, drain_ns: int) -> None:
+        self._drain_ns = drain_ns
+        self._count = 0
+        self._told = 0
+
+    def press(self, *_: object) -> None:
+        """Signal handler. A third press does not wait for anybody."""
+        self._count += 1
+        if self._count > 2:
+            raise KeyboardInterrupt
+
+    @property
+    def pressed(self) -> bool:
+        """True once Ctrl-C was pressed."""
+        return self._count > 0
+
+    def heard(self) -> int | None:
+        """The drain time to announce now, or None if there is nothing new."""
+        if self._count == self._told:
+            return None
+        self._told = self._count
+        return self._drain_ns if self._count == 1 else 0

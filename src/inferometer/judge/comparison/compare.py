@@ -1,0 +1,428 @@
+"""Sides against a baseline: which figures are better, worse, or not shown to differ, and what that comes to.
+
+A figure of side B is called better or worse than the baseline's only if all of this holds:
+
+1. the sides may be compared (equivalence.py), no run is INVALID, and each side has at least three runs (draft 6.3);
+2. Welch's t-test on per-run values rejects after Holm's correction: p < 0.05 over all deciding figures of all sides at once,
+   and apart from them over all others (so the 95 % interval does not hold zero);
+3. the 95 % bootstrap interval of the pooled samples lies on the same side of zero (bootstrap.py);
+4. the difference is larger than the threshold asked for and than the noise floor.
+
+The noise floor of a figure is the largest relative difference that A/A runs, further runs of the baseline's own system, show
+against the baseline. Paired differences are a second opinion: they are shown, and decide nothing, or a reader could pick the
+test that he likes. All relative differences are to the baseline's mean over its runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from inferometer.judge.comparison import bootstrap, welch
+from inferometer.judge.comparison.bootstrap import Sampled, Statistic
+from inferometer.judge.comparison.equivalence import (
+    Declared,
+    Item,
+    Sides,
+    Told,
+    accelerators,
+    checklist,
+    hardware_differs,
+    normalised_by,
+    pairs,
+)
+from inferometer.measure.record import Floats
+from inferometer.measure.stats import Interval, mean_interval
+
+LEAST_RUNS = 3
+"""Draft 6.3: at least 3 independent runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure that is compared. `more`: more of it is better. `tokens`: it hangs on how tokens are counted."""
+
+    statistic: Statistic
+    more: bool = False
+    tokens: bool = False
+
+
+def _latency(of: str, p: float | None, *, tokens: bool = False) -> Figure:
+    return Figure(Statistic(of, p), tokens=tokens)
+
+
+FIGURES: dict[str, Figure] = {
+    "output_tok_s": Figure(Statistic("output_tok_s"), more=True, tokens=True),
+    "output_tok_gpu_s": Figure(Statistic("output_tok_gpu_s"), more=True, tokens=True),
+    "output_tok_dollar_h": Figure(Statistic("output_tok_dollar_h"), more=True, tokens=True),
+    "request_s": Figure(Statistic("request_s"), more=True),
+    "ttft_mean": _latency("ttft", None),
+    "ttft_p50": _latency("ttft", 0.5),
+    "ttft_p95": _latency("ttft", 0.95),
+    "ttft_p99": _latency("ttft", 0.99),
+    "tpot_mean": _latency("tpot", None, tokens=True),
+    "tpot_p50": _latency("tpot", 0.5, tokens=True),
+    "tpot_p99": _latency("tpot", 0.99, tokens=True),
+    "e2e_mean": _latency("e2e", None),
+    "e2e_p50": _latency("e2e", 0.5),
+    "e2e_p99": _latency("e2e", 0.99),
+    "itl_p99": _latency("itl", 0.99),
+    "success_rate": Figure(Statistic("success"), more=True),
+}
+"""Rates stand in runs' `rates`, the others in their samples."""
+
+DECIDING = ("output_tok_s", "ttft_p50", "ttft_p99", "tpot_p50", "success_rate")
+"""Unless told otherwise. Where hardware differs, throughput normalised takes the place of the first (draft 6.2)."""
+
+NORMALISED = {"price": "output_tok_dollar_h", "gpu": "output_tok_gpu_s"}
+
+Verdict = Literal["better", "worse", "no_difference", "no_claim", "not_comparable"]
+Held = Literal["interval", "holm", "bootstrap", "threshold", "noise"]
+Outcome = Literal["regression", "no_regression", "no_claim", "invalid", "not_comparable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: what its folder says of it, its per-run values by figure (None: it has none), and what can be resampled."""
+
+    told: Told
+    values: Mapping[str, float | None]
+    sampled: Sampled
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a comparison is asked for. `deciding`: figures, () for the usual; `threshold`: the least relative change that
+    matters, as a share of one; `noise`: A/A sides, further runs of the baseline's system;
+    `seed`, `replicates`: of the bootstrap."""
+
+    deciding: tuple[str, ...] = ()
+    threshold: float = 0.0
+    noise: tuple[tuple[Run, ...], ...] = ()
+    declared: Declared = field(default_factory=Declared)
+    seed: int = 0
+    replicates: int = bootstrap.REPLICATES
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A side's runs: how many, their mean with its 95 % interval (None for fewer than two), and their values."""
+
+    n: int
+    mean: float
+    ci95: Interval | None
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The noise floor of a figure: the largest relative difference of A/A runs, without its sign, and that one's interval."""
+
+    value: float
+    ci95: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One figure of one side against the baseline. Differences and their intervals are shares of the baseline's mean.
+
+    `p_holm`: after Holm's correction; `detectable`: what the test would have found four times out of five; `equivalent`:
+    whether the whole interval lies within the threshold; `held`: what kept it from being called better or worse.
+    """
+
+    figure: str
+    deciding: bool
+    baseline: Estimate | None
+    side: Estimate | None
+    relative: float | None
+    welch: Interval | None
+    p: float | None
+    p_holm: float | None
+    paired: Interval | None
+    bootstrap: Interval | None
+    hedges_g: float | None
+    hedges_ci95: Interval | None
+    detectable: float | None
+    floor: Floor | None
+    equivalent: bool | None
+    verdict: Verdict
+    held: tuple[Held, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All of it. `contrasts`: for each side after the baseline, its differences in the order of FIGURES.
+
+    `least_runs`: runs of the side that has fewest; `noise_moves`: figures in which A/A runs differ by more than
+    chance, so that the system itself does not hold still.
+    """
+
+    items: tuple[Item, ...]
+    contrasts: tuple[tuple[Difference, ...], ...]
+    deciding: tuple[str, ...]
+    least_runs: int
+    invalid: tuple[str, ...]
+    noise_moves: tuple[str, ...]
+    outcome: Outcome
+
+    @property
+    def forbidden(self) -> tuple[Item, ...]:
+        """The requirements that are violated."""
+        return tuple(item for item in self.items if item.forbids)
+
+
+def compare(sides: Sequence[Sequence[Run]], asked: Asked) -> Comparison:
+    """Compare each side with the first. Every side has at least one run, and no run is on two sides."""
+    told = [[run.told for run in side] for side in sides]
+    again = [[run.told for run in side] for side in asked.noise]
+    items = checklist(told, asked.declared, again)
+    rows = [_normalised(side, told[at], asked.declared.prices.get(at)) for at, side in enumerate(sides)]
+    noise = [_normalised(side, told[0], asked.declared.prices.get(0)) for side in asked.noise]
+    deciding = asked.deciding or _usual(told, asked.declared, rows)
+    floors, moves = _floors(rows[0], noise)
+    least = min(map(len, sides))
+    invalid = tuple(run.id for side in (*told, *again) for run in side if run.status == "INVALID")
+    allowed: Verdict | None = None
+    if any(item.forbids for item in items):
+        allowed = "not_comparable"
+    elif invalid or least < LEAST_RUNS:
+        allowed = "no_claim"
+    apart = _uncounted(items, told)
+    drafts = [
+        [
+            _draft(name, rows[0], row, name in deciding, floors.get(name), name in apart)
+            for name in FIGURES
+            if any(run.values.get(name) is not None for one in rows for run in one)
+        ]
+        for row in rows[1:]
+    ]
+    _resample(drafts, rows, asked)
+    _pair(drafts, rows, told)
+    contrasts = _decided(drafts, asked.threshold, allowed)
+    outcome = _outcome(contrasts, allowed, bool(invalid))
+    return Comparison(items, contrasts, deciding, least, invalid, moves, outcome)
+
+
+def _normalised(side: Sequence[Run], told: Sequence[Told], price: float | None) -> list[Run]:
+    """The runs with throughput per accelerator and per dollar-hour among their values, where both are known (6.2)."""
+    count = accelerators(told)
+    made = []
+    for run in side:
+        rate = run.values.get("output_tok_s")
+        more = {
+            name: rate / by
+            for name, by in (("output_tok_gpu_s", count), ("output_tok_dollar_h", price))
+            if rate is not None and by
+        }
+        sampled = Sampled(run.sampled.requests, run.sampled.pooled, {**run.sampled.rates, **more})
+        made.append(Run(run.told, {**run.values, **more}, sampled))
+    return made
+
+
+def _usual(told: Sides, declared: Declared, rows: Sequence[Sequence[Run]]) -> tuple[str, ...]:
+    """The usual deciding figures, without those that no run has."""
+    method = normalised_by(told, declared) if hardware_differs(told) else None
+    first = DECIDING[0] if method is None else NORMALISED[method]
+    known = {name for row in rows for run in row for name, value in run.values.items() if value is not None}
+    return tuple(name for name in (first, *DECIDING[1:]) if name in known)
+
+
+def _uncounted(items: Sequence[Item], told: Sides) -> set[str]:
+    """Figures that cannot be set against each other: tokens counted in different ways, gaps taken in different ways."""
+    counted = next(item for item in items if item.code == "token_count").status != "violated"
+    methods = {run.tokens["itl_method"] for side in told for run in side}
+    return {
+        name
+        for name, figure in FIGURES.items()
+        if (figure.tokens and not counted) or (figure.statistic.of == "itl" and len(methods) > 1)
+    }
+
+
+def _values(runs: Sequence[Run], name: str) -> Floats | None:
+    found = [run.values.get(name) for run in runs]
+    return None if None in found else np.array(found, np.float64)
+
+
+def _estimate(values: Floats | None) -> Estimate | None:
+    if values is None:
+        return None
+    mean = float(values.mean())
+    std = float(values.std(ddof=1)) if len(values) > 1 else None
+    interval = mean_interval(len(values), mean, std)
+    return Estimate(len(values), mean, interval, tuple(map(float, values)))
+
+
+def _scaled(interval: Interval, by: float) -> Interval:
+    return interval[0] / by, interval[1] / by
+
+
+def _floors(
+    baseline: Sequence[Run], noise: Sequence[Sequence[Run]]
+) -> tuple[dict[str, Floor], tuple[str, ...]]:
+    """The noise floor of each figure, and the figures in which A/A runs differ beyond chance (Holm over all of theirs)."""
+    floors: dict[str, Floor] = {}
+    tests: list[tuple[str, float]] = []
+    for name in FIGURES:
+        base = _values(baseline, name)
+        for runs in noise:
+            other = _values(runs, name)
+            if base is None or other is None or not base.mean():
+                continue
+            scale = abs(float(base.mean()))
+            shift = abs(float(other.mean()) - float(base.mean())) / scale
+            test = welch.welch(base, other)
+            if test is not None:
+                tests.append((name, test.p))
+            if name not in floors or shift > floors[name].value:
+                floors[name] = Floor(shift, None if test is None else _scaled(test.interval, scale))
+    adjusted = welch.holm([p for _, p in tests])
+    moves = {name for (name, _), p in zip(tests, adjusted, strict=True) if p < welch.ALPHA}
+    return floors, tuple(name for name in FIGURES if name in moves)
+
+
+# A difference in the making: what is worked out before the sides of a family are known to each other.
+
+
+@dataclass(slots=True)
+class _Draft:
+    name: str
+    deciding: bool
+    apart: bool
+    base: Floats | None
+    other: Floats | None
+    floor: Floor | None
+    test: welch.Test | None = None
+    paired: Interval | None = None
+    bootstrap: Interval | None = None
+    p_holm: float | None = None
+    family: int = 1
+
+    @property
+    def scale(self) -> float | None:
+        """What differences are divided by."""
+        mean = None if self.base is None or self.other is None else abs(float(self.base.mean()))
+        return mean or None
+
+
+def _draft(
+    name: str, base: Sequence[Run], row: Sequence[Run], deciding: bool, floor: Floor | None, apart: bool
+) -> _Draft:
+    draft = _Draft(name, deciding, apart, _values(base, name), _values(row, name), floor)
+    if draft.base is not None and draft.other is not None and draft.scale is not None and not apart:
+        draft.test = welch.welch(draft.base, draft.other)
+    return draft
+
+
+def _resample(drafts: Sequence[Sequence[_Draft]], rows: Sequence[Sequence[Run]], asked: Asked) -> None:
+    for at, row in enumerate(drafts, start=1):
+        wanted = {one.name: FIGURES[one.name].statistic for one in row if one.scale is not None}
+        base, other = ([run.sampled for run in rows[side]] for side in (0, at))
+        found = bootstrap.relative_intervals(base, other, wanted, asked.seed, asked.replicates)
+        for one in row:
+            one.bootstrap = found.get(one.name)
+
+
+def _pair(drafts: Sequence[Sequence[_Draft]], rows: Sequence[Sequence[Run]], told: Sides) -> None:
+    for at, row in enumerate(drafts, start=1):
+        found = pairs([told[0], told[at]])
+        if found is None or len(found) < len(rows[0]):
+            continue
+        for one in row:
+            if one.base is None or one.other is None or one.scale is None:
+                continue
+            test = welch.paired(one.base[[a for a, _ in found]], one.other[[b for _, b in found]])
+            one.paired = None if test is None else _scaled(test.interval, one.scale)
+
+
+def _decided(
+    drafts: Sequence[Sequence[_Draft]], threshold: float, allowed: Verdict | None
+) -> tuple[tuple[Difference, ...], ...]:
+    for deciding in (True, False):  # two families: what decides does not pay for what is only shown
+        family = [one for row in drafts for one in row if one.deciding is deciding]
+        tested = [one for one in family if one.test is not None]
+        adjusted = welch.holm([one.test.p for one in tested if one.test is not None])
+        for one, p in zip(tested, adjusted, strict=True):
+            one.p_holm, one.family = p, len(tested)
+    return tuple(tuple(_difference(one, threshold, allowed) for one in row) for row in drafts)
+
+
+def _difference(draft: _Draft, threshold: float, allowed: Verdict | None) -> Difference:
+    test, scale = draft.test, draft.scale
+    baseline, side = _estimate(draft.base), _estimate(draft.other)
+    relative = interval = detectable = None
+    if baseline is not None and side is not None and scale is not None:
+        relative = (side.mean - baseline.mean) / scale
+    effect = None
+    if test is not None and scale is not None:
+        interval = _scaled(test.interval, scale)
+        detectable = welch.detectable(test.se / scale, test.df, welch.ALPHA / draft.family)
+        assert draft.base is not None
+        assert draft.other is not None
+        effect = welch.hedges_g(draft.base, draft.other)
+    held = _held(draft, relative, interval, threshold)
+    return Difference(
+        draft.name,
+        draft.deciding,
+        baseline,
+        side,
+        relative,
+        interval,
+        None if test is None else test.p,
+        draft.p_holm,
+        draft.paired,
+        draft.bootstrap,
+        None if effect is None else effect[0],
+        None if effect is None else effect[1],
+        detectable,
+        draft.floor,
+        None if interval is None or not threshold else max(map(abs, interval)) < threshold,
+        _verdict(draft, relative, held, allowed),
+        held,
+    )
+
+
+def _held(
+    draft: _Draft, relative: float | None, interval: Interval | None, threshold: float
+) -> tuple[Held, ...]:
+    """What speaks against calling it a difference."""
+    if relative is None or interval is None:
+        return ()
+    held: list[Held] = []
+    if interval[0] <= 0 <= interval[1]:
+        held.append("interval")
+    elif draft.p_holm is not None and draft.p_holm >= welch.ALPHA:
+        held.append("holm")
+    again = draft.bootstrap
+    if again is None or not (again[0] > 0 if relative > 0 else again[1] < 0):
+        held.append("bootstrap")
+    if abs(relative) <= threshold and threshold:
+        held.append("threshold")
+    if draft.floor is not None and abs(relative) <= draft.floor.value:
+        held.append("noise")
+    return tuple(held)
+
+
+def _verdict(draft: _Draft, relative: float | None, held: Sequence[Held], allowed: Verdict | None) -> Verdict:
+    if relative is None or draft.apart:
+        return "not_comparable"
+    if allowed is not None:
+        return allowed
+    if draft.test is None:
+        return "no_claim"
+    if held:
+        return "no_difference"
+    return "better" if (relative > 0) is FIGURES[draft.name].more else "worse"
+
+
+def _outcome(contrasts: Sequence[Sequence[Difference]], allowed: Verdict | None, invalid: bool) -> Outcome:
+    if allowed == "not_comparable":
+        return "not_comparable"
+    if invalid:
+        return "invalid"
+    verdicts = {one.verdict for row in contrasts for one in row if one.deciding}
+    if "worse" in verdicts:
+        return "regression"
+    return "no_regression" if verdicts and verdicts <= {"better", "no_difference"} else "no_claim"

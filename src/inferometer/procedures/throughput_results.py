@@ -1,0 +1,102 @@
+"""What draft 5.2's test has in either loop: the plan with C.1's operating point, the values, and Tables 3 and 4."""
+
+from __future__ import annotations
+
+from inferometer.plan.schema import Plan
+from inferometer.plan.slo import Slo
+from inferometer.procedures.results import Cell, Column, Table, Value
+from inferometer.procedures.setup import Setup, variant
+from inferometer.procedures.step import DoneRun
+from inferometer.procedures.summary_access import percent, rate, rate_interval, stat
+
+LATENCIES = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "End-to-End"))
+PERCENTILES = ("p50", "p95", "p99")
+
+
+def point_expression(setup: Setup) -> str:
+    """C.1's operating point as an objective."""
+    return str(Slo.parse(f"ttft_p99<{setup.tests.throughput.ttft_p99_ms!r}ms"))
+
+
+def with_point(setup: Setup) -> Plan:
+    """The plan with C.1's operating point among the objectives, so that each run says whether it was met."""
+    point, slos = point_expression(setup), [str(slo) for slo in setup.plan.slos]
+    return variant(setup.plan, slos=slos if point in slos else [*slos, point])
+
+
+def values(
+    setup: Setup, top: DoneRun | None, point: DoneRun | None, unit: str, key: str
+) -> tuple[Value, ...]:
+    """Draft 5.2.4, of the run at the highest load sustained and of that at C.1's operating point. `key`: the load's name in
+    `at`."""
+    summary = None if top is None else top.came.summary
+    kind = "with the objectives met" if setup.plan.slos else "without latency constraint"
+    limit = setup.tests.throughput.ttft_p99_ms
+
+    def of(level: DoneRun | None, name: str, label: str, value: str, unit: str, note: str) -> Value:
+        summary = None if level is None else level.came.summary
+        found = None if summary is None else rate(summary, value)
+        ci = None if summary is None else rate_interval(summary, value)
+        return Value(name, label, found, unit, ci, note, capacity=True)
+
+    return (
+        of(top, "max_output_tok_s", "Max Output Throughput", "output_tok_s", "tok/s", kind),
+        of(top, "max_request_s", "Max Request Throughput", "request_s", "req/s", kind),
+        of(top, "max_input_tok_s", "Max Input Throughput", "input_tok_s", "tok/s", kind),
+        Value(
+            f"sustainable_{key}", "Sustainable Load", None if top is None else top.step.at[key], unit, None, "offered",
+            capacity=True,
+        ),
+        per_gpu(setup, summary),
+        Value(
+            "cached_input_share", "Prompt tokens served from a cache",
+            percent(None if summary is None else summary["throughput"]["cached_input_share"]), "%", None,
+            "they are counted as input and were not prefilled",
+        ),
+        Value("batch_utilisation", "Batch utilisation", None, "%", None, "no engine says how large a batch it allows"),
+        of(
+            point, "throughput_at_ttft_limit", f"Throughput at P99 TTFT < {limit:g} ms", "output_tok_s", "tok/s",
+            "an operating point of the minimum report (C.1)",
+        ),
+    )  # fmt: skip
+
+
+def per_gpu(setup: Setup, summary: object) -> Value:
+    """Output tokens a second by accelerator; not measured without a declared number of them."""
+    count = setup.plan.sut.accelerator_count
+    found = rate(summary, "output_tok_s") if isinstance(summary, dict) and count else None
+    value = None if found is None or not count else found / count
+    note = "by the declared number of accelerators" if count else "no accelerator is declared"
+    return Value("tok_per_gpu_s", "Tokens per GPU-second", value, "tok/s/GPU", None, note, capacity=True)
+
+
+def summary_table(setup: Setup, top: DoneRun | None, unit: str, key: str) -> Table:
+    """Draft Table 3, with units in a column of their own. The row of tokens per GPU-second only where there are GPUs."""
+    summary = None if top is None else top.came.summary
+    load: Cell = None if top is None else top.step.at[key]
+
+    def of(name: str) -> Cell:
+        return None if summary is None else rate(summary, name)
+
+    gpu = per_gpu(setup, summary)
+    rows: list[tuple[Cell, ...]] = [
+        ("Max Output Throughput", of("output_tok_s"), "tok/s"),
+        ("Max Request Throughput", of("request_s"), "req/s"),
+        ("Max Input Throughput", of("input_tok_s"), "tok/s"),
+        ("Sustainable Load", load, unit),
+    ]
+    rows += [("Tokens per GPU-second", gpu.value, "tok/s/GPU")] if setup.plan.sut.accelerator_count else []
+    kind = "Latency objectives were met." if setup.plan.slos else "No latency objective was held."
+    columns = (Column("metric", "Metric"), Column("value", "Value"), Column("unit", "Unit"))
+    return Table("summary", "Throughput summary", "5.2.5.1", columns, tuple(rows), (kind,), capacity=True)
+
+
+def latency_table(top: DoneRun | None) -> Table:
+    """Draft Table 4."""
+    summary = None if top is None else top.came.summary
+    rows = tuple(
+        (label, *(None if summary is None else stat(summary, metric, name) for name in PERCENTILES))
+        for metric, label in LATENCIES
+    )
+    columns = (Column("metric", "Metric"), *(Column(name, name.upper(), "ms") for name in PERCENTILES))
+    return Table("latency", "Latency at maximum throughput", "5.2.5.2", columns, rows)

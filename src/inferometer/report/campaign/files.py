@@ -1,0 +1,33 @@
+"""Writes a campaign's reports into its folder: campaign.json, report.md, report.html, minimum.txt."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from inferometer.errors import InstrumentError
+from inferometer.report.campaign.html import render_html
+from inferometer.report.campaign.markdown import render_markdown
+from inferometer.report.campaign.minimum import render_minimum
+from inferometer.report.run.files import replace
+
+
+def write_reports(folder: Path, campaign: dict[str, Any]) -> None:
+    """Render all, then write: a folder never holds reports of two different results.
+
+    Raises:
+        InstrumentError: a value cannot be written as JSON. Nothing is written then.
+        OSError: the folder cannot be written to.
+    """
+    try:
+        texts = {
+            "campaign.json": json.dumps(campaign, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+            "report.md": render_markdown(campaign),
+            "report.html": render_html(campaign),
+            "minimum.txt": render_minimum(campaign),
+        }
+    except (TypeError, ValueError) as cause:
+        raise InstrumentError(f"the report holds a value that JSON cannot: {cause}") from cause
+    for name, text in texts.items():
+        replace(folder / name, text)

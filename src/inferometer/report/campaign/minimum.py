@@ -1,0 +1,75 @@
+"""minimum.txt: draft C.1's text line by line, then the disclosures that every report must have and C.1 lacks.
+
+Maximum throughput, and throughput at the operating point of 500 ms, come from a search; without one they were not measured.
+C.1 alone claims no compliance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from inferometer.report import wording
+from inferometer.report.campaign import disclosure
+from inferometer.report.campaign.cells import cell, is_number
+from inferometer.report.campaign.compliance_summary import banners
+from inferometer.report.campaign.document import DECLARED, whole
+from inferometer.report.figures import clean, figure
+from inferometer.report.run.disclosure import UNDECLARED
+
+LINES = (
+    ("System Identification:", None, ""),
+    ("Model", "model", ""),
+    ("Hardware", "hardware", ""),
+    ("Software", "software", ""),
+    ("SUT Boundary", "boundary", ""),
+    ("Test Configuration:", None, ""),
+    ("Workload", "workload", ""),
+    ("Load Model", "load_model", ""),
+    ("Request Count", "request_count", ""),
+    ("Test Duration", "test_duration_s", "seconds"),
+    ("Key Results:", None, ""),
+    ("TTFT P50", "ttft_p50_ms", "ms"),
+    ("TTFT P99", "ttft_p99_ms", "ms"),
+    ("TPOT P50", "tpot_p50_ms", "ms"),
+    ("TPOT P99", "tpot_p99_ms", "ms"),
+    ("Max Throughput", "max_throughput_tok_s", "tok/s"),
+    ("Throughput at P99 TTFT < 500ms", "throughput_at_p99_ttft_500ms_tok_s", "tok/s"),
+)
+"""The lines of draft C.1 between title and notes: a group, or (label, member of `minimum`, unit)."""
+
+
+def result(minimum: Mapping[str, Any], name: str, unit: str) -> str:
+    """A member with its unit; null was not measured, or not declared where nobody measures it."""
+    value = minimum[name]
+    if value is None and name in DECLARED:
+        return UNDECLARED
+    return f"{figure(value)} {unit}".rstrip() if is_number(value) else cell(value)
+
+
+def c1(campaign: Mapping[str, Any]) -> list[str]:
+    """The lines of draft C.1."""
+    minimum = campaign["minimum"]
+    lines = ["=== LLM Benchmark Report (Minimum) ==="]
+    for label, name, unit in LINES:
+        lines += ["", label] if name is None else [f"- {label}: {result(minimum, name, unit)}"]
+    notes = [clean(note) for note in minimum["notes"]] or ["none"]
+    return [*lines, "", "Notes:", *(f"- {note}" for note in notes), "", "=== End Report ==="]
+
+
+def render_minimum(campaign: Mapping[str, Any]) -> str:
+    """The whole of minimum.txt. What is simulated, quick or redacted is said above and below C.1's own lines."""
+    campaign = whole(campaign)
+    above = [f"{word}: {means}" for word, means in banners(campaign)]
+    rows = disclosure.rows(campaign)
+    lines = [
+        *([*above, ""] if above else []),
+        *c1(campaign),
+        "",
+        "Disclosures (draft 4.3 to 4.8, 5.1.4):",
+        *(f"- {name}: {words}" for name, words in rows),
+        "",
+        "The minimum report alone claims no compliance with the draft.",
+        *([wording.SIMULATED] if campaign["simulated"] else []),
+    ]
+    return "\n".join(clean(line) for line in lines) + "\n"

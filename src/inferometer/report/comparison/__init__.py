@@ -1,0 +1,1 @@
+"""Reports of a comparison: JSON document, console, Markdown and JUnit XML."""

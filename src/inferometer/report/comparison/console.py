@@ -1,0 +1,182 @@
+"""A comparison in a terminal or a pipe, at most 80 columns unless there are more: checklist, figures, one conclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from rich.box import Box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from inferometer.report.comparison import words
+from inferometer.report.figures import THIN, ascii_only, clean
+
+_RULE = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
+"""One line under the heading, as under a run's own table."""
+_STYLES = {"regression": "bold red", "no_regression": "bold green"}
+_MOST = 24
+"""Characters of a value that differs: the document has it whole."""
+
+
+class _Screen:
+    """Prints paragraphs and tables in the signs that the console has."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._ascii = not console.encoding.lower().startswith("utf")
+
+    def text(self, text: str, style: str = "") -> Text:
+        """Without thin spaces, which would defeat grep."""
+        plain = text.replace(THIN, "")
+        return Text(ascii_only(plain) if self._ascii else plain, style=style)
+
+    def say(self, text: str, style: str = "", first: str = "") -> None:
+        """One paragraph; `first` opens its first line, and the others are indented by as much."""
+        width = max(min(self.console.width, 100) - len(first), 20)
+        for line in self.text(text, style).wrap(self.console, width):
+            line.rstrip()
+            self.console.print(Text.assemble(first, line), soft_wrap=True)
+            first = " " * len(first)
+
+    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Rows of cells, the first to the left, the others to the right. On a narrow screen lines go on: no figure is cut."""
+        table = Table(box=_RULE, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+        for at, (heading, *cells) in enumerate(zip(headings, *rows, strict=True)):
+            widest = max(len(self.text(cell)) for cell in (heading, *cells))
+            justify: Literal["left", "right"] = "right" if at else "left"
+            table.add_column(heading, justify=justify, no_wrap=True, min_width=widest)
+        for row in rows:
+            table.add_row(*(self.text(cell) for cell in row))
+        self.console.print(table, soft_wrap=True)
+        self.console.print()
+
+
+def render(document: Mapping[str, Any], console: Console) -> None:
+    """Print the comparison."""
+    screen = _Screen(console)
+    for side in document["sides"]:
+        screen.say(side_line(side))
+    for side in document["noise"]:
+        screen.say(f"A/A: {clean(side['name'])}, {_runs(side['runs'])}")
+    screen.say("")
+    _checklist(document, screen)
+    _differences(document, screen)
+    for contrast in document["contrasts"]:
+        _contrast(contrast, screen)
+    method = document["method"]
+    if method["price_source"]:
+        screen.say(f"Prices: {clean(method['price_source'])}. {words.NORMALISATION}")
+    if method["noise_moves"]:
+        screen.say(moving(method["noise_moves"]))
+    outcome = document["outcome"]
+    screen.say(f"{words.OUTCOMES[outcome]}  {document['conclusion']}", _STYLES.get(outcome, "bold yellow"))
+
+
+def moving(names: Sequence[str]) -> str:
+    """A warning: the system does not hold still."""
+    titles = ", ".join(words.TITLES[name].title for name in names)
+    return f"A/A runs differ beyond chance in {titles}: the system does not hold still, and no comparison is safe."
+
+
+def side_line(side: Mapping[str, Any]) -> str:
+    """A side in one line: its letter, its name, its runs."""
+    line = f"{side['label']}: {clean(side['name'])}, {_runs(side['runs'])}"
+    if side["price_hour"] is not None:
+        line += f", ${side['price_hour']:g} an hour"
+    if side["tokens_per_dollar"] is not None:
+        line += f", {side['tokens_per_dollar']:,.0f} tokens a dollar"
+    return line
+
+
+def _runs(runs: Sequence[Mapping[str, Any]]) -> str:
+    count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
+    by = {
+        status: sum(run["status"] == status for run in runs)
+        for status in ("VALID", "INCONCLUSIVE", "INVALID")
+    }
+    states = ", ".join(f"{many} {status}" for status, many in by.items() if many)
+    reasons = sorted({code for run in runs for code in run["reasons"]})
+    why = f" by {', '.join(reasons)}" if reasons else ""
+    simulated = "SIMULATED, " if any(run["simulated"] for run in runs) else ""
+    seeds = ", ".join(str(run["seed"]) for run in runs)
+    return f"{count} ({simulated}{states}{why}; seeds {seeds})"
+
+
+def _checklist(document: Mapping[str, Any], screen: _Screen) -> None:
+    for item in document["checklist"]:
+        section = f"{item['section']} MUST" if item["level"] == "MUST" else item["section"]
+        first = f"{item['status']:9}  {section:8}  "
+        screen.say(f"{item['title']}. {item['message']}", first=first)
+        if item["advice"]:
+            screen.say(item["advice"], "dim", first=f"{'->':>9}  {'':8}  ")
+    screen.say("")
+    screen.say(words.complied(document["compliance"]))
+    screen.say("")
+
+
+def _differences(document: Mapping[str, Any], screen: _Screen) -> None:
+    if not document["differences"]:
+        return
+    screen.say("Differences in configuration:")
+    for one in document["differences"]:
+        sides = ", ".join(f"{words.label(at)}: {_value(value)}" for at, value in enumerate(one["values"]))
+        screen.say(sides, first=f"  {one['key']}  ")
+    screen.say("")
+
+
+def _value(values: Sequence[Any]) -> str:
+    said = [clean("not declared" if value is None else str(value)) for value in values]
+    return " or ".join(one if len(one) <= _MOST else one[: _MOST - 3] + "..." for one in said)
+
+
+def _contrast(contrast: Mapping[str, Any], screen: _Screen) -> None:
+    """Two tables: what differs, deciding figures first, and for those the evidence."""
+    metrics = sorted(contrast["metrics"], key=lambda one: not one["deciding"])
+    label = contrast["side"]
+    rows = [
+        (
+            f"{one['title']}{' *' if one['deciding'] else ''}",
+            _estimate(one, "baseline"),
+            _estimate(one, "side"),
+            f"{words.percent(one['relative']).removesuffix(' %')} ({words.span(one['welch'])})",
+            words.VERDICTS[one["verdict"]],
+        )
+        for one in metrics
+    ]
+    screen.table((f"{label} against A", "A", label, "change in %, 95 %", "verdict"), rows)
+    screen.say("* decides. Mean of the runs and half its 95 % interval; intervals by Welch's t.", "dim")
+    screen.say("")
+    deciding = [one for one in metrics if one["deciding"]]
+    screen.table(
+        ("evidence, in %", "p, Holm", "bootstrap", "paired", "floor", "could see"),
+        [
+            (
+                one["title"],
+                "-" if one["p_holm"] is None else f"{one['p_holm']:.3f}",
+                words.span(one["bootstrap"]),
+                words.span(one["paired"]),
+                _unsigned(one["floor"] and one["floor"]["value"]),
+                _unsigned(one["detectable"]),
+            )
+            for one in deciding
+        ],
+    )
+    for one in deciding:
+        if one["held"] and "interval" not in one["held"]:
+            screen.say(f"{one['title']}: {words.held(one['held'])}")
+
+
+def _unsigned(share: float | None) -> str:
+    return words.percent(share).removesuffix(" %").lstrip("+")
+
+
+def _estimate(metric: Mapping[str, Any], side: str) -> str:
+    found = metric[side]
+    if found is None:
+        return "-"
+    mean = words.shown(metric["name"], found["mean"])
+    if found["ci95"] is None:
+        return mean
+    return f"{mean} \u00b1{words.shown(metric['name'], (found['ci95'][1] - found['ci95'][0]) / 2, 2)}"

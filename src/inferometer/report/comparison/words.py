@@ -1,0 +1,301 @@
+"""The words of a comparison: titles of its figures, a sentence and an advice for each item of the checklist, the conclusion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from inferometer.judge.comparison.compare import FIGURES
+from inferometer.judge.comparison.equivalence import Item
+from inferometer.report.figures import clean, figure, moment
+from inferometer.report.run.composition import moment as written
+
+DECIDES = (
+    "A figure is better or worse only if Welch's t-test on per-run values rejects after Holm's correction, the bootstrap of "
+    "the pooled samples (clustered by run and by request) agrees, and the difference exceeds threshold and noise floor. "
+    "Paired differences are a second opinion and decide nothing."
+)
+MULTIPLICITY = (
+    "Holm's correction over the deciding figures of all sides, and apart from them over all others: the chance of any false "
+    "difference among the deciding figures stays below 5 %. Intervals are not corrected."
+)
+NORMALISATION = (
+    "Tokens per GPU-second: output tokens a second divided by the number of accelerators declared. Tokens per dollar-hour: "
+    "output tokens a second divided by the price an hour; tokens per dollar: that times 3600 (draft 6.2)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """A figure's name and unit; values are shown `times` as large."""
+
+    title: str
+    unit: str
+    times: float = 1.0
+
+
+TITLES: dict[str, Title] = {
+    "output_tok_s": Title("Output tok/s", "tokens/s"),
+    "output_tok_gpu_s": Title("Tokens/GPU-s", "tokens/s"),
+    "output_tok_dollar_h": Title("Tok/s per $/h", "tokens/s per $/h"),
+    "request_s": Title("Requests/s", "req/s"),
+    "ttft_mean": Title("TTFT mean", "ms"),
+    "ttft_p50": Title("TTFT P50", "ms"),
+    "ttft_p95": Title("TTFT P95", "ms"),
+    "ttft_p99": Title("TTFT P99", "ms"),
+    "tpot_mean": Title("TPOT mean", "ms"),
+    "tpot_p50": Title("TPOT P50", "ms"),
+    "tpot_p99": Title("TPOT P99", "ms"),
+    "e2e_mean": Title("Latency mean", "ms"),
+    "e2e_p50": Title("Latency P50", "ms"),
+    "e2e_p99": Title("Latency P99", "ms"),
+    "itl_p99": Title("ITL P99", "ms"),
+    "success_rate": Title("Success rate", "%", 100.0),
+}
+assert TITLES.keys() == FIGURES.keys()
+
+VERDICTS = {
+    "better": "better",
+    "worse": "WORSE",
+    "no_difference": "no diff.",
+    "no_claim": "no claim",
+    "not_comparable": "n/a",
+}
+_HELD = {
+    "interval": "the interval holds zero",
+    "holm": "not significant after Holm's correction",
+    "bootstrap": "the bootstrap does not agree",
+    "threshold": "below the threshold",
+    "noise": "below the noise floor",
+}
+OUTCOMES = {
+    "regression": "REGRESSION",
+    "no_regression": "NO REGRESSION",
+    "no_claim": "NO CLAIM",
+    "invalid": "INVALID",
+    "not_comparable": "NOT COMPARABLE",
+}
+
+_ITEMS = {
+    "workload": "Same workload: the same requests, in the same order, with the same seeds",
+    "boundary": "Same boundary of the system under test",
+    "hardware": "Comparable hardware, or normalised by it",
+    "load": "Same load model and parameters",
+    "specification": "Same workload specification",
+    "duration": "Same test duration",
+    "warmup": "Same warm-up procedure",
+    "success": "Same success criteria: objectives and timeouts",
+    "token_count": "Same token count",
+    "same_time": "Tested at the same time, if resources are shared",
+    "production": "Production-representative configuration",
+    "differences": "Differences in configuration explicitly noted",
+    "one_kind": "All measured, or all simulated",
+    "noise": "A/A runs are of the baseline's system and load",
+}
+_ADVICE = {
+    "workload": "Give every side the same seeds and workload: --interleave does, or run each plan with the same --seed.",
+    "boundary": "Measure all systems at one boundary (--boundary engine, gateway or compound).",
+    "hardware": "Declare accelerator_count on all sides, or give --price for each, so that throughput can be normalised.",
+    "load": "Measure all sides under one load.",
+    "specification": "Give all sides the same workload keys.",
+    "duration": "Give all sides the same --requests, --duration and --drain, and leave out runs that were interrupted.",
+    "warmup": "Give all sides the same --warmup.",
+    "success": "Give all sides the same --slo and --timeout.",
+    "token_count": "Count with one yardstick: --tokenizer cl100k_base --token-count reference (draft 4.4.2).",
+    "same_time": "Measure in turns (--interleave), and say --shared-resources if the systems share any.",
+    "production": "Say --production-representative if both are.",
+    "one_kind": "Compare simulations with simulations.",
+    "noise": "Measure the A/A runs with the baseline's own plan.",
+}
+
+
+def label(at: int) -> str:
+    """A, B, C ... of the sides in their order."""
+    return chr(ord("A") + at)
+
+
+def item(one: Item) -> dict[str, str | None]:
+    """`title`, `message` and, if something is to be done, `advice` of an item of the checklist."""
+    advice = _ADVICE.get(one.code) if one.status in ("violated", "unknown") else None
+    return {"title": _ITEMS[one.code], "message": _found(one), "advice": advice}
+
+
+def _found(one: Item) -> str:
+    facts: Mapping[str, Any] = one.facts
+    if one.code == "workload":
+        return _workload(one.status, facts)
+    if one.code in ("boundary", "hardware"):
+        said = "; ".join(f"{label(at)}: {_values(values)}" for at, values in enumerate(facts["values"]))
+        how = {"price": "the price an hour", "gpu": "the number of accelerators"}.get(
+            facts.get("normalised", "")
+        )
+        return f"{said}." + (f" Throughput is normalised by {how}." if how else "")
+    if one.code == "token_count":
+        counted = (
+            f"{_list(facts['methods'])}, {_list(facts['tokenizers'])}, counted by {_list(facts['sources'])}."
+        )
+        usual = (
+            "" if facts["recommended"] else " The draft recommends cl100k_base as a yardstick across systems."
+        )
+        models = " Different models count in tokens of their own." if one.status == "unknown" else ""
+        return f"{counted}{models}{usual}"
+    if one.code == "same_time":
+        spans = "; ".join(
+            f"{label(at)} from {moment(start)} to {moment(end)}"
+            for at, (start, end) in enumerate(map(_moments, facts["spans"]))
+        )
+        how = {
+            "virtual": "Time is virtual.",
+            "interleaved": f"Their runs lie between each other: {spans}.",
+            "in turn": f"One side was measured after the other: {spans}.",
+        }[facts["how"]]
+        shared = (
+            ""
+            if facts["shared"] or one.status == "satisfied"
+            else " Whether they share resources is not declared."
+        )
+        return how + shared
+    if one.code == "production":
+        return "Declared." if one.status == "declared" else "Not declared."
+    if one.code == "differences":
+        return f"{figure(facts['count'])} listed."
+    if one.code == "one_kind":
+        if one.status == "violated":
+            return "Some are measured, and some simulated."
+        return "Simulated: no claim about a real system." if facts["simulated"] else "All measured."
+    cut = facts.get("interrupted")
+    apart = f"Differing: {_list(facts['keys'])}." if facts["keys"] else "The same."
+    return f"Interrupted: {_list(cut)}. {apart}" if cut else apart
+
+
+def _moments(span: Sequence[int]) -> tuple[str, str]:
+    return written(span[0]), written(span[1])
+
+
+def _workload(status: str, facts: Mapping[str, Any]) -> str:
+    why = facts.get("why")
+    if why == "seeds":
+        sides = "; ".join(f"{label(at)}: {_list(seeds)}" for at, seeds in enumerate(facts["seeds"]))
+        return f"The seeds differ ({sides}), and so do the requests."
+    if why == "fingerprints":
+        return f"The requests differ, by their fingerprints, for seed {_list(facts['apart'])}."
+    if why == "plans":
+        found = "agree" if status == "declared" else "differ"
+        return f"A run has no fingerprint of its requests; the plans {found}."
+    one = (
+        " All runs have one seed: their requests repeat, and a cache may know them."
+        if facts["one_seed"]
+        else ""
+    )
+    return f"Fingerprints agree, seed by seed.{one}"
+
+
+def _list(values: Sequence[Any]) -> str:
+    return ", ".join(clean(str(value)) for value in values)
+
+
+def _values(values: Sequence[Mapping[str, Any]]) -> str:
+    said = [
+        ", ".join(clean(str(value)) for value in one.values() if value is not None) or "not declared"
+        for one in values
+    ]
+    return " or ".join(said)
+
+
+def complied(statement: Mapping[str, Any]) -> str:
+    """The label of the comparison itself, and the rules of section 6 that it does not keep."""
+    open_ = ", ".join(f"{one['id']} ({one['level']}) {one['state']}" for one in statement["deviations"])
+    return f"Compliance with draft section 6: {statement['label']}. Deviations: {open_ or 'none'}."
+
+
+def held(reasons: Sequence[str]) -> str:
+    """What kept a figure from being called better or worse; beside an interval that holds zero, nothing else matters."""
+    return "; ".join(_HELD[why] for why in (reasons if "interval" not in reasons else ["interval"]))
+
+
+def percent(share: float | None) -> str:
+    """A signed share as per cent with one digit after the point; a tenth of it where that would be nothing."""
+    if share is None:
+        return "-"
+    digits = 1 if abs(share) >= 0.0005 or share == 0 else 3
+    return f"{share * 100:+.{digits}f} %"
+
+
+def span(interval: Sequence[float] | None) -> str:
+    """An interval of shares as per cent: `-1.2 to 3.4`."""
+    return (
+        "-"
+        if interval is None
+        else " to ".join(percent(end).removesuffix(" %").lstrip("+") for end in interval)
+    )
+
+
+def shown(name: str, value: float | None, digits: int = 4) -> str:
+    """A figure's value in the unit of its title."""
+    return figure(None if value is None else value * TITLES[name].times, digits)
+
+
+# The conclusion.
+
+
+def conclusion(document: Mapping[str, Any]) -> str:
+    """What it comes to, in one paragraph."""
+    outcome, method = document["outcome"], document["method"]
+    if outcome == "not_comparable":
+        broken = [
+            one for one in document["checklist"] if one["level"] == "MUST" and one["status"] == "violated"
+        ]
+        parts = [f"{one['title']}: {one['message']} {one['advice']}" for one in broken]
+        return "The sides must not be compared. " + " ".join(parts)
+    if outcome == "invalid":
+        return (
+            f"No claim: {_list(method['invalid'])} INVALID, so the numbers cannot be believed. "
+            "Its own report says why: mend that, and measure again."
+        )
+    if method["runs"] < method["least_runs"]:
+        count = method["runs"]
+        return f"No claim: {count} run{'' if count == 1 else 's'} a side, and a claim needs {method['least_runs']} (draft 6.3)."
+    return _claims(document)
+
+
+def _claims(document: Mapping[str, Any]) -> str:
+    said = []
+    for contrast in document["contrasts"]:
+        deciding = [one for one in contrast["metrics"] if one["deciding"]]
+        by: dict[str, list[str]] = {}
+        for one in deciding:
+            by.setdefault(one["verdict"], []).append(
+                f"{one['title']} ({percent(one['relative'])}, {span(one['welch'])})"
+                if one["verdict"] in ("better", "worse")
+                else one["title"]
+            )
+        parts = [f"{verdict} in {_and(by[verdict])}" for verdict in ("worse", "better") if verdict in by]
+        if "no_difference" in by:
+            parts.append(f"no difference shown in {_and(by['no_difference'])}")
+        for verdict in ("not_comparable", "no_claim"):
+            if verdict in by:
+                parts.append(f"no claim about {_and(by[verdict])}")
+        said.append(f"{contrast['side']} against A: {'; '.join(parts) or 'nothing decides'}.")
+    if missed := _missed(document):
+        said.append(missed)
+    return " ".join(said)
+
+
+def _missed(document: Mapping[str, Any]) -> str:
+    """What could have been there without being seen, for a figure without a difference has not been shown to be the same."""
+    worst: dict[str, float] = {}
+    for contrast in document["contrasts"]:
+        for one in contrast["metrics"]:
+            if one["deciding"] and one["verdict"] == "no_difference" and one["detectable"]:
+                least = max(one["detectable"], one["floor"]["value"] if one["floor"] else 0.0)
+                worst[one["title"]] = max(worst.get(one["title"], 0.0), least)
+    if not worst:
+        return ""
+    parts = [f"{percent(value).lstrip('+')} of {title}" for title, value in worst.items()]
+    return f"What could have been seen four times out of five: {_and(parts)}."
+
+
+def _and(parts: Sequence[str]) -> str:
+    *others, last = parts
+    return f"{', '.join(others)} and {last}" if others else last

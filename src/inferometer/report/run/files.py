@@ -1,0 +1,56 @@
+"""Writes a run's reports into its folder: summary.json, report.md, report.html.
+
+Each file is written beside its place and moved into it, so a reader sees the old file or the whole new one, also after a
+crash. All three are rendered before the first is written: a run folder never holds reports of two different results.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from inferometer.errors import InstrumentError
+from inferometer.report.run.html import render_html
+from inferometer.report.run.markdown import render_markdown
+
+
+def write_reports(run_dir: Path, summary: Mapping[str, Any], series: Mapping[str, Any]) -> dict[str, Path]:
+    """Render and write; returns the paths by file name.
+
+    Raises:
+        InstrumentError: a value cannot be written as JSON. Nothing is written then.
+        OSError: the folder cannot be written to.
+    """
+    try:
+        texts = {
+            "summary.json": json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+            "report.md": render_markdown(summary),
+            "report.html": render_html(summary, series),
+        }
+    except (TypeError, ValueError) as cause:
+        raise InstrumentError(f"the report holds a value that JSON cannot: {cause}") from cause
+    return {name: replace(run_dir / name, text) for name, text in texts.items()}
+
+
+def replace(path: Path, text: str) -> Path:
+    """Write beside its place and move into it; the path again."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            # A lone surrogate in a server's words has no UTF-8; it must not cost us the report.
+            file.write(text.encode("utf-8", "replace"))
+            file.flush()
+            os.fsync(file.fileno())
+            # mkstemp makes the file private; a report is for everyone who may read the folder.
+            umask = os.umask(0)
+            os.umask(umask)
+            os.fchmod(file.fileno(), 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path

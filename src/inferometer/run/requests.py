@@ -1,0 +1,437 @@
+"""A plan's requests as bytes: drawn, written and hashed before they are due. What is sent is what was written here.
+
+    plan -> workload -> engines (how a body is spelled) -> journal (requests.arrow)
+
+All of a drawn workload is written before its phase starts; a trace is written ahead of the clock (run/replay.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
+from typing import Any, Literal
+
+from inferometer.engines import openai
+from inferometer.journal import schedule as schedules
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schema import Phase
+from inferometer.plan.arrivals import phase_instants
+from inferometer.plan.lengths import fixed
+from inferometer.plan.schema import Load, Plan, Workload
+from inferometer.run.replay import Clock, Replayed
+from inferometer.run.warmup import SPARE, Rows
+from inferometer.units import ns_to_ms
+from inferometer.workload import tokenizers
+from inferometer.workload.context_limit import Room
+from inferometer.workload.prompts import NONCES, Contexts, Fingerprint, Prompt, generate
+from inferometer.workload.request_statistics import Account
+from inferometer.workload.shared_prefixes import Composer
+from inferometer.workload.sources import Source
+from inferometer.workload.traces.survey import Survey, survey
+from inferometer.workload.turn_schedule import Place, arranged
+
+PromptFormat = Literal["ids", "text"]
+
+POOL_FACTOR = 4
+POOL_FLOOR = 1000
+"""A closed loop that ends by time alone gets this many prompts, or POOL_FACTOR a slot, and goes through them again."""
+WARMUP_SEED_STEP = 1_000_003
+"""Warm-up draws its own prompts, so that the measured ones are the reference stream from its first on."""
+MOST_WARM = 1_000_000
+"""Requests of a warm-up that are made; where its tokens need more, these are sent again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a server serves, and how it wants to be asked."""
+
+    model: str
+    models: list[str]
+    server: str | None
+    prompt_format: PromptFormat
+    length_field: str
+    template: int | None = None
+    """Tokens the server puts around a text, where lengths asked for include them and the probe learned how many."""
+    room: Room | None = field(default=None, kw_only=True)
+    """What the model takes, prompt and answer together; None: not known."""
+
+
+def surveyed(plan: Plan, note: Callable[[str], None]) -> tuple[Plan, Survey | None]:
+    """Read the plan's trace through, if it has one; the plan then names its format and hash. Raises PlanError.
+
+    `note` is told what takes time.
+    """
+    if plan.trace is None:
+        return plan, None
+    note("reading the trace through")
+    trace = survey(plan.trace, plan.load.requests)
+    settled = plan.trace.model_copy(update={"format": trace.format, "sha256": trace.sha256})
+    return plan.model_copy(update={"trace": settled}), trace
+
+
+def requests_of(
+    plan: Plan,
+    source: Source,
+    trace: Survey | None,
+    served: Served,
+    tokenizer: tokenizers.Tokenizer,
+    folder: RunFolder,
+    salt: int,
+    clock: Clock,
+    tight: Room | None = None,
+) -> Requests | Replayed:
+    """What writes this plan's requests: all before the start, or those of a trace ahead of the `clock` (monotonic, ns).
+
+    `tight`: what each drawn request has to have room in.
+    """
+    if trace is None:
+        return Requests(plan, source, served, tokenizer, folder, salt, tight)
+
+    def compose(salt: int) -> Composer:
+        return Composer(plan.workload, tokenizer, salt, served.prompt_format)
+
+    probes = partial(_probes, plan, served, tokenizer, salt)
+    return Replayed(plan, trace, folder, salt, compose, partial(_scheduled, plan, served), probes, clock)
+
+
+def warm_salt(salt: int) -> int:
+    """Half-way round, so that no nonce of the warm-up begins like one of the measurement."""
+    return (salt + NONCES // 2) % NONCES
+
+
+def contexts_of(plan: Plan, source: Source, tokenizer: tokenizers.Tokenizer, salt: int) -> Contexts | None:
+    """The prefixes that the measured requests share in a run with this salt, if its warm-up is to have them."""
+    if not plan.load.warmup or not plan.load.warmup_prefixes:
+        return None
+    pool = None if source.made is None else source.made.header.requests
+    places = _places(plan, source, plan.workload, 0, pool, None, warm=False)
+    if places is None:
+        count = len(_due(plan.load, plan.workload.seed, pool, warm=False))
+        return source.contexts(plan.workload, tokenizer, count, salt % NONCES)
+    same = [place.turn > 0 for place in places]
+    return source.contexts(plan.workload, tokenizer, len(places), salt % NONCES, same)
+
+
+def enlarged(plan: Plan, source: Source, contexts: Contexts | None) -> Plan:
+    """The plan with as many requests of warm-up as are made: those asked for, or as many more as the tokens asked for may take
+    by the lengths of answers, and as it takes to send every shared prefix once."""
+    load, spec = plan.load, plan.workload
+    if source.made is not None or not load.warmup:
+        return plan
+    lengths = [(one.output_tokens, one.weight) for one in spec.classes] or [(spec.output_tokens, 1.0)]
+    means = [(0 if length is None else length.mean() * weight, weight) for length, weight in lengths]
+    mean = sum(one for one, _ in means) / sum(weight for _, weight in means)
+    known = source.file is None and math.isfinite(mean) and mean > 0
+    exact = known and all(length is not None and length.most() == length.mean() for length, _ in lengths)
+    tokens = math.ceil((1 if exact else SPARE) * load.warmup_tokens / mean) if known else 0
+    turns = 1 if spec.turns is None else spec.turns.most()
+    shared = 0 if contexts is None else len(contexts.cover) * turns
+    warmup = max(load.warmup, min(MOST_WARM, max(tokens, shared)))
+    return plan.model_copy(update={"load": load.model_copy(update={"warmup": warmup})})
+
+
+def probe_salt(salt: int) -> int:
+    """A quarter round on, for the same reason."""
+    return (salt + NONCES // 4) % NONCES
+
+
+class Requests:
+    """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them.
+
+    All are written before the measurement starts: nothing is `appended`, and there is nothing to `write_on`. Where one could
+    be too long for the model (`tight`), all are written before anything else, by `prepare`, and that one is a PlanError.
+    """
+
+    appended: int | None = None
+
+    def __init__(
+        self,
+        plan: Plan,
+        source: Source,
+        target: Served,
+        tokenizer: tokenizers.Tokenizer,
+        folder: RunFolder,
+        salt: int,
+        tight: Room | None = None,
+    ) -> None:
+        self.salt = salt
+        self._tight = tight
+        self.fingerprint: str | None = None
+        spec = plan.workload
+        self._account = Account(spec.published, repeatable=spec.repeatable_prompts)
+        self.warm_rows = Rows(0, 0, whole=spec.turns is not None)
+        self.rows = self.measured = 0
+        self.warm, self.total = plan.load.warmup, plan.load.requests
+        self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
+        self._source = source
+        self._warm: list[schedules.Scheduled] = []
+
+    def prepare(self) -> None:
+        """Write all requests, warm-up and measurement, if each has to be looked at first. Raises PlanError."""
+        if self._tight is not None:
+            if self._plan.load.warmup:
+                self._make_warm_up()
+            self._write()
+
+    def warm_up(self) -> None:
+        """Write the warm-up's requests, unless all are written."""
+        if self.fingerprint is None:
+            self._make_warm_up()
+            schedules.write(self._folder.schedule, self._warm)
+
+    def measurement(self, _announce: object = None) -> None:
+        """Write all requests, unless they are: the measurement's stand behind the warm-up's."""
+        if self.fingerprint is None:
+            self._write()
+
+    def _make_warm_up(self) -> None:
+        plan = self._plan
+        contexts = contexts_of(plan, self._source, self._tokenizer, self.salt)
+        enough = enlarged(plan, self._source, contexts)
+        self.warm = enough.load.warmup
+        prompts, due = self._requests(enough, Phase.WARMUP, warm_salt(self.salt), contexts)
+        shapes: list[Prompt] = []
+        passing = _noted(self._account.before(prompts), shapes)
+        self._warm = list(_scheduled(plan, self._target, Phase.WARMUP, 0, passing, due))
+        first = len(self._warm)
+        self._warm += _probes(plan, self._target, self._tokenizer, self.salt, shapes, first)
+        self.rows = len(self._warm)
+        self.warm_rows = replace(self.warm_rows, requests=first, probes=self.rows - first)
+
+    def _write(self) -> None:
+        prompts, due = self._requests(self._plan, Phase.MEASURE, self.salt)
+        first, self.measured = len(self._warm), len(due)
+        self.rows = first + self.measured
+        fingerprint = Fingerprint()
+        passing = self._account.of(fingerprint.of(self._source.counted(prompts)))
+        measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, passing, due)
+        schedules.write(self._folder.schedule, chain(self._warm, measured))
+        self.fingerprint = str(fingerprint)
+
+    def began(self, start_ns: int) -> None:
+        """See Replayed."""
+
+    def write_on(self) -> bool:
+        """See Replayed."""
+        return False
+
+    def write_all(self) -> None:
+        """See Replayed."""
+
+    def close(self) -> None:
+        """See Replayed."""
+
+    def facts(self) -> dict[str, Any]:
+        """What is known of the requests so far."""
+        made = self.fingerprint is not None
+        return {
+            "fingerprint": self.fingerprint,
+            "requests": self._account.facts() if made else None,
+            "warm_prefixes": self._account.prefixes if made else None,
+            **self._source.facts(),
+        }
+
+    def _requests(
+        self, plan: Plan, phase: Phase, salt: int, contexts: Contexts | None = None
+    ) -> tuple[Iterator[Prompt], Sequence[int | None]]:
+        target = self._target
+        made, due = drawn(
+            plan, self._source, self._tokenizer, phase, salt,
+            target.prompt_format, target.template or 0, contexts,
+        )  # fmt: skip
+        if self._tight is not None:
+            made = self._tight.checked(self._plan.workload, made, "warm-up " if phase is Phase.WARMUP else "")
+        return made, due
+
+
+def drawn(
+    plan: Plan,
+    source: Source,
+    tokenizer: tokenizers.Tokenizer,
+    phase: Phase,
+    salt: int,
+    prompt_format: PromptFormat,
+    template: int = 0,
+    contexts: Contexts | None = None,
+) -> tuple[Iterator[Prompt], Sequence[int | None]]:
+    """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop). `contexts`: see
+    Source.prompts."""
+    workload, warm = plan.workload, phase is Phase.WARMUP
+    pool = None if source.made is None else source.made.header.requests
+    skip = _rows_of_file(plan, source, pool) if warm and source.file is not None else 0
+    spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
+    places = _places(plan, source, spec, skip, pool, contexts, warm=warm)
+    due = (
+        _due(plan.load, workload.seed, pool, warm=warm) if places is None else [one.due_ns for one in places]
+    )
+    prompts = source.prompts(
+        spec,
+        tokenizer,
+        len(due),
+        salt % NONCES,
+        prompt_format,
+        template,
+        skip,
+        places or (),
+        warm=warm,
+        contexts=contexts,
+    )
+    return prompts, due
+
+
+def _places(
+    plan: Plan,
+    source: Source,
+    spec: Workload,
+    skip: int,
+    pool: int | None,
+    contexts: Contexts | None,
+    *,
+    warm: bool,
+) -> list[Place] | None:
+    """Where the requests of a phase stand; None: each for itself."""
+    load = plan.load
+    if spec.turns is None and load.model != "users":
+        return None
+    count = load.warmup if warm else load.requests
+    if count is None and load.model == "closed":
+        count = pool or _pool(load)
+    sessions = source.sessions(spec, skip, warm=warm, contexts=contexts)
+    # As without sessions, the arrivals of the warm-up are those of its own stream, not of its own seed.
+    return arranged(load, plan.workload.seed, sessions, count, warm=warm, alone=spec.turns is None)
+
+
+def _rows_of_file(plan: Plan, source: Source, pool: int | None) -> int:
+    """How many rows of a file of prompts the measurement takes."""
+    places = _places(plan, source, plan.workload, 0, pool, None, warm=False)
+    if places is None:
+        return len(_due(plan.load, plan.workload.seed, pool, warm=False))
+    return len(places) if plan.workload.turns is None else sum(place.turn == 0 for place in places)
+
+
+def _due(load: Load, seed: int, pool: int | None, *, warm: bool) -> Sequence[int | None]:
+    """When each request of a phase is due (ns from its start; None in closed loop, where nobody knows).
+
+    `pool`: as many as there are for a closed loop that ends by time alone, if that is decided.
+    """
+    if load.model == "open":
+        due: list[int | None] = phase_instants(load, seed, warmup=warm).tolist()
+        return due
+    if warm:
+        return [None] * load.warmup
+    return [None] * (load.requests or pool or _pool(load))
+
+
+def _pool(load: Load) -> int:
+    """Prompts of a closed loop that ends by time alone."""
+    return max(POOL_FLOOR, POOL_FACTOR * (load.concurrency or 1))
+
+
+def _noted(prompts: Iterable[Prompt], shapes: list[Prompt]) -> Iterator[Prompt]:
+    """The prompts as they pass; of each is kept what it asks for, and no word."""
+    for prompt in prompts:
+        shapes.append(
+            Prompt("", prompt.asked, 0, prompt.output, "", None, prompt.request_class, prompt.fields)
+        )
+        yield prompt
+
+
+def _probes(
+    plan: Plan,
+    target: Served,
+    tokenizer: tokenizers.Tokenizer,
+    salt: int,
+    warm: Sequence[Prompt],
+    first: int,
+) -> Iterator[schedules.Scheduled]:
+    """The probes of a warm-up, from row `first` on: one before it and the most there may be behind it. Each asks for what the
+    middle one of its requests by length asks for, in random words, with a nonce that no other request has."""
+    if not plan.load.warmup_probes or not warm:
+        return
+    middle = sorted(warm, key=lambda one: one.asked + one.output)[(len(warm) - 1) // 2]
+    spec = Workload(
+        name="custom",
+        input_tokens=fixed(max(1, middle.asked)),
+        output_tokens=fixed(max(1, middle.output)),
+        seed=plan.workload.seed,
+    )
+    made = generate(
+        spec,
+        tokenizer,
+        1 + plan.load.warmup_probes,
+        probe_salt(salt),
+        target.prompt_format,
+        target.template or 0,
+    )
+    alike = (replace(one, request_class=middle.request_class, fields=middle.fields) for one in made)
+    yield from _scheduled(plan, target, Phase.PROBE, first, alike, [0] * (1 + plan.load.warmup_probes))
+
+
+def _scheduled(
+    plan: Plan,
+    target: Served,
+    phase: Phase,
+    first: int,
+    prompts: Iterable[Prompt],
+    due: Iterable[int | None],
+) -> Iterator[schedules.Scheduled]:
+    for row, (prompt, due_ns) in enumerate(zip(prompts, due, strict=True), first):
+        body = openai.body(
+            plan.target.api,
+            target.model,
+            prompt.content,
+            prompt.output,
+            stream=plan.target.stream,
+            length_field=target.length_field,
+            messages=prompt.messages,
+            **options_of(plan, prompt.fields),
+        )
+        nonce = prompt.nonce.encode()
+        yield schedules.Scheduled(
+            row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
+            prompt.asked, prompt.sent, prompt.output, prompt.request_class, prompt.shared,
+            **_placed(prompt, body),
+        )  # fmt: skip
+
+
+def _placed(prompt: Prompt, body: bytes) -> dict[str, Any]:
+    """What the schedule says of a request that does not stand alone."""
+    place = prompt.place
+    if place is None:
+        return {}
+    if place.session is None or prompt.messages is None:
+        return {"user": place.user}
+    own = openai.messages_json(prompt.messages)
+    return {
+        "input_tokens_repeated": prompt.repeated,
+        "session": place.session,
+        "turn": place.turn,
+        "turns": place.turns,
+        "think_ns": place.think_ns,
+        "user": place.user,
+        "own_at": body.index(own),
+        "own_len": len(own),
+        "reply": None if prompt.reply is None else openai.messages_json(prompt.reply),
+    }
+
+
+def options_of(plan: Plan, fields: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What a request of this plan says beside its prompt and its length; `fields` are those it has to itself."""
+    return {
+        "temperature": plan.workload.temperature,
+        "ignore_eos": plan.workload.ignore_eos,
+        "min_tokens": plan.workload.min_tokens,
+        "extra": {**plan.target.extra_body, **fields} if fields else plan.target.extra_body,
+    }
+
+
+def last_facts(facts: dict[str, Any], schedule: Requests | Replayed) -> dict[str, Any]:
+    """What is known of the requests once they are all made."""
+    found = schedule.facts()
+    if isinstance(schedule, Replayed):
+        late = {"unprepared": schedule.unprepared, "unprepared_ms": ns_to_ms(schedule.unprepared_ns)}
+        found["trace"] = facts["trace"] | late | {"prefix_hits": schedule.prefix_hits}
+    return found

@@ -1,0 +1,297 @@
+"""The metrics scraped during a run: what the plan says of it as the scraper's job, and what came of it as facts of the run.
+
+Stamps of scrapes and of requests are on one clock. The record's times are monotonic; those of scrapes are that clock plus one
+offset, read once before the load (`clock_offset_ns`): the wall clock's time, but no step of the wall clock moves them.
+
+    timestamp_ns = t_monotonic + clock_offset_ns
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import time
+import traceback
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+import msgspec
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from inferometer import __version__
+from inferometer.addresses import secrets_of, shown
+from inferometer.drive import clock
+from inferometer.drive import probe as probing
+from inferometer.drive.credentials import headers
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schema import Phase
+from inferometer.plan.saved import resolved
+from inferometer.plan.schema import Plan
+from inferometer.plan.server_metrics import completed
+from inferometer.telemetry.metrics import exports
+from inferometer.telemetry.metrics.document import Period, Wanted
+from inferometer.telemetry.metrics.estimators import ESTIMATORS
+from inferometer.telemetry.metrics.fetch import TIMEOUT_S
+from inferometer.telemetry.metrics.normalised import Translated, translate
+from inferometer.telemetry.metrics.record import read
+from inferometer.telemetry.metrics.scraper_messages import Endpoint, Job, Told
+from inferometer.telemetry.metrics.scraper_process import Scraping
+from inferometer.telemetry.metrics.series import Endpoint as Collected
+from inferometer.telemetry.metrics.series import Store
+from inferometer.units import seconds_to_ns
+
+TAIL_S = 2.0
+"""From the end of the load to the last scrape: engines that count in other processes, or every so many iterations, need a
+moment to show what they did (AIPerf waits as long). Meanwhile the record is sealed, so that little of it is waited for."""
+NAMES = {Phase.WARMUP: "warmup", Phase.MEASURE: "profiling"}
+"""The phases as AIPerf and the record of scrapes call them."""
+
+
+class Scrapes:
+    """The scraper of one run, or none if the plan wants none: then every method does nothing. Use as a context manager."""
+
+    def __init__(self, plan: Plan, folder: RunFolder) -> None:
+        self._path = folder.scrapes
+        self._scraping = Scraping(folder.log) if plan.server_metrics.enabled else None
+        self._tail_ns = seconds_to_ns(
+            TAIL_S if plan.target.url is not None else 0
+        )  # our own server counts at once
+        self._last_ns: int | None = None
+        self._job: Job | None = None
+
+    def __enter__(self) -> Scrapes:
+        """Use as a context manager."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the process."""
+        if self._scraping is not None:
+            self._scraping.__exit__(kind, error, trace)
+
+    def brief(
+        self, plan: Plan, target: probing.Endpoint, key: str | None, *, at_once: bool
+    ) -> dict[str, Any] | None:
+        """Begin with the baseline, for which `ready` waits; what is known so far. `at_once`: its metrics do not lag."""
+        if self._scraping is None:
+            return None
+        if at_once and not plan.server_metrics.urls:
+            self._tail_ns = seconds_to_ns(0)
+        self._job = job_of(plan, target, key, str(self._path), clock.realtime_offset_ns())
+        self._scraping.brief(self._job)
+        return self._facts([Told(url=one.shown, own=one.own) for one in self._job.endpoints])
+
+    def ready(self) -> list[str]:
+        """Wait until every endpoint was tried; a line for people about each that gave no metrics."""
+        if self._scraping is None or self._job is None:
+            return []
+        ready = self._scraping.ready()
+        if ready is None or not ready.endpoints:
+            self._tail_ns = seconds_to_ns(0)
+        own = {one.shown for one in self._job.endpoints if one.own}
+        if ready is None:
+            return ["the scraper of metrics has died; its reason is in log.txt of the run folder"]
+        return [
+            f"the server shows no metrics at {url} ({reason})"
+            if url in own
+            else f"no metrics from {url} ({reason}); it is tried again and again"
+            for url, reason in ready.failures.items()
+        ]
+
+    def mark(self, phase: Phase, *, begins: bool) -> None:
+        """A phase is about to begin, or has ended: every endpoint is scraped now."""
+        if self._scraping is not None:
+            self._scraping.mark(NAMES[phase], NAMES[phase] if begins else None)
+            self._last_ns = None if begins else clock.monotonic_ns()
+
+    def end(self, *, interrupted: bool) -> dict[str, Any] | None:
+        """The last scrape, TAIL_S after the load unless that was interrupted; the account."""
+        if self._scraping is None:
+            return None
+        if self._last_ns is not None and not interrupted:
+            time.sleep(max(0, self._last_ns + self._tail_ns - clock.monotonic_ns()) / 1e9)
+        done = self._scraping.end()
+        return self._facts(done.endpoints) | {"cpu_s": done.cpu_s, "failed": done.failed}
+
+    def _facts(self, endpoints: list[Told]) -> dict[str, Any]:
+        assert self._job is not None, "brief first"
+        return {
+            "interval_s": self._job.interval_ns / 1e9,
+            "clock_offset_ns": self._job.clock_offset_ns,
+            "endpoints": [msgspec.to_builtins(told) for told in endpoints],
+        }
+
+
+def settle(folder: RunFolder, account: dict[str, Any] | None = None) -> None:
+    """Add to the facts of a sealed run the scraper's account, where it lived to give one, and when each phase ran."""
+    facts = folder.read_run()
+    found = account or facts.get("server_metrics")
+    if found is not None:
+        found = {**found, "phases": _phases(folder, found["clock_offset_ns"])}
+        folder.write_run({**facts, "server_metrics": found})
+
+
+def _phases(folder: RunFolder, offset_ns: int) -> dict[str, dict[str, int]]:
+    """Of each phase with requests, when the first was taken up and the last ended (wall clock, ns). Probes are warm-up."""
+    table = pq.read_table(folder.record, columns=["phase", "t_taken", "t_end"])
+    found = {}
+    for phase, name in NAMES.items():
+        measured = pc.equal(table["phase"], int(Phase.MEASURE))
+        rows = table.filter(measured if phase is Phase.MEASURE else pc.invert(measured))
+        if rows.num_rows:
+            ends = pc.min(rows["t_taken"]).as_py(), pc.max(rows["t_end"]).as_py()
+            found[name] = {"start_ns": ends[0] + offset_ns, "end_ns": ends[1] + offset_ns}
+    return found
+
+
+def exported(folder: RunFolder, plan: Plan, facts: Mapping[str, Any]) -> tuple[list[Translated], list[str]]:
+    """Make a sealed run's exports; what the endpoints said in our terms, and sentences for people about what went wrong.
+
+    Nothing that servers said ends a report of what the client measured: the reason is in the run's log.
+    """
+    try:
+        store = collected(folder, facts)
+        export(store, folder, plan, facts)
+        return in_our_terms(store, plan, facts), []
+    except Exception as wrong:  # whatever it is: the run's own record stands without it
+        with contextlib.suppress(OSError), folder.log.open("a") as log:
+            log.write("server metrics are left out:\n" + "".join(traceback.format_exception(wrong)))
+        return [], [
+            f"the server's metrics are left out of the report ({type(wrong).__name__}); the reason is in {folder.log}"
+        ]
+
+
+def collected(folder: RunFolder, facts: Mapping[str, Any]) -> Store | None:
+    """A sealed run's record of scrapes; None if there is none. Raises RecordError."""
+    told = facts.get("server_metrics")
+    if told is None or "profiling" not in told.get("phases", {}) or not folder.scrapes.is_file():
+        return None
+    store = Store()
+    for one in told["endpoints"]:  # also those that never answered
+        store.endpoints[one["url"]] = Collected(one["url"])
+    for scrape in read(folder.scrapes):
+        store.take(scrape)
+    return store
+
+
+def in_our_terms(store: Store | None, plan: Plan, facts: Mapping[str, Any]) -> list[Translated]:
+    """What the endpoints said, in our terms and on the clock of the run's record."""
+    if store is None:
+        return []
+    told = facts["server_metrics"]
+    own = {one["url"] for one in told["endpoints"] if one["own"]}
+    if plan.target.url is not None:
+        own.add(shown(completed(probing.endpoint(plan.target.url).url)))
+    return translate(store, frozenset(own), told["clock_offset_ns"])
+
+
+def export(
+    store: Store | None, folder: RunFolder, plan: Plan, facts: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Make the plan's exports from a run's record of scrapes; the JSON one as data, None if there is nothing to export.
+
+    Needs the record and the facts alone, so that a report made again makes these again too.
+    """
+    if store is None:
+        return None
+    told = facts["server_metrics"]
+    wanted = plan.server_metrics
+    periods = {name: Period(**times) for name, times in told["phases"].items()}
+    identity = str(uuid.uuid5(uuid.NAMESPACE_URL, f"inferometer:{facts['id']}:{facts['started_wall_ns']}"))
+    asked = Wanted(
+        period=periods["profiling"],
+        estimator=ESTIMATORS[wanted.histogram_estimator],
+        slice_ns=seconds_to_ns(wanted.slice_s),
+        warmup=periods.get("warmup"),
+        version=__version__,
+        benchmark_id=identity,
+        input_config=_configuration(plan, facts, identity),
+    )
+    return exports.export(store, asked, wanted.formats, folder.path)
+
+
+def _configuration(plan: Plan, facts: Mapping[str, Any], identity: str) -> dict[str, Any]:
+    """The run's configuration by the document's names, and as the plan that it is."""
+    load = {
+        "concurrency": plan.load.concurrency,
+        "request_rate": plan.load.rate,
+        "request_count": plan.load.requests,
+    }
+    return {
+        "model": facts["model"],
+        "url": plan.target.url,
+        "loadgen": {name: value for name, value in load.items() if value is not None},
+        "benchmark_id": identity,
+        "server_metrics": [shown(url) for url in plan.server_metrics.urls],
+        "inferometer_plan": resolved(plan),
+    }
+
+
+def job_of(plan: Plan, target: probing.Endpoint, key: str | None, record: str, offset_ns: int) -> Job:
+    """The scraper's job: the target's own endpoint first, unless the plan names it, then the plan's."""
+    own = completed(target.url)
+    named = plan.server_metrics.urls
+    urls = [*([] if own in named else [own]), *named]
+    endpoints = [_endpoint(plan, url, target, key, own=url not in named) for url in urls]
+    _tell_apart(endpoints)
+    secrets = {secret for url in urls for text in secrets_of(url) for secret in (text, unquote(text))}
+    secrets |= {basic for url in urls if (basic := _basic(url)) is not None}
+    return Job(
+        record=record,
+        endpoints=endpoints,
+        interval_ns=seconds_to_ns(plan.server_metrics.interval_s),
+        clock_offset_ns=offset_ns,
+        timeout_s=TIMEOUT_S,
+        secrets=sorted(secrets | ({key} if key is not None else set()), key=len, reverse=True),
+    )
+
+
+def _tell_apart(endpoints: Sequence[Endpoint]) -> None:
+    """Number those that differ in their credentials alone, from the second on: the record knows them by what is shown."""
+    seen: Counter[str] = Counter()
+    for one in endpoints:
+        seen[one.shown] += 1
+        if seen[one.shown] > 1:
+            one.shown += f"#{seen[one.shown]}"
+
+
+def _basic(url: str) -> str | None:
+    """A URL's user and password as HTTP's basic credentials; None if it has none."""
+    user, at, _ = urlsplit(url).netloc.rpartition("@")
+    name, _, password = user.partition(":")
+    return base64.b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode() if at else None
+
+
+def _endpoint(plan: Plan, url: str, target: probing.Endpoint, key: str | None, *, own: bool) -> Endpoint:
+    """How to ask there. The target's key and headers go to the target and nowhere else: same scheme, host and port."""
+    place = probing.endpoint(url)
+    ours = (place.scheme, place.host, place.port) == (target.scheme, target.host, target.port)
+    asked = endpoint_at(url, headers(plan.target, key) if ours else {})
+    asked.own = own
+    asked.tls_verify = plan.target.tls_verify or place.host != target.host
+    asked.tls_ca_file = plan.target.tls_ca_file
+    return asked
+
+
+def endpoint_at(url: str, more: Mapping[str, str] | None = None) -> Endpoint:
+    """How to ask at a whole URL, with its own user and password, and with these header lines besides."""
+    place, query = probing.endpoint(url), urlsplit(url).query
+    lines = {"Host": place.host_header, "User-Agent": "inferometer", "Accept": "*/*", **(more or {})}
+    if (basic := _basic(url)) is not None:
+        lines["Authorization"] = f"Basic {basic}"
+    asked = f"?{quote(query, safe='/%:@!$&()*+,;=~?-._[]')}" if query else ""
+    return Endpoint(
+        shown=shown(url),
+        host=place.host,
+        port=place.port,
+        path=place.base + asked,
+        headers=lines,
+        own=False,
+        tls=place.scheme == "https",
+    )

@@ -1,0 +1,210 @@
+"""A plan in virtual time, top to bottom: the requests of a live run, a simulation in place of `drive`, the same evaluation.
+
+    plan -> workload -> simulation -> journal -> measure -> judge -> report
+
+No worker, no server, no socket; and no clock but for the date in the run's name.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+from inferometer.drive.progress_counters import Progress
+from inferometer.drive.turns import share_of
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.redact import Redactor
+from inferometer.journal.schedule import Schedule
+from inferometer.journal.schema import OUTCOME, Phase
+from inferometer.journal.seal import streams
+from inferometer.journal.writer import Journal
+from inferometer.plan.schema import REFERENCE_TOKENIZER, Instrument, Plan, Sut, Target
+from inferometer.plan.server_metrics import ServerMetrics
+from inferometer.run.conduct import (
+    Finding,
+    Ui,
+    conclude,
+    expected,
+    first_facts,
+    interrupts,
+    leave_no_empty,
+)
+from inferometer.run.replay import Replayed
+from inferometer.run.requests import Requests, Served, last_facts, requests_of, surveyed
+from inferometer.run.warmup import Part, warm_up
+from inferometer.server.engine.engine import Engine
+from inferometer.server.engine.preemption import Preempted
+from inferometer.server.openai import Reader, Script
+from inferometer.server.options import Options
+from inferometer.simulation.driver import Driver, Server
+from inferometer.simulation.engine import Chosen
+from inferometer.simulation.generation import Generation
+from inferometer.simulation.reading import reader
+from inferometer.units import seconds_to_ns
+from inferometer.workload import tokenizers
+from inferometer.workload.context_limit import Room
+from inferometer.workload.encodings import Cl100k
+from inferometer.workload.prompts import salt_of
+from inferometer.workload.sources import sourced
+
+NO_LENGTHS: Mapping[int, tuple[int, int]] = MappingProxyType({})
+
+
+def simulate(
+    plan: Plan, engine: Chosen, out: Path, ui: Ui, lengths: Mapping[int, tuple[int, int]] = NO_LENGTHS
+) -> Finding:
+    """Carry a plan out in virtual time: its load on a model of an engine, and no server. Raises PlanError, RecordError.
+
+    What the plan says of a server (its URL, its keys, its declaration) is left aside. Two simulations of one plan and engine
+    differ in ids and dates alone: whatever is drawn is drawn from the plan's seed. `lengths`: by row of the schedule, tokens of
+    the prompt and of the answer as they were in a run of this plan.
+    """
+    started = time.time_ns()
+    plan, source = sourced(plan)
+    plan = _without_server(plan)
+    folder = RunFolder.create(out, plan.name, started)
+    try:
+        tokenizer = tokenizers.load(plan.tokenizer)
+        source.check_tokenizer(tokenizer)
+        served = _simulated_server(plan)
+        ui.note(f"simulating {engine.preset}: virtual time, no server")
+        plan, trace = surveyed(plan, ui.note)
+        # What was carried out before had room.
+        room = None if lengths else _room(plan, engine, served, tokenizer)
+        tight = source.check(plan, trace, tokenizer, room)
+        salt = salt_of(plan.workload.seed)
+        schedule = requests_of(plan, source, trace, served, tokenizer, folder, salt, lambda: 0, tight)
+        schedule.prepare()
+        facts = first_facts(plan, folder, served, tokenizer, schedule, trace, started)
+        facts |= {"simulated": True, "engine": engine.facts(), "timestamp_source": "virtual"}
+        facts["calibration"] = {"status": "simulated"}
+        folder.write_run(facts)
+        if plan.load.warmup:
+            schedule.warm_up()
+        schedule.measurement()
+        schedule.write_all()
+        schedule.close()
+        facts |= last_facts(facts, schedule)
+        interrupted, preempted = _simulate(plan, engine, tokenizer, schedule, folder, started, lengths, ui)
+        facts |= {"ended_wall_ns": time.time_ns(), "interrupted": interrupted, "preempted": asdict(preempted)}
+        folder.write_run(facts)
+    except BaseException:
+        leave_no_empty(folder)
+        raise
+    ui.note("the simulation is over; reading the record")
+    return conclude(folder, tokenizer)
+
+
+def _without_server(plan: Plan) -> Plan:
+    """The plan as far as it is about the load: no server to find, no key, nothing declared of a system that is not there."""
+    target = plan.target
+    kept = Target(
+        model=target.model,
+        api=target.api,
+        stream=target.stream,
+        extra_body=target.extra_body,
+        timeout_s=target.timeout_s,
+    )
+    workload = plan.workload.model_copy(
+        update={"count_template": False}
+    )  # there is no probe to learn it from
+    return plan.model_copy(
+        update={
+            "target": kept,
+            "workload": workload,
+            "sut": Sut(),
+            "instrument": Instrument(),
+            "server_metrics": ServerMetrics(enabled=False),
+        }
+    )
+
+
+def _simulated_server(plan: Plan) -> Served:
+    """What the probe would have found of the reference server, with any model's name."""
+    model = plan.target.model or Options().model
+    ids = plan.target.api == "completions" and not plan.workload.text_only
+    return Served(model, [model], None, "ids" if ids else "text", "max_tokens")
+
+
+def _room(plan: Plan, engine: Chosen, served: Served, tokenizer: tokenizers.Tokenizer) -> Room:
+    """What the model takes (simulation/reading.py). It counts with cl100k_base."""
+    options, theirs, template = Options(), Cl100k(), 0
+    exact = served.prompt_format == "ids" or _counts_alike(tokenizer)
+    if exact and plan.target.api == "chat":
+        message = {"role": "user", "content": "."}
+        asked = json.dumps({"model": served.model, "messages": [message], "max_tokens": 1}).encode()
+        read = Reader(served.model, options.max_model_len, theirs).chat(asked).prompt_tokens
+        template = read - len(theirs.encode("."))
+    context = min(options.max_model_len, engine.settings.capacity_tokens)
+    return Room(context, exact, tokenizer.name, template)
+
+
+def _counts_alike(tokenizer: tokenizers.Tokenizer) -> bool:
+    """Whether a tokenizer counts as the simulated server does."""
+    return tokenizer.kind == "none" or (tokenizer.kind, tokenizer.name) == ("shipped", REFERENCE_TOKENIZER)
+
+
+def _simulate(
+    plan: Plan,
+    engine: Chosen,
+    tokenizer: tokenizers.Tokenizer,
+    requests: Requests | Replayed,
+    folder: RunFolder,
+    started: int,
+    lengths: Mapping[int, tuple[int, int]],
+    ui: Ui,
+) -> tuple[bool, Preempted]:
+    """Warm-up, then the measurement, in virtual time. True if Ctrl-C ended it; the measurement's preemptions."""
+    load, target = plan.load, plan.target
+    schedule = Schedule(folder.schedule)
+    theirs = Cl100k()
+    # Chats of several messages, as a file's prompts and the turns of conversations may be, nobody counted one by one.
+    same = _counts_alike(tokenizer) and plan.workload.prompts is None and plan.workload.turns is None
+    counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
+    model = target.model or Options().model
+    modelled: Engine[Generation] = Engine(engine.settings, plan.workload.seed)
+    server = Server(
+        modelled,
+        Script(model, target.api == "chat"),
+        reader(target.api, model, engine.settings, theirs, counted, lengths),
+    )
+    slots = load.concurrency or 1 if load.model == "closed" else None
+
+    def watch(phase: int, progress: Progress) -> None:
+        ui.watch(Phase(phase), progress, expected(Phase(phase), requests))
+
+    with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
+        journal = Journal(folder.journal, 0, Redactor([]))
+        driver = Driver(
+            server,
+            journal,
+            timeout_ns=seconds_to_ns(target.timeout_s),
+            drain_ns=seconds_to_ns(load.drain_s),
+            offset_ns=started,
+            heard=interrupt.heard,
+            watch=watch,
+        )
+
+        def play(part: Part) -> bool:
+            rows = part.first, part.stop
+            driver.run(part.phase, share_of(schedule, part.phase, slots, part=rows, cycle=part.cycle))
+            return not interrupt.pressed
+
+        seen = partial(streams, folder, "worker", OUTCOME)
+        if load.warmup:
+            warm_up(load, requests.warm_rows, play, seen, tokenizer.count_all, lambda: None)
+        before = modelled.preempted
+        if not interrupt.pressed:
+            driver.run(
+                Phase.MEASURE,
+                share_of(schedule, Phase.MEASURE, slots),
+                duration_ns=seconds_to_ns(load.duration_s) if load.duration_s is not None else 0,
+                again=slots is not None and load.requests is None,
+            )
+        journal.close()
+        return interrupt.pressed, modelled.preempted - before

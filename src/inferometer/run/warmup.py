@@ -1,0 +1,208 @@
+"""The warm-up as a procedure (draft 4.5.1, 4.5.2), the same for a real run and a simulated one; and what a record says of it.
+
+    one probe -> the warm-up's requests, and again while tokens are missing -> drain -> probe after probe until three agree
+
+A probe is one request with nothing else in flight. All ask for the same lengths and share no prefix with anything. What counts
+is its latency from the request's last byte to the end of the answer: that is all of the server's work, prefill and
+generation, where a first token alone would say nothing of the latter. Three probes in a row agree if, of the three,
+
+    (max - min) / median < 0.1
+
+Where neither the tokens nor the agreement come within bounds, the run goes on, and says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from inferometer.journal.schema import Outcome, Phase
+from inferometer.measure.server import track
+from inferometer.plan.schema import Load
+from inferometer.telemetry.metrics.normalised import Translated
+from inferometer.units import NS_PER_MS
+
+IN_A_ROW = 3
+VARIATION = 0.10
+MOST_TIMES = 10
+"""Answers may be shorter than asked: the warm-up's requests are sent again, but no more than so many times as many in all."""
+SPARE = 1.1
+"""So many times as many requests are asked again as answers like those before would take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of the schedule that are sent as one: `first` up to before `stop`. `cycle`: how often they were sent before."""
+
+    phase: Phase
+    first: int
+    stop: int
+    cycle: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Where in the schedule a warm-up stands: its requests, then its probes. `whole`: they wait for each other's answers, so
+    that no part of them can be sent alone."""
+
+    requests: int
+    probes: int
+    whole: bool
+
+
+Play = Callable[[Part], bool]
+"""Sends a part and waits until all of it has ended. Whether to go on."""
+Seen = Callable[[], pa.Table]
+"""All that has ended so far: OUTCOME's columns."""
+Count = Callable[[Sequence[str]], Sequence[int | None]]
+"""The tokens of each text, None where nobody could count it."""
+
+
+def warm_up(
+    load: Load, rows: Rows, play: Play, seen: Seen, count: Count, drained: Callable[[], None]
+) -> bool:
+    """Carry the warm-up out. `drained` is called when nothing of it is in flight any more. Whether the run goes on."""
+    probe, end = rows.requests, rows.requests + rows.probes
+    if rows.probes:
+        if not play(Part(Phase.PROBE, probe, probe + 1)):
+            return False
+        probe += 1
+    if not _volume(load, rows, play, seen, count):
+        return False
+    drained()
+    after: list[float | None] = []
+    while probe < end and not settled(after):
+        if not play(Part(Phase.PROBE, probe, probe + 1)):
+            return False
+        after.append(latency_ms(seen(), probe))
+        probe += 1
+    return True
+
+
+def _volume(load: Load, rows: Rows, play: Play, seen: Seen, count: Count) -> bool:
+    """All rows once, and then as many of them again as are missing, where tokens are asked for."""
+    if not play(Part(Phase.WARMUP, 0, rows.requests)):
+        return False
+    sent, cycle, before = rows.requests, 0, (0, 0)
+    while load.warmup_tokens:
+        done, tokens = volume(seen(), count)
+        missing = max(
+            load.warmup - done,
+            math.ceil(SPARE * (load.warmup_tokens - tokens) * done / tokens) if tokens else rows.requests,
+        )
+        left = MOST_TIMES * rows.requests - sent
+        if missing <= 0 or (done, tokens) == before or left < 1:
+            break
+        number = rows.requests if rows.whole else min(missing, left, rows.requests)
+        cycle, before = cycle + 1, (done, tokens)
+        if not play(Part(Phase.WARMUP, 0, number, cycle)):
+            return False
+        sent += number
+    return True
+
+
+def variation(latencies: Sequence[float | None]) -> float | None:
+    """(max - min) / median of the last three; None where there are fewer, or one of them failed."""
+    last = [one for one in latencies[-IN_A_ROW:] if one is not None]
+    return (max(last) - min(last)) / median(last) if len(last) == IN_A_ROW and median(last) > 0 else None
+
+
+def settled(latencies: Sequence[float | None]) -> bool:
+    """Whether the last three latencies agree."""
+    found = variation(latencies)
+    return found is not None and found < VARIATION
+
+
+def volume(outcomes: pa.Table, count: Count) -> tuple[int, int]:
+    """The successful requests of the warm-up, and their output tokens: as the server counts them, or else by `count`."""
+    rows = outcomes.select(["phase", "outcome", "usage_output", "text"]).to_pylist()
+    done = [one for one in rows if one["phase"] == Phase.WARMUP and one["outcome"] == Outcome.OK]
+    told = sum(one["usage_output"] or 0 for one in done)
+    texts = [one["text"] for one in done if one["usage_output"] is None and one["text"] is not None]
+    return len(done), told + sum(tokens or 0 for tokens in count(texts))
+
+
+def latency_ms(outcomes: pa.Table, index: int) -> float | None:
+    """End-to-end latency of the request in this row of the schedule; None where it did not succeed."""
+    found = outcomes.filter(pc.field("index") == index).select(["outcome", "t_submit", "t_end"]).to_pylist()
+    return _latency_ms(found[0]) if found else None
+
+
+def _latency_ms(one: dict[str, Any]) -> float | None:
+    good = one["outcome"] == Outcome.OK and one["t_submit"] is not None
+    return float(one["t_end"] - one["t_submit"]) / NS_PER_MS if good else None
+
+
+def drained_at(record: pa.Table) -> int | None:
+    """When the last request of the warm-up ended (ns on the run's clock); None without one."""
+    found: int | None = pc.max(record.filter(pc.field("phase") == int(Phase.WARMUP)).column("t_end")).as_py()
+    return found
+
+
+def _gauge(told: Sequence[Translated], term: str, begin: int | None, end: float) -> float | None:
+    """What the server itself said between two instants, at the first scrape there; None: nothing."""
+    found = track(told, term) if told else None
+    if found is None or begin is None:
+        return None
+    at = int(np.searchsorted(found.times, begin))
+    return float(found.values[at]) if at < len(found.times) and found.times[at] < end else None
+
+
+def warmed(
+    load: Load, record: pa.Table, prefixes: str | None, told: Sequence[Translated] = ()
+) -> dict[str, Any]:
+    """`warm_up` of the summary, from a sealed record (RECORD's columns). `prefixes`: what run.json says of them. `told`: what
+    the server's own metrics said over the run."""
+    names = ["phase", "outcome", "usage_output", "output_tokens_local", "t_taken", "t_submit", "t_end"]
+    rows = record.filter(pc.field("phase") != int(Phase.MEASURE)).select(
+        [*names, "input_tokens_asked", "output_tokens_asked"]
+    )
+    plain = rows.to_pylist()
+    warm = [one for one in plain if one["phase"] == Phase.WARMUP]
+    done = [one for one in warm if one["outcome"] == Outcome.OK]
+    counts = [
+        one["output_tokens_local"] if one["usage_output"] is None else one["usage_output"] for one in done
+    ]
+    tokens = sum(count or 0 for count in counts)
+    end = drained_at(record)
+    later = record.filter(pc.field("t_taken") >= end).column("t_taken") if end is not None else None
+    next_ns = math.inf if later is None or not len(later) else pc.min(later).as_py()
+    return {
+        "asked": {"requests": load.warmup, "output_tokens": load.warmup_tokens},
+        "requests": len(warm),
+        "completed": len(done),
+        "output_tokens": tokens,
+        "reached": len(done) >= load.warmup and tokens >= load.warmup_tokens,
+        "drained": all(one["outcome"] != Outcome.CANCELLED for one in warm) if warm else None,
+        "waiting": _gauge(told, "waiting", end, next_ns),
+        "running": _gauge(told, "running", end, next_ns),
+        "prefixes": prefixes,
+        "probes": _probes(load, [one for one in plain if one["phase"] == Phase.PROBE], warm),
+        "skipped": load.cold_start,
+    }
+
+
+def _probes(load: Load, probes: Sequence[dict[str, Any]], warm: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Those before the first request of the warm-up, and those behind it, in their order. Times in ms."""
+    begun = min((one["t_taken"] for one in warm), default=math.inf)
+    ordered = sorted(probes, key=lambda one: int(one["t_taken"]))
+    before = [_latency_ms(one) for one in ordered if one["t_taken"] < begun]
+    after = [_latency_ms(one) for one in ordered if one["t_taken"] >= begun]
+    stable = settled(after)
+    return {
+        "most": load.warmup_probes,
+        "input_tokens": ordered[0]["input_tokens_asked"] if ordered else None,
+        "output_tokens": ordered[0]["output_tokens_asked"] if ordered else None,
+        "before_ms": before[0] if before else None,
+        "after_ms": after,
+        "variation": variation(after),
+        "limit": VARIATION,
+        "stable": stable if stable or 0 < load.warmup_probes <= len(after) else None,
+    }

@@ -1,0 +1,320 @@
+"""Workloads as files: made from a plan without a server, read for their statistics, and held against the reports of runs.
+
+    plan -> workload -> workload.arrow and workload.jsonl
+
+Nothing here depends on the machine: the salt comes from the seed, no time and no path is written, and order and bytes do not
+depend on how many processes make the prompts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow.compute as pc
+
+from inferometer.errors import PlanError, Problem, RecordError
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schedule import Schedule
+from inferometer.journal.schema import Phase
+from inferometer.plan import saved
+from inferometer.plan.schema import Plan
+from inferometer.run.requests import PromptFormat, contexts_of, drawn, enlarged, warm_salt
+from inferometer.workload import tokenizers, workload_file
+from inferometer.workload.prompts import Fingerprint, Prompt, salt_of, valuer
+from inferometer.workload.request_statistics import BLOCK, Account
+from inferometer.workload.sources import Source, sourced
+from inferometer.workload.workload_file import Counted, Declared, From, Header, Hits, Made, PhaseName, Row
+
+PATHS = ("prompts", "dataset")
+"""Keys of a plan's workload that are paths, of which a file keeps the last part."""
+_COLUMNS = ("input_tokens_asked", "input_tokens_sent", "output_tokens_asked")
+UNKNOWN: dict[str, Any] = {"requests": None, "fraction": None, "tokens": None, "groups": None, "curve": []}
+"""What is shared where nobody worked it out."""
+
+
+def make(plan: Plan, folder: Path, note: Callable[[str], None]) -> Header:
+    """Write the plan's requests into a folder. Raises PlanError, and OSError where they cannot be written.
+
+    `note` is told what takes time.
+    """
+    _refuse(plan)
+    plan, source = sourced(plan)
+    tokenizer = tokenizers.load(plan.tokenizer)
+    ids = plan.target.api == "completions" and not plan.workload.text_only
+    making = _Making(plan, source, tokenizer, "ids" if ids else "text")
+    folder.mkdir(parents=True, exist_ok=True)
+    note("making the requests")
+    return workload_file.write(folder, making.rows(), making.header)
+
+
+def _refuse(plan: Plan) -> None:
+    """What cannot be made."""
+    problems: list[Problem] = []
+    if plan.trace is not None or plan.load.arrival == "trace":
+        told = "a trace is a sequence of requests already, and runs name its SHA-256: there is nothing to make of it"
+        problems.append(Problem("--trace", told))
+    if plan.workload.file is not None:
+        problems.append(Problem("--workload-file", "that workload is made already"))
+    if plan.workload.count_template:
+        told = (
+            "what the server's chat template adds is only known to a server, and none is asked: give --count-template no, "
+            "here and to the runs"
+        )
+        problems.append(Problem("--count-template", told))
+    if problems:
+        raise PlanError(problems)
+
+
+class _Making:
+    """The rows of a plan, and what is known of them once they have passed."""
+
+    def __init__(
+        self, plan: Plan, source: Source, tokenizer: tokenizers.Tokenizer, prompt_format: PromptFormat
+    ) -> None:
+        self._plan, self._source, self._tokenizer, self._format = plan, source, tokenizer, prompt_format
+        self._salt = salt_of(plan.workload.seed)
+        self._account = Account(repeatable=plan.workload.repeatable_prompts)
+        self._fingerprint = Fingerprint()
+        self._counts: Counter[str] = Counter()
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The warm-up's, then the measurement's."""
+        yield from self._phase("warmup", Phase.WARMUP, warm_salt(self._salt))
+        yield from self._phase("measure", Phase.MEASURE, self._salt)
+
+    def _phase(self, name: PhaseName, phase: Phase, salt: int) -> Iterator[dict[str, Any]]:
+        if phase is Phase.WARMUP and not self._plan.load.warmup:
+            return
+        value = valuer(self._tokenizer, self._format)
+        warm = phase is Phase.WARMUP
+        plan, contexts = self._plan, None
+        if warm:
+            contexts = contexts_of(plan, self._source, self._tokenizer, self._salt)
+            plan = enlarged(plan, self._source, contexts)
+        prompts, _ = drawn(plan, self._source, self._tokenizer, phase, salt, self._format, contexts=contexts)
+        if warm:
+            prompts = self._account.before(prompts)
+        else:
+            prompts = self._account.of(self._fingerprint.of(self._source.counted(prompts)))
+        for index, prompt in enumerate(prompts):
+            self._counts[name] += 1
+            yield workload_file.row_of(prompt, name, index, self._source.classes, salt, value)
+
+    def header(self, rows_sha256: str) -> Header:
+        """See made.write."""
+        plan = self._plan
+        workload = saved.resolved(plan)["workload"]
+        workload |= {key: Path(workload[key]).name for key in PATHS if workload[key] is not None}
+        facts = tokenizers.facts(self._tokenizer)
+        named = plan.tokenizer.name if facts["kind"] != "file" else None
+        source = self._source.facts()
+        return Header(
+            workload={key: value for key, value in workload.items() if value is not None},
+            api=plan.target.api,
+            prompt_format=self._format,
+            declared=Declared(name=named, method=plan.tokenizer.method),
+            tokenizer=Counted(**facts),
+            salt=self._salt,
+            warmup=self._counts["warmup"],
+            requests=self._counts["measure"],
+            prefix_hits=Hits(**self._account.facts()["prefix_hits"]),
+            source=From(**{name: source[name] for name in ("classes", "prompts", "texts")}),
+            fingerprint=str(self._fingerprint),
+            rows_sha256=rows_sha256,
+        )
+
+
+# Reading.
+
+
+def pictured(path: Path) -> dict[str, Any]:
+    """The account of a file's requests, with its histograms, as the page with pictures wants it. Raises RecordError."""
+    if (path / "plan.json").is_file():
+        raise RecordError(f"{path}: is a run's folder: its report.html has the pictures")
+    account: dict[str, Any] = show(path)["account"]
+    return account
+
+
+def show(path: Path) -> dict[str, Any]:
+    """What is in a file, in the folder of one, or in a run's, and the account of its requests. Raises RecordError."""
+    if (path / "plan.json").is_file():
+        return _of_run(path)
+    found, account = _opened(path), Account()
+
+    def see(row: Row) -> None:
+        if row.phase == "measure":
+            group = -1 if row.group is None else row.group
+            one = Prompt(
+                "", row.input_tokens, row.input_tokens_sent, row.output_tokens, "",
+                shared=row.input_tokens_shared, group=group, repeated=row.input_tokens_repeated,
+            )  # fmt: skip
+            _take(account, one)
+
+    _sound(found, see)
+    return _facts(found.header, path.resolve().name) | _told(
+        account.facts() | {"prefix_hits": found.header.prefix_hits.model_dump()}
+    )
+
+
+def _take(account: Account, prompt: Prompt) -> None:
+    for _ in account.of([prompt]):
+        pass
+
+
+def _told(account: dict[str, Any]) -> dict[str, Any]:
+    """An account, and the sums of its prompt tokens."""
+    kept = {name: value for name, value in account.items() if name != "published"}
+    sums = {
+        name: 0 if of is None else round(of["mean"] * count)
+        for name, of, count in (
+            ("input_tokens", account["input_tokens"], account["requests"]),
+            ("shared_input_tokens", account["shared"]["tokens"], account["shared"]["requests"]),
+        )
+    }
+    return {"account": kept, "tokens": sums}
+
+
+def files(path: Path) -> list[Path]:
+    """The files of a workload: both, or those that are left, of a folder, or the one that is named."""
+    if not path.is_dir():
+        return [path]
+    both = [path / f"{workload_file.NAME}.{form}" for form in workload_file.FORMATS]
+    return [one for one in both if one.exists()] or both[:1]
+
+
+def _opened(path: Path) -> Made:
+    try:
+        return workload_file.opened(files(path)[0])
+    except PlanError as wrong:
+        raise RecordError(str(wrong)) from None
+
+
+def _sound(found: Made, see: Callable[[Row], None]) -> workload_file.Reading:
+    """Read a file through. Raises RecordError where a row is none."""
+    reading = workload_file.read_through(found, see)
+    if reading.problems:
+        raise RecordError("\n".join(map(str, reading.problems)))
+    return reading
+
+
+def _facts(header: Header, name: str) -> dict[str, Any]:
+    spec = header.spec
+    return {
+        "name": name,
+        "workload": spec.name,
+        "based_on": spec.based_on,
+        "seed": spec.seed,
+        "api": header.api,
+        "prompt_format": header.prompt_format,
+        "tokenizer": header.tokenizer.model_dump(),
+        "warmup": header.warmup,
+        "requests": header.requests,
+        "fingerprint": header.fingerprint,
+        "digest": header.digest,
+        "classes": list(header.classes),
+    }
+
+
+def _of_run(path: Path) -> dict[str, Any]:
+    folder = RunFolder.open(path)
+    plan, run = saved.read(folder.plan), folder.read_run()
+    table = Schedule(folder.schedule).table.select(["phase", *_COLUMNS])
+    measured = table.filter(pc.field("phase") == int(Phase.MEASURE))
+    account = run.get("requests")
+    if account is None or "histograms" not in account:  # of a trace, or of an earlier version's
+        lengths = Account()
+        for asked, sent, output in zip(
+            *(measured.column(name).to_pylist() for name in _COLUMNS), strict=True
+        ):
+            _take(lengths, Prompt("", asked, sent, output, ""))
+        unknown = {"prefix_hits": {"exact": None, "blocks": None, "block_tokens": BLOCK}, "shared": UNKNOWN}
+        account = lengths.facts() | unknown | (account or {})
+    return {
+        "name": path.resolve().name,
+        "workload": plan.workload.name,
+        "based_on": plan.workload.based_on,
+        "seed": plan.workload.seed,
+        "api": plan.target.api,
+        "prompt_format": run["prompt_format"],
+        "tokenizer": run["tokenizer"],
+        "warmup": table.num_rows - measured.num_rows,
+        "requests": measured.num_rows,
+        "fingerprint": run["fingerprint"],
+        "digest": (run.get("made") or {}).get("digest"),
+        "classes": run["classes"],
+        **_told(account),
+    }
+
+
+# Verifying.
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One hash of a file: what it says of itself, or a report of it, and what its rows come to."""
+
+    what: Literal["rows", "digest", "fingerprint", "report"]
+    said: str
+    found: str
+
+    @property
+    def same(self) -> bool:
+        """Whether they agree."""
+        return self.said == self.found
+
+
+def verify(path: Path, report: Path | None = None) -> list[Check]:
+    """Work out the hashes of a file from its rows, beside those it says, and beside the fingerprint that a run's folder,
+    summary.json or run.json names. Raises RecordError where one of them cannot be read."""
+    named = None if report is None else _named(report)
+    found, fingerprint = _opened(path), Fingerprint()
+    numbers = {name: number for number, name in enumerate(found.header.classes)}
+
+    def see(row: Row) -> None:
+        if row.phase == "measure":
+            for _ in fingerprint.of([_bare(row, numbers)]):
+                pass
+
+    reading = _sound(found, see)
+    header, measured = found.header, str(fingerprint)
+    checks = [
+        Check("rows", header.rows_sha256, reading.rows_sha256),
+        Check("digest", header.digest, header.sealed().digest),
+        Check("fingerprint", header.fingerprint, measured),
+    ]
+    return [*checks, *([Check("report", named, measured)] if named is not None else [])]
+
+
+def _bare(row: Row, classes: dict[str, int]) -> Prompt:
+    """As much of a prompt as the fingerprint covers."""
+    roles = None if row.messages is None else tuple((one.role, "") for one in row.messages)
+    return Prompt(
+        "", row.input_tokens, 0, row.output_tokens, "", roles,
+        request_class=None if row.class_ is None else classes[row.class_], fields=row.extra_body, bare=row.bare(),
+        place=row.place, reply=row.reply,
+    )  # fmt: skip
+
+
+def _named(report: Path) -> str:
+    """The fingerprint that a report names."""
+    path = report / "run.json" if report.is_dir() else report
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as cause:
+        raise RecordError(
+            f"{report}: cannot be read: {(cause.strerror or 'unknown error').lower()}"
+        ) from None
+    except (ValueError, RecursionError):
+        raise RecordError(
+            f"{report}: is no JSON: give a run folder, or its summary.json or run.json"
+        ) from None
+    about = data.get("workload", data) if isinstance(data, dict) else {}
+    name = about.get("fingerprint") if isinstance(about, dict) else None
+    if not isinstance(name, str):
+        raise RecordError(f"{report}: names no fingerprint of its requests")
+    return name

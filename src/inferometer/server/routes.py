@@ -1,0 +1,195 @@
+"""The front desk: a request in, a complete reply or a generation to start out. No sockets, no clock.
+
+| path                                      | methods    | answers                                                       |
+| ----------------------------------------- | ---------- | ------------------------------------------------------------- |
+| `/v1/chat/completions`, `/v1/completions` | POST       | a generation, streamed or whole                               |
+| `/v1/responses`                           | POST       | the same in other words (responses.py)                        |
+| `/api/generate`, `/api/chat`              | POST       | the same in Ollama's (ollama.py)                              |
+| `/api/tags`, `/api/ps`, `/api/version`    | GET        | the model, the model while it is loaded, a version            |
+| `/v1/models`                              | GET        | the one model served                                          |
+| `/tokenize`                               | POST       | ids and count of `prompt` or `messages`, as vLLM has it       |
+| `/health`                                 | GET        | 200 and nothing; 503 while the model is loaded at the start   |
+| `/metrics`                                | GET        | gauges.py                                                     |
+| `/inferometer/truth`                      | GET/DELETE | truth.py, and forgetting it                                   |
+| `/inferometer/truth/reset`                | POST       | the same as DELETE                                            |
+| `/inferometer/state`                      | GET/PATCH  | controls.py; PUT is the same as PATCH                         |
+
+Where a key is set, `/v1/` asks for `Authorization: Bearer KEY`, like vLLM, and so do `/api/` and `/inferometer/state`.
+Errors under `/api/` are worded as Ollama words them.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from inferometer.protocol.http_request import Request
+from inferometer.server import ollama
+from inferometer.server.answer_parts import Parts
+from inferometer.server.controls import State
+from inferometer.server.engine.engine import Engine
+from inferometer.server.fixed_script import Metronome
+from inferometer.server.gauges import Gauges
+from inferometer.server.http_reply import Reply
+from inferometer.server.openai import ApiError, Ask, Reader, Tokenizer, error_body, queue_full
+from inferometer.server.responses import ResponsesReader
+from inferometer.server.truth_log import TruthLog
+
+_Handler = Callable[[Request], Reply | Ask]
+_GUARDED = ("/v1/", "/api/", "/inferometer/state")
+
+
+class Readers:
+    """Who reads which body: each interface's reader of the one model. `max_model_len`: the option, whatever the cache holds."""
+
+    def __init__(
+        self, model: str, max_model_len: int, tokenizer: Tokenizer, parts: Parts, block_tokens: int
+    ) -> None:
+        known = model, max_model_len, tokenizer, parts, block_tokens
+        self.openai = Reader(*known)
+        self.responses = ResponsesReader(*known)
+        self.ollama = ollama.OllamaReader(*known)
+        self._asked = max_model_len
+
+    def fit(self, capacity: int | None) -> int:
+        """Take no prompt and answer together beyond the option and `capacity` tokens; what that comes to."""
+        limit = self._asked if capacity is None else min(self._asked, capacity)
+        for reader in (self.openai, self.responses, self.ollama):
+            reader.max_model_len = limit
+        return limit
+
+
+class Desk:
+    """Answers requests for one server. `engine` is asked for its queue, never changed. How long a request may be follows the
+    engine's cache.
+    """
+
+    def __init__(
+        self,
+        readers: Readers,
+        lists: ollama.Lists,
+        engine: Engine[Any] | Metronome[Any],
+        gauges: Gauges,
+        truth: TruthLog,
+        state: State,
+        key: str | None,
+        born: int,
+    ) -> None:
+        reader = self._reader = readers.openai
+        self._engine = engine
+        self._gauges = gauges
+        self._truth = truth
+        self._key = None if key is None else f"Bearer {key}".encode()
+        self._born = born
+        self._state = state
+        self._readers = readers
+        self._lists = lists
+        self._fit()
+        self._routes: dict[str, dict[str, _Handler]] = {
+            "/v1/chat/completions": {"POST": lambda request: reader.chat(request.body)},
+            "/v1/completions": {"POST": lambda request: reader.completion(request.body)},
+            "/v1/responses": {"POST": lambda request: readers.responses.responses(request.body)},
+            "/v1/models": {"GET": self._models},
+            "/api/generate": {"POST": lambda request: readers.ollama.generate(request.body)},
+            "/api/chat": {"POST": lambda request: readers.ollama.converse(request.body)},
+            "/api/tags": {"GET": lambda _: Reply(200, lists.tags())},
+            "/api/ps": {"GET": lambda _: Reply(200, lists.running())},
+            "/api/version": {"GET": lambda _: Reply(200, lists.version())},
+            "/tokenize": {"POST": self._tokenize},
+            "/health": {"GET": self._health},
+            "/metrics": {"GET": self._metrics},
+            "/inferometer/truth": {"GET": self._tell_truth, "DELETE": self._forget},
+            "/inferometer/truth/reset": {"POST": self._forget},
+            "/inferometer/state": {"GET": self._show, "PATCH": self._change, "PUT": self._change},
+        }
+
+    def answer(self, request: Request) -> Reply | Ask:
+        """The reply to a request, or the generation it asks for. Never raises ApiError: that is a reply too."""
+        try:
+            return self._route(request)(request)
+        except ApiError as error:
+            if request.target.startswith("/api/"):
+                return Reply(error.status, ollama.error_body(error), headers=error.headers)
+            return refusal(error)
+
+    def _route(self, request: Request) -> _Handler:
+        path = request.target.partition("?")[0]
+        if path.startswith(_GUARDED) and self._key is not None:
+            given = request.header(b"authorization").encode("latin-1")
+            if not hmac.compare_digest(given, self._key):
+                raise ApiError(
+                    401,
+                    "a valid API key is needed: Authorization: Bearer KEY",
+                    code="invalid_api_key",
+                    headers=((b"WWW-Authenticate", b"Bearer"),),
+                )
+        methods = self._routes.get(path)
+        if methods is None:
+            raise ApiError(404, f"there is nothing at {path!r}", code="not_found")
+        handler = methods.get(request.method)
+        if handler is None:
+            allowed = ", ".join(methods)
+            raise ApiError(
+                405,
+                f"{path} takes {allowed}, not {request.method}",
+                code="method_not_allowed",
+                headers=((b"Allow", allowed.encode()),),
+            )
+        return handler
+
+    def _models(self, _: Request) -> Reply:
+        model = {
+            "id": self._reader.model,
+            "object": "model",
+            "created": self._born,
+            "owned_by": "inferometer",
+            "max_model_len": self._reader.max_model_len,
+        }
+        return Reply(200, msgspec.json.encode({"object": "list", "data": [model]}))
+
+    def _health(self, _: Request) -> Reply:
+        if self._state.starting:
+            raise ApiError(503, "the model is being loaded", code="unavailable")
+        return Reply(200, b"")
+
+    def _tokenize(self, request: Request) -> Reply:
+        return Reply(200, msgspec.json.encode(self._reader.tokenize(request.body)))
+
+    def _metrics(self, _: Request) -> Reply:
+        text = self._gauges.render(self._engine)
+        return Reply(200, text, b"text/plain; version=0.0.4; charset=utf-8")
+
+    def _show(self, _: Request) -> Reply:
+        return Reply(200, msgspec.json.encode(self._state.show(self._engine.running, self._engine.waiting)))
+
+    def _change(self, request: Request) -> Reply:
+        self._state.change(request.body)
+        self._fit()
+        return self._show(request)
+
+    def _fit(self) -> None:
+        self._lists.max_model_len = self._readers.fit(self._state.capacity)
+
+    def _tell_truth(self, _: Request) -> Reply:
+        forgotten = (b"X-Inferometer-Forgotten", b"%d" % self._truth.forgotten)
+        return Reply(200, self._truth.json_lines(), b"application/jsonl", (forgotten,))
+
+    def _forget(self, _: Request) -> Reply:
+        self._truth.reset()
+        return Reply(200, b"{}")
+
+
+def overloaded(ask: Ask, status: int) -> Reply:
+    """The reply to a request that finds the queue full."""
+    error = queue_full(status)
+    if ask.api in (ollama.GENERATE, ollama.CHAT):
+        return Reply(error.status, ollama.error_body(error), headers=error.headers)
+    return refusal(error)
+
+
+def refusal(error: ApiError) -> Reply:
+    """An error as a reply."""
+    return Reply(error.status, error_body(error), headers=error.headers)

@@ -1,0 +1,282 @@
+"""Calibration, from top to bottom: ladders of loads against the reference server, each rung joined with what it truly did.
+
+    ladder -> run -> join -> limits -> certificate
+
+The runs are whole runs, every feature on. The server keeps a fixed script (server/fixed_script.py) in a separate process. Where
+there are two cores, it has the first and the instrument the others: the certificate is about the instrument, and a server that
+takes its core away would be measured instead. A user's run is not pinned; what it loses by that shows in its own checks.
+Only workers and server are pinned: the process that watches them goes where there is room.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inferometer.calibration import certificate as certificates
+from inferometer.calibration import join, ladder
+from inferometer.calibration.certificate import Certificate, Limit, Rung
+from inferometer.calibration.join import Errors
+from inferometer.drive.progress_counters import Progress
+from inferometer.errors import RecordError
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schedule import Schedule
+from inferometer.journal.schema import RECORD, Phase
+from inferometer.journal.seal import read_table
+from inferometer.plan.schema import Plan
+from inferometer.run.conduct import Finding, conduct
+from inferometer.server.embedded import Embedded
+from inferometer.telemetry.host import environment, hot_path
+
+INTERVAL_MS = 20.0
+TTFT_MS, SPREAD_MS = 50.0, 200.0
+"""Of the streams: the spread is ten token intervals wide, so that streams begun together do not march, nor end, in step."""
+REQUEST_TTFT_MS, REQUEST_SPREAD_MS = 40.0, 20.0
+"""Of the single tokens: as short as servers are, so that a lot of requests a second are few at a time."""
+US_PER_MS = 1_000
+
+Say = Callable[[str], None]
+"""Told one line about what happens now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What to calibrate. `like`: also try the load of `plan`; else `plan` says how many workers and nothing more.
+
+    `streams`, `requests`: the ladders' loads for one worker; None: the usual ones.
+    """
+
+    plan: Plan
+    like: bool = False
+    quick: bool = False
+    streams: tuple[int, ...] | None = None
+    requests: tuple[int, ...] | None = None
+
+    def steps(self, kind: ladder.Kind) -> list[float]:
+        """One ladder's loads, for all workers."""
+        given, usual, quick = (
+            (self.streams, ladder.STREAMS, ladder.STREAMS_QUICK)
+            if kind == "streams"
+            else (self.requests, ladder.REQUESTS, ladder.REQUESTS_QUICK)
+        )
+        steps = given or (quick if self.quick else usual)
+        return [float(step * self.plan.instrument.workers) for step in steps]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What came of it: `certificate` holds all rungs; `stored` is its file, None if nothing could be certified."""
+
+    certificate: Certificate
+    stored: Path | None
+
+    @property
+    def exit_code(self) -> int:
+        """0 certified; 4 if not even the lowest rung of a ladder, or the plan's own load, was good."""
+        plan_good = all(rung.good for rung in self.certificate.rungs if rung.kind == "plan")
+        return 0 if self.stored is not None and plan_good else 4
+
+
+class _Silent:
+    """`conduct`'s Ui for runs of ours. At the first note the workers have been started, on the instrument's cores; from
+    then on this process may run anywhere, as in a user's run: beside one worker on one core it would only be in the way.
+    """
+
+    def __init__(self, everywhere: list[int] | None) -> None:
+        self._everywhere = everywhere
+
+    def note(self, text: str) -> None:  # noqa: ARG002 - a Ui's signature
+        """See Ui."""
+        if self._everywhere:
+            os.sched_setaffinity(0, self._everywhere)
+
+    def watch(self, phase: Phase, progress: Progress, total: int | None) -> None:
+        """See Ui."""
+
+
+def calibrate(ask: Ask, out: Path | None, say: Say) -> Calibrated:
+    """Climb both ladders, certify, store. `out` keeps the runs' folders; None throws them away.
+
+    Raises KeyboardInterrupt when interrupted (nothing is stored then), InstrumentError, PlanError, OSError.
+    """
+    machine = certificates.machine_of(environment())  # before anything is pinned: that would be fewer cores
+    cores = _cores()
+    with contextlib.ExitStack() as stack:
+        place = out or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="inferometer-calibration-"))
+        )
+        place.mkdir(parents=True, exist_ok=True)
+        session = _Session(ask, place, cores, say)
+        interval = ladder.interval_ms(ask.plan, INTERVAL_MS) if ask.like else INTERVAL_MS
+        with session.serving(interval, TTFT_MS, SPREAD_MS) as server:
+            if ask.like:
+                session.once_or_twice(server, ladder.plan_rung(ask.plan, TTFT_MS + SPREAD_MS / 2, interval))
+            streams = session.climb(server, "streams")
+        with session.serving(interval, REQUEST_TTFT_MS, REQUEST_SPREAD_MS) as server:
+            requests = session.climb(server, "requests")
+    content: dict[str, Any] = {
+        "schema": certificates.SCHEMA,
+        "date": session.ended,
+        "machine": machine,
+        "packages": hot_path(),
+        "workers": ask.plan.instrument.workers,
+        "timestamp_source": "kernel" if session.sources == {"kernel"} else "user",
+        "truth_from_kernel": session.from_kernel,
+        "quick": ask.quick,
+        "pinned": cores,
+        "interval_ms": interval,
+        "limits": {"token_events_s": streams, "requests_s": requests},
+        "rungs": session.rungs,
+    }
+    made = Certificate(id=certificates.named(content), **content)
+    certified = all(limit.per_worker > 0 for limit in made.limits.values())
+    return Calibrated(made, certificates.store(made, certificates.folder(os.environ)) if certified else None)
+
+
+class _Session:
+    """The rungs tried so far, and what trying one takes."""
+
+    def __init__(self, ask: Ask, place: Path, cores: dict[str, list[int]] | None, say: Say) -> None:
+        self.rungs: list[Rung] = []
+        self.sources: set[str] = set()
+        self.from_kernel = True
+        self.ended = ""
+        self._ask, self._place, self._cores, self._say = ask, place, cores, say
+        self._script = (0.0, 0.0, 0.0)
+
+    @contextlib.contextmanager
+    def serving(self, interval: float, ttft: float, spread: float) -> Iterator[Embedded]:
+        """A reference server that keeps this script, in ms, on its core."""
+        self._script = interval, ttft, spread
+        names = ("--interval-us", "--ttft-us", "--ttft-spread-us")
+        flags = [
+            word for name, ms in zip(names, self._script, strict=True) for word in (name, str(ms * US_PER_MS))
+        ]
+        with contextlib.ExitStack() as stack:
+            with _on(self._cores["server"] if self._cores else None):
+                server = stack.enter_context(Embedded(self._place / "server.txt", *flags))
+            server.url()
+            yield server
+
+    def climb(self, server: Embedded, kind: ladder.Kind) -> Limit:
+        """One ladder to its end; what it certifies, for one worker."""
+        workers, quick = self._ask.plan.instrument.workers, self._ask.quick
+        streams = kind == "streams"
+        make = ladder.stream_rung if streams else ladder.request_rung
+        loads = self._ask.steps(kind)
+        tried: list[ladder.Tried] = []
+        while (load := ladder.next_load(loads, tried, refine=not quick)) is not None:
+            rung = self._try(server, make(load, quick=quick), 1 + sum(one.load == load for one in tried))
+            tried.append(ladder.Tried(load, rung.good, rung.server_behind))
+        mine = [rung for rung in self.rungs if rung.kind == kind and rung.good]
+        best = max((rung.tok_s if streams else rung.request_s for rung in mine), default=0.0)
+        return Limit(best / workers, ladder.ended_by(tried))
+
+    def once_or_twice(self, server: Embedded, rung: ladder.Rung) -> None:
+        """A rung outside the ladders: tried again once if it is not good."""
+        if not self._try(server, rung, 1).good:
+            self._try(server, rung, 2)
+
+    def _try(self, server: Embedded, rung: ladder.Rung, tries: int) -> Rung:
+        """Run it, join it, keep it; a repetition takes the place of the first try."""
+        what = "requests/s" if rung.open_loop else "streams"
+        self._say(
+            f"{rung.load:,.0f} {what}, {rung.requests:,} requests" + (", once more" if tries > 1 else "")
+        )
+        server.forget()
+        plan, cores = ladder.plan_of(rung, server.url(), self._ask.plan), self._cores
+        with _on(cores["client"] if cores else None):
+            ui = _Silent(cores["server"] + cores["client"] if cores else None)
+            try:
+                finding = conduct(plan, self._place, ui, calibrating=True)
+            except RecordError as error:
+                if isinstance(error.__cause__, KeyboardInterrupt):  # pressed while the record was read
+                    raise KeyboardInterrupt from error
+                raise
+        if finding.summary["run"]["interrupted"]:
+            raise KeyboardInterrupt
+        seen = _joined(finding, server.truth())
+        result = self._judged(rung, finding.summary, seen, tries)
+        self.sources.add(str(finding.summary["instrument"]["timestamp_source"]))
+        self.from_kernel = self.from_kernel and seen.from_kernel
+        self.ended = str(finding.summary["run"]["ended"])
+        self.rungs = [one for one in self.rungs if (one.kind, one.load) != (rung.kind, rung.load)]
+        self.rungs.append(result)
+        return result
+
+    def _judged(self, rung: ladder.Rung, summary: dict[str, Any], seen: join.Joined, tries: int) -> Rung:
+        """Errors, load and limits of one run."""
+        interval, ttft, spread = self._script
+        seconds = (ttft + spread / 2 + (rung.tokens - 1) * interval) / 1_000
+        rate = rung.load if rung.open_loop else rung.load / seconds
+        errors = (
+            Errors.of(seen.ttft, seen.ttft_true),
+            Errors.of(seen.gaps, seen.gaps_true),
+            Errors.of(seen.e2e, seen.e2e_true),
+        )
+        late, read = (_median(values) for values in (seen.server_late, seen.read_delay))
+        verdict, got = summary["verdict"], summary["throughput"]
+        shares = [share for share in summary["instrument"]["cpu_fraction"] if share is not None]
+        status = str(verdict["status"])
+        return Rung(
+            rung.kind,
+            rung.load,
+            rate * rung.tokens,
+            _rate(got["output_tok_s"], got["whole_run"]["output_tok_s"]),
+            _rate(summary["load"]["achieved"]["request_s"], got["whole_run"]["request_s"]),
+            max(shares, default=None),
+            *errors,
+            seen.missing,
+            seen.merged,
+            late,
+            read,
+            max(late, read) > ladder.SERVER_LATE_MS,
+            status,
+            [check["code"] for check in verdict["checks"] if check["status"] == "fail"],
+            ladder.faults(*errors, seen.missing, seen.merged, status),
+            tries,
+        )
+
+
+def _joined(finding: Finding, log: bytes) -> join.Joined:
+    folder = RunFolder.open(finding.folder)
+    schedule = Schedule(folder.schedule)
+    mine = join.ours(read_table(folder.record, RECORD), join.nonces(schedule.table, schedule.body))
+    return join.joined(mine, join.theirs(log))
+
+
+def _median(values: join.Floats) -> float:
+    return float(np.median(values)) if len(values) else 0.0
+
+
+def _rate(steady: float | None, whole: float | None) -> float:
+    return next((value for value in (steady, whole) if value is not None), 0.0)
+
+
+def _cores() -> dict[str, list[int]] | None:
+    """The first core for the server, the others for the instrument; None with one core, or where nothing can be pinned."""
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    first, *others = sorted(os.sched_getaffinity(0))
+    return {"server": [first], "client": others} if others else None
+
+
+@contextlib.contextmanager
+def _on(cores: list[int] | None) -> Iterator[None]:
+    """Processes started inside the block stay on these cores: a child takes over its parent's mask."""
+    if not cores:
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

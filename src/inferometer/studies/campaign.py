@@ -1,0 +1,371 @@
+"""Campaigns: has procedures' steps carried out at a test stand, and makes documents of what came of them.
+
+    campaign -> procedures <-> stand (live or simulated) -> judge (verdict, compliance) -> report
+
+After each test the campaign is written anew, so that nothing measured is ever lost.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from inferometer import __version__
+from inferometer.errors import CannotSwitch, InstrumentError, PeerError, PlanError, RecordError
+from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.judge.compliance.evidence import Evidence
+from inferometer.judge.compliance.rule import TESTS
+from inferometer.judge.compliance.sources import deviations_of, of_test
+from inferometer.judge.compliance.statement import campaign, comply
+from inferometer.judge.procedure_verdict import verdict_of_campaign, verdict_of_test
+from inferometer.plan import campaign as campaigns
+from inferometer.plan.campaign import Campaign
+from inferometer.plan.procedure_parameters import NAMES
+from inferometer.plan.saved import plan_hash, resolved
+from inferometer.procedures.registry import PROCEDURES, Procedure
+from inferometer.procedures.results import Results
+from inferometer.procedures.setup import Setup
+from inferometer.procedures.step import (
+    Done,
+    DoneRefused,
+    DoneRun,
+    Known,
+    Refused,
+    Run,
+    Seen,
+    Step,
+    Steps,
+    Switch,
+    Switched,
+    runs,
+)
+from inferometer.report.campaign.files import write_reports
+from inferometer.report.campaign.redaction import redact
+from inferometer.report.campaign.sections import SCHEMA as CAMPAIGN_SCHEMA
+from inferometer.report.campaign.sections import compose
+from inferometer.report.run.composition import moment
+from inferometer.run.conduct import Ui
+from inferometer.studies.stand import Asked, Stand, stand_of
+
+SCHEMA = "inferometer/test/1"
+SHAREABLE = "shareable"
+"""In a campaign's folder: the reports without what was to be left out of them."""
+
+EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
+
+
+class Interrupted(Exception):
+    """A run was interrupted by the person watching."""
+
+
+@dataclass(slots=True)
+class Tested:
+    """A campaign so far: its folder and its document."""
+
+    __test__: ClassVar[bool] = False  # a name that pytest would collect
+
+    folder: Path
+    document: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """130 interrupted, 5 ended by the server, 2 by the plan, else by the verdict."""
+        ended = {test["ended_by"] for test in self.document["tests"]}
+        if "interrupted" in ended:
+            return 130
+        if "server" in ended:
+            return 5
+        return 2 if "plan" in ended else EXIT_CODES[self.document["verdict"]["status"]]
+
+
+def foreseen(whole: Campaign) -> list[str]:
+    """What the plan itself already breaks of the draft, to be shown before anything is sent: a line for each MUST, and how many
+    rules of other kinds."""
+    lines: list[str] = []
+    for name in whole.names:
+        if name not in TESTS:
+            continue
+        procedure = PROCEDURES[name]
+        setup = Setup(whole.plan, whole.tests)
+        found = deviations_of(name, _parameters(setup, name), procedure.planned(setup))
+        broken = [one for one in found if one.state == "violated"]
+        must = [one for one in broken if one.rule.weight == "MUST"]
+        for note in dict.fromkeys(one.note for one in must):  # one thing may break several rules
+            rules = [one.rule for one in must if one.note == note]
+            named = ", ".join(rule.id for rule in rules)
+            sections = ", ".join(dict.fromkeys(rule.section for rule in rules))
+            lines.append(f"{name}: deviates from {rules[0].level} {named} (draft {sections}): {note}")
+        others, undeclared = len(broken) - len(must), len(found) - len(broken)
+        told = [f"deviates from {_counted(others)} of lesser weight than MUST"] if others else []
+        told += (
+            [f"whether it keeps {_counted(undeclared)} hangs on what is not declared"] if undeclared else []
+        )
+        if told:
+            lines.append(f"{name}: {'; '.join(told)}")
+    return lines
+
+
+def _counted(rules: int) -> str:
+    return f"{rules} rule{'' if rules == 1 else 's'}"
+
+
+def _parameters(setup: Setup, name: str) -> dict[str, Any]:
+    attribute = next(attribute for attribute, test in NAMES.items() if test == name)
+    parameters: dict[str, Any] = getattr(setup.tests, attribute).model_dump(mode="json")
+    return parameters
+
+
+def conduct_campaign(whole: Campaign, out: Path, ui: Ui, asked: Asked, command: str) -> Tested:
+    """A campaign in a folder of its own under `out`. Raises PlanError, PeerError, RecordError."""
+    folder = RunFolder.create(
+        out, whole.plan.name if whole.plan.name != "run" else "test", time.time_ns()
+    ).path
+    (folder / "journal").rmdir()
+    with stand_of(whole, ui, folder / "log.txt", asked) as stand:
+        return carry_out(whole, stand, folder, ui, command)
+
+
+def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str) -> Tested:
+    """All tests of a campaign, one after the other, into `folder`, which exists. A system that fails ends its test, and so does
+    a plan that this test cannot carry out; the campaign goes on with the next. Raises PlanError when so nothing at all was
+    measured; RecordError and InstrumentError after what was measured has been reported."""
+    started = time.time_ns()
+    write_atomically(folder / "tests.json", campaigns.to_json(whole))
+    tested, known = Tested(folder), Known()
+    documents: list[dict[str, Any]] = []
+    summaries: dict[str, Mapping[str, Any]] = {}
+    evidence: list[Evidence] = []
+    refused: PlanError | None = None
+    for number, name in enumerate(whole.names):
+        ui.note(
+            f"test {number + 1} of {len(whole.names)}: {PROCEDURES[name].title} (draft {PROCEDURES[name].section})"
+        )
+        one = _Test(whole, PROCEDURES[name], Setup(whole.plan, whole.tests, known), stand, folder, ui)
+        documents.append(one.carry_out())
+        known = known | one.results.known
+        summaries |= {ran.came.run: ran.came.summary for ran in runs(one.done)}
+        if name in TESTS:
+            evidence.append(of_test(documents[-1], summaries))
+            documents[-1]["compliance"] = comply(evidence[-1]).as_dict()
+        tested.document = compose(
+            name=folder.name,
+            label="tests" if whole.plan.name == "run" else whole.plan.name,
+            started=started,
+            ended=time.time_ns(),
+            simulated=stand.simulated,
+            quick=whole.quick,
+            tests=documents,
+            summaries=summaries,
+            verdict=verdict_of_campaign(documents),
+            compliance=campaign(evidence).as_dict() if evidence else None,
+            reproduction=_reproduction(whole, command, documents),
+        )
+        _write(tested, whole.redact)
+        if isinstance(one.failure, RecordError | InstrumentError):
+            raise one.failure
+        if documents[-1]["ended_by"] == "interrupted":
+            break
+        refused = refused or (one.failure if isinstance(one.failure, PlanError) else None)
+    if refused is not None and not summaries:
+        raise refused
+    return tested
+
+
+def _write(tested: Tested, redacted: Sequence[str]) -> None:
+    write_reports(tested.folder, tested.document)
+    if redacted:
+        document = tested.document
+        for what in redacted:
+            document = redact(document, what)
+        (tested.folder / SHAREABLE).mkdir(exist_ok=True)
+        write_reports(tested.folder / SHAREABLE, document)
+
+
+def rewritten(folder: Path, redacted: Sequence[str]) -> Tested:
+    """A campaign's reports, written again out of its document. Raises RecordError."""
+    path = folder / "campaign.json"
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError) as cause:
+        raise RecordError(f"{path}: is missing or damaged ({cause})") from cause
+    if not isinstance(document, dict) or document.get("schema") != CAMPAIGN_SCHEMA:
+        raise RecordError(f"{path}: is of a version this program does not read")
+    tested = Tested(folder, document)
+    try:
+        _write(tested, redacted)
+    except (
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as cause:  # a member that is not there, or is of another kind
+        raise RecordError(f"{path}: is damaged, or was not written by this program") from cause
+    return tested
+
+
+@dataclass(slots=True)
+class _Test:
+    """One test under way."""
+
+    whole: Campaign
+    procedure: Procedure
+    setup: Setup
+    stand: Stand
+    folder: Path
+    ui: Ui
+    done: list[Done] = field(default_factory=list)
+    state: dict[str, str] = field(default_factory=dict)
+    states: list[dict[str, str]] = field(default_factory=list)
+    ended_by: str | None = None
+    problem: str | None = None
+    failure: PlanError | RecordError | InstrumentError | None = None
+    results: Results = field(default_factory=Results)
+
+    def carry_out(self) -> dict[str, Any]:
+        """The test's document."""
+        started = time.time_ns()
+        try:
+            self._go_through(self.procedure.steps(self.setup))
+        except (PeerError, CannotSwitch) as why:
+            self.ended_by, self.problem = "server", str(why)
+        except PlanError as why:
+            self.ended_by, self.problem, self.failure = "plan", str(why), why
+        except (Interrupted, KeyboardInterrupt):
+            self.ended_by, self.problem = "interrupted", "interrupted by the person watching"
+        except (RecordError, InstrumentError) as why:
+            # Ctrl-C while a run that is over was being read.
+            if isinstance(why.__cause__, KeyboardInterrupt):
+                self.ended_by, self.problem = "interrupted", str(why)
+            else:
+                self.ended_by, self.problem, self.failure = "instrument", str(why), why
+        if self.problem is not None:
+            self.ui.note(f"this test ends here: {self.problem}")
+        self._back()
+        self.results = self.procedure.results(self.setup, self.done)
+        return self._document(started)
+
+    def _back(self) -> None:
+        """Leave the system as it was found, as far as that is known."""
+        for what, state in self.state.items():
+            usual = self.stand.usual(what)
+            if usual is None or usual == state:
+                continue
+            try:
+                self.stand.switch(what, usual)
+            except (PeerError, CannotSwitch) as why:
+                self.ui.note(f"{what} could not be switched back to {usual}: {why}")
+
+    def _go_through(self, steps: Steps) -> None:
+        came: Seen | Switched | PlanError | CannotSwitch | None = None
+        while True:
+            try:
+                step: Step = steps.throw(came) if isinstance(came, Exception) else steps.send(came)
+            except StopIteration:
+                return
+            try:
+                came = self._do(step)
+            except (
+                PlanError,
+                CannotSwitch,
+            ) as why:  # no room in the model, say: the procedure may know better
+                came = why
+            self.done.append(_done(step, came))
+
+    def _do(self, step: Step) -> Seen | Switched:
+        if isinstance(step, Switch):
+            self.ui.note(f"switching {step.what}: {step.state}")
+            switched = self.stand.switch(step.what, step.state)
+            self.state = {**self.state, step.what: step.state}
+            return switched
+        self.ui.note(step.why)
+        named = step.plan.model_copy(update={"name": f"{self.procedure.name}-{step.part}"[:64]})
+        finding = self.stand.measure(named, self.folder / "runs")
+        if finding.summary["run"]["interrupted"]:
+            raise Interrupted
+        self.states.append(self.state)
+        return Seen(finding.folder.name, finding.summary)
+
+    def _document(self, started: int) -> dict[str, Any]:
+        procedure, base = self.procedure, self.setup.plan
+        ran = runs(self.done)
+        document = {
+            "schema": SCHEMA,
+            "version": __version__,
+            "test": procedure.name,
+            "section": procedure.section,
+            "title": procedure.title,
+            "objective": procedure.objective,
+            "started": moment(started),
+            "ended": moment(time.time_ns()),
+            "simulated": self.stand.simulated,
+            "quick": self.whole.quick,
+            "ended_by": self.ended_by,
+            "problem": self.problem,
+            "parameters": _parameters(self.setup, procedure.name),
+            "plan": resolved(base),
+            "plan_hash": plan_hash(base),
+            "switches": [_switch(one) for one in self.done if isinstance(one.came, Switched)],
+            "runs": [_run(one, state) for one, state in zip(ran, self.states, strict=True)],
+            **_plain(self.results),
+        }
+        document["verdict"] = verdict_of_test(document, [one.came.summary for one in ran])
+        document["compliance"] = None
+        return document
+
+
+def _done(step: Step, came: Seen | Switched | PlanError | CannotSwitch) -> Done:
+    if isinstance(step, Run) and isinstance(came, Seen):
+        return DoneRun(step, came)
+    if isinstance(came, Exception):
+        refused = Refused(str(came))
+        return DoneRefused(step, refused) if isinstance(step, Run) else Done(step, refused)
+    return Done(step, came)
+
+
+def _switch(one: Done) -> dict[str, Any]:
+    step, came = one.step, one.came
+    assert isinstance(step, Switch)
+    assert isinstance(came, Switched)
+    told = {"status": came.status, "how": came.how, "evidence": came.evidence}
+    return {"what": step.what, "state": step.state, **told}
+
+
+def _run(one: DoneRun, state: Mapping[str, str]) -> dict[str, Any]:
+    step, came = one.step, one.came
+    return {
+        "run": came.run,
+        "part": step.part,
+        "at": dict(step.at),
+        "why": step.why,
+        "state": dict(state),
+        "verdict": came.summary["verdict"]["status"],
+        "fingerprint": came.summary["workload"]["fingerprint"],
+    }
+
+
+def _plain(results: Results) -> dict[str, Any]:
+    """Results as JSON has them."""
+    found = json.loads(json.dumps(asdict(results), allow_nan=False))
+    return {name: found[name] for name in ("values", "tables", "figures", "notes", "undecided")}
+
+
+def _reproduction(whole: Campaign, command: str, tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """All that is needed to do it again (draft C.2, section 6)."""
+    prints = {
+        (test["test"], run["fingerprint"]): None
+        for test in tests
+        for run in test["runs"]
+        if run["fingerprint"]
+    }
+    return {
+        "command": command,
+        "plan_file": json.loads(campaigns.to_json(whole)),
+        "versions": {"inferometer": __version__, "python": platform.python_version()},
+        "seeds": [whole.plan.workload.seed],
+        "workloads": [{"test": test, "fingerprint": fingerprint} for test, fingerprint in prints],
+        "run_folders": [run["run"] for test in tests for run in test["runs"]],
+    }

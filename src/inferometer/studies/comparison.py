@@ -1,0 +1,357 @@
+"""Sides from run folders to a comparison, and live systems measured in turn so that there is something to compare.
+
+    run folders -> measure (samples) -> judge (comparison) -> report
+    plans -> run, round by round -> run folders
+
+A round of `interleave` measures every plan once. Round k gives all of them the seed of the first plan plus k, and begins with
+another plan than the round before (draft 6.4: systems that share something are tested at the same time), so that what drifts
+meets all alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inferometer import __version__
+from inferometer.errors import PeerError, PlanError, Problem, RecordError
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schema import PULSE, RECORD
+from inferometer.journal.seal import read_table
+from inferometer.judge.comparison.bootstrap import Pooled, Sampled
+from inferometer.judge.comparison.compare import FIGURES, Asked, Run, compare
+from inferometer.judge.comparison.equivalence import Declared, Told, forbidden
+from inferometer.judge.compliance.of_comparison import complied
+from inferometer.measure.record import Record
+from inferometer.measure.samples import take
+from inferometer.plan import saved
+from inferometer.plan.schema import Plan
+from inferometer.report.comparison.document import compose
+from inferometer.report.run.summary import SCHEMA as SUMMARY_SCHEMA
+from inferometer.run.conduct import Finding, Ui, conduct
+
+EXIT_CODES = {"no_regression": 0, "regression": 6, "no_claim": 4, "invalid": 3, "not_comparable": 3}
+"""A comparison that must not be made is as INVALID as one of numbers that must not be believed: both are 3."""
+
+Measure = Callable[[Plan, Path, Ui], Finding]
+"""Carries a plan out, as `conduct` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of sides, as the command line says it. `prices`: `LABEL=AMOUNT`; `threshold` in per cent."""
+
+    metrics: tuple[str, ...] = ()
+    threshold: float = 0.0
+    noise: tuple[str, ...] = ()
+    prices: tuple[str, ...] = ()
+    price_source: str | None = None
+    production: bool = False
+    shared_resources: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The document that comes of it, in the shape of comparison.schema.json, and whether measuring was interrupted."""
+
+    document: dict[str, Any]
+    interrupted: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0 no regression, 3 not comparable or a run is INVALID, 4 no claim can be made, 6 regression, 130 interrupted."""
+        return 130 if self.interrupted else EXIT_CODES[self.document["outcome"]]
+
+
+def label(at: int) -> str:
+    """A, B, C ... of the sides in their order; the baseline is A."""
+    return chr(ord("A") + at)
+
+
+def compare_folders(sides: Sequence[str], question: Question, names: Sequence[str] | None = None) -> Compared:
+    """Compare sides, each a run folder, several with commas between, or a folder that holds run folders.
+
+    `names`: what to call them, if not after their folders.
+
+    Raises PlanError for what cannot be asked, RecordError for folders that cannot be read.
+    """
+    asked = check(question, len(sides))
+    paths = [folders(side) for side in (*sides, *question.noise)]
+    _alone(paths)
+    runs = [[read(path) for path in side] for side in paths]
+    _seeds(runs)
+    noise = tuple(tuple(side) for side in runs[len(sides) :])
+    wanted = Asked(asked.deciding, asked.threshold, noise, asked.declared, question.seed)
+    comparison = compare(runs[: len(sides)], wanted)
+    called = [*(names or map(_name, sides)), *map(_name, question.noise)]
+    return Compared(
+        compose(__version__, called, runs[: len(sides)], wanted, comparison, complied(comparison).as_dict())
+    )
+
+
+def check(question: Question, sides: int) -> Asked:
+    """The question without its A/A runs, all of its mistakes told at once. Raises PlanError."""
+    problems = []
+    if not 2 <= sides <= 26:
+        problems.append(Problem("SIDES", "name a baseline and at least one side to compare with it"))
+    for name in question.metrics:
+        if name not in FIGURES:
+            problems.append(Problem("--metric", f"there is no {name!r}; there are {', '.join(FIGURES)}"))
+    if not 0 <= question.threshold < 1_000:
+        problems.append(Problem("--threshold", "must be a percentage from 0 up"))
+    prices: dict[int, float] = {}
+    labels = [label(at) for at in range(sides)]
+    for text in question.prices:
+        side, _, amount = text.partition("=")
+        try:
+            value = float(amount)
+        except ValueError:
+            value = 0.0
+        if side.upper() not in labels or not 0 < value < float("inf"):
+            problems.append(
+                Problem(
+                    "--price", f"{text!r} is no price: write A=2.5 for side A (sides: {', '.join(labels)})"
+                )
+            )
+        else:
+            prices[labels.index(side.upper())] = value
+    if question.prices and not question.price_source:
+        problems.append(Problem("--price-source", "say where the prices are from (draft 6.2)"))
+    if problems:
+        raise PlanError(problems)
+    declared = Declared(prices, question.price_source, question.production, question.shared_resources)
+    return Asked(tuple(dict.fromkeys(question.metrics)), question.threshold / 100, (), declared)
+
+
+def folders(side: str) -> list[Path]:
+    """The run folders of a side. Raises RecordError."""
+    found: list[Path] = []
+    for text in filter(None, (part.strip() for part in side.split(","))):
+        path = Path(text)
+        if (path / "plan.json").is_file():
+            found.append(path)
+            continue
+        inside = sorted(one.parent for one in path.glob("*/plan.json"))
+        if not inside:
+            raise RecordError(f"{path}: neither a run folder nor a folder that holds run folders")
+        found += inside
+    if not found:
+        raise RecordError(f"{side!r}: names no run folder")
+    return found
+
+
+def _name(side: str) -> str:
+    first, *others = [Path(part.strip()).resolve().name for part in side.split(",") if part.strip()]
+    return f"{first} and {len(others)} more" if others else first
+
+
+def _alone(sides: Sequence[Sequence[Path]]) -> None:
+    """No run may stand against itself, nor count twice. Raises PlanError."""
+    places = [path.resolve() for side in sides for path in side]
+    twice = dict.fromkeys(path.name for path in places if places.count(path) > 1)
+    if twice:
+        raise PlanError(
+            [Problem("SIDES", f"{name} is named twice: a run counts once, on one side") for name in twice]
+        )
+
+
+def _seeds(sides: Sequence[Sequence[Run]]) -> None:
+    """Two simulations of one plan are the same run: its figures would have no spread at all. Raises PlanError."""
+    for side in sides:
+        seeds = [run.told.seed for run in side if run.told.simulated]
+        if len(set(seeds)) < len(seeds):
+            raise PlanError(
+                [
+                    Problem(
+                        "SIDES",
+                        f"simulated runs of one seed are the same run again ({side[0].told.id}): give each its --seed",
+                    )
+                ]
+            )
+
+
+def read(path: Path) -> Run:
+    """One run's folder. Raises RecordError."""
+    folder = RunFolder.open(path)
+    plan, facts, summary = saved.read(folder.plan), folder.read_run(), _summary(folder)
+    tokens, said = summary["tokens"], summary["verdict"]
+    told = Told(
+        id=summary["run"]["id"],
+        seed=plan.workload.seed,
+        started_ns=facts["started_wall_ns"],
+        ended_ns=facts.get("ended_wall_ns", facts["started_wall_ns"]),
+        status=said["status"],
+        reasons=tuple(one["code"] for one in said["reasons"]),
+        interrupted=summary["run"]["interrupted"],
+        simulated=summary["run"]["simulated"],
+        fingerprint=summary["workload"]["fingerprint"],
+        plan=saved.resolved(plan),
+        sut=summary["sut"],
+        tokens=tokens,
+        instrument={"timestamp_source": facts["timestamp_source"], "version": summary["version"]},
+    )
+    record = Record.from_tables(read_table(folder.record, RECORD), read_table(folder.pulse, PULSE))
+    values = _values(summary)
+    reference = tokens["tokenizer"]["method"] == "reference"
+    return Run(told, values, _sampled(record, summary, values, plan.target.stream, reference))
+
+
+def _summary(folder: RunFolder) -> dict[str, Any]:
+    again = f"make it with `inferometer report {folder.path}`, or `inferometer recover` if the run died"
+    try:
+        summary = json.loads((folder.path / "summary.json").read_bytes())
+    except (OSError, ValueError) as cause:
+        raise RecordError(f"{folder.path}: summary.json is missing or damaged; {again}") from cause
+    if not isinstance(summary, dict) or summary.get("schema") != SUMMARY_SCHEMA:
+        raise RecordError(f"{folder.path}: summary.json is of another version; {again}")
+    return summary
+
+
+def _values(summary: dict[str, Any]) -> dict[str, float | None]:
+    """A run's figures, as its summary has them: rates of the steady span, percentiles of its own samples."""
+    values: dict[str, float | None] = {
+        name: summary["throughput"][name] for name in ("output_tok_s", "request_s")
+    }
+    for name in FIGURES:
+        metric, _, statistic = name.rpartition("_")
+        if metric in ("ttft", "tpot", "e2e", "itl"):
+            stats = summary["metrics"][f"{metric}_ms"]
+            values[name] = None if stats is None else stats[statistic]
+    done, failed = summary["requests"]["completed"], summary["requests"]["failed"]
+    values["success_rate"] = done / (done + failed) if done + failed else None
+    return values
+
+
+def _sampled(
+    record: Record,
+    summary: dict[str, Any],
+    values: dict[str, float | None],
+    streamed: bool,
+    reference: bool,
+) -> Sampled:
+    """The samples behind the figures, request by request; failed requests have no latency."""
+    samples = take(record, streamed=streamed, reference=reference)
+    failed, good = summary["requests"]["failed"], len(samples)
+    requests = good + failed
+
+    def padded(latencies: Any) -> Pooled:
+        return Pooled.one_each(np.concatenate((latencies, np.full(failed, np.nan))))
+
+    pooled = {name: padded(getattr(samples, name)) for name in ("ttft", "tpot", "e2e")}
+    ends = np.full(failed, samples.gap_offsets[-1])
+    pooled["itl"] = Pooled(samples.gaps, np.concatenate((samples.gap_offsets, ends)))
+    pooled["success"] = Pooled.one_each((np.arange(requests) < good).astype(np.float64))
+    rates = {name: value for name in ("output_tok_s", "request_s") if (value := values[name]) is not None}
+    return Sampled(requests, pooled, rates)
+
+
+# Live systems, in turn.
+
+
+@dataclass(slots=True)
+class Series:
+    """What `interleave` measured: for each plan the folder of its runs, and how many rounds all of them came through."""
+
+    sides: list[Path]
+    runs: list[list[Path]] = field(default_factory=list)
+    rounds: int = 0
+    interrupted: bool = False
+
+    def texts(self) -> list[str]:
+        """The sides as `compare_folders` takes them: only runs of whole rounds, for only those have their pairs."""
+        return [",".join(map(str, runs[: self.rounds])) for runs in self.runs]
+
+
+def turns(sides: int, rounds: int) -> list[list[int]]:
+    """Whose turn it is, round by round: A B C, B C A, C A B. In as many rounds as sides each is once at every place."""
+    return [[(first + at) % sides for at in range(sides)] for first in range(rounds)]
+
+
+def refuse_unlike(plans: Sequence[Plan]) -> None:
+    """Nothing is measured that must not be compared. Raises PlanError."""
+    keys = forbidden([saved.resolved(plan) for plan in plans])
+    if keys:
+        raise PlanError(
+            [
+                Problem(key, "differs between the plans; a comparison needs it the same (draft 6.1)")
+                for key in keys
+            ]
+        )
+
+
+def interleave(
+    plans: Sequence[Plan], repeats: int, out: Path, started_ns: int, ui: Ui, measure: Measure = conduct
+) -> Series:
+    """Measure the plans in turn, `repeats` rounds, into a folder a plan under `out`. Ctrl-C ends it and keeps what there is.
+
+    Raises PlanError, PeerError (what was measured before stays where the message says), RecordError, InstrumentError.
+    """
+    if repeats < 1:
+        raise PlanError([Problem("--repeats", "must be at least 1")])
+    refuse_unlike(plans)
+    place = RunFolder.create(out, "compare", started_ns).path
+    (place / "journal").rmdir()  # it is no run: it holds those of the sides
+    series = Series([place / f"{label(at)}-{plan.name}" for at, plan in enumerate(plans)])
+    series.runs = [[] for _ in plans]
+    base = plans[0].workload.seed
+    try:
+        for number, order in enumerate(turns(len(plans), repeats)):
+            for at in order:
+                ui.note(f"round {number + 1} of {repeats}: {label(at)} ({plans[at].name})")
+                _one(_seeded(plans[at], (base + number) % 2**63), series, at, ui, measure)
+            series.rounds = number + 1
+    except KeyboardInterrupt:
+        series.interrupted = True
+    return series
+
+
+def _seeded(plan: Plan, seed: int) -> Plan:
+    return plan.model_copy(update={"workload": plan.workload.model_copy(update={"seed": seed})})
+
+
+def _one(plan: Plan, series: Series, at: int, ui: Ui, measure: Measure) -> None:
+    """One run, warm-up included. Raises what `interleave` does, and KeyboardInterrupt if it was interrupted in any way."""
+    try:
+        finding = measure(plan, series.sides[at], ui)
+    except RecordError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # pressed while the record was read
+            raise KeyboardInterrupt from error
+        raise
+    except PeerError as error:
+        kept = sum(map(len, series.runs))
+        where = f"; {kept} runs before it are in {series.sides[0].parent}" if kept else ""
+        raise PeerError(f"side {label(at)}: {error}{where}") from error
+    if finding.summary["run"]["interrupted"]:
+        raise KeyboardInterrupt
+    series.runs[at].append(finding.folder)
+    if finding.exit_code == PeerError.exit_code:
+        raise PeerError(f"side {label(at)}: not one request succeeded; see {finding.folder}")
+
+
+def compare_live(
+    plans: Sequence[Plan],
+    repeats: int,
+    out: Path,
+    started_ns: int,
+    question: Question,
+    ui: Ui,
+    measure: Measure = conduct,
+) -> Compared:
+    """Measure the plans in turn and compare what came of it. Raises what `interleave` and `compare_folders` do.
+
+    Interrupted before the first round was through, there is nothing to compare: KeyboardInterrupt.
+    """
+    check(question, len(plans))
+    series = interleave(plans, repeats, out, started_ns, ui, measure)
+    for side in series.sides:
+        ui.note(f"runs of this side: {side}")
+    if not series.rounds:
+        raise KeyboardInterrupt
+    compared = compare_folders(series.texts(), question, [side.name for side in series.sides])
+    return Compared(compared.document, series.interrupted)

@@ -1,0 +1,282 @@
+"""From a measured run to an engine like the one it measured: read the record, fit, and try the fit on the run's own plan.
+
+    journal, measure -> simulation (iterations, fit) -> simulator -> comparison -> fit.json
+
+What is estimated, and how, is in simulation/iterations.py and simulation/fit.py; here is what belongs around it: whether the
+run can tell anything, with which reservations, and how far the simulated run is from the measured one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from inferometer import __version__
+from inferometer.errors import PlanError, Problem
+from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.journal.schema import PULSE, RECORD, EventClass
+from inferometer.journal.seal import read_table
+from inferometer.measure.measurement import measure
+from inferometer.measure.record import Record
+from inferometer.plan import saved
+from inferometer.plan.schema import Plan
+from inferometer.run.conduct import Finding, Ui
+from inferometer.run.simulate import simulate
+from inferometer.server.engine.settings import FIELDS, Settings, words
+from inferometer.simulation.engine import choose
+from inferometer.simulation.fit import COSTS, Fit, TooFewError, fit
+from inferometer.simulation.iterations import Iterations, Limits, Streams, batch_limit, reconstruct
+
+SCHEMA = "inferometer/fit/1"
+FILE = "fit.json"
+
+REGULAR_LEAST = 0.5
+"""With fewer of its tokens an iteration apart, a server is not one that batches by iteration."""
+REGULAR_GOOD = 0.9
+TOKENS_PER_EVENT_MOST = 1.1
+STALLED_MOST = 0.05
+FAILED_MOST = OVER_MOST = CACHED_MOST = 0.01
+
+METRICS = ("ttft_ms", "tpot_ms", "itl_ms", "e2e_ms")
+PERCENTILES = ("p50", "p90", "p99")
+RATES = ("output_tok_s", "request_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The simulated run, in whose folder fit.json lies, and what that holds."""
+
+    finding: Finding
+    document: dict[str, Any]
+
+
+def fit_run(run: Path, preset: str | None, given: Sequence[str], out: Path, ui: Ui) -> Fitted:
+    """Fit an engine to the run in folder `run`, and simulate its plan with it. Raises PlanError, RecordError.
+
+    `preset` and `given` (`key=value`) say what the run does not: limits and policies; a cost among `given` is kept as it is.
+    Costs that the run cannot tell are those of the preset, and 0 where none is named.
+    """
+    folder = RunFolder.open(run)
+    facts, plan = folder.read_run(), saved.read(folder.plan)
+    if not plan.target.stream:
+        raise _unfit("its answers were not streamed, so nothing tells when their tokens came")
+    chosen = choose(preset, given)
+    fields = {FIELDS[word.partition("=")[0]] for word in given}
+    record = Record.from_tables(
+        read_table(folder.record, RECORD),
+        read_table(folder.pulse, PULSE),
+        interrupted=facts["interrupted"],
+        timestamp_source=facts["timestamp_source"],
+        classes=facts["classes"],
+    )
+    ui.note(f"fitting {folder.path.name}")
+    settings = chosen.settings if preset is not None else _without_costs(chosen.settings, fields)
+    iterations = _iterations(record, settings, "max_batch" in fields)
+    _refuse(record, iterations, settings)
+    try:
+        found = fit(iterations, settings, fields, plan.workload.seed)
+    except TooFewError as cause:
+        raise _unfit(f"{cause}: measure for longer") from cause
+    # Through the words that are told, so that who types them gets this very engine.
+    all_words = (*given, *words(found.values()))
+    finding = simulate(plan, choose(preset, all_words), out, ui, _lengths(record))
+    document = {
+        "schema": SCHEMA,
+        "version": __version__,
+        "run": {
+            "id": facts["id"],
+            "plan_hash": facts["plan_hash"],
+            "model": facts["model"],
+            "simulated": bool(facts.get("simulated")),
+        },
+        "simulation": {"id": finding.folder.name},
+        "engine": {"preset": chosen.preset, "set": list(all_words)},
+        **_document(found, iterations, settings),
+        "comparison": _comparison(_measured(plan, record), finding.summary),
+        "reservations": _reservations(folder, facts, record, iterations, found, settings),
+    }
+    write_atomically(finding.folder / FILE, (json.dumps(document, indent=1) + "\n").encode())
+    return Fitted(finding, document)
+
+
+def _unfit(why: str) -> PlanError:
+    return PlanError([Problem("--fit", f"this run cannot be fitted: {why}")])
+
+
+def _without_costs(settings: Settings, given: set[str]) -> Settings:
+    """The toy that is the default says nothing of the engine that was measured."""
+    nothing = {name: 1.0 if name == "step_base_ns" else 0.0 for name in COSTS if name not in given}
+    return dataclasses.replace(settings, **nothing)  # type: ignore[arg-type]  # all are costs
+
+
+def _iterations(record: Record, settings: Settings, batch_given: bool) -> Iterations:
+    """With the batch that the run shows, if it does: who waited for a place was not being computed."""
+    streams = streams_of(record)
+    limits = Limits(settings.token_budget, settings.chunked_prefill, settings.max_batch)
+    try:
+        iterations = reconstruct(streams, limits)
+    except ValueError as cause:
+        raise _unfit(str(cause)) from cause
+    seen = None if batch_given else batch_limit(iterations)
+    return iterations if seen is None else reconstruct(streams, dataclasses.replace(limits, max_batch=seen))
+
+
+def streams_of(record: Record) -> Streams:
+    """When each token came, of all requests that got any, warm-up included.
+
+    Events with text are tokens. Where the server counted more of them, so are those without text, for a token may be a part of
+    a character; and where it counted more still, the event with the finish reason.
+    """
+    owner = np.repeat(np.arange(len(record)), np.diff(record.event_offsets))
+    keep = record.event_is_text.copy()
+    for silent in (EventClass.EMPTY, EventClass.FINISH):
+        more = record.event_class == silent
+        total = np.bincount(owner[keep | more], minlength=len(record))
+        keep |= more & (total <= record.usage_output.values)[owner]
+    counts = np.bincount(owner[keep], minlength=len(record))
+    rows = counts > 0
+    told = record.usage_input.values
+    return Streams(
+        submit=record.t_submit.values[rows],
+        prompt=np.where(told > 0, told, record.input_tokens_sent)[rows],
+        cached=np.minimum(record.usage_cached.values, np.maximum(told - 1, 0))[rows],
+        measured=record.measured[rows],
+        offsets=np.concatenate(([0], np.cumsum(counts[rows]))),
+        token_ns=record.event_ns[keep],
+    )
+
+
+def _lengths(record: Record) -> dict[int, tuple[int, int]]:
+    """By row of the schedule, the tokens of prompt and answer where the server counted them and the request succeeded."""
+    told = (record.usage_input.values > 0) & (record.usage_output.values > 0) & record.ok
+    counts = zip(
+        record.usage_input.values[told].tolist(), record.usage_output.values[told].tolist(), strict=True
+    )
+    return dict(zip(record.index[told].tolist(), counts, strict=True))
+
+
+def _tokens_per_event(record: Record) -> float:
+    """Of the answers whose tokens the server counted; 1 where it counted none."""
+    streams = streams_of(record)
+    return (
+        float(record.usage_output.values.sum() / len(streams.token_ns))
+        if record.usage_output.valid.all()
+        else 1.0
+    )
+
+
+def _refuse(record: Record, iterations: Iterations, settings: Settings) -> None:
+    """Raises PlanError where the model's kind of engine cannot have made this record."""
+    several = _tokens_per_event(record)
+    if several > TOKENS_PER_EVENT_MOST and not settings.draft_tokens:
+        raise _unfit(
+            f"an event holds {several:.2f} tokens on average, and which came when is not known. If the engine drafts,"
+            " say how: --set draft_tokens=3 --set acceptance=0.7"
+        )
+    if iterations.regular < REGULAR_LEAST:
+        raise _unfit(
+            f"only {iterations.regular:.0%} of its tokens came one iteration after the one before, so the server does not"
+            " batch by iteration, or the client could not follow"
+        )
+
+
+def _document(found: Fit, iterations: Iterations, settings: Settings) -> dict[str, Any]:
+    keys = {field: key for key, field in FIELDS.items()}
+
+    def plain(one: Any) -> dict[str, Any]:
+        moves = None if one.moves_with is None else keys[one.moves_with]
+        unit = "ns" if one.field.endswith("_ns") else None
+        rest = {"key": keys[one.field], "unit": unit, "moves_with": moves}
+        return {name: value for name, value in asdict(one).items() if name != "field"} | rest
+
+    return {
+        "parameters": [plain(one) for one in found.parameters],
+        "batch": {
+            "max_batch": found.max_batch if found.max_batch is not None else settings.max_batch,
+            "seen": found.max_batch is not None,
+            "largest": found.largest_batch,
+        },
+        "iterations": {
+            "seen": len(iterations),
+            "used": found.used,
+            "stalled": found.stalled,
+            "within_ms": iterations.within_ns / 1e6,
+            "regular": iterations.regular,
+        },
+        "held_out": asdict(found.held_out),
+    }
+
+
+def _measured(plan: Plan, record: Record) -> dict[str, Any]:
+    """The metrics of a summary, as far as they are compared: in the tokens that the engine makes, not in a yardstick's."""
+    native = plan.tokenizer.model_copy(update={"method": "native"})
+    measurement = measure(plan.model_copy(update={"tokenizer": native}), record)
+    return {"metrics": asdict(measurement.metrics), "throughput": asdict(measurement.throughput)}
+
+
+def _comparison(measured: Mapping[str, Any], simulated: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row a figure. `difference`: of the simulated one, as a share of the measured one."""
+    rows: list[dict[str, Any]] = []
+
+    def add(metric: str, statistic: str | None, ours: float | None, theirs: float | None) -> None:
+        known = ours is not None and theirs is not None and theirs != 0
+        difference = ours / theirs - 1 if known and ours is not None and theirs is not None else None
+        row = {"metric": metric, "statistic": statistic, "measured": theirs, "simulated": ours}
+        rows.append(row | {"difference": difference})
+
+    for metric in METRICS:
+        theirs, ours = measured["metrics"][metric] or {}, simulated["metrics"][metric] or {}
+        for statistic in PERCENTILES:
+            add(metric, statistic, ours.get(statistic), theirs.get(statistic))
+    for rate in RATES:
+        ours, theirs = simulated["throughput"]["whole_run"][rate], measured["throughput"]["whole_run"][rate]
+        add(rate, None, ours, theirs)
+    return rows
+
+
+def _reservations(
+    folder: RunFolder,
+    facts: Mapping[str, Any],
+    record: Record,
+    iterations: Iterations,
+    fitted: Fit,
+    settings: Settings,
+) -> list[dict[str, Any]]:
+    """What makes the fit, or the comparison, worth less than it looks. Values; report/fit.py words them."""
+    sent, ok = record.measured, record.samples
+    prompts = np.maximum(record.usage_input.values, record.input_tokens_sent)[ok].sum()
+    cached = (
+        record.usage_cached.values[ok].sum() / max(int(prompts), 1) if not settings.prefix_caching else 0.0
+    )
+    measures = (
+        ("irregular", 1 - iterations.regular, 1 - REGULAR_GOOD),
+        ("stalled", fitted.stalled, STALLED_MOST),
+        ("over_budget", float(iterations.over.mean()), OVER_MOST),
+        ("failed", 1 - float(ok.sum()) / max(int(sent.sum()), 1), FAILED_MOST),
+        ("cached", float(cached), CACHED_MOST),
+    )
+    found: list[dict[str, Any]] = []
+    if facts.get("simulated"):
+        found.append({"code": "simulated", "value": None, "limit": None})
+    if facts["interrupted"] or facts["dead_workers"]:
+        found.append({"code": "incomplete", "value": None, "limit": None})
+    if _verdict(folder) == "INVALID":
+        found.append({"code": "invalid", "value": None, "limit": None})
+    found += [
+        {"code": code, "value": value, "limit": limit} for code, value, limit in measures if value > limit
+    ]
+    return found
+
+
+def _verdict(folder: RunFolder) -> str | None:
+    try:
+        status = json.loads((folder.path / "summary.json").read_bytes())["verdict"]["status"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return str(status)

@@ -1,0 +1,366 @@
+"""Test stands: where a system is measured, and brought into the states that tests ask for.
+
+| stand     | measures with | switches                                                                             |
+| --------- | ------------- | ------------------------------------------------------------------------------------ |
+| `Live`    | run/conduct   | the reference engine by itself, anything else by the plan's ways (plan/switching.py) |
+| `Virtual` | simulator     | the engine's settings                                                                |
+
+The load time of a server that is started (draft 4.5.3) is from just before its way of starting is taken to the first answer
+that says it is well: of `/health`, or of `/v1/models` where there is no such thing, asked every POLL_S. The embedded engine is
+started as a new process that loads its model first, unless its setting `preloaded` is off. A simulated one takes its `load`.
+
+A state that the system confirms is `verified`. One that only a command, a call or a person was told to make is `declared`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+
+from inferometer.drive.credentials import headers, read_key
+from inferometer.drive.probe import endpoint
+from inferometer.errors import CannotSwitch, PeerError
+from inferometer.journal.redact import Redactor
+from inferometer.plan.body import secret_name
+from inferometer.plan.campaign import Campaign, EngineChoice
+from inferometer.plan.schema import Plan, Target
+from inferometer.plan.switching import Switching, Way
+from inferometer.procedures.step import Switched
+from inferometer.run.conduct import Finding, Ui, conduct
+from inferometer.run.simulate import simulate
+from inferometer.server.embedded import Embedded
+from inferometer.server.engine.settings import Guards, Settings
+from inferometer.server.http_reply import PRODUCT
+from inferometer.simulation.engine import Chosen, choose
+from inferometer.units import NS_PER_S
+
+ANSWER_S = 10.0
+POLL_S = 0.02
+PATIENCE_S = 600.0
+"""For the embedded engine to start."""
+LEAST_SECRET = 8
+"""Characters of a value in the environment that is struck out of words: a shorter one is in too many of them."""
+NO_HEALTH = (404, 405, 501)
+
+START = {"prefix_cache": "disabled", "guardrails": "baseline"}
+"""How the reference engine begins a campaign, and what it is brought back to after each test."""
+RUNNING = {"server": "started"}
+
+Asked = Callable[[str], None]
+"""Shows a person what is to be done, and returns when it is done. Raises EOFError when there is nobody."""
+
+
+class Stand(Protocol):
+    """Where a campaign takes place."""
+
+    simulated: bool
+
+    def measure(self, plan: Plan, out: Path) -> Finding:
+        """Carry a plan out; its folder lies in `out`. Raises PeerError, PlanError."""
+
+    def switch(self, what: str, state: str) -> Switched:
+        """Bring the system into a state. Raises CannotSwitch, PeerError."""
+
+    def usual(self, what: str) -> str | None:
+        """The state that a system is in when no test asks for another; None: not known."""
+
+
+class Virtual:
+    """An engine in virtual time. Each run has an engine of its own, so a cache is never left filled by the run before. Of those
+    after a start only the first loads its model, where it does so late, and has slow steps."""
+
+    simulated = True
+
+    def __init__(self, engine: Chosen, ui: Ui) -> None:
+        self._full, self._engine, self._ui = engine.settings, engine, ui
+        self._cold = True
+        for what, state in START.items():
+            self.switch(what, state)
+
+    def usual(self, what: str) -> str | None:
+        """See Stand."""
+        return (START | RUNNING).get(what)
+
+    def measure(self, plan: Plan, out: Path) -> Finding:
+        """See Stand."""
+        engine = self._engine
+        if not self._cold:
+            warm = dataclasses.replace(engine.settings, preloaded=True, cold_steps=0)
+            engine = Chosen(engine.preset, warm)
+        finding = simulate(plan, engine, out, self._ui)
+        self._cold = False
+        return finding
+
+    def switch(self, what: str, state: str) -> Switched:
+        """See Stand."""
+        if what == "server":
+            return (
+                self._start()
+                if state == "started"
+                else Switched("verified", "the simulated engine", "it is gone")
+            )
+        if what == "prefix_cache":
+            changes: dict[str, Any] = {"prefix_caching": state != "disabled"}
+        elif what == "guardrails":
+            changes = _guards(self._full, state)
+        else:
+            raise CannotSwitch(f"a simulated engine has no {what} to be {state}")
+        self._engine = Chosen(self._engine.preset, dataclasses.replace(self._engine.settings, **changes))
+        return Switched("verified", "setting of the simulated engine")
+
+    def _start(self) -> Switched:
+        self._cold = True
+        load_ns = self._full.load_ns if self._full.preloaded else 0
+        return Switched("verified", "the simulated engine", "its setting load", load_ns / NS_PER_S)
+
+
+def _guards(full: Settings, state: str) -> dict[str, float]:
+    """The guardrail settings of a configuration, of an engine whose production has all of `full`. Raises CannotSwitch."""
+    try:
+        return full.guarded_by(_GUARDS[state])
+    except ValueError as why:
+        raise CannotSwitch(str(why)) from why
+
+
+class Live:
+    """A server over the network, or the embedded reference server, which runs as long as the stand. Use as a context
+    manager."""
+
+    simulated = False
+
+    def __init__(
+        self, plan: Plan, engine: EngineChoice, switching: Switching, ui: Ui, log: Path, asked: Asked
+    ) -> None:
+        self._plan, self._switching, self._ui, self._asked = plan, switching, ui, asked
+        self._log, self._ours = log, plan.target.url is None
+        self._embedded: Embedded | None = None
+        self._states = dict(START)
+        if self._ours:
+            # Refuses what makes no engine, before a process is started.
+            preloaded = choose(engine.preset, engine.settings).settings.preloaded
+            words = (word for setting in engine.settings for word in ("--set", setting))
+            self._flags = ["--preset", engine.preset, *words]
+            self._loading = ["--load-at-start"] if preloaded else []
+            self._embedded = Embedded(log, *self._flags)
+            self._restate()
+
+    def __enter__(self) -> Live:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._end()
+
+    def _restate(self) -> None:
+        """Bring the embedded engine, as it was just begun, into the states that it was in before."""
+        for what, state in self._states.items():
+            self._by_itself(what, state)
+
+    def _end(self) -> None:
+        running, self._embedded = self._embedded, None
+        if running is not None:
+            running.__exit__()
+
+    def usual(self, what: str) -> str | None:
+        """See Stand. Of a server over the network, what its plan declares."""
+        if self._ours:
+            return (START | RUNNING).get(what)
+        sut = self._plan.sut
+        if what == "server":
+            return RUNNING[what] if self._switching.way(what, RUNNING[what]) else None
+        if what == "prefix_cache":
+            return sut.prefix_caching
+        filters = sut.guardrails.input_filter, sut.guardrails.output_filter
+        return _FILTERS.get(filters) if what == "guardrails" else None
+
+    def measure(self, plan: Plan, out: Path) -> Finding:
+        """See Stand."""
+        return conduct(plan, out, self._ui, embedded=self._embedded)
+
+    def switch(self, what: str, state: str) -> Switched:
+        """See Stand."""
+        way = self._switching.way(what, state)
+        if way is not None:
+            return self._by_way(way, what, state)
+        if what == "server" and self._ours:
+            return self._process(state)
+        if what != "server" and self._is_ours():
+            return self._by_itself(what, state)
+        raise CannotSwitch(
+            f"nobody knows how to bring the system into the state {what}: {state}. Say it in the plan: "
+            f"switch.{what}.{state} with a command, an http call, or ask (docs/tests.md)"
+        )
+
+    def _url(self) -> str:
+        if self._embedded is not None:
+            return self._embedded.url()
+        assert self._plan.target.url is not None
+        return endpoint(self._plan.target.url).url
+
+    def _client(self) -> httpx.Client:
+        target: Target = self._plan.target
+        verify: Any = target.tls_ca_file or target.tls_verify
+        own = headers(target, read_key(target, os.environ))
+        return httpx.Client(base_url=self._url(), headers=own, verify=verify, timeout=ANSWER_S)
+
+    def _is_ours(self) -> bool:
+        try:
+            with self._client() as client:
+                answer = client.get("/inferometer/state")
+        except httpx.HTTPError:
+            return False
+        return answer.status_code == 200 and answer.headers.get("server", "").startswith(PRODUCT)
+
+    def _process(self, state: str) -> Switched:
+        """The embedded engine: its process ended, or begun anew. It is well before its states are made again."""
+        self._end()
+        if state == "stopped":
+            return Switched("verified", "the reference engine's process was ended", "it has exited")
+        begun = time.monotonic()
+        self._embedded = Embedded(self._log, *self._flags, *self._loading)
+        self._wait(PATIENCE_S, what="server", state=state)
+        seconds = time.monotonic() - begun
+        self._restate()
+        how = "the reference engine, as a new process"
+        return Switched("verified", how, f"well after {seconds:.3f} s", seconds)
+
+    def _by_itself(self, what: str, state: str) -> Switched:
+        """The reference engine: told, and asked afterwards."""
+        wanted: dict[str, Any] = (
+            {"prefix_cache": state != "disabled"}
+            if what == "prefix_cache"
+            else {"guardrails": _GUARDS[state]}
+        )
+        told = wanted | ({"flush_cache": True} if what == "prefix_cache" else {})
+        try:
+            with self._client() as client:
+                answer = client.patch("/inferometer/state", json=told)
+                seen = client.get("/inferometer/state").json()
+        except (httpx.HTTPError, ValueError) as cause:
+            raise PeerError(f"the reference engine does not answer: {cause}") from cause
+        if answer.status_code != 200 or any(seen.get(key) != value for key, value in wanted.items()):
+            raise CannotSwitch(f"the reference engine does not switch {what} to {state}: {answer.text[:300]}")
+        self._states[what] = state
+        shown = ", ".join(f"{key} {value}" for key, value in wanted.items())
+        return Switched("verified", "the reference engine, by /inferometer/state", f"it shows: {shown}")
+
+    def _by_way(self, way: Way, what: str, state: str) -> Switched:
+        begun = time.monotonic()
+        how = self._go(way, what, state)
+        self._wait(way.patience_s, what=what, state=state)
+        if what != "server":
+            return Switched("declared", how)
+        if state == "stopped":
+            return Switched("verified", how, "it answers no more")
+        seconds = time.monotonic() - begun
+        return Switched("verified", how, f"well after {seconds:.3f} s", seconds)
+
+    def _go(self, way: Way, what: str, state: str) -> str:
+        if way.command is not None:
+            return _command(way.command, way.patience_s, self._redactor())
+        if way.http is not None:
+            return _call(way, self._redactor())
+        assert way.ask is not None
+        try:
+            self._asked(way.ask)
+        except EOFError as cause:
+            raise CannotSwitch(f"{what}: {state} asks a person, and there is none: {way.ask}") from cause
+        return "a person, who was asked"
+
+    def _redactor(self) -> Redactor:
+        """Of the key, and of what commands may read from the environment by a name that is a secret's."""
+        named = [
+            value for name, value in os.environ.items() if secret_name(name) and len(value) >= LEAST_SECRET
+        ]
+        key = read_key(self._plan.target, os.environ)
+        return Redactor([*named, *([key] if key else [])])
+
+    def _wait(self, patience_s: float, *, what: str, state: str) -> None:
+        """Until the server says that it is well, or no longer does if it is to be stopped; either takes its time. Raises
+        CannotSwitch."""
+        stopped = (what, state) == ("server", "stopped")
+        end = time.monotonic() + patience_s
+        with self._client() as client:
+            while time.monotonic() < end:
+                if _well(client) != stopped:
+                    return
+                time.sleep(POLL_S)
+        found = "still answered" if stopped else "did not answer"
+        raise CannotSwitch(f"the server {found} {patience_s:g} s after {what} was switched to {state}")
+
+
+def _well(client: httpx.Client) -> bool:
+    """Whether a server says that it is well."""
+    try:
+        status = client.get("/health").status_code
+        if status in NO_HEALTH:
+            status = client.get("/v1/models").status_code
+    except httpx.HTTPError:
+        return False
+    return status < 500
+
+
+_FILTERS: dict[tuple[bool | None, bool | None], str] = {
+    (False, False): "baseline",
+    (True, False): "input",
+    (False, True): "output",
+    (True, True): "full",
+}
+_GUARDS: dict[str, Guards] = {"baseline": False, "input": "input", "output": "output", "full": True}
+
+
+def _command(command: str, patience_s: float, struck: Redactor) -> str:
+    """Run it by the shell, as a plan's author would; what it says is told only if it fails, and may hold what it was given.
+    Raises CannotSwitch."""
+    with (
+        tempfile.TemporaryFile() as said
+    ):  # no pipe: what it leaves running in the background would hold that open
+        try:
+            ran = subprocess.run(  # noqa: S602 - the plan's author wrote it for the shell
+                command,
+                shell=True,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                timeout=patience_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as cause:
+            raise CannotSwitch(f"this command did not end within {patience_s:g} s: {command}") from cause
+        if ran.returncode:
+            said.seek(0)
+            words = struck(said.read().decode(errors="replace")).strip()[-300:]
+            raise CannotSwitch(f"this command failed with exit code {ran.returncode}: {command}\n{words}")
+    return f"command: {command}"
+
+
+def _call(way: Way, struck: Redactor) -> str:
+    call = way.http
+    assert call is not None
+    try:
+        answer = httpx.request(call.method, call.url, json=call.body, timeout=way.patience_s)
+    except (httpx.HTTPError, httpx.InvalidURL) as cause:
+        raise CannotSwitch(f"{call.method} {call.url} failed: {cause}") from cause
+    if not answer.is_success:
+        said = struck(answer.text)[:300]
+        raise CannotSwitch(f"{call.method} {call.url} was answered {answer.status_code}: {said}")
+    return f"{call.method} {call.url}"
+
+
+@contextmanager
+def stand_of(whole: Campaign, ui: Ui, log: Path, asked: Asked) -> Iterator[Stand]:
+    """The stand that a campaign asks for. Raises PlanError."""
+    engine = whole.engine
+    if whole.simulated:
+        yield Virtual(choose(engine.preset, engine.settings), ui)
+        return
+    with Live(whole.plan, engine, whole.switch, ui, log, asked) as live:
+        yield live

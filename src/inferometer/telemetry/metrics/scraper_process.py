@@ -1,0 +1,120 @@
+"""The scraper as the run sees it. Whatever becomes of it, the run goes on: a scraper that died is told in its account."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from inferometer.telemetry.metrics.scraper_messages import Done, Finish, Job, Mark, Ready, Report, Told
+
+START_S = 10.0
+"""The load waits as long for a baseline at least, before it begins without one; and the end of a run as long for the process to
+write down what it has, beside the time a scrape may take."""
+
+
+class Scraping:
+    """Started early, since that takes a while, then briefed, marked and ended. Leaving the context ends it in any case."""
+
+    def __init__(self, log: Path, start_s: float = START_S) -> None:
+        self._log, self._start_s = log, start_s
+        self._briefed = time.monotonic()
+        self._over = False
+        with open(log, "ab") as sink:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "inferometer.telemetry.metrics.scraper"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=sink,
+                process_group=0,  # Ctrl-C is for the parent to interpret
+            )
+        self._buffer = b""
+        self._reports: list[Report] = []
+        self._job: Job | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def __enter__(self) -> Scraping:
+        """Use as a context manager."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """End the process: politely, then not."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def brief(self, job: Job) -> None:
+        """Hand over the job: the baseline begins."""
+        self._job, self._briefed = job, time.monotonic()
+        self._tell(job)
+
+    def ready(self) -> Ready | None:
+        """Wait until the baseline is in, for as long from the brief as two tries may take; None if the scraper died.
+
+        A scraper that hangs has tried nothing in time: every endpoint timed out then, and the log says so.
+        """
+        assert self._job is not None, "brief first"
+        bound = max(self._start_s, 2 * self._job.timeout_s)
+        report = self._hear(Ready, bound - (time.monotonic() - self._briefed))
+        if isinstance(report, Ready):
+            return report
+        if self._over:
+            return None
+        with self._log.open("a") as log:
+            log.write(
+                f"the scraper of metrics told of no baseline within {bound:g} s; the load began without it\n"
+            )
+        missing = {one.shown: "timeout" for one in self._job.endpoints}
+        return Ready(endpoints=len(missing), failures=missing)
+
+    def mark(self, phase: str, then: str | None) -> None:
+        """Scrape now; does not wait for it. See Mark."""
+        self._tell(Mark(phase=phase, then=then))
+
+    def end(self) -> Done:
+        """The last scrape; wait for it within bounds, and give the account."""
+        assert self._job is not None, "brief first"
+        self._tell(Finish())
+        report = self._hear(Done, START_S + self._job.timeout_s)
+        if isinstance(report, Done):
+            return report
+        untold = [Told(url=one.shown, own=one.own) for one in self._job.endpoints]
+        return Done(endpoints=untold, cpu_s=0.0, failed="the scraper died or hung; what it wrote is kept")
+
+    def _tell(self, message: Job | Mark | Finish) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # a scraper that is gone shows when it is listened to
+            self._process.stdin.write(msgspec.json.encode(message) + b"\n")
+            self._process.stdin.flush()
+
+    def _hear(self, kind: type[Report], timeout_s: float) -> Report | None:
+        """The first report of this kind; None if it does not come."""
+        assert self._process.stdout is not None
+        until = time.monotonic() + timeout_s
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while not any(isinstance(report, kind) for report in self._reports):
+                if not selector.select(max(0.0, until - time.monotonic())):
+                    return None
+                data = os.read(self._process.stdout.fileno(), 1 << 16)
+                if not data:
+                    self._over = True
+                    return None
+                *lines, self._buffer = (self._buffer + data).split(b"\n")
+                self._reports += [msgspec.json.decode(line, type=Report) for line in lines]
+        return next(report for report in self._reports if isinstance(report, kind))

@@ -1,0 +1,223 @@
+"""Requests from a workload file (workload_file.py): what its header decides of a plan, and its rows with fresh nonces.
+
+The file says what is sent: workload, seed, tokenizer, API, and where the plan does not say it, how many requests, and how many
+of warm-up. The plan says when, to whom, how answers are sampled (`temperature`) and that they go on (`ignore_eos`,
+`min_tokens`). What both say must agree.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby, islice, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from inferometer.errors import PlanError, Problem
+from inferometer.plan.arrivals import phase_instants
+from inferometer.plan.schema import SERVER_TOKENIZER, Load, Plan, Tokenizer, Workload
+from inferometer.units import NS_PER_MS
+from inferometer.workload import workload_file
+from inferometer.workload.prompts import NO_IDS, NONCES, Ids, Prompt, read, speller
+from inferometer.workload.turn_schedule import ONE_TURN, Session, arranged
+from inferometer.workload.workload_file import Made, Row, Text, joined
+
+if TYPE_CHECKING:
+    from inferometer.workload.tokenizers import Tokenizer as Counter
+
+FREE = ("file", "file_sha256", "temperature", "ignore_eos", "min_tokens")
+"""Of a plan's workload: what the file does not decide."""
+
+
+def taken_over(plan: Plan) -> tuple[Plan, Made]:
+    """The plan with all that its file decides; the file has been read through.
+
+    Raises PlanError where the file is unsound or another than the plan's, where the plan says otherwise, or wants more.
+    """
+    assert plan.workload.file is not None
+    found = workload_file.opened(Path(plan.workload.file).expanduser())
+    read_through = workload_file.read_through(found)
+    if read_through.problems:
+        raise PlanError(read_through.problems)
+    header = found.header
+    if read_through.rows_sha256 != header.rows_sha256 or header.sealed().digest != header.digest:
+        told = "has changed since it was made: `inferometer workload verify` says how; make it again"
+        raise PlanError([Problem(found.name, told)])
+    if plan.workload.file_sha256 not in (None, found.digest):
+        told = (
+            f"is another file than the plan's: its digest is {found.digest}, not {plan.workload.file_sha256}"
+        )
+        raise PlanError([Problem(f"{found.name} (workload.file_sha256)", told)])
+    problems: list[Problem] = []
+    workload = _workload(plan.workload, found, problems)
+    target = plan.target
+    if "api" in target.model_fields_set and target.api != header.api:
+        problems.append(_against(found, "target.api", header.api, target.api))
+    tokenizer = _tokenizer(plan.tokenizer, found, problems)
+    load = _load(plan.load, workload, found, problems)
+    if problems:
+        raise PlanError(problems)
+    parts = {
+        "workload": workload,
+        "target": target.model_copy(update={"api": header.api}),
+        "tokenizer": tokenizer,
+        "load": load,
+    }
+    return plan.model_copy(update=parts), found
+
+
+def check_tokenizer(found: Made, tokenizer: Mapping[str, Any]) -> None:
+    """Raise PlanError unless this tokenizer (what run.json says of it) is the one the file was made with."""
+    theirs = found.header.tokenizer.model_dump()
+    if any(theirs[key] != tokenizer[key] for key in ("version", "vocab_size")):
+        told = (
+            f"{_called(tokenizer)} is not the one that {found.name} was made with, which is {_called(theirs)}: give that one, "
+            "or make the file again"
+        )
+        raise PlanError([Problem("--tokenizer", told)])
+
+
+def _called(tokenizer: Mapping[str, Any]) -> str:
+    version = tokenizer["version"]
+    return f"{tokenizer['name']}{f' ({version})' if version else ''}"
+
+
+def _against(found: Made, key: str, theirs: object, given: object) -> Problem:
+    shown = [
+        "none" if one is None else str(one).lower() if isinstance(one, bool) else str(one)
+        for one in (theirs, given)
+    ]
+    told = f"the file was made with {shown[0][:80]}, and the plan says {shown[1][:80]}: leave it out, or make another file"
+    return Problem(f"{found.name} ({key})", told)
+
+
+def _workload(given: Workload, found: Made, problems: list[Problem]) -> Workload:
+    theirs = found.header.spec.model_copy(update={"prompt_format": found.header.prompt_format})
+    for key in sorted(given.model_fields_set - set(FREE)):
+        said, decided = getattr(given, key), getattr(theirs, key)
+        if said != decided and (key, said) != ("prompt_format", "auto"):
+            problems.append(_against(found, f"workload.{key}", decided, said))
+    own: dict[str, Any] = {"file": given.file, "file_sha256": found.digest}
+    own |= {key: getattr(given, key) for key in FREE[2:] if key in given.model_fields_set}
+    return theirs.model_copy(update=own)
+
+
+def _tokenizer(given: Tokenizer, found: Made, problems: list[Problem]) -> Tokenizer:
+    if given.name == SERVER_TOKENIZER:
+        called = _called(found.header.tokenizer.model_dump())
+        told = f"{found.name} was made with {called}, and the server's own is not known to be that one"
+        problems.append(Problem("--tokenizer", told))
+    if "name" in given.model_fields_set:
+        return given
+    declared = found.header.declared
+    if declared.name is None:
+        told = f"{found.name} was made with {_called(found.header.tokenizer.model_dump())}: say where that is"
+        problems.append(Problem("--tokenizer", told))
+        return given
+    return Tokenizer.model_validate(declared.model_dump())
+
+
+def _load(given: Load, workload: Workload, found: Made, problems: list[Problem]) -> Load:
+    """The load with as many requests as the file has, where it does not say how many, or how long."""
+    header, said = found.header, given.model_fields_set
+    counts: dict[str, int] = {}
+    if "requests" not in said and given.duration_s is None:
+        counts["requests"] = header.requests
+    if "warmup" not in said:
+        counts["warmup"] = header.warmup
+    load = Load.model_validate({key: getattr(given, key) for key in said} | counts)
+    if load.requests is None and load.model != "closed" and workload.turns is not None:
+        told = f"holds conversations, and how many of them {load.duration_s:g} s take only the run shows: give --requests"
+        problems.append(Problem(found.name, told))
+        return load
+    wanted = load.requests or 1
+    if load.model == "open":
+        wanted = len(phase_instants(load, workload.seed, warmup=False))
+    elif load.model == "users":
+        alone = arranged(load, workload.seed, repeat(ONE_TURN), load.requests, warm=False, alone=True)
+        wanted = len(alone)
+    for flag, there, want, what in (
+        ("--requests", header.requests, wanted, "requests"),
+        ("--warmup", header.warmup, load.warmup, "requests of warm-up"),
+    ):
+        if want > there:
+            told = f"holds {there:,} {what}, and the load wants {want:,}: ask for fewer ({flag}), or make a larger file"
+            problems.append(Problem(found.name, told))
+    return load
+
+
+def generate(found: Made, tokenizer: Counter, n: int, salt: int, *, warm: bool) -> Iterator[Prompt]:
+    """The first `n` prompts of a phase, with the nonces of a run with this salt. Raises PlanError if the file has changed."""
+    renewed = Renewed(found, tokenizer, salt)
+    rows = islice(found.rows("warmup" if warm else "measure"), n)
+    yield from map(renewed.prompt, rows)
+
+
+def sessions(found: Made, *, warm: bool) -> Iterator[Session]:
+    """The conversations of a phase. Of one that was cut off, the turns that are missing are there, but cannot be asked for."""
+    rows = found.rows("warmup" if warm else "measure")
+    for _, turns in groupby(rows, lambda row: row.session):
+        told = list(turns)
+        thinks = [row.think_ms * NS_PER_MS for row in told]
+        yield (*thinks, *[0] * (told[0].turns - len(told)))
+
+
+class Renewed:
+    """Makes prompts of rows: see the head."""
+
+    def __init__(self, found: Made, tokenizer: Counter, salt: int) -> None:
+        self._tokenizer, self._salt = tokenizer, salt
+        self._format: Literal["ids", "text"] = found.header.prompt_format
+        self._spell: Callable[[int], str] = speller(tokenizer, self._format)
+        self._classes = {name: number for number, name in enumerate(found.header.classes)}
+        self._read = functools.lru_cache(maxsize=256)(lambda text: read(tokenizer, text))
+
+    def prompt(self, row: Row) -> Prompt:
+        """What is sent for a row."""
+        parts, spelled, recount = row.parts, "", False
+        own: tuple[int, int, int] | None = None
+        for nonce in row.nonces:
+            spelled = self._spell((self._salt + nonce.offset) % NONCES)
+            mark: Text = spelled if self._format == "text" else [int(one) for one in spelled.split(",")]
+            text, end = parts[nonce.message], nonce.at + len(mark)
+            recount = recount or self._differ(text[nonce.at : end], mark)
+            parts[nonce.message] = text[: nonce.at] + mark + text[end:]  # type: ignore[operator] # of one kind
+            own = nonce.message, nonce.at, end
+        chat = row.messages
+        sent = row.input_tokens_sent
+        if recount:
+            sent = sum(len(self._tokenizer.encode(str(text))) for text in parts)
+        return Prompt(
+            joined(parts), row.input_tokens, sent, row.output_tokens, spelled,
+            messages=None if chat is None else tuple((one.role, str(said)) for one, said in zip(chat, parts, strict=True)),
+            request_class=None if row.class_ is None else self._classes[row.class_],
+            fields=row.extra_body,
+            bare=row.bare() if spelled else None,
+            shared=row.input_tokens_shared,
+            group=-1 if row.group is None else row.group,
+            key=NO_IDS if row.turn else self._key(parts, own),
+            place=row.place,
+            repeated=row.input_tokens_repeated,
+            known=row.input_tokens_known,
+            reply=row.reply,
+        )  # fmt: skip
+
+    def _differ(self, old: Text, new: Text) -> bool:
+        """Whether two nonces of a text are not equally many tokens."""
+        if not isinstance(old, str) or not isinstance(new, str):
+            return False
+        count = self._tokenizer.encode
+        return len(count(old)) != len(count(new))
+
+    def _key(self, parts: list[Text], own: tuple[int, int, int] | None) -> Ids:
+        """The ids that an earlier request can have begun with: all up to the end of the request's own nonce, if it has one."""
+        if self._format == "ids":
+            return np.asarray(parts[0] if own is None else parts[0][: own[2]], np.uint32)
+        texts = [str(text) for text in parts]
+        if own is None:
+            return np.concatenate([read(self._tokenizer, text) for text in texts])
+        number, at, end = own
+        before = [text for text in (*texts[:number], texts[number][:at]) if text]
+        return np.concatenate([*map(self._read, before), read(self._tokenizer, texts[number][at:end])])

@@ -1,0 +1,93 @@
+"""Lanes: many threads, one order, and what goes wrong is raised in its place."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.workload.parallel import AHEAD, AT_ONCE, cores, in_order, in_processes
+
+
+@given(st.lists(st.integers(), max_size=200), st.integers(1, 5))
+def test_results_come_in_the_order_of_the_things(things: list[int], lanes: int) -> None:
+    """As `map` would give them."""
+    assert list(in_order(lambda x: x * 2, things, lanes)) == [x * 2 for x in things]
+
+
+def test_processes_give_the_same_in_the_same_order() -> None:
+    """Also where one has nothing to do, and where an error ends it."""
+    assert list(in_processes(abs, range(-100, 100))) == [abs(x) for x in range(-100, 100)]
+    assert list(in_processes(abs, [])) == []
+    results = in_processes(math.sqrt, [4.0] * 40 + [-1.0])
+    assert [next(results) for _ in range(32)] == [2.0] * 32
+    with pytest.raises(ValueError, match="math domain"):
+        list(results)
+
+
+def test_what_is_drawn_from_is_never_far_ahead() -> None:
+    """An endless list can be worked through: a few goes a lane are drawn ahead, and no more."""
+    drawn = 0
+
+    def endless() -> Iterator[int]:
+        nonlocal drawn
+        while True:
+            drawn += 1
+            yield drawn
+
+    results = in_order(lambda x: x, endless(), 3)
+    for expected in range(1, 500):
+        assert next(results) == expected
+        assert drawn <= expected + (AHEAD * 3 + 2) * AT_ONCE
+
+
+def test_an_error_is_raised_where_its_result_would_be() -> None:
+    """What came before it is given first."""
+
+    def odd(number: int) -> int:
+        if number == 70:
+            raise ValueError("seventy")
+        return number
+
+    results = in_order(odd, range(1000), 2)
+    assert [next(results) for _ in range(64)] == list(range(64))
+    with pytest.raises(ValueError, match="seventy"):
+        list(results)
+
+
+def test_the_threads_end_with_the_list_or_when_it_is_left() -> None:
+    """No thread outlives its use."""
+    before = threading.active_count()
+    list(in_order(abs, range(300), 4))
+    left = in_order(abs, range(100_000), 4)
+    next(left)
+    left.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before
+
+
+ENDLESS = (
+    "import itertools, psutil\n"
+    "from inferometer.workload.parallel import in_processes\n"
+    "for done in in_processes(abs, itertools.count()):\n"
+    "    if done == 1000: print(*(child.pid for child in psutil.Process().children(recursive=True)), flush=True)\n"
+)
+
+
+@pytest.mark.skipif(cores() < 2, reason="with one core there are no processes")
+def test_no_process_outlives_the_one_that_started_it() -> None:
+    """Not even when that is killed."""
+    parent = subprocess.Popen([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    children = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
+    assert len(children) >= 2
+    parent.kill()
+    parent.communicate(timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert not alive
