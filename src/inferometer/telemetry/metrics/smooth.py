@@ -20,8 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.interpolate import PchipInterpolator
-from scipy.special import ndtri
 
 from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Floats, Observed
 
@@ -113,6 +111,10 @@ def _even(held: Buckets, row: int, total: float) -> Floats:
 
 def _chain(held: Buckets, chain: npt.NDArray[np.int64], shares: Floats, points: Floats) -> None:
     """Fill in the points of buckets side by side, where their bounds give a curve."""
+    # Here, since they take longer to import than all the rest.
+    from scipy.interpolate import PchipInterpolator
+    from scipy.special import ndtri
+
     bounds = held.highs[chain[:-1]]  # between two of them
     if len(bounds) < 2 or bounds[0] <= 0:
         return
