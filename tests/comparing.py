@@ -21,8 +21,9 @@ from inferometer.judge.compliance.of_comparison import complied
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.report.comparison.document import compose
-from inferometer.run.conduct import Finding, Ui
+from inferometer.run.evaluate import RunResult
 from inferometer.run.simulate import simulate
+from inferometer.run.ui import Ui
 from inferometer.simulation.engine import choose
 
 FLAGS: dict[str, object] = {
@@ -48,7 +49,7 @@ class Listener:
         """See Ui."""
 
 
-def simulated(plan: Plan, out: Path, ui: Ui, *settings: str) -> Finding:
+def simulated(plan: Plan, out: Path, ui: Ui, *settings: str) -> RunResult:
     """A plan in virtual time."""
     return simulate(plan, choose(None, settings), out, ui)
 

@@ -257,7 +257,7 @@ def test_a_synthetic_run_is_a_sealed_run_that_can_be_reported(tmp_path: Path) ->
     """`report` is timed on a folder like any other."""
     folder = costs.synthetic_run(tmp_path, 50)
     assert read_table(folder.record, RECORD).num_rows == 50
-    from inferometer.run.conduct import evaluate
+    from inferometer.run.evaluate import evaluate
 
     assert evaluate(folder).summary["requests"]["completed"] == 50
 

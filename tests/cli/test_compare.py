@@ -17,7 +17,8 @@ from inferometer.plan import saved
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.report.comparison.document import comparison_schema
-from inferometer.run.conduct import Finding, Ui
+from inferometer.run.evaluate import RunResult
+from inferometer.run.ui import Ui
 from inferometer.studies.comparison import Measure, Question, compare_folders, compare_live, interleave, turns
 
 TOKENS = Question(metrics=("tpot_p50", "success_rate"))
@@ -167,7 +168,7 @@ def plans(count: int = 2) -> list[Plan]:
 def with_settings(**settings: str) -> Measure:
     """In virtual time, each plan's engine with a setting of its own."""
 
-    def measure(plan: Plan, out: Path, ui: Ui) -> Finding:
+    def measure(plan: Plan, out: Path, ui: Ui) -> RunResult:
         given = settings.get(plan.name)
         return simulated(plan, out, ui, *([] if given is None else [given]))
 
@@ -216,7 +217,7 @@ def ending(after: int, how: BaseException) -> Measure:
     """Measures so many times, and then this happens."""
     left = [after]
 
-    def measure(plan: Plan, out: Path, ui: Ui) -> Finding:
+    def measure(plan: Plan, out: Path, ui: Ui) -> RunResult:
         left[0] -= 1
         if left[0] < 0:
             raise how

@@ -20,7 +20,7 @@ from inferometer.journal.seal import read_table, write_table
 from inferometer.measure.record import Record
 from inferometer.plan.parse import build
 from inferometer.report.fit import RESERVATIONS, fit_schema, lines
-from inferometer.run.conduct import Finding
+from inferometer.run.evaluate import RunResult
 from inferometer.run.simulate import simulate
 from inferometer.server.engine.settings import Settings, changed, words
 from inferometer.server.presets import PRESETS
@@ -44,7 +44,7 @@ class Nobody:
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Finding:
+def measured(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     """A simulated run of a known engine stands in for a measured one."""
     return simulate(
         build(None, FLAGS | LENGTHS), choose(None, TRUTH), tmp_path_factory.mktemp("runs"), Nobody()
@@ -52,12 +52,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Finding:
 
 
 @pytest.fixture(scope="module")
-def document(measured: Finding, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def document(measured: RunResult, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Its fit."""
     return fit_run(measured.folder, None, (), tmp_path_factory.mktemp("sims"), Nobody()).document
 
 
-def like(measured: Finding, to: Path) -> RunFolder:
+def like(measured: RunResult, to: Path) -> RunFolder:
     """A copy of the run, to be spoilt."""
     shutil.copytree(measured.folder, to)
     return RunFolder.open(to)
@@ -93,7 +93,7 @@ def test_the_document_keeps_its_schema(document: dict[str, Any]) -> None:
             jsonschema.validate(wrong, fit_schema())
 
 
-def test_the_words_told_are_the_engine_simulated(measured: Finding, tmp_path: Path) -> None:
+def test_the_words_told_are_the_engine_simulated(measured: RunResult, tmp_path: Path) -> None:
     """fit.json lies in the simulated run's folder, whose run.json has what its words come to; the output tells them all."""
     fitted = fit_run(measured.folder, "a100-8b", ["max_batch=64"], tmp_path, Nobody())
     folder = fitted.finding.folder
@@ -107,7 +107,7 @@ def test_the_words_told_are_the_engine_simulated(measured: Finding, tmp_path: Pa
     assert all(f"--set {word}" in said for word in asked["set"])
 
 
-def test_the_command_prints_a_table_that_fits_and_writes_json(measured: Finding, tmp_path: Path) -> None:
+def test_the_command_prints_a_table_that_fits_and_writes_json(measured: RunResult, tmp_path: Path) -> None:
     """In a pipe: 80 columns, ASCII; with --json the document. Its exit code is the simulation's (P99 of 250: INCONCLUSIVE)."""
     code, stdout, stderr = run("simulate", "--fit", str(measured.folder), out=tmp_path / "a")
     assert (code, "fitting" in stderr) == (4, True)
@@ -145,7 +145,7 @@ def test_a_run_on_the_embedded_server_can_be_fitted(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_stand_beside_it_is_refused(
-    more: list[str], told: str, measured: Finding, tmp_path: Path
+    more: list[str], told: str, measured: RunResult, tmp_path: Path
 ) -> None:
     """Exit 2, what it is, and no folder."""
     code, stdout, stderr = run("simulate", *more, "--fit", str(measured.folder), out=tmp_path)
@@ -192,7 +192,7 @@ def test_drafts_can_be_fitted_once_they_are_told(tmp_path: Path) -> None:
     assert found.step_per_request_ns == pytest.approx(200_000, rel=0.05)
 
 
-def test_a_server_that_does_not_batch_by_iteration_is_refused(measured: Finding, tmp_path: Path) -> None:
+def test_a_server_that_does_not_batch_by_iteration_is_refused(measured: RunResult, tmp_path: Path) -> None:
     """Each stream with a rhythm of its own."""
     folder = like(measured, tmp_path / "run")
     table = read_table(folder.record, RECORD)
@@ -208,7 +208,7 @@ def test_a_server_that_does_not_batch_by_iteration_is_refused(measured: Finding,
     assert "does not batch by iteration" in " ".join(stderr.split())
 
 
-def test_what_lessens_a_fit_is_said(measured: Finding, tmp_path: Path) -> None:
+def test_what_lessens_a_fit_is_said(measured: RunResult, tmp_path: Path) -> None:
     """An interrupted, INVALID run with a tenth of failures, cached prompts, and a budget smaller than the engine's."""
     folder = like(measured, tmp_path / "run")
     facts = folder.read_run()
@@ -226,7 +226,7 @@ def test_what_lessens_a_fit_is_said(measured: Finding, tmp_path: Path) -> None:
     assert said.count("\n! ") == len(codes)
 
 
-def test_tokens_without_text_are_tokens_where_the_server_counted_them(measured: Finding) -> None:
+def test_tokens_without_text_are_tokens_where_the_server_counted_them(measured: RunResult) -> None:
     """An empty delta is one if the count needs it, and so is the event with the finish reason; padding is none."""
     folder = RunFolder(measured.folder)
     table = read_table(folder.record, RECORD).slice(0, 3)

@@ -28,7 +28,7 @@ from inferometer.measure.record import Record
 from inferometer.plan.parse import build
 from inferometer.report.run.console import render_console
 from inferometer.report.run.summary import summary_schema
-from inferometer.run.conduct import Finding
+from inferometer.run.evaluate import RunResult
 from inferometer.run.simulate import simulate
 from inferometer.simulation.engine import choose
 
@@ -46,13 +46,13 @@ class Nobody:
         """See Ui."""
 
 
-def simulated(out: Path, flags: dict[str, object], *settings: str) -> Finding:
+def simulated(out: Path, flags: dict[str, object], *settings: str) -> RunResult:
     """One simulation."""
     return simulate(build(None, flags), choose(None, settings), out, Nobody())
 
 
 @pytest.fixture(scope="module")
-def finding(tmp_path_factory: pytest.TempPathFactory) -> Finding:
+def finding(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     """An open loop of 120 requests."""
     return simulated(tmp_path_factory.mktemp("runs"), OPEN)
 
@@ -66,7 +66,7 @@ def timeless(summary: dict[str, Any]) -> dict[str, Any]:
     return dict(left)
 
 
-def test_two_simulations_of_one_plan_are_the_same(finding: Finding, tmp_path: Path) -> None:
+def test_two_simulations_of_one_plan_are_the_same(finding: RunResult, tmp_path: Path) -> None:
     """Bit for bit: the requests with their nonces, the record with its nanoseconds, and the summary but for ids and dates."""
     again = simulated(tmp_path, OPEN)
     assert timeless(again.summary) == timeless(finding.summary)
@@ -77,7 +77,7 @@ def test_two_simulations_of_one_plan_are_the_same(finding: Finding, tmp_path: Pa
     assert asked[0].equals(asked[1])
 
 
-def test_another_seed_is_another_run(finding: Finding, tmp_path: Path) -> None:
+def test_another_seed_is_another_run(finding: RunResult, tmp_path: Path) -> None:
     """Prompts, nonces, arrivals and the engine's jitter all come from the plan's seed."""
     other = simulated(tmp_path, OPEN | {"--seed": "6"})
     salts = {json.loads((each.folder / "run.json").read_text())["salt"] for each in (finding, other)}
@@ -85,7 +85,7 @@ def test_another_seed_is_another_run(finding: Finding, tmp_path: Path) -> None:
     assert other.summary["metrics"]["ttft_ms"] != finding.summary["metrics"]["ttft_ms"]
 
 
-def test_the_settings_of_the_engine_are_carried_out_and_told(finding: Finding, tmp_path: Path) -> None:
+def test_the_settings_of_the_engine_are_carried_out_and_told(finding: RunResult, tmp_path: Path) -> None:
     """A slower prefill shows in TTFT; run.json and the declaration hold what was set."""
     slower = simulated(tmp_path, OPEN, "prefill_base=9ms")
     assert slower.summary["metrics"]["ttft_ms"]["p50"] > finding.summary["metrics"]["ttft_ms"]["p50"] + 4
@@ -94,7 +94,7 @@ def test_the_settings_of_the_engine_are_carried_out_and_told(finding: Finding, t
     assert "prefill_base_ns 9000000" in slower.summary["sut"]["notes"]
 
 
-def test_every_report_says_simulated_and_no_compliance_is_claimed(finding: Finding) -> None:
+def test_every_report_says_simulated_and_no_compliance_is_claimed(finding: RunResult) -> None:
     """The data, the console, Markdown (also where its minimum report is copied alone) and HTML (also in the tab's title)."""
     summary = finding.summary
     jsonschema.validate(summary, summary_schema())
@@ -113,7 +113,7 @@ def test_every_report_says_simulated_and_no_compliance_is_claimed(finding: Findi
     assert "no compliance is claimed" in (markdown + html).lower()
 
 
-def test_what_is_about_the_instrument_does_not_apply(finding: Finding) -> None:
+def test_what_is_about_the_instrument_does_not_apply(finding: RunResult) -> None:
     """No lateness, no lag, no CPU, no clock, no certificate: n/a and null, never a perfect 0."""
     checks = {check["code"]: check["status"] for check in finding.summary["verdict"]["checks"]}
     assert {code for code in NOT_SIMULATED if checks[code] != "na"} == set()
@@ -125,7 +125,7 @@ def test_what_is_about_the_instrument_does_not_apply(finding: Finding) -> None:
     assert finding.summary["load"]["lateness_ms"]["max"] == 0
 
 
-def test_little_holds_of_a_simulated_record(finding: Finding) -> None:
+def test_little_holds_of_a_simulated_record(finding: RunResult) -> None:
     """L = lambda W, with L from the measured sweep, lambda and W from the requests."""
     record = Record.from_tables(
         read_table(RunFolder(finding.folder).record, RECORD),
@@ -137,7 +137,7 @@ def test_little_holds_of_a_simulated_record(finding: Finding) -> None:
     assert Sweep(record).mean(span) == pytest.approx(len(times) / span.seconds * np.mean(times))
 
 
-def test_a_simulation_sends_what_a_run_sends(finding: Finding, tmp_path: Path) -> None:
+def test_a_simulation_sends_what_a_run_sends(finding: RunResult, tmp_path: Path) -> None:
     """The same plan on the embedded server: the same words, lengths, warm-up and instants, and as many tokens back."""
     flags = [word for flag, value in OPEN.items() for word in (flag, str(value))]
     _, stdout, _ = run("run", *flags, "--json", out=tmp_path)
@@ -164,7 +164,7 @@ def test_a_simulation_sends_what_a_run_sends(finding: Finding, tmp_path: Path) -
     assert json.loads(stdout)["run"]["simulated"] is False
 
 
-def test_reports_of_a_simulation_can_be_made_again(finding: Finding) -> None:
+def test_reports_of_a_simulation_can_be_made_again(finding: RunResult) -> None:
     """`report` and `recover` read its folder like any other and know what it is."""
     before = (finding.folder / "summary.json").read_bytes()
     for command in ("report", "recover"):

@@ -16,7 +16,8 @@ from inferometer.journal.schema import RECORD, Phase
 from inferometer.journal.seal import read_table
 from inferometer.plan import saved
 from inferometer.plan.parse import build
-from inferometer.run.conduct import Finding, conduct, evaluate, recover
+from inferometer.run.conduct import conduct
+from inferometer.run.evaluate import RunResult, evaluate, recover
 from inferometer.run.simulate import simulate
 from inferometer.server.embedded import Embedded
 from inferometer.simulation.engine import choose
@@ -53,7 +54,7 @@ FLAGS: dict[str, object] = {
 }  # fmt: skip
 
 
-def simulated(out: Path, flags: dict[str, object], *settings: str, file: Path | None = None) -> Finding:
+def simulated(out: Path, flags: dict[str, object], *settings: str, file: Path | None = None) -> RunResult:
     """One simulation."""
     return simulate(build(file, flags), choose(None, settings), out, Nobody())
 

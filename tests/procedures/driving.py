@@ -14,7 +14,7 @@ from inferometer.journal.schema import Phase
 from inferometer.plan.campaign import Campaign
 from inferometer.plan.procedure_parameters import Tests, quickened
 from inferometer.plan.schema import Plan
-from inferometer.run.conduct import Finding
+from inferometer.run.evaluate import RunResult
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.campaign import carry_out
@@ -42,7 +42,7 @@ class Failing(Virtual):
         super().__init__(Chosen("tiny-cpu", engine), Silent())
         self._left = after
 
-    def measure(self, plan: Plan, out: Path) -> Finding:
+    def measure(self, plan: Plan, out: Path) -> RunResult:
         """See Stand."""
         self._left -= 1
         if self._left < 0:

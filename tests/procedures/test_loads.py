@@ -23,7 +23,7 @@ from inferometer.procedures.saturation import found_by
 from inferometer.procedures.search import Answer
 from inferometer.procedures.setup import Setup, reseeded, variant, workload_key
 from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, Step
-from inferometer.run.conduct import Finding
+from inferometer.run.evaluate import RunResult
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.campaign import carry_out
@@ -102,7 +102,7 @@ class FallsOver(Virtual):
         super().__init__(Chosen("tiny-cpu", ENGINE), Silent())
         self.left = runs
 
-    def measure(self, plan: Plan, out: Path) -> Finding:
+    def measure(self, plan: Plan, out: Path) -> RunResult:
         """See Stand."""
         if not self.left:
             raise PeerError("connection refused")

@@ -19,7 +19,7 @@ from inferometer.plan.rerun import Simulated, again, reach
 from inferometer.plan.schema import Plan
 from inferometer.procedures.step import Switched
 from inferometer.report.campaign.schema import campaign_schema
-from inferometer.run.conduct import Finding
+from inferometer.run.evaluate import RunResult
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.campaign import SHAREABLE, Tested, carry_out, foreseen, rewritten
@@ -172,7 +172,7 @@ class Interrupting(Virtual):
 
     runs = 0
 
-    def measure(self, plan: Plan, out: Path) -> Finding:
+    def measure(self, plan: Plan, out: Path) -> RunResult:
         """See Stand."""
         finding = super().measure(plan, out)
         self.runs += 1
@@ -320,7 +320,7 @@ class Unread(Virtual):
 
     runs, cause = 0, KeyboardInterrupt
 
-    def measure(self, plan: Plan, out: Path) -> Finding:
+    def measure(self, plan: Plan, out: Path) -> RunResult:
         """See Stand."""
         self.runs += 1
         if self.runs == 3:

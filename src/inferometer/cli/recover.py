@@ -18,6 +18,6 @@ def command(run: Path, as_json: bool) -> int:
     """
     from inferometer.cli.terminal import show
     from inferometer.journal.folder import RunFolder
-    from inferometer.run.conduct import recover
+    from inferometer.run.evaluate import recover
 
     return show(recover(RunFolder.open(run)), as_json=as_json)

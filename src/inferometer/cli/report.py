@@ -44,6 +44,6 @@ def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
         raise PlanError([Problem("--redact", "is for campaigns of tests; this is a single run")])
     from inferometer.cli.terminal import show
     from inferometer.journal.folder import RunFolder
-    from inferometer.run.conduct import evaluate
+    from inferometer.run.evaluate import evaluate
 
     return show(evaluate(RunFolder.open(run)), as_json=as_json)

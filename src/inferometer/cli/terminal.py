@@ -14,7 +14,7 @@ from typing import Any
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
 from inferometer.report.progress import Counters, progress, progress_plain
-from inferometer.run.conduct import Finding
+from inferometer.run.evaluate import RunResult
 
 PLAIN_EVERY_S = 5.0
 WORDS = {Phase.WARMUP: "warming up", Phase.PROBE: "probing", Phase.MEASURE: "measuring"}
@@ -123,7 +123,7 @@ def _clear() -> None:
         sys.stderr.write("\r\x1b[2K")
 
 
-def show(finding: Finding, *, as_json: bool) -> int:
+def show(finding: RunResult, *, as_json: bool) -> int:
     """Print the result, as a table or as summary.json; gives the exit code, also when nobody reads on."""
     _clear()
     if sys.stderr is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,6 +49,11 @@ class RunFolder:
         if not (path / "plan.json").is_file():
             raise RecordError(f"{path}: not a run folder (it holds no plan.json)")
         return cls(path)
+
+    def remove_unmeasured(self) -> None:
+        """Remove the folder unless a worker has journalled something."""
+        if not any(self.journal.glob("*.arrows")):
+            shutil.rmtree(self.path)
 
     @property
     def plan(self) -> Path:

@@ -25,17 +25,11 @@ from inferometer.journal.seal import streams
 from inferometer.journal.writer import Journal
 from inferometer.plan.schema import REFERENCE_TOKENIZER, Instrument, Plan, Sut, Target
 from inferometer.plan.server_metrics import ServerMetrics
-from inferometer.run.conduct import (
-    Finding,
-    Ui,
-    conclude,
-    expected,
-    first_facts,
-    interrupts,
-    leave_no_empty,
-)
+from inferometer.run.evaluate import RunResult, conclude
+from inferometer.run.facts import first_facts
 from inferometer.run.replay import Replayed
 from inferometer.run.requests import Requests, Served, last_facts, requests_of, surveyed
+from inferometer.run.ui import Ui, expected_requests, interrupts
 from inferometer.run.warmup import Part, warm_up
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.preemption import Preempted
@@ -57,7 +51,7 @@ NO_LENGTHS: Mapping[int, tuple[int, int]] = MappingProxyType({})
 
 def simulate(
     plan: Plan, engine: Chosen, out: Path, ui: Ui, lengths: Mapping[int, tuple[int, int]] = NO_LENGTHS
-) -> Finding:
+) -> RunResult:
     """Carry a plan out in virtual time: its load on a model of an engine, and no server. Raises PlanError, RecordError.
 
     What the plan says of a server (its URL, its keys, its declaration) is left aside. Two simulations of one plan and engine
@@ -76,9 +70,9 @@ def simulate(
         plan, trace = surveyed(plan, ui.note)
         # What was carried out before had room.
         room = None if lengths else _room(plan, engine, served, tokenizer)
-        tight = source.check(plan, trace, tokenizer, room)
+        context_limit = source.check(plan, trace, tokenizer, room)
         salt = salt_of(plan.workload.seed)
-        schedule = requests_of(plan, source, trace, served, tokenizer, folder, salt, lambda: 0, tight)
+        schedule = requests_of(plan, source, trace, served, tokenizer, folder, salt, lambda: 0, context_limit)
         schedule.prepare()
         facts = first_facts(plan, folder, served, tokenizer, schedule, trace, started)
         facts |= {"simulated": True, "engine": engine.facts(), "timestamp_source": "virtual"}
@@ -94,7 +88,7 @@ def simulate(
         facts |= {"ended_wall_ns": time.time_ns(), "interrupted": interrupted, "preempted": asdict(preempted)}
         folder.write_run(facts)
     except BaseException:
-        leave_no_empty(folder)
+        folder.remove_unmeasured()
         raise
     ui.note("the simulation is over; reading the record")
     return conclude(folder, tokenizer)
@@ -176,7 +170,7 @@ def _simulate(
     slots = load.concurrency or 1 if load.model == "closed" else None
 
     def watch(phase: int, progress: Progress) -> None:
-        ui.watch(Phase(phase), progress, expected(Phase(phase), requests))
+        ui.watch(Phase(phase), progress, expected_requests(Phase(phase), requests))
 
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
         journal = Journal(folder.journal, 0, Redactor([]))

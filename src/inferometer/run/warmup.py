@@ -155,7 +155,7 @@ def _gauge(told: Sequence[Translated], term: str, begin: int | None, end: float)
     return float(found.values[at]) if at < len(found.times) and found.times[at] < end else None
 
 
-def warmed(
+def warm_up_summary(
     load: Load, record: pa.Table, prefixes: str | None, told: Sequence[Translated] = ()
 ) -> dict[str, Any]:
     """`warm_up` of the summary, from a sealed record (RECORD's columns). `prefixes`: what run.json says of them. `told`: what

@@ -31,7 +31,8 @@ from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD, Phase
 from inferometer.journal.seal import read_table
 from inferometer.plan.schema import Plan
-from inferometer.run.conduct import Finding, conduct
+from inferometer.run.conduct import conduct
+from inferometer.run.evaluate import RunResult
 from inferometer.server.embedded import Embedded
 from inferometer.telemetry.host import environment, hot_path
 
@@ -245,7 +246,7 @@ class _Session:
         )
 
 
-def _joined(finding: Finding, log: bytes) -> join.Joined:
+def _joined(finding: RunResult, log: bytes) -> join.Joined:
     folder = RunFolder.open(finding.folder)
     schedule = Schedule(folder.schedule)
     mine = join.ours(read_table(folder.record, RECORD), join.nonces(schedule.table, schedule.body))

@@ -49,7 +49,7 @@ from inferometer.report.campaign.redaction import redact
 from inferometer.report.campaign.sections import SCHEMA as CAMPAIGN_SCHEMA
 from inferometer.report.campaign.sections import compose
 from inferometer.report.run.composition import moment
-from inferometer.run.conduct import Ui
+from inferometer.run.ui import Ui
 from inferometer.studies.stand import Asked, Stand, stand_of
 
 SCHEMA = "inferometer/test/1"

@@ -33,12 +33,14 @@ from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.report.comparison.document import compose
 from inferometer.report.run.summary import SCHEMA as SUMMARY_SCHEMA
-from inferometer.run.conduct import Finding, Ui, conduct
+from inferometer.run.conduct import conduct
+from inferometer.run.evaluate import RunResult
+from inferometer.run.ui import Ui
 
 EXIT_CODES = {"no_regression": 0, "regression": 6, "no_claim": 4, "invalid": 3, "not_comparable": 3}
 """A comparison that must not be made is as INVALID as one of numbers that must not be believed: both are 3."""
 
-Measure = Callable[[Plan, Path, Ui], Finding]
+Measure = Callable[[Plan, Path, Ui], RunResult]
 """Carries a plan out, as `conduct` does."""
 
 

@@ -26,8 +26,9 @@ from inferometer.measure.measurement import measure
 from inferometer.measure.record import Record
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
-from inferometer.run.conduct import Finding, Ui
+from inferometer.run.evaluate import RunResult
 from inferometer.run.simulate import simulate
+from inferometer.run.ui import Ui
 from inferometer.server.engine.settings import FIELDS, Settings, words
 from inferometer.simulation.engine import choose
 from inferometer.simulation.fit import COSTS, Fit, TooFewError, fit
@@ -52,7 +53,7 @@ RATES = ("output_tok_s", "request_s")
 class Fitted:
     """The simulated run, in whose folder fit.json lies, and what that holds."""
 
-    finding: Finding
+    finding: RunResult
     document: dict[str, Any]
 
 

@@ -35,8 +35,10 @@ from inferometer.plan.campaign import Campaign, EngineChoice
 from inferometer.plan.schema import Plan, Target
 from inferometer.plan.switching import Switching, Way
 from inferometer.procedures.step import Switched
-from inferometer.run.conduct import Finding, Ui, conduct
+from inferometer.run.conduct import conduct
+from inferometer.run.evaluate import RunResult
 from inferometer.run.simulate import simulate
+from inferometer.run.ui import Ui
 from inferometer.server.embedded import Embedded
 from inferometer.server.engine.settings import Guards, Settings
 from inferometer.server.http_reply import PRODUCT
@@ -64,7 +66,7 @@ class Stand(Protocol):
 
     simulated: bool
 
-    def measure(self, plan: Plan, out: Path) -> Finding:
+    def measure(self, plan: Plan, out: Path) -> RunResult:
         """Carry a plan out; its folder lies in `out`. Raises PeerError, PlanError."""
 
     def switch(self, what: str, state: str) -> Switched:
@@ -90,7 +92,7 @@ class Virtual:
         """See Stand."""
         return (START | RUNNING).get(what)
 
-    def measure(self, plan: Plan, out: Path) -> Finding:
+    def measure(self, plan: Plan, out: Path) -> RunResult:
         """See Stand."""
         engine = self._engine
         if not self._cold:
@@ -181,7 +183,7 @@ class Live:
         filters = sut.guardrails.input_filter, sut.guardrails.output_filter
         return _FILTERS.get(filters) if what == "guardrails" else None
 
-    def measure(self, plan: Plan, out: Path) -> Finding:
+    def measure(self, plan: Plan, out: Path) -> RunResult:
         """See Stand."""
         return conduct(plan, out, self._ui, embedded=self._embedded)
 

@@ -1,0 +1,97 @@
+"""From the journal to the report, without a server: journal -> seal -> measure -> judge -> report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inferometer.errors import RecordError
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schema import PULSE, RECORD
+from inferometer.journal.seal import read_table, seal
+from inferometer.judge.compliance.sources import brief_of
+from inferometer.judge.judge import arrival_found, judge
+from inferometer.judge.slo import slo_outcomes
+from inferometer.measure.measurement import measure, samples_of
+from inferometer.measure.record import Death, Record, Replay
+from inferometer.measure.series import series
+from inferometer.plan import saved
+from inferometer.report.run.composition import summarise
+from inferometer.report.run.files import write_reports
+from inferometer.run.known_sut import with_known_sut
+from inferometer.run.scraping import Scrapes, exported, settle
+from inferometer.run.warmup import warm_up_summary
+from inferometer.workload import tokenizers
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of a run: its folder, its summary (the data of summary.json) and notes on what went wrong on the way."""
+
+    folder: Path
+    summary: dict[str, Any]
+    notes: list[str]
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code: 0 VALID, 3 INVALID, 4 INCONCLUSIVE, 5 nothing succeeded, 130 interrupted."""
+        if self.summary["run"]["interrupted"]:
+            return 130
+        requests = self.summary["requests"]
+        if requests["sent"] and not requests["completed"]:
+            return 5
+        return {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}[self.summary["verdict"]["status"]]
+
+
+def conclude(folder: RunFolder, tokenizer: tokenizers.Tokenizer, scrapes: Scrapes | None = None) -> RunResult:
+    """Seal the journal, end the scraping and evaluate the record. Raises RecordError."""
+    try:
+        seal(folder, tokenizer.count_all)
+        if scrapes is not None:
+            settle(folder, scrapes.end(interrupted=folder.read_run()["interrupted"]))
+        return evaluate(folder)
+    except (OSError, KeyboardInterrupt) as cause:
+        why = "interrupted" if isinstance(cause, KeyboardInterrupt) else _reason(cause)
+        raise RecordError(
+            f"measured, but not reported: {why}. Nothing is lost: `inferometer recover {folder.path}` goes on from here"
+        ) from cause
+
+
+def _reason(cause: OSError) -> str:
+    return f"{cause.filename or 'a file'}: {cause.strerror or cause}"
+
+
+def evaluate(folder: RunFolder) -> RunResult:
+    """Measure, judge and report a sealed run. Raises RecordError."""
+    facts = folder.read_run()
+    plan = with_known_sut(saved.read(folder.plan), facts.get("engine"))
+    table = read_table(folder.record, RECORD)
+    record = Record.from_tables(
+        table,
+        read_table(folder.pulse, PULSE),
+        interrupted=facts["interrupted"],
+        timestamp_source=facts["timestamp_source"],
+        deaths=[Death(**death) for death in facts["dead_workers"]],
+        replay=Replay.of(facts.get("trace")),
+        classes=facts.get("classes", ()),
+    )
+    server_metrics, notes = exported(folder, plan, facts)
+    samples = samples_of(plan, record)
+    measurement = measure(plan, record, samples, server_metrics)
+    warm_up = warm_up_summary(plan.load, table, facts.get("warm_prefixes"), server_metrics)
+    verdict = judge(plan, measurement, record, facts.get("calibration"), facts.get("requests"), warm_up)
+    arrival = arrival_found(plan, measurement, record)
+    slos = slo_outcomes(plan, measurement, record)
+    summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
+    summary["compliance"] = brief_of(summary)
+    write_reports(folder.path, summary, series(plan, record, samples, server_metrics))
+    return RunResult(folder.path, summary, notes)
+
+
+def recover(folder: RunFolder) -> RunResult:
+    """Seal the journal of a run whose process was killed, and evaluate it. Raises RecordError."""
+    plan = saved.read(folder.plan)
+    seal(folder, tokenizers.counter(plan.tokenizer).count_all)
+    settle(folder)
+    return evaluate(folder)

@@ -1,0 +1,76 @@
+"""Facts of a run for run.json: the versions, the machine, the requests, the certificate, the workers that died."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Any
+
+from inferometer.calibration import certificate as certificates
+from inferometer.drive.pacer import deal, slots_of
+from inferometer.drive.worker_pool import Crew
+from inferometer.journal.folder import RunFolder
+from inferometer.plan import saved
+from inferometer.plan.schema import Plan
+from inferometer.run.replay import Replayed
+from inferometer.run.requests import Requests, Served
+from inferometer.telemetry.host import environment, hot_path
+from inferometer.workload import tokenizers
+from inferometer.workload.traces.survey import Survey
+
+
+def first_facts(
+    plan: Plan,
+    folder: RunFolder,
+    served: Served,
+    tokenizer: tokenizers.Tokenizer,
+    schedule: Requests | Replayed,
+    trace: Survey | None,
+    started: int,
+) -> dict[str, Any]:
+    """Write the plan; what is known of the run so far."""
+    folder.plan.write_bytes(saved.to_json(plan))
+    return {
+        "id": folder.path.name,
+        "plan_hash": saved.plan_hash(plan),
+        "started_wall_ns": started,
+        "ended_wall_ns": None,
+        # Until the end is reached this is what became of it, should the process die.
+        "interrupted": True,
+        "simulated": False,
+        "server_metrics": None,
+        "timestamp_source": None,
+        "dead_workers": [],
+        "salt": schedule.salt,
+        **schedule.facts(),
+        "trace": None if trace is None else trace.facts(),
+        "prompt_format": served.prompt_format,
+        "length_field": served.length_field,
+        "template": served.template,
+        "model": served.model,
+        "models": served.models,
+        "server": served.server,
+        "environment": environment(),
+        "tokenizer": tokenizers.facts(tokenizer),
+    }
+
+
+def cited_certificate(plan: Plan, here: dict[str, Any]) -> dict[str, Any]:
+    """What run.json cites of the certificate that fits this machine and these workers."""
+    machine, where = certificates.machine_of(here), certificates.folder(os.environ)
+    return certificates.cited(certificates.find(where, machine, hot_path(), plan.instrument.workers))
+
+
+def dead_workers(plan: Plan, crew: Crew, measured: int) -> list[dict[str, Any]]:
+    """The workers that died, each with its share of a load of so many measured requests."""
+    load, workers = plan.load, plan.instrument.workers
+    slots = load.concurrency or 1 if load.model == "closed" else None
+    independent = load.model != "users" and plan.workload.turns is None
+    fixed = independent and (slots is None or load.duration_s is None)
+
+    def share(worker: int) -> dict[str, Any]:
+        requests = len(deal(measured, worker, workers, slots)) if fixed else None
+        part = 1 / workers if slots is None else slots_of(worker, workers, slots) / slots
+        return {"load_share": part, "requests": requests}
+
+    return [asdict(death) | share(death.worker) for death in crew.outcome.dead.values()]

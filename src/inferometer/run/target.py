@@ -1,0 +1,208 @@
+"""The server under test: found, probed, and described as far as a run needs to talk to it."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from inferometer.drive import probe as probing
+from inferometer.drive.credentials import headers
+from inferometer.drive.tls import context
+from inferometer.engines import openai
+from inferometer.errors import PlanError, Problem
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.redact import Redactor
+from inferometer.plan.schema import SERVER_TOKENIZER, Plan
+from inferometer.run.known_sut import with_known_sut
+from inferometer.run.requests import PromptFormat, Served, options_of
+from inferometer.server.embedded import Embedded
+from inferometer.workload import tokenizers
+from inferometer.workload.context_limit import Room
+from inferometer.workload.sources import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Target(Served):
+    """The server as the probe found it, and what is needed to talk to it."""
+
+    endpoint: probing.Endpoint = field(kw_only=True)
+    family: int = field(kw_only=True)
+    address: tuple[str | int, ...] = field(kw_only=True)
+
+
+def embedded_server(
+    plan: Plan, running: Embedded | None, folder: RunFolder, stack: ExitStack
+) -> Embedded | None:
+    """The reference server of a plan that names no server: the one that runs, or one that ends with the run."""
+    if plan.target.url is not None:
+        return None
+    return running or stack.enter_context(Embedded(folder.log))
+
+
+def load_tokenizer(plan: Plan, source: Source) -> tokenizers.Tokenizer | None:
+    """The plan's tokenizer; None if the server's own is to be used. Raises PlanError."""
+    if plan.tokenizer.name == SERVER_TOKENIZER:
+        return None
+    tokenizer = tokenizers.load(plan.tokenizer)
+    source.check_tokenizer(tokenizer)
+    return tokenizer
+
+
+def reach(
+    plan: Plan,
+    embedded: Embedded | None,
+    key: str | None,
+    tokenizer: tokenizers.Tokenizer | None,
+    stack: ExitStack,
+    note: Callable[[str], None],
+) -> tuple[Target, tokenizers.Tokenizer]:
+    """Find the plan's server, or the embedded one, and probe it. Raises PeerError, PlanError.
+
+    Without a `tokenizer` the server's own is used: the probe stays open until `stack` ends, because it counts the answers.
+    """
+    url = plan.target.url if embedded is None else embedded.url()
+    assert url is not None
+    if embedded is None:
+        extra = "" if plan.load.cold_start else ", with one short request"
+        note(f"asking the server what it serves{extra}")
+    probe = stack.enter_context(open_probe(plan, url, key))
+    target, tokenizer = inspect(plan, probe, tokenizer)
+    place = "the embedded reference server" if embedded else target.endpoint.url
+    note(f"{target.model} at {place}")
+    return target, tokenizer
+
+
+def open_probe(plan: Plan, url: str, key: str | None) -> probing.Probe:
+    """The client for untimed requests to this plan's server. Raises PlanError."""
+    endpoint = probing.endpoint(url)
+    verify = _trust(plan) if endpoint.scheme == "https" else False
+    redact = Redactor([key] if key is not None else [])
+    return probing.Probe(endpoint, headers(plan.target, key), verify, plan.target.timeout_s, redact)
+
+
+def _trust(plan: Plan) -> ssl.SSLContext:
+    try:
+        return context(plan.target.tls_verify, plan.target.tls_ca_file)
+    except (OSError, ssl.SSLError) as cause:
+        raise PlanError(
+            [Problem("--ca-file", f"holds no certificates that can be read ({cause})")]
+        ) from cause
+
+
+def inspect(
+    plan: Plan, probe: probing.Probe, tokenizer: tokenizers.Tokenizer | None
+) -> tuple[Target, tokenizers.Tokenizer]:
+    """Find out what is served there, and that it answers a request of this plan's kind. Raises PeerError, PlanError.
+
+    Without a `tokenizer` the server's own is the plan's, and is found here too. Before a cold start nothing is generated
+    (draft 4.5.3): what only an answer would tell stays unknown.
+    """
+    wanted, endpoint = plan.target, probe.endpoint
+    family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
+    models, server = probe.models()
+    model = wanted.model or (models[0] if len(models) == 1 else None)
+    if model is None:
+        offered = ", ".join(models) if models else "the server lists none"
+        raise PlanError([Problem("--model", f"which model? {offered}")])
+    cold = plan.load.cold_start
+    reply = probing.UNASKED if cold else _try_requests(plan, probe, model)
+    tokenizer = tokenizer or tokenizers.load(plan.tokenizer, probe.tokenizer(model))
+    prompt_format: PromptFormat = "text"
+    if wanted.api == "completions" and not plan.workload.text_only and tokenizer.kind != "server":
+        highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
+        known = highest < probe.vocabularies.get(model, highest + 1)
+        requested = plan.workload.prompt_format == "ids"
+        if known and (requested if cold else probe.takes_ids(model, [highest, highest])):
+            prompt_format = "ids"
+        elif requested:
+            raise PlanError(
+                [Problem("--prompt-format", f"{model} does not take token ids up to {highest}; use text")]
+            )
+    around = _template_around(reply, tokenizer) if prompt_format == "text" else None
+    template = _template(plan, around)
+    target = Target(
+        model, models, server, prompt_format, reply.length_field, template,
+        room=_context_limit(plan, probe.contexts.get(model), prompt_format, around, tokenizer),
+        endpoint=endpoint, family=family, address=address,
+    )  # fmt: skip
+    return target, tokenizer
+
+
+def _try_requests(plan: Plan, probe: probing.Probe, model: str) -> probing.Reply:
+    """One short request, and one for each class: a field that the server refuses is better found now. Raises PeerError."""
+    api = plan.target.api
+    reply = probe.try_out(api, model, options_of(plan))
+    for one in plan.workload.classes:
+        probe.try_out(api, model, options_of(plan, one.fields))
+    return reply
+
+
+def _template_around(reply: probing.Reply, tokenizer: tokenizers.Tokenizer) -> int | None:
+    """Tokens that the server counts beyond the text of the probe's message; None if it did not report them.
+
+    Also None if that is negative: another tokenizer than the model's, or a count of something else; the run's checks report it.
+    """
+    if reply.prompt_tokens is None:
+        return None
+    extra = reply.prompt_tokens - len(tokenizer.encode(probing.GREETING))
+    return extra if extra >= 0 else None
+
+
+def _template(plan: Plan, extra: int | None) -> int | None:
+    """The chat template's tokens, if lengths are to include them and they are known. Raises PlanError."""
+    if not plan.workload.count_template or extra is None:
+        return None
+    lengths = [one.input_tokens for one in plan.workload.classes if one.input_tokens is not None]
+    shortest = min(lengths or [plan.workload.input_tokens], key=lambda length: length.mean())
+    if extra >= shortest.mean():
+        raise PlanError(
+            [
+                Problem(
+                    "--input-tokens",
+                    f"the server puts {extra} tokens around every prompt, which leaves no room for "
+                    f"{shortest} with them: ask for more, or give --count-template no",
+                )
+            ]
+        )
+    return extra
+
+
+def _context_limit(
+    plan: Plan,
+    context: int | None,
+    prompt_format: PromptFormat,
+    around: int | None,
+    tokenizer: tokenizers.Tokenizer,
+) -> Room | None:
+    """The model's context limit, if the server reports it. `around`: tokens that the server puts around a text, if known."""
+    if context is None:
+        return None
+    native = with_known_sut(plan, None).tokenizer.own
+    return Room(context, native or prompt_format == "ids", tokenizer.name, around or 0 if native else 0)
+
+
+def request_heads(plan: Plan, target: Target, key: str | None) -> list[str]:
+    """A request's head up to the value of Content-Length: one for all, or of classes with lines of their own, one for each."""
+    wanted, classes = plan.target, plan.workload.classes
+    ours = {
+        "Host": target.endpoint.host_header,
+        "User-Agent": "inferometer",
+        "Accept": "text/event-stream" if wanted.stream else "application/json",
+        "Content-Type": "application/json",
+    }
+    common = _over(ours, headers(wanted, key))
+
+    def head(more: Mapping[str, str]) -> str:
+        lines = _over(common, more)
+        text = f"POST {target.endpoint.base}{openai.PATHS[wanted.api]} HTTP/1.1\r\n"
+        return text + "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "Content-Length: "
+
+    return [head(one.headers) for one in classes] if any(one.headers for one in classes) else [head({})]
+
+
+def _over(lines: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """Header lines, and others in place of those of the same name, however it is spelled."""
+    named = {name.lower() for name in others}
+    return {name: value for name, value in lines.items() if name.lower() not in named} | dict(others)

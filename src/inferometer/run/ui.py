@@ -1,0 +1,41 @@
+"""What a run shares with the person who watches it: notes, progress, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from inferometer.drive.progress_counters import Progress
+from inferometer.drive.worker_pool import Interrupt
+from inferometer.journal.schema import Phase
+from inferometer.run.replay import Replayed
+from inferometer.run.requests import Requests
+
+
+class Ui(Protocol):
+    """Progress of a run, for the person who watches it."""
+
+    def note(self, text: str) -> None:
+        """One line about what happens now."""
+
+    def watch(self, phase: Phase, progress: Progress, total: int | None) -> None:
+        """Progress of the load; called several times a second. `total`: the number of requests of this phase, if known."""
+
+
+def expected_requests(phase: Phase, schedule: Requests | Replayed) -> int | None:
+    """The number of requests of a phase, if it is known beforehand."""
+    return {Phase.WARMUP: schedule.warm, Phase.MEASURE: schedule.total}.get(phase)
+
+
+@contextmanager
+def interrupts(drain_ns: int) -> Iterator[Interrupt]:
+    """Ctrl-C and SIGTERM mean: stop gracefully."""
+    interrupt = Interrupt(drain_ns)
+    before = {number: signal.signal(number, interrupt.press) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield interrupt
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
