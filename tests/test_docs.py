@@ -16,7 +16,7 @@ from inferometer.cli.calibrate import command as calibrate_command
 from inferometer.cli.compare import command as compare_command
 from inferometer.cli.compliance import command as compliance_command
 from inferometer.cli.metrics import command as metrics_command
-from inferometer.cli.procedure import command as test_command
+from inferometer.cli.procedure import command as procedure_command
 from inferometer.cli.report import command as report_command
 from inferometer.cli.rerun import command as rerun_command
 from inferometer.cli.run import command as run_command
@@ -115,7 +115,7 @@ def test_every_flag_in_the_docs_exists() -> None:
             compliance_command,
             report_command,
             rerun_command,
-            test_command,
+            procedure_command,
             compare_command,
             simulate_command,
             *workload_command.commands.values(),
