@@ -6,10 +6,14 @@ import contextlib
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import pytest
 
+from inferometer.cli import app
 from inferometer.drive.progress_counters import Counters
 
 SMALL = ["--input-tokens", "20", "--output-tokens", "5"]
@@ -30,17 +34,39 @@ def start(*arguments: str, out: Path, **env: str) -> subprocess.Popen[str]:
 
 
 def run(*arguments: str, out: Path, **env: str) -> tuple[int, str, str]:
-    """Run the command to its end: exit code, stdout, stderr."""
-    process = start(*arguments, out=out, **env)
-    stdout, stderr = process.communicate(timeout=120)
-    assert "Traceback" not in stderr
-    return process.returncode, stdout, stderr
+    """Carry out a command that makes a run folder under `out`: exit code, stdout, stderr."""
+    return finish(*arguments, "--out", str(out), **env)
 
 
-def finish(*arguments: str) -> tuple[int, str, str]:
-    """Run a command that makes no run folder."""
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stdout, done.stderr
+def finish(*arguments: str, **env: str) -> tuple[int, str, str]:
+    """Carry out a command in this process: exit code, stdout, stderr, those of the processes it starts included.
+
+    A process of its own for each command would mostly be spent on imports; `start` is for tests that need one.
+    """
+    with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
+        for name, value in env.items():
+            patch.setenv(name, value)
+        stdout, stderr = Path(place, "stdout"), Path(place, "stderr")
+        with _redirected("stdout", stdout), _redirected("stderr", stderr):
+            code = app.run(arguments)
+        shown = stdout.read_text(), stderr.read_text()
+    assert "Traceback" not in shown[1]
+    return code, *shown
+
+
+@contextlib.contextmanager
+def _redirected(name: str, path: Path) -> Iterator[None]:
+    """Write a standard stream to a file, both Python's object and the descriptor that child processes inherit."""
+    descriptor = {"stdout": 1, "stderr": 2}[name]
+    before = os.dup(descriptor)
+    try:
+        with path.open("a") as file, pytest.MonkeyPatch.context() as patch:
+            os.dup2(file.fileno(), descriptor)
+            patch.setattr(sys, name, file)
+            yield
+    finally:
+        os.dup2(before, descriptor)
+        os.close(before)
 
 
 def only(out: Path) -> Path:

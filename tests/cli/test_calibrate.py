@@ -6,13 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import msgspec
 import pytest
+from commands import COMMAND, SMALL, finish
 
 from inferometer.calibration import certificate as certificates
 from inferometer.calibration.certificate import Certificate, Limit
@@ -22,22 +22,7 @@ from inferometer.report.run.summary import summary_schema
 from inferometer.studies.calibration import Ask, Calibrated, calibrate
 from inferometer.telemetry.host import environment, hot_path
 
-COMMAND = [sys.executable, "-c", "from inferometer.cli.main import main; main()"]
-SMALL = ["--requests", "20", "--concurrency", "4", "--input-tokens", "20", "--output-tokens", "5"]
-
-
-def command(*arguments: str, **env: str) -> tuple[int, str, str]:
-    """Run a command to its end: exit code, stdout, stderr."""
-    done = subprocess.run(
-        [*COMMAND, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, **env},
-    )
-    assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout, done.stderr
+FEW = ["--requests", "20", "--concurrency", "4", *SMALL]
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +114,7 @@ def test_a_run_cites_the_certificate_it_began_with_also_when_that_is_gone(tmp_pa
     """In summary, reports and run.json; and nobody learns where it lay."""
     state, out = tmp_path / "state", tmp_path / "runs"
     path = certificates.store(here(), state)
-    _, stdout, _ = command("run", *SMALL, "--json", "--out", str(out), INFEROMETER_CALIBRATIONS=str(state))
+    _, stdout, _ = finish("run", *FEW, "--json", "--out", str(out), INFEROMETER_CALIBRATIONS=str(state))
     summary = json.loads(stdout)
     jsonschema.validate(summary, summary_schema())
     if summary["instrument"]["timestamp_source"] != "kernel":
@@ -139,7 +124,7 @@ def test_a_run_cites_the_certificate_it_began_with_also_when_that_is_gone(tmp_pa
     assert 0 < cited["used"] < 1
     (folder,) = out.iterdir()
     path.unlink()
-    _, stdout, _ = command("report", str(folder), "--json", INFEROMETER_CALIBRATIONS=str(state))
+    _, stdout, _ = finish("report", str(folder), "--json", INFEROMETER_CALIBRATIONS=str(state))
     assert json.loads(stdout)["instrument"]["calibration"] == cited
     texts = [(folder / name).read_text() for name in ("report.md", "report.html")]
     assert all(here().id in text and str(state) not in text for text in [*texts, stdout])
@@ -150,8 +135,8 @@ def test_beyond_what_is_certified_a_run_is_inconclusive_and_says_so(tmp_path: Pa
     low = here(limits={"token_events_s": Limit(0.5, "instrument"), "requests_s": Limit(1e9, "ladder")})
     certificates.store(low, tmp_path / "state")
     out = str(tmp_path / "runs")
-    _, stdout, _ = command(
-        "run", *SMALL, "--json", "--out", out, INFEROMETER_CALIBRATIONS=str(tmp_path / "state")
+    _, stdout, _ = finish(
+        "run", *FEW, "--json", "--out", out, INFEROMETER_CALIBRATIONS=str(tmp_path / "state")
     )
     summary = json.loads(stdout)
     if summary["instrument"]["timestamp_source"] != "kernel":
@@ -166,7 +151,7 @@ def test_a_damaged_certificate_does_not_stop_a_run(tmp_path: Path) -> None:
     """It is as good as none."""
     (tmp_path / "x.json").write_text("{")
     out = str(tmp_path / "runs")
-    code, stdout, _ = command("run", *SMALL, "--json", "--out", out, INFEROMETER_CALIBRATIONS=str(tmp_path))
+    code, stdout, _ = finish("run", *FEW, "--json", "--out", out, INFEROMETER_CALIBRATIONS=str(tmp_path))
     assert code in (3, 4)
     assert json.loads(stdout)["instrument"]["calibration"] is None
 
@@ -197,6 +182,6 @@ def test_interrupted_nothing_is_stored_and_nothing_is_left(tmp_path: Path) -> No
 def test_a_wrong_command_line_is_refused_before_anything_starts(tmp_path: Path) -> None:
     """A plan that is not there, a number of workers that is none."""
     for wrong in (["--like", str(tmp_path / "none.yaml")], ["--workers", "0"], ["--nonsense"]):
-        code, stdout, stderr = command("calibrate", *wrong)
+        code, stdout, stderr = finish("calibrate", *wrong)
         assert (code, stdout) == (2, "")
         assert stderr

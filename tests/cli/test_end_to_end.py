@@ -101,6 +101,15 @@ def test_a_report_can_be_made_again_from_the_record_alone(
     assert "Time to First Token" in stdout
 
 
+def test_a_process_of_its_own_shows_and_exits_with_the_same(
+    embedded: tuple[int, dict[str, Any], str, Path],
+) -> None:
+    """What tests carry out in this process (`finish`) is what the command's own process does."""
+    arguments = ["report", str(embedded[3]), "--json"]
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == finish(*arguments)
+
+
 def test_a_saved_plan_runs_again_as_the_same_plan(
     embedded: tuple[int, dict[str, Any], str, Path], tmp_path: Path
 ) -> None:
