@@ -1,12 +1,17 @@
 # `make run` and `make test` set up all they need from a fresh clone.
 #   make run ARGS="--url http://host:8000 --model M --rate 20 --requests 2000"
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format engines test-engines campaign bench bench-peers setup clean
+.PHONY: help run test test-fast lint format engines test-engines campaign bench bench-peers setup clean
 
 PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
 ARGS ?=
+# Processes for the tests: all cores, eight at most; 0 runs them in one process.
+JOBS ?= auto
+PYTEST := $(VENV)/bin/python -m pytest --numprocesses $(JOBS) --maxprocesses 8 --dist loadfile
+# Rooms whose tests carry out whole commands, campaigns or faults, or start many processes.
+SLOW := cli faults procedures studies
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -24,7 +29,10 @@ run: $(STAMP) ## Measure a server; with no ARGS, the embedded reference server
 	@$(VENV)/bin/inferometer run $(ARGS)
 
 test: $(STAMP) ## Run the tests (real engines only where `make engines` has set them up)
-	$(VENV)/bin/python -m pytest --ignore=tests/engines
+	$(PYTEST) --ignore=tests/engines
+
+test-fast: $(STAMP) ## Run the tests without the slow rooms: whole commands, campaigns, faults
+	$(PYTEST) --ignore=tests/engines $(SLOW:%=--ignore=tests/%)
 
 lint: $(STAMP) ## Format check, lint, types
 	$(VENV)/bin/ruff format --check .
