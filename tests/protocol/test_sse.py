@@ -7,7 +7,8 @@ from feeding import same_however_cut, split_at
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.protocol.sse import EventTooLarge, SseDecoder
+from inferometer.protocol.event_decoder import EventTooLarge
+from inferometer.protocol.sse import SseDecoder
 
 
 def decode(pieces: list[bytes]) -> list[bytes | None]:

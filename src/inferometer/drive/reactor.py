@@ -35,8 +35,8 @@ from inferometer.drive.poll_pause import ROOM_NS, pause_ns
 from inferometer.drive.poller import READABLE, WRITABLE, Poller
 from inferometer.drive.timer import Timer
 from inferometer.journal.schema import Outcome
+from inferometer.protocol.event_decoder import EventTooLarge
 from inferometer.protocol.http_response import BadResponse, HeadTooLarge
-from inferometer.protocol.sse import EventTooLarge
 
 SPIN_NS = 80_000
 """The timer is set this much early and the rest is spun away: a wake-up through the scheduler takes tens of microseconds."""

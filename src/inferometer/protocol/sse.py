@@ -15,12 +15,11 @@ never dispatched.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
+
+from inferometer.protocol.event_decoder import EventTooLarge
 
 _BOM = b"\xef\xbb\xbf"
-
-
-class EventTooLarge(ValueError):
-    """One event outgrew the limit. The decoder is of no use afterwards."""
 
 
 class SseDecoder:
@@ -28,6 +27,9 @@ class SseDecoder:
 
     `limit` bounds the bytes held back for an unfinished event, so a server cannot make us grow.
     """
+
+    CONTENT_TYPE: ClassVar[str] = "text/event-stream"
+    STARTS: ClassVar[tuple[bytes, ...]] = (b"data:", b"event:", b"id:", b"retry:", b":", _BOM)
 
     __slots__ = ("_between", "_buffer", "_data", "_held", "_limit", "_skip_lf", "_started")
 

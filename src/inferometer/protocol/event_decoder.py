@@ -1,0 +1,28 @@
+"""What the decoders of event streams have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+
+class EventTooLarge(ValueError):
+    """One event outgrew the limit. The decoder is of no use afterwards."""
+
+
+class EventDecoder(Protocol):
+    """Cuts a body into events; made with a limit in bytes for one event."""
+
+    CONTENT_TYPE: ClassVar[str]
+    """The media type of such a body."""
+    STARTS: ClassVar[tuple[bytes, ...]]
+    """How such a body may begin, for servers that give it another type."""
+
+    def __init__(self, limit: int = 1 << 20) -> None: ...
+
+    @property
+    def unfinished(self) -> bool:
+        """True if the stream would end inside an event, which is then dropped."""
+
+    def feed(self, chunk: bytes) -> Sequence[bytes | None]:
+        """The payloads of the events that `chunk` completes, in order; None for a comment. Raises EventTooLarge."""
