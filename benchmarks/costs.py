@@ -16,6 +16,7 @@ from benchmarks import instrument, native
 from benchmarks.figure import Figure, Note, at_most
 from benchmarks.loads import SECONDS_A_REQUEST, TOKENS, Bench
 from inferometer.drive.exchange import Exchange
+from inferometer.engines.openai import CHAT
 from inferometer.journal import schedule as schedules
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
@@ -101,7 +102,7 @@ def synthetic_run(parent: Path, requests: int) -> RunFolder:
 
 
 def _exchange(index: int, begin: int, noise: np.random.Generator) -> Exchange:
-    exchange = Exchange(index, 0, begin, b"", 0)
+    exchange = Exchange(index, 0, begin, b"", 0, CHAT)
     exchange.t_taken = exchange.t_send = exchange.t_submit = begin + 5_000
     times = begin + 50_000_000 + 20_000_000 * np.arange(TOKENS) + noise.integers(0, 2_000_000, TOKENS)
     answer = exchange.answer

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from inferometer.engines.interface import INTERFACES
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "inferometer"
 
 ALLOWED: dict[str, set[str]] = {
     # A room may import the rooms to its right, itself, and addresses, errors and units.
     "protocol": set(),
-    "plan": set(),
+    "plan": {"engines"},
     "journal": set(),
     "telemetry": {"protocol"},
-    "workload": {"plan"},
+    "workload": {"engines", "plan"},
     "engines": {"journal"},
     "drive": {"plan", "protocol", "engines", "journal"},
     "measure": {"plan", "journal", "telemetry"},
@@ -121,6 +123,30 @@ def test_only_the_rooms_with_a_clock_read_one(path: Path) -> None:
                 ("time", "time"), ("time", "time_ns"), ("time", "monotonic"), ("time", "monotonic_ns"),
                 ("time", "perf_counter"), ("datetime", "now"), ("socket", "socket"),
             }  # fmt: skip
+
+
+def test_no_code_outside_the_dialects_compares_the_name_of_an_interface() -> None:
+    """Outside engines/, and the reference server on the wire's other side, no code compares an interface's name with one."""
+    names = set(INTERFACES)
+    for path in modules():
+        if room(path) in ("engines", "server"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Compare):
+                sides = [node.left, *node.comparators]
+                literals = {
+                    leaf.value for side in sides for leaf in ast.walk(side) if isinstance(leaf, ast.Constant)
+                }
+                assert not literals & names, f"{path}:{node.lineno}"
+
+
+def test_a_plan_reads_the_table_of_interfaces_and_no_dialect() -> None:
+    """plan and workload import engines/interface.py, which imports nothing of ours."""
+    for path in modules():
+        if room(path) in ("plan", "workload"):
+            for line in re.findall(r"inferometer\.engines\S*", path.read_text()):
+                assert line == "inferometer.engines.interface", path
+    assert "inferometer" not in (SOURCE / "engines" / "interface.py").read_text()
 
 
 def test_the_figure_in_the_docs_is_the_table_here() -> None:

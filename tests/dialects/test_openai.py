@@ -9,6 +9,8 @@ import pytest
 
 from inferometer.engines import openai
 from inferometer.engines.answer import Answer
+from inferometer.engines.dialect import Dialect, GenerationRequest
+from inferometer.engines.openai import CHAT, COMPLETIONS
 from inferometer.journal.schema import EventClass
 
 
@@ -121,18 +123,21 @@ def test_whole_answers_of_both_interfaces_are_read() -> None:
         assert answer.first_answer == len(answer.event_class) - 1
 
 
+def sent(dialect: Dialect, *request: Any, **more: Any) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(dialect.body(GenerationRequest(*request, **more)))
+    return body
+
+
 def test_a_request_body_asks_for_what_the_plan_says() -> None:
     """Stream with usage, length, temperature and ignore_eos; token ids only as a completions prompt; extras win."""
-    chat = json.loads(openai.body("chat", "m", "héllo", 5))
+    chat = sent(CHAT, "m", "héllo", 5)
     assert chat["messages"] == [{"role": "user", "content": "héllo"}]
     assert (chat["max_tokens"], chat["stream"], chat["stream_options"]) == (5, True, {"include_usage": True})
     assert (chat["temperature"], chat["ignore_eos"]) == (0.0, True)
-    ids = json.loads(
-        openai.body("completions", "m", [1, 2], 5, stream=False, ignore_eos=False, extra={"top_p": 0.5})
-    )
+    ids = sent(COMPLETIONS, "m", [1, 2], 5, stream=False, ignore_eos=False, extra={"top_p": 0.5})
     assert (ids["prompt"], ids["stream"], ids["top_p"]) == ([1, 2], False, 0.5)
     assert "ignore_eos" not in ids
-    floored = json.loads(openai.body("chat", "m", "hi", 7, ignore_eos=False, min_tokens=True))
+    floored = sent(CHAT, "m", "hi", 7, ignore_eos=False, min_tokens=True)
     assert (floored["min_tokens"], floored["max_tokens"], "min_tokens" in chat) == (7, 7, False)
     assert "stream_options" not in ids
-    assert "temperature" not in json.loads(openai.body("chat", "m", "x", 5, extra={"temperature": None}))
+    assert "temperature" not in sent(CHAT, "m", "x", 5, extra={"temperature": None})

@@ -20,6 +20,7 @@ import pytest
 from feeding import same_however_cut
 
 from inferometer.drive.exchange import Exchange
+from inferometer.engines.openai import CHAT
 from inferometer.journal.schema import EventClass
 from inferometer.protocol.http_response import ResponseDecoder
 
@@ -50,7 +51,7 @@ class Reading:
 
 def fed(pieces: list[bytes], *, closed: bool) -> tuple[Exchange, ResponseDecoder]:
     """Do with these bytes what the reactor does. The clock counts bytes: a piece arrives at the offset of its last one."""
-    http, exchange, at = ResponseDecoder(), Exchange(0, 0, 0, b"", 0), -1
+    http, exchange, at = ResponseDecoder(), Exchange(0, 0, 0, b"", 0, CHAT), -1
     for piece in pieces:
         at += len(piece)
         http.feed(piece)

@@ -9,6 +9,7 @@ import time
 from inferometer.drive.connection import Peer
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.reactor import Reactor
+from inferometer.engines.openai import CHAT
 
 PATIENCE_NS = 10_000_000_000
 
@@ -43,7 +44,7 @@ def exchange_all(
             now = time.monotonic_ns()
             assert now < give_up, "the reactor lost a request"
             while sent < count and sent - len(ended) < at_once:
-                reactor.submit(Exchange(sent, 0, now, request or wire(), now + timeout_ns), now)
+                reactor.submit(Exchange(sent, 0, now, request or wire(), now + timeout_ns, CHAT), now)
                 sent += 1
             reactor.wait(now + 5_000_000, exact=False)
             reactor.expire(time.monotonic_ns())

@@ -28,6 +28,7 @@ def answer(_: Seen) -> Script:
 
 def job(folder: RunFolder, port: int, worker: int, workers: int) -> Job:
     return Job(
+        api="chat",
         folder=str(folder.path), worker=worker, workers=workers, family=int(socket.AF_INET), address=["127.0.0.1", port],
         heads=["POST /v1/chat/completions HTTP/1.1\r\nHost: here\r\nContent-Length: "], secrets=[], tls=False,
         tls_verify=False, tls_ca_file=None, server_name="127.0.0.1", reuse=True, open_loop=True, slots=0, prepare=2,

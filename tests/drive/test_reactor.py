@@ -21,6 +21,7 @@ from inferometer.drive.exchange import Exchange
 from inferometer.drive.probe import endpoint, resolve
 from inferometer.drive.reactor import Reactor
 from inferometer.drive.tls import context
+from inferometer.engines.openai import CHAT
 from inferometer.errors import PeerError
 from inferometer.journal.schema import EventClass
 from inferometer.server.filler_text import PIECES
@@ -300,7 +301,7 @@ def test_a_kept_connection_that_is_gone_before_the_first_byte_is_sent_costs_a_se
         give_up = time.monotonic_ns() + 10_000_000_000
         for index in range(2):
             now = time.monotonic_ns()
-            reactor.submit(Exchange(index, 0, now, wire(), give_up), now)
+            reactor.submit(Exchange(index, 0, now, wire(), give_up, CHAT), now)
             while len(ended) <= index and time.monotonic_ns() < give_up:
                 reactor.wait(time.monotonic_ns() + 5_000_000, exact=False)
             answered.set()

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from inferometer.drive.pacer import Ending, Hit
 from inferometer.drive.schedule_partition import Share
 from inferometer.drive.turns import TurnShare, share_of
-from inferometer.engines import openai
+from inferometer.engines.conversation import messages_bytes
+from inferometer.engines.dialect import GenerationRequest
+from inferometer.engines.openai import CHAT
 from inferometer.journal.schedule import Schedule, Scheduled, write
 from inferometer.journal.schema import Phase
 
@@ -26,8 +28,8 @@ Played = list[tuple[int, Hit, Ending]]
 
 def scheduled(at: int, own: str, **given: Any) -> Scheduled:
     """A turn whose own message is `own`."""
-    body = openai.body("chat", "m", own, 5)
-    said = openai.messages_json([("user", own)])
+    body = CHAT.body(GenerationRequest("m", own, 5))
+    said = messages_bytes([("user", own)])
     return Scheduled(
         at, int(Phase.MEASURE), given.pop("due_ns", None), body, -1, 0, 1, 1, 5,
         own_at=body.index(said), own_len=len(said), **given,
@@ -166,7 +168,7 @@ def test_a_turn_repeats_what_was_sent_and_answered_and_a_failure_ends_its_conver
     rows = sessions(counts, 5)
     if recorded:
         for at, row in enumerate(rows):
-            reply = openai.messages_json([("assistant", f"recorded {row.index}")])
+            reply = messages_bytes([("assistant", f"recorded {row.index}")])
             rows[at] = Scheduled(
                 **{name: getattr(row, name) for name in Scheduled.__slots__} | {"reply": reply}
             )

@@ -28,7 +28,7 @@ class Sent:
     def __init__(self, chat: bool = True, model: str = "modèle-模型", together: int = 1) -> None:
         ask = Ask("chat" if chat else "completions", True, True, 9, TOKENS)
         counts = usage(ask, TOKENS, 0)
-        script = Script(model, chat)
+        script = Script(model, ask.api)
         stem = script.stem("0" * 32, 1_800_000_000)
         self.stamps, self.ended = array("q"), array("q")
         self.pieces = [Piece(Place.HEAD, stream_head(True))]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.drive.exchange import Exchange
+from inferometer.engines.openai import CHAT
 from inferometer.errors import RecordError
 from inferometer.journal import schedule
 from inferometer.journal.folder import RunFolder
@@ -27,7 +28,7 @@ CANARY = 'sk-canary"\\/key'
 
 def ended(row: int, *, text: str = "a b", detail: str = "", outcome: Outcome = Outcome.OK) -> Exchange:
     """A finished exchange, as the reactor would hand it over."""
-    exchange = Exchange(row, 0, 1_000 + row, b"", 0)
+    exchange = Exchange(row, 0, 1_000 + row, b"", 0, CHAT)
     exchange.t_send = exchange.t_submit = 2_000 + row
     exchange.t_first_byte = exchange.t_end = 3_000 + row
     exchange.status = 200

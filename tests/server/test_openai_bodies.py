@@ -178,7 +178,7 @@ def test_any_values_in_the_fields_we_know_are_read_or_refused(fields: dict[str, 
 @pytest.mark.parametrize("last", [True, False])
 def test_every_tokens_chunk_has_the_size_it_declares(is_chat: bool, last: bool) -> None:
     """RFC 9112 section 7.1, for every piece of the passage, though the sizes are worked out in advance."""
-    script = Script('odd "model" \u00e9', is_chat)
+    script = Script('odd "model" \u00e9', "chat" if is_chat else "completions")
     stem = script.stem("f" * 32, 1_795_000_000)
     for piece, (before, after) in zip(PIECES, script.last if last else script.fresh, strict=True):
         size, _, rest = (before + stem + after).partition(b"\r\n")

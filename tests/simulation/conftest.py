@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from inferometer.drive.schedule_partition import Share
+from inferometer.engines.openai import CHAT
 from inferometer.journal import schedule as schedules
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schema import OUTCOME, Phase
@@ -59,7 +60,10 @@ def play(tmp_path: Path) -> Play:
         )
         journal = Journal(here, 0, Redactor())
         server = Server(
-            Engine(settings, 7), Script("m", True), lambda hit, _: Ask("chat", True, True, *lengths[hit.row])
+            CHAT,
+            Engine(settings, 7),
+            Script("m", "chat"),
+            lambda hit, _: Ask("chat", True, True, *lengths[hit.row]),
         )
         driver = Driver(server, journal, timeout_ns=timeout_ns, drain_ns=drain_ns, heard=heard)
         driver.run(Phase.MEASURE, share, duration_ns=duration_ns, again=again)

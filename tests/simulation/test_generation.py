@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from inferometer.drive.exchange import Exchange
+from inferometer.engines.dialect import load
 from inferometer.protocol.http_response import ResponseDecoder
 from inferometer.server.answers import Streamed, Whole
 from inferometer.server.connection import Connection, Outbox
@@ -50,7 +51,7 @@ Puts = list[tuple[int, int, int]]
 
 def over_the_wire(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
     """The server's writer and the client's decoders, with each piece of bytes stamped by the token it came with."""
-    outbox, wire, script = Outbox(), Wire(), Script("m", ask.api == "chat")
+    outbox, wire, script = Outbox(), Wire(), Script("m", ask.api)
     entry = Entry("id", None, "chat", ask.stream, ask.prompt_tokens, ask.max_tokens, 0)
     make = Streamed if ask.stream else Whole
     answer = make(
@@ -63,7 +64,7 @@ def over_the_wire(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
         start=start,
         keep_alive=True,
     )
-    exchange, http = Exchange(0, 0, SENT, b"", 10**12), ResponseDecoder()
+    exchange, http = Exchange(0, 0, SENT, b"", 10**12, load(ask.api)), ResponseDecoder()
     exchange.t_taken = exchange.t_send = exchange.t_submit = SENT
 
     def read(at: int) -> None:
@@ -87,13 +88,13 @@ def over_the_wire(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
 
 def in_virtual_time(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
     """The same answer as the simulation writes it down."""
-    exchange = Exchange(0, 0, SENT, b"", 10**12)
+    exchange = Exchange(0, 0, SENT, b"", 10**12, load(ask.api))
     exchange.t_taken = exchange.t_send = exchange.t_submit = SENT
     generation = Generation(exchange, ask, start)
     generation.cached = cached
     for put in puts:
         generation.put(*put)
-    generation.finish(Script("m", ask.api == "chat"), puts[-1][2])
+    generation.finish(Script("m", ask.api), puts[-1][2])
     exchange.conclude()
     return exchange
 
@@ -138,12 +139,12 @@ def same_record(ask: Ask, puts: Puts, start: int, cached: int) -> None:
 def test_an_answer_cut_off_keeps_what_had_come() -> None:
     """No counts, no reason, no end; a whole answer leaves nothing."""
     for stream, events in ((True, 4), (False, 0)):
-        exchange = Exchange(0, 0, SENT, b"", 10**12)
+        exchange = Exchange(0, 0, SENT, b"", 10**12, load("chat"))
         exchange.t_submit = SENT
         generation = Generation(exchange, Ask("chat", stream, True, 17, 9), 0)
         for at in (1, 2, 3):
             generation.put(1, GOES_ON, SENT + at)
-        generation.finish(Script("m", True), SENT + 50)
+        generation.finish(Script("m", "chat"), SENT + 50)
         assert len(exchange.answer.event_ns) == len(exchange.answer.event_class) == events
         assert (exchange.answer.finish_reason, exchange.answer.done) == (None, False)
         assert exchange.t_end == SENT + 50

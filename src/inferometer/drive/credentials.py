@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from inferometer.engines.dialect import Dialect, bearer
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.schema import Target
 
@@ -30,6 +31,16 @@ def read_key(target: Target, environ: Mapping[str, str]) -> str | None:
     return key
 
 
-def headers(target: Target, key: str | None) -> dict[str, str]:
-    """All headers of the plan, with the key as bearer token."""
-    return {**target.headers, **({"Authorization": f"Bearer {key}"} if key is not None else {})}
+def headers(target: Target, key: str | None, dialect: Dialect | None = None) -> dict[str, str]:
+    """The dialect's header lines, the plan's own in their place, and the key: as the dialect has it, else a bearer token."""
+    lines = merged({} if dialect is None else dialect.headers, target.headers)
+    if key is not None:
+        name, value = (bearer if dialect is None else dialect.key_header)(key)
+        lines[name] = value
+    return lines
+
+
+def merged(lines: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """Header lines, and others in place of those of the same name, in whatever case."""
+    replaced = {name.lower() for name in others}
+    return {name: value for name, value in lines.items() if name.lower() not in replaced} | dict(others)

@@ -4,20 +4,22 @@ The body of a response is read in one of four ways, decided when its head is com
 
 | head                                             | mode   | read as                                          |
 | ------------------------------------------------ | ------ | ------------------------------------------------ |
-| 2xx, `text/event-stream`                         | STREAM | events, as they come                             |
-| 2xx, any JSON type                               | WHOLE  | one JSON document, at the end                    |
+| 2xx, the media type of the dialect's streams     | STREAM | events, as they come                             |
+| 2xx, any other JSON type                         | WHOLE  | one JSON document, at the end                    |
 | 2xx, anything else                               | SNIFF  | STREAM if it begins like one, else `not_json`    |
 | not 2xx                                          | ERROR  | the first bytes, for the record's detail         |
 """
 
 from __future__ import annotations
 
-import json
-
 from inferometer.engines.answer import Answer
-from inferometer.engines.openai import read_event, read_whole
+from inferometer.engines.dialect import Dialect
+from inferometer.engines.error_body import DETAIL_LIMIT, error_text, names_a_policy
+from inferometer.engines.interface import Framing
 from inferometer.journal.schema import EventClass, Outcome
+from inferometer.protocol.event_decoder import EventDecoder
 from inferometer.protocol.http_response import ResponseDecoder
+from inferometer.protocol.ndjson import NdjsonDecoder
 from inferometer.protocol.sse import SseDecoder
 
 _HEAD, _STREAM, _WHOLE, _SNIFF, _ERROR = range(5)
@@ -29,16 +31,10 @@ WHOLE_LIMIT = 64 << 20
 """Bytes of a whole response."""
 ERROR_LIMIT = 1 << 14
 """Bytes kept of an error body; the rest is read and dropped."""
-DETAIL_LIMIT = 4096
-"""Characters kept of an error's detail; the record keeps fewer, but secrets are struck out before it cuts."""
+SNIFFED = 5
+"""Bytes at the beginning of a body of a foreign type that show whether it is a stream after all."""
 
-_STREAM_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":", b"\xef\xbb\xbf")
-
-
-POLICY_CODES = frozenset(
-    {"content_filter", "content_policy", "content_policy_violation", "ResponsibleAIPolicyViolation"}
-)
-"""Error codes and types of a request that was refused for what it says (OpenAI, Azure)."""
+DECODERS: dict[Framing, type[EventDecoder]] = {Framing.SSE: SseDecoder, Framing.NDJSON: NdjsonDecoder}
 
 
 class TooLarge(Exception):
@@ -46,18 +42,20 @@ class TooLarge(Exception):
 
 
 class Exchange:
-    """One request and its response. Times are monotonic ns; 0 means: did not happen."""
+    """One request and its response, in a dialect. Times are monotonic ns; 0 means: did not happen."""
 
     __slots__ = (
         "_body",
         "_body_bytes",
+        "_decoder",
         "_mode",
-        "_sse",
+        "_read_event",
         "answer",
         "attempts",
         "cycle",
         "deadline",
         "detail",
+        "dialect",
         "index",
         "lag_ns",
         "outcome",
@@ -75,7 +73,11 @@ class Exchange:
         "wire",
     )
 
-    def __init__(self, index: int, cycle: int, t_intended: int, wire: bytes, deadline: int) -> None:
+    def __init__(
+        self, index: int, cycle: int, t_intended: int, wire: bytes, deadline: int, dialect: Dialect
+    ) -> None:
+        self.dialect = dialect
+        self._read_event = dialect.read_event
         self.index = index
         self.cycle = cycle
         self.t_intended = t_intended
@@ -90,14 +92,14 @@ class Exchange:
         self.restart()
 
     def restart(self) -> None:
-        """Forget what was seen: the request is to be sent again, since its kept-alive connection was gone."""
+        """Forget the response: the request is to be sent again, since its kept-alive connection was gone."""
         self.t_send = self.t_submit = self.t_first_byte = 0
         self.status = 0
         self.retry_after_s: float | None = None
         self.attempts += 1
         self.answer = Answer()
         self._mode = _HEAD
-        self._sse: SseDecoder | None = None
+        self._decoder: EventDecoder | None = None
         self._body: list[bytes] = []
         self._body_bytes = 0
 
@@ -119,10 +121,10 @@ class Exchange:
             self.t_end = at
 
     def _events(self, data: bytes, at: int) -> None:
-        sse = self._sse
-        assert sse is not None
-        answer = self.answer
-        for payload in sse.feed(data):
+        decoder = self._decoder
+        assert decoder is not None
+        answer, read_event = self.answer, self._read_event
+        for payload in decoder.feed(data):
             if payload is not None:
                 read_event(answer, payload, at)
             else:
@@ -135,20 +137,22 @@ class Exchange:
             self.retry_after_s = _seconds(http.header(b"retry-after"))
             return
         kind = http.header(b"content-type").lower()
-        if kind.startswith("text/event-stream"):
-            self._stream()
+        decoder = DECODERS[self.dialect.interface.framing]
+        if kind.startswith(decoder.CONTENT_TYPE):
+            self._stream(decoder)
         else:
             self._mode = _WHOLE if "json" in kind else _SNIFF
 
-    def _stream(self) -> None:
+    def _stream(self, decoder: type[EventDecoder]) -> None:
         self._mode = _STREAM
-        self._sse = SseDecoder(EVENT_LIMIT)
+        self._decoder = decoder(EVENT_LIMIT)
 
     def _collect(self, data: bytes, at: int) -> None:
-        if self._mode == _SNIFF and self._body_bytes < len(_STREAM_STARTS[0]):
+        if self._mode == _SNIFF and self._body_bytes < SNIFFED:
+            decoder = DECODERS[self.dialect.interface.framing]
             start = b"".join(self._body) + data
-            if start.startswith(_STREAM_STARTS):
-                self._stream()
+            if start.startswith(decoder.STARTS):
+                self._stream(decoder)
                 self._events(start, at)
                 return
         # An error or a foreign page is only quoted from; a whole response must be whole.
@@ -171,7 +175,7 @@ class Exchange:
             self.fail(Outcome.NOT_JSON, b"".join(self._body)[:DETAIL_LIMIT].decode("utf-8", "replace"))
             return
         if self._mode == _WHOLE:
-            read_whole(self.answer, b"".join(self._body), self.t_end)
+            self.dialect.read_whole(self.answer, b"".join(self._body), self.t_end)
         answer = self.answer
         if answer.error is not None:
             self.fail(Outcome.ERROR_EVENT, error_text(answer.error.encode()))
@@ -180,7 +184,7 @@ class Exchange:
         elif answer.refused:
             self.fail(Outcome.REFUSED, answer.finish_reason or "refusal")
         elif not answer.done and answer.finish_reason is None:
-            self.fail(Outcome.TRUNCATED, "neither a finish reason nor [DONE]")
+            self.fail(Outcome.TRUNCATED, f"neither a finish reason nor {self.dialect.end}")
         elif answer.first_visible < 0 and answer.finish_reason != "length":
             self.fail(Outcome.EMPTY, "no token with visible text")
         else:
@@ -191,34 +195,6 @@ class Exchange:
         if not self.outcome:
             self.outcome = outcome.value
             self.detail = detail[:DETAIL_LIMIT]
-
-
-def error_text(body: bytes) -> str:
-    """The message inside an error body, whichever of the common shapes it has; else its beginning."""
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return body[:DETAIL_LIMIT].decode("utf-8", "replace")
-    if isinstance(found, dict):
-        inner = found.get("error", found)
-        if isinstance(inner, dict):
-            inner = inner.get("message", inner.get("detail", inner))
-        return str(inner)[:DETAIL_LIMIT]
-    return str(found)[:DETAIL_LIMIT]
-
-
-def names_a_policy(body: bytes) -> bool:
-    """Whether an error body's code or type says that a policy refused the request; its words are not looked at."""
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
-    while isinstance(found, dict):  # {"error": {"code": ..., "innererror": {"code": ...}}}
-        said = (found.get("code"), found.get("type"))
-        if any(isinstance(one, str) and one in POLICY_CODES for one in said):
-            return True
-        found = found.get("error") or found.get("innererror")
-    return False
 
 
 def outcome_of_status(status: int) -> Outcome:

@@ -1,7 +1,7 @@
 """Before anything is timed: is the server there, what does it serve, does it take this plan's requests?
 
-One look at `/v1/models` and one short whole request, which a cold start does without. What is learned is on record; nothing
-here is measured.
+One look at the models listing and one short whole request, which a cold start does without; the dialect spells both. What is
+learned is on record; nothing here is measured.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from inferometer.drive.exchange import error_text
-from inferometer.engines import openai
+from inferometer.engines.answer import Answer
+from inferometer.engines.dialect import Dialect, GenerationRequest, Models
+from inferometer.engines.error_body import error_text
 from inferometer.errors import PeerError, PlanError, Problem
 from inferometer.journal.redact import Redactor
 
@@ -85,21 +86,18 @@ GREETING = "Hello"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one short request told: the length field the server takes, and its count of GREETING's tokens, if it gave one."""
+    """What one short request showed: the length field the server takes, and its count of GREETING's tokens, if it gave one."""
 
     length_field: str
     prompt_tokens: int | None
 
 
-UNASKED = Reply("max_tokens", None)
-"""What is assumed of a server that must not be asked to generate."""
-
-
 class Probe:
-    """Asks a server a few untimed questions. `headers` may hold a secret; what the server says passes `redact`."""
+    """Sends a server a few untimed requests. `headers` may hold a secret; what the server says passes `redact`."""
 
     def __init__(
         self,
+        dialect: Dialect,
         target: Endpoint,
         headers: dict[str, str],
         verify: ssl.SSLContext | bool,
@@ -107,11 +105,8 @@ class Probe:
         redact: Redactor,
     ) -> None:
         self.endpoint = target
+        self._dialect = dialect
         self._redact = redact
-        self.contexts: dict[str, int] = {}
-        """Tokens that a model takes, prompt and answer together, where `models` was told: vLLM's `max_model_len`."""
-        self.vocabularies: dict[str, int] = {}
-        """Token ids that a model knows, from 0 on, where `models` was told: llama.cpp's `meta.n_vocab`."""
         self._client = httpx.Client(
             base_url=target.url,
             headers={name.encode(): value.encode("latin-1") for name, value in headers.items()},
@@ -128,84 +123,78 @@ class Probe:
         """Close the connections."""
         self._client.close()
 
-    def models(self) -> tuple[list[str], str | None]:
-        """Names from `/v1/models` (empty if the server has no such list) and the Server header. Raises PeerError."""
+    def models(self) -> tuple[Models, str | None]:
+        """The models (none if the server has no such list) and the Server header. Raises PeerError."""
+        path = self._dialect.models_path
         try:
-            reply = self._client.get("/v1/models")
+            reply = self._client.get(path)
         except httpx.HTTPError as cause:
-            raise PeerError(f"{self.endpoint.url}/v1/models: {self._redact(_why(cause))}") from cause
+            raise PeerError(f"{self.endpoint.url}{path}: {self._redact(_why(cause))}") from cause
         if reply.status_code in (401, 403):
             raise PeerError(
-                f"{self.endpoint.url}/v1/models: {reply.status_code}, the server wants a key; "
+                f"{self.endpoint.url}{path}: {reply.status_code}, the server wants a key; "
                 "name its place with --api-key-env or --api-key-file"
             )
         server = reply.headers.get("server")
         server = None if server is None else self._redact(server)
         try:
-            listed = reply.json()["data"]
-            self.contexts = {
-                self._redact(str(item["id"])): item["max_model_len"]
-                for item in listed
-                if type(item.get("max_model_len")) is int and item["max_model_len"] > 0
-            }
-            self.vocabularies = {
-                self._redact(str(item["id"])): item["meta"]["n_vocab"]
-                for item in listed
-                if isinstance(item.get("meta"), dict) and type(item["meta"].get("n_vocab")) is int
-            }
-            return [self._redact(str(item["id"])) for item in listed], server
+            return self._redacted(self._dialect.read_models(reply.json())), server
         except (ValueError, KeyError, TypeError, AttributeError):
-            return [], server
+            return Models(), server
 
-    def ask(self, path: str, body: bytes) -> tuple[int, dict[str, Any], str]:
-        """One whole request: status, the JSON of the reply (empty if it is none), and the error's text."""
+    def _redacted(self, models: Models) -> Models:
+        """A server may repeat the key it was sent, even as the name of a model."""
+        redact = self._redact
+        return Models(
+            tuple(map(redact, models.names)),
+            {redact(name): tokens for name, tokens in models.contexts.items()},
+            {redact(name): ids for name, ids in models.vocabularies.items()},
+        )
+
+    def _post(self, path: str, body: bytes) -> tuple[int, bytes, str]:
+        """One whole request: the reply's status and body, and the error's text."""
         try:
             reply = self._client.post(path, content=body, headers={"content-type": "application/json"})
         except httpx.HTTPError as cause:
             raise PeerError(f"{self.endpoint.url}{path}: {self._redact(_why(cause))}") from cause
-        try:
-            found = json.loads(reply.content)
-        except ValueError:
-            found = {}
-        return (
-            reply.status_code,
-            found if isinstance(found, dict) else {},
-            self._redact.short(error_text(reply.content), 300),
-        )
+        return reply.status_code, reply.content, self._redact.short(error_text(reply.content), 300)
 
     def takes_ids(self, model: str, ids: list[int]) -> bool:
-        """True if `/v1/completions` takes these token ids as a prompt."""
-        status, _, _ = self.ask(
-            openai.PATHS["completions"], openai.body("completions", model, ids, 1, stream=False)
-        )
+        """True if the interface takes these token ids as a prompt."""
+        body = self._dialect.body(GenerationRequest(model, ids, 1, stream=False))
+        status, _, _ = self._post(self._dialect.interface.path, body)
         return status == 200
 
     def tokenizer(self, model: str) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
-        """Puts questions to the server's own tokenizer: path and question in, answer out, {} for none of use."""
+        """A client of the server's own tokenizer: path and question in, answer out, {} where there is none of use.
+
+        Its paths are the engine's, whatever the dialect.
+        """
 
         def ask(path: str, question: dict[str, Any]) -> dict[str, Any]:
             body = json.dumps({"model": model, **question}).encode()
             try:
-                status, found, _ = self.ask(path, body)
-            except (
-                PeerError
-            ):  # a connection that had stood idle through the run may be gone; a second is a new one
-                status, found, _ = self.ask(path, body)
-            return found if status == 200 else {}
+                status, content, _ = self._post(path, body)
+            except PeerError:
+                # A connection that had stood idle through the run may be gone; the second is a new one.
+                status, content, _ = self._post(path, body)
+            return _object(content) if status == 200 else {}
 
         return ask
 
-    def try_out(self, api: str, model: str, options: dict[str, Any]) -> Reply:
-        """Send one real request of GREETING. Raises PeerError with the server's words.
+    def try_out(self, model: str, options: dict[str, Any]) -> Reply:
+        """Send one real request of GREETING. Raises PeerError with the server's words."""
+        dialect, path = self._dialect, self._dialect.interface.path
+        first, *others = dialect.length_fields
 
-        Newer models of OpenAI refuse `max_tokens` and name the field they want.
-        """
-        path, field = openai.PATHS[api], "max_tokens"
-        status, reply, error = self.ask(path, openai.body(api, model, GREETING, 1, stream=False, **options))
-        if status == 400 and "max_completion_tokens" in error:
-            field = "max_completion_tokens"
-            body = openai.body(api, model, GREETING, 1, stream=False, length_field=field, **options)
-            status, reply, error = self.ask(path, body)
+        def send(field: str) -> tuple[int, bytes, str]:
+            request = GenerationRequest(model, GREETING, 1, stream=False, length_field=field, **options)
+            return self._post(path, dialect.body(request))
+
+        field, (status, content, error) = first, send(first)
+        for other in others:
+            if status == 400 and other in error:
+                field, (status, content, error) = other, send(other)
         if status != 200:
             hint = {
                 401: " Name the key's place with --api-key-env or --api-key-file.",
@@ -215,14 +204,24 @@ class Probe:
             raise PeerError(
                 f"{self.endpoint.url}{path}: the server answered {status}: {error.rstrip('.')}.{hint}"
             )
-        if "choices" not in reply:
+        answer = Answer()
+        dialect.read_whole(answer, content, 0)
+        if not answer.done:
             raise PeerError(
-                f"{self.endpoint.url}{path}: the answer is not an OpenAI reply but begins {error[:80]!r}. "
-                "Is this the base URL of an OpenAI-compatible server?"
+                f"{self.endpoint.url}{path}: the answer is not an {dialect.vendor} reply but begins {error[:80]!r}. "
+                f"Is this the base URL of an {dialect.vendor}-compatible server?"
             )
-        usage = reply.get("usage")
-        counted = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-        return Reply(field, counted if type(counted) is int and counted > 0 else None)
+        tokens = answer.input_tokens
+        return Reply(field, tokens if tokens is not None and tokens > 0 else None)
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    """The JSON object of a reply; empty if it is none."""
+    try:
+        answer = json.loads(content)
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
 
 
 def _why(cause: httpx.HTTPError) -> str:

@@ -25,7 +25,7 @@ class Share:
     """
 
     listens = False
-    """Whether what is sent depends on what was answered: then `ended` is to be told."""
+    """Whether what is sent depends on what was answered: then `ended` is to be called."""
 
     def __init__(
         self,
@@ -75,8 +75,8 @@ class Share:
         """The class of a request that is due; 0 where it has none."""
         return self._classes[hit.row]
 
-    def ended(self, end: Ending, said: str) -> None:
-        """A request has ended; `said` is what the server answered."""
+    def ended(self, end: Ending, reply: str) -> None:
+        """A request has ended; `reply` is what the server answered."""
 
     def _renew_nonce(self, body: bytes, hit: Hit) -> bytes:
         """The schedule is gone through again: pair this body with another's nonce, so that no prefix recurs."""
@@ -124,5 +124,5 @@ class TailShare:
         """0: a trace's requests have no class."""
         return 0
 
-    def ended(self, end: Ending, said: str) -> None:
+    def ended(self, end: Ending, reply: str) -> None:
         """See Share."""

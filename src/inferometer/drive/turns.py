@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 from inferometer.drive.pacer import Ending, Hit, deal, slots_of
 from inferometer.drive.schedule_partition import Share
-from inferometer.engines.openai import messages_json
+from inferometer.engines.conversation import extended, inserted, messages_bytes
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 
@@ -158,7 +158,7 @@ class TurnShare(Share):
         own = schedule.table.select(["own_at", "own_len", "reply"])
         self._own_at, self._own_len = own.column("own_at").to_pylist(), own.column("own_len").to_pylist()
         self._reply = own.column("reply")
-        self._said: dict[tuple[int, int], bytes] = {}  # by session and cycle: all of it so far, and a comma
+        self._history: dict[tuple[int, int], bytes] = {}  # by session and cycle
         self._sent: dict[tuple[int, int], bytes] = {}  # the own messages of what is in flight
 
     def _paced(self, start_ns: int, duration_ns: int, *, again: bool) -> TurnPacer:
@@ -183,22 +183,21 @@ class TurnShare(Share):
             return body
         turn = self._lanes.turn[hit.row]
         self._sent[hit.row, hit.cycle] = body[at : at + self._own_len[hit.row]]
-        before = self._said.get((session, hit.cycle), b"") if turn else b""
-        return body[:at] + before + body[at:]
+        return inserted(body, at, self._history.get((session, hit.cycle), b"") if turn else b"")
 
-    def ended(self, end: Ending, said: str) -> None:
+    def ended(self, end: Ending, reply: str) -> None:
         """See Share. After a failure the conversation ends."""
         own = self._sent.pop((end.row, end.cycle), None)
         session = self._lanes.session[end.row]
         if own is None or session is None:
             return
         key = (session, end.cycle)
-        before = self._said.pop(key, b"") if self._lanes.turn[end.row] else b""
+        history = self._history.pop(key, b"") if self._lanes.turn[end.row] else b""
         if not end.ok or not self._goes_on(end.row):
             return
         recorded = self._reply[end.row].as_py()
-        reply = messages_json([("assistant", said)]) if recorded is None else recorded
-        self._said[key] = before + own + b"," + reply + b","
+        repeated = messages_bytes([("assistant", reply)]) if recorded is None else recorded
+        self._history[key] = extended(history, own, repeated)
 
     def _goes_on(self, row: int) -> bool:
         turns = self._lanes.turn

@@ -25,6 +25,7 @@ from inferometer.drive.schedule_partition import Share, TailShare
 from inferometer.drive.tls import context
 from inferometer.drive.turns import share_of
 from inferometer.drive.worker_messages import Command, Go, Job, More, PhaseDone, Ready, Report, Stop
+from inferometer.engines import dialect
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule, Tail
 from inferometer.journal.schema import Outcome
@@ -59,6 +60,7 @@ class Worker:
 
     def __init__(self, job: Job, stdin: int) -> None:
         self._job = job
+        self._dialect = dialect.load(job.api)
         self._stdin = stdin
         self._buffer = b""
         self._commands: list[Command] = []
@@ -184,7 +186,7 @@ class Worker:
         body = self._share.body(hit)
         head = self._head if self._one_head else self._heads[self._share.request_class(hit)]
         wire = b"%b%d\r\n\r\n%b" % (head, len(body), body)
-        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, wire, now + self._job.timeout_ns)
+        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, wire, now + self._job.timeout_ns, self._dialect)
         self._reactor.submit(exchange, now)
 
     def _ended(self, exchange: Exchange) -> None:
@@ -200,7 +202,7 @@ class Worker:
         self._journal.add(exchange)
         end = Ending(exchange.index, exchange.cycle, free_at, ok)
         if self._share is not None and self._share.listens:
-            self._share.ended(end, exchange.answer.said())
+            self._share.ended(end, exchange.answer.reply())
         self._pacer.ended(end)
 
     # Housekeeping, a few times a second.

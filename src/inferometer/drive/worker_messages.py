@@ -10,6 +10,8 @@ import msgspec
 class Job(msgspec.Struct, frozen=True):
     """One worker's orders. Times in ns."""
 
+    api: str
+    """The interface's name: the worker loads its dialect."""
     folder: str
     worker: int
     workers: int

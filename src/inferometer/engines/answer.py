@@ -1,6 +1,6 @@
-"""What an engine said in one response: the times and classes of its events, its text, its counts.
+"""The contents of one response: the times and classes of its events, its text, its counts.
 
-Every dialect's decoder writes here, so that nothing after it knows which dialect was spoken. Three events are singled out
+Every dialect's decoder writes here, so that nothing after it depends on the dialect. Three events are singled out
 while the text is at hand (docs/definitions.md):
 
 first_text     the first generated text of any class, white space included (`ttft_any`)
@@ -69,8 +69,8 @@ class Answer:
         self.event_ns.append(at)
         self.event_class.append(kind)
 
-    def said(self) -> str:
-        """The answer's own text: that of class content, without the thinking before it."""
+    def reply(self) -> str:
+        """What the next turn of a conversation repeats: the text of class content, without the thinking before it."""
         kinds = [kind for kind in self.event_class if kind in _TEXTS]
         if kinds.count(CONTENT) == len(kinds):
             return "".join(self.texts)

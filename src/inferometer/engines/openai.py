@@ -15,15 +15,20 @@ Typed decoding reads the fields used and skips the rest without building it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from inferometer.engines.answer import Answer
+from inferometer.engines.conversation import as_objects
+from inferometer.engines.dialect import Dialect, GenerationRequest, Models, encode
+from inferometer.engines.interface import INTERFACES
 from inferometer.journal.schema import EventClass
 
-PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
+LENGTH_FIELDS = ("max_tokens", "max_completion_tokens")
+"""Chat renamed the first to the second; nearly all servers take the old name, some know it alone, OpenAI's newer models refuse
+it."""
 
 _ROLE, _CONTENT, _REASONING = int(EventClass.ROLE), int(EventClass.CONTENT), int(EventClass.REASONING)
 _TOOL_CALL, _FINISH, _USAGE = int(EventClass.TOOL_CALL), int(EventClass.FINISH), int(EventClass.USAGE)
@@ -85,49 +90,48 @@ _decode: Callable[[bytes], _Reply] = msgspec.json.Decoder(_Reply).decode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def body(
-    api: str,
-    model: str,
-    prompt: str | list[int],
-    max_tokens: int,
-    *,
-    stream: bool = True,
-    temperature: float = 0.0,
-    ignore_eos: bool = True,
-    min_tokens: bool = False,
-    extra: dict[str, Any] | None = None,
-    length_field: str = "max_tokens",
-    messages: Sequence[tuple[str, str]] | None = None,
-) -> bytes:
-    """The JSON of one request. `extra` wins over every field, and null there leaves a field out.
+def _chat_body(generation: GenerationRequest) -> bytes:
+    return _body(generation, {"messages": as_objects(generation.conversation)})
 
-    Token ids as a prompt go to `completions` only, `messages` (role and text of each) in its place to `chat` only.
-    """
-    fields: dict[str, Any] = {"model": model}
-    if api == "chat":
-        chat: Sequence[tuple[str, str | list[int]]] = messages or [("user", prompt)]
-        fields["messages"] = [{"role": role, "content": content} for role, content in chat]
-    else:
-        fields["prompt"] = prompt
-    # Chat renamed max_tokens to max_completion_tokens; nearly all servers take the old name, some know it alone.
-    fields[length_field] = max_tokens
-    fields["temperature"] = temperature
-    fields["stream"] = stream
-    if stream:
+
+def _completion_body(generation: GenerationRequest) -> bytes:
+    return _body(generation, {"prompt": generation.prompt})
+
+
+def _body(generation: GenerationRequest, prompt: dict[str, Any]) -> bytes:
+    limit = generation.max_tokens
+    fields: dict[str, Any] = {
+        "model": generation.model,
+        **prompt,
+        generation.length_field or LENGTH_FIELDS[0]: limit,
+        "temperature": generation.temperature,
+        "stream": generation.stream,
+    }
+    if generation.stream:
         fields["stream_options"] = {"include_usage": True}
-    if ignore_eos:
+    if generation.ignore_eos:
         fields["ignore_eos"] = True
-    if min_tokens:
-        fields["min_tokens"] = max_tokens
-    fields.update(extra or {})
-    fields = {name: value for name, value in fields.items() if value is not None}
-    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
+    if generation.min_tokens:
+        fields["min_tokens"] = limit
+    return encode(fields | dict(generation.extra))
 
 
-def messages_json(messages: Sequence[tuple[str, str]]) -> bytes:
-    """Role and text of each message as they stand in the body of a chat, without the list's brackets."""
-    said = [{"role": role, "content": content} for role, content in messages]
-    return json.dumps(said, separators=(",", ":"), ensure_ascii=False)[1:-1].encode()
+def read_models(listing: Any) -> Models:
+    """The listing of `/v1/models`. vLLM adds `max_model_len`, llama.cpp `meta.n_vocab`."""
+    listed = listing["data"]
+    return Models(
+        tuple(str(item["id"]) for item in listed),
+        {
+            str(item["id"]): item["max_model_len"]
+            for item in listed
+            if type(item.get("max_model_len")) is int and item["max_model_len"] > 0
+        },
+        {
+            str(item["id"]): item["meta"]["n_vocab"]
+            for item in listed
+            if isinstance(item.get("meta"), dict) and type(item["meta"].get("n_vocab")) is int
+        },
+    )
 
 
 def read_event(answer: Answer, payload: bytes, at: int) -> None:
@@ -235,3 +239,27 @@ def _usage(answer: Answer, usage: _Usage) -> None:
     thinking = usage.completion_tokens_details
     if thinking is not None and thinking.reasoning_tokens is not None:
         answer.reasoning_tokens = thinking.reasoning_tokens
+
+
+CHAT = Dialect(
+    INTERFACES["chat"],
+    vendor="OpenAI",
+    body=_chat_body,
+    read_event=read_event,
+    read_whole=read_whole,
+    end="[DONE]",
+    models_path="/v1/models",
+    read_models=read_models,
+    length_fields=LENGTH_FIELDS,
+)
+COMPLETIONS = Dialect(
+    INTERFACES["completions"],
+    vendor="OpenAI",
+    body=_completion_body,
+    read_event=read_event,
+    read_whole=read_whole,
+    end="[DONE]",
+    models_path="/v1/models",
+    read_models=read_models,
+    length_fields=LENGTH_FIELDS,
+)

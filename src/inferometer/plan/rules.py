@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from inferometer.engines.interface import takers
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Empirical
 from inferometer.plan.mixture import RequestClass
@@ -343,10 +344,11 @@ def _turns(plan: Plan) -> Iterator[Fault]:
                 )
     if workload.turns is None:
         return
-    if plan.target.api != "chat":
+    if not plan.target.interface.takes_messages:
         yield Fault(
             ("workload.turns", "target.api"),
-            "a conversation is a list of messages, which only chats have: leave {target.api} out, or set it to chat",
+            f"a conversation is a list of messages, which {plan.target.api} does not take: "
+            f"leave {{target.api}} out, or set it to {takers(messages=True)}",
         )
     if "messages" in plan.target.extra_body:
         yield Fault(
@@ -367,10 +369,11 @@ def _turns(plan: Plan) -> Iterator[Fault]:
 def _across(plan: Plan) -> Iterator[Fault]:
     if plan.workload.name == "trace" and plan.trace is None and not plan.workload.own:
         yield Fault(("workload.name", "trace.file"), "{workload.name} is the trace's: it needs {trace.file}")
-    if plan.workload.prompt_format == "ids" and plan.target.api == "chat":
+    if plan.workload.prompt_format == "ids" and not plan.target.interface.takes_ids:
         yield Fault(
             ("workload.prompt_format", "target.api"),
-            "chat takes text, not token ids: set {target.api} to completions or {workload.prompt_format} to text",
+            f"{plan.target.api} takes text, not token ids: "
+            f"set {{target.api}} to {takers(ids=True)} or {{workload.prompt_format}} to text",
         )
     name, method = plan.tokenizer.name, plan.tokenizer.method
     if name in (SERVER_TOKENIZER, NO_TOKENIZER) and method == "reference":

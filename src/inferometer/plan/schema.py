@@ -22,6 +22,8 @@ from pydantic import (
     model_validator,
 )
 
+from inferometer.engines.interface import INTERFACES, Interface
+from inferometer.plan.api import Api
 from inferometer.plan.body import Body, Headers
 from inferometer.plan.declarations import Declared
 from inferometer.plan.lengths import Distribution, Length, uniform
@@ -65,7 +67,7 @@ class Target(Part):
 
     url: str | None = None
     model: Annotated[str, Field(min_length=1)] | None = None
-    api: Literal["chat", "completions"] = "chat"
+    api: Api = "chat"
     stream: bool = True
     headers: Headers = Field(default_factory=dict)
     extra_body: Body = Field(default_factory=dict)
@@ -76,6 +78,11 @@ class Target(Part):
     timeout_s: Annotated[float, Field(gt=0, le=86_400), SECONDS] = 600.0
     connect_timeout_s: Annotated[float, Field(gt=0, le=600), SECONDS] = 10.0
     connection: Literal["reuse", "new"] = "reuse"
+
+    @property
+    def interface(self) -> Interface:
+        """What is known of the interface `api`."""
+        return INTERFACES[self.api]
 
     @field_validator("url")
     @classmethod
@@ -112,8 +119,9 @@ def _base_url(url: str) -> str:
     if parts.query or parts.fragment:
         raise ValueError(f"must be a base URL, without ? and #, {example}")
     path = parts.path.rstrip("/")
-    if re.search(r"/v1/(chat/)?completions$", path):
-        raise ValueError(f"must be the base URL, without /chat/completions or /completions, {example}")
+    for interface in INTERFACES.values():
+        if path.endswith(interface.path):
+            raise ValueError(f"must be the base URL, without {interface.path}, {example}")
     return f"{parts.scheme}://{parts.netloc.lower()}{path.removesuffix('/v1').rstrip('/')}"
 
 
@@ -471,7 +479,7 @@ class Plan(Part):
     def _settle(self) -> Plan:
         if self.workload.count_template is None and self.workload.file is None:
             drawn = self.workload.prompts is None and self.trace is None
-            counted = self.tokenizer.own and self.target.api == "chat" and drawn
+            counted = self.tokenizer.own and self.target.interface.applies_template and drawn
             settled = self.workload.model_copy(update={"count_template": counted})
             object.__setattr__(self, "workload", settled)  # frozen from here on
         return self

@@ -107,7 +107,7 @@ def _of_lengths(plan: Plan, unit: str) -> Disclosed:
     sharing = content.sharing
     system = "none"
     if sharing is not None and sharing.system:
-        where = "a system message" if plan.target.api == "chat" else "in front of the prompt"
+        where = "a system message" if plan.target.interface.takes_messages else "in front of the prompt"
         system = f"{sharing.tokens} tokens, {where}, of {sharing.fraction:.4g} of the requests"
     return Disclosed(
         input=f"{workload.input_tokens}{unit}{'' if sharing is None else ', without shared prefixes'}",

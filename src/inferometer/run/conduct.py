@@ -113,6 +113,7 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
     at_start = -(-int(min(first, SPARE_MOST)) // workers)
     return [
         Job(
+            api=wanted.api,
             folder=str(folder.path),
             worker=worker,
             workers=workers,

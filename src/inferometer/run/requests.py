@@ -14,7 +14,9 @@ from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
-from inferometer.engines import openai
+from inferometer.engines import dialect as dialects
+from inferometer.engines.conversation import Messages, is_system, messages_bytes
+from inferometer.engines.dialect import Dialect, GenerationRequest
 from inferometer.journal import schedule as schedules
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
@@ -378,33 +380,55 @@ def _scheduled(
     prompts: Iterable[Prompt],
     due: Iterable[int | None],
 ) -> Iterator[schedules.Scheduled]:
+    dialect = dialects.load(plan.target.api)
+    systems = _Systems(dialect)
     for row, (prompt, due_ns) in enumerate(zip(prompts, due, strict=True), first):
-        body = openai.body(
-            plan.target.api,
+        request = GenerationRequest(
             target.model,
             prompt.content,
             prompt.output,
             stream=plan.target.stream,
             length_field=target.length_field,
-            messages=prompt.messages,
+            messages=systems.repeated(prompt),
             **options_of(plan, prompt.fields),
         )
-        nonce = prompt.nonce.encode()
+        body, nonce = dialect.body(request), prompt.nonce.encode()
         yield schedules.Scheduled(
             row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
             prompt.asked, prompt.sent, prompt.output, prompt.request_class, prompt.shared,
-            **_placed(prompt, body),
+            **_placed(prompt, body, dialect),
         )  # fmt: skip
 
 
-def _placed(prompt: Prompt, body: bytes) -> dict[str, Any]:
+class _Systems:
+    """The system prompts of the conversation that the rows are in: each turn's body has them where they are no messages."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._apart = dialect.system_apart
+        self._session: int | None = None
+        self._messages: list[tuple[str, str]] = []
+
+    def repeated(self, prompt: Prompt) -> Messages | None:
+        """The prompt's messages, with the system prompts of the turns before it. A session's rows stand together."""
+        place, messages = prompt.place, prompt.messages
+        if not self._apart or messages is None or place is None or place.session is None:
+            return messages
+        if place.session != self._session or not place.turn:
+            self._session, self._messages = place.session, []
+        before = list(self._messages)
+        self._messages += [one for one in messages if is_system(one[0])]
+        return [*before, *messages]
+
+
+def _placed(prompt: Prompt, body: bytes, dialect: Dialect) -> dict[str, Any]:
     """What the schedule says of a request that does not stand alone."""
     place = prompt.place
     if place is None:
         return {}
     if place.session is None or prompt.messages is None:
         return {"user": place.user}
-    own = openai.messages_json(prompt.messages)
+    apart = dialect.system_apart
+    own = messages_bytes(prompt.messages, system_apart=apart)
     return {
         "input_tokens_repeated": prompt.repeated,
         "session": place.session,
@@ -414,12 +438,12 @@ def _placed(prompt: Prompt, body: bytes) -> dict[str, Any]:
         "user": place.user,
         "own_at": body.index(own),
         "own_len": len(own),
-        "reply": None if prompt.reply is None else openai.messages_json(prompt.reply),
+        "reply": None if prompt.reply is None else messages_bytes(prompt.reply, system_apart=apart),
     }
 
 
 def options_of(plan: Plan, fields: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What a request of this plan says beside its prompt and its length; `fields` are those it has to itself."""
+    """The fields of a `GenerationRequest` that the plan decides for all requests; `fields`: one class's own."""
     return {
         "temperature": plan.workload.temperature,
         "ignore_eos": plan.workload.ignore_eos,

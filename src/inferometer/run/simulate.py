@@ -7,7 +7,6 @@ No worker, no server, no socket; and no clock but for the date in the run's name
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -17,6 +16,8 @@ from types import MappingProxyType
 
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.turns import share_of
+from inferometer.engines import dialect as dialects
+from inferometer.engines.dialect import GenerationRequest
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule
@@ -121,7 +122,7 @@ def _without_server(plan: Plan) -> Plan:
 def _simulated_server(plan: Plan) -> Served:
     """What the probe would have found of the reference server, with any model's name."""
     model = plan.target.model or Options().model
-    ids = plan.target.api == "completions" and not plan.workload.text_only
+    ids = plan.target.interface.takes_ids and not plan.workload.text_only
     return Served(model, [model], None, "ids" if ids else "text", "max_tokens")
 
 
@@ -129,11 +130,11 @@ def _room(plan: Plan, engine: Chosen, served: Served, tokenizer: tokenizers.Toke
     """What the model takes (simulation/reading.py). It counts with cl100k_base."""
     options, theirs, template = Options(), Cl100k(), 0
     exact = served.prompt_format == "ids" or _counts_alike(tokenizer)
-    if exact and plan.target.api == "chat":
-        message = {"role": "user", "content": "."}
-        asked = json.dumps({"model": served.model, "messages": [message], "max_tokens": 1}).encode()
-        read = Reader(served.model, options.max_model_len, theirs).chat(asked).prompt_tokens
-        template = read - len(theirs.encode("."))
+    if exact and plan.target.interface.applies_template:
+        api = plan.target.api
+        body = dialects.load(api).body(GenerationRequest(served.model, ".", 1))
+        request = Reader(served.model, options.max_model_len, theirs).scripted(api)(body)
+        template = request.prompt_tokens - len(theirs.encode("."))
     context = min(options.max_model_len, engine.settings.capacity_tokens)
     return Room(context, exact, tokenizer.name, template)
 
@@ -163,8 +164,9 @@ def _simulate(
     model = target.model or Options().model
     modelled: Engine[Generation] = Engine(engine.settings, plan.workload.seed)
     server = Server(
+        dialects.load(target.api),
         modelled,
-        Script(model, target.api == "chat"),
+        Script(model, target.api),
         reader(target.api, model, engine.settings, theirs, counted, lengths),
     )
     slots = load.concurrency or 1 if load.model == "closed" else None

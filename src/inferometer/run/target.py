@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from inferometer.drive import probe as probing
-from inferometer.drive.credentials import headers
+from inferometer.drive.credentials import headers, merged
+from inferometer.drive.exchange import DECODERS
 from inferometer.drive.tls import context
-from inferometer.engines import openai
+from inferometer.engines import dialect as dialects
 from inferometer.errors import PlanError, Problem
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
@@ -79,7 +80,9 @@ def open_probe(plan: Plan, url: str, key: str | None) -> probing.Probe:
     endpoint = probing.endpoint(url)
     verify = _trust(plan) if endpoint.scheme == "https" else False
     redact = Redactor([key] if key is not None else [])
-    return probing.Probe(endpoint, headers(plan.target, key), verify, plan.target.timeout_s, redact)
+    dialect = dialects.load(plan.target.api)
+    lines = headers(plan.target, key, dialect)
+    return probing.Probe(dialect, endpoint, lines, verify, plan.target.timeout_s, redact)
 
 
 def _trust(plan: Plan) -> ssl.SSLContext:
@@ -102,17 +105,19 @@ def inspect(
     wanted, endpoint = plan.target, probe.endpoint
     family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
     models, server = probe.models()
-    model = wanted.model or (models[0] if len(models) == 1 else None)
+    names = models.names
+    model = wanted.model or (names[0] if len(names) == 1 else None)
     if model is None:
-        offered = ", ".join(models) if models else "the server lists none"
+        offered = ", ".join(names) if names else "the server lists none"
         raise PlanError([Problem("--model", f"which model? {offered}")])
     cold = plan.load.cold_start
-    reply = probing.UNASKED if cold else _try_requests(plan, probe, model)
+    dialect = dialects.load(wanted.api)
+    reply = probing.Reply(dialect.length_fields[0], None) if cold else _try_requests(plan, probe, model)
     tokenizer = tokenizer or tokenizers.load(plan.tokenizer, probe.tokenizer(model))
     prompt_format: PromptFormat = "text"
-    if wanted.api == "completions" and not plan.workload.text_only and tokenizer.kind != "server":
+    if wanted.interface.takes_ids and not plan.workload.text_only and tokenizer.kind != "server":
         highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
-        known = highest < probe.vocabularies.get(model, highest + 1)
+        known = highest < models.vocabularies.get(model, highest + 1)
         requested = plan.workload.prompt_format == "ids"
         if known and (requested if cold else probe.takes_ids(model, [highest, highest])):
             prompt_format = "ids"
@@ -123,8 +128,8 @@ def inspect(
     around = _template_around(reply, tokenizer) if prompt_format == "text" else None
     template = _template(plan, around)
     target = Target(
-        model, models, server, prompt_format, reply.length_field, template,
-        room=_context_limit(plan, probe.contexts.get(model), prompt_format, around, tokenizer),
+        model, list(names), server, prompt_format, reply.length_field, template,
+        room=_context_limit(plan, models.contexts.get(model), prompt_format, around, tokenizer),
         endpoint=endpoint, family=family, address=address,
     )  # fmt: skip
     return target, tokenizer
@@ -132,10 +137,9 @@ def inspect(
 
 def _try_requests(plan: Plan, probe: probing.Probe, model: str) -> probing.Reply:
     """One short request, and one for each class: a field that the server refuses is better found now. Raises PeerError."""
-    api = plan.target.api
-    reply = probe.try_out(api, model, options_of(plan))
+    reply = probe.try_out(model, options_of(plan))
     for one in plan.workload.classes:
-        probe.try_out(api, model, options_of(plan, one.fields))
+        probe.try_out(model, options_of(plan, one.fields))
     return reply
 
 
@@ -186,23 +190,19 @@ def _context_limit(
 def request_heads(plan: Plan, target: Target, key: str | None) -> list[str]:
     """A request's head up to the value of Content-Length: one for all, or of classes with lines of their own, one for each."""
     wanted, classes = plan.target, plan.workload.classes
+    dialect = dialects.load(wanted.api)
+    streamed = DECODERS[dialect.interface.framing].CONTENT_TYPE
     ours = {
         "Host": target.endpoint.host_header,
         "User-Agent": "inferometer",
-        "Accept": "text/event-stream" if wanted.stream else "application/json",
+        "Accept": streamed if wanted.stream else "application/json",
         "Content-Type": "application/json",
     }
-    common = _over(ours, headers(wanted, key))
+    common = merged(ours, headers(wanted, key, dialect))
 
     def head(more: Mapping[str, str]) -> str:
-        lines = _over(common, more)
-        text = f"POST {target.endpoint.base}{openai.PATHS[wanted.api]} HTTP/1.1\r\n"
+        lines = merged(common, more)
+        text = f"POST {target.endpoint.base}{dialect.interface.path} HTTP/1.1\r\n"
         return text + "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "Content-Length: "
 
     return [head(one.headers) for one in classes] if any(one.headers for one in classes) else [head({})]
-
-
-def _over(lines: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """Header lines, and others in place of those of the same name, however it is spelled."""
-    named = {name.lower() for name in others}
-    return {name: value for name, value in lines.items() if name.lower() not in named} | dict(others)

@@ -45,7 +45,7 @@ def make(plan: Plan, folder: Path, note: Callable[[str], None]) -> Header:
     _refuse(plan)
     plan, source = sourced(plan)
     tokenizer = tokenizers.load(plan.tokenizer)
-    ids = plan.target.api == "completions" and not plan.workload.text_only
+    ids = plan.target.interface.takes_ids and not plan.workload.text_only
     making = _Making(plan, source, tokenizer, "ids" if ids else "text")
     folder.mkdir(parents=True, exist_ok=True)
     note("making the requests")

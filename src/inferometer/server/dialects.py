@@ -7,7 +7,7 @@ from inferometer.server.answers import Answer, Streamed, Whole
 from inferometer.server.connection import Connection
 from inferometer.server.event_writer import Telling, Voice
 from inferometer.server.ollama import CHAT, GENERATE, Lines, loaded_body
-from inferometer.server.openai import Ask, Script
+from inferometer.server.openai import SCRIPTED, Ask, Script
 from inferometer.server.openai_events import Chat, Completion
 from inferometer.server.responses import Response
 from inferometer.server.truth_log import Entry
@@ -32,7 +32,7 @@ class Dialects:
     def __init__(self, model: str, *, stamped: bool) -> None:
         self._model = model
         self._stamped = stamped
-        self._scripts = {api: Script(model, api == "chat") for api in ("chat", "completions")}
+        self._scripts = {api: Script(model, api) for api in SCRIPTED}
 
     def ident(self, api: str, number: str) -> str:
         """An answer's id from 32 hexadecimal digits. (Ollama's answers carry none: there it is the log's alone.)"""

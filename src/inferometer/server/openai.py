@@ -15,6 +15,7 @@ chunk size and text before the response's id | id, time and model | the token's 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -23,6 +24,8 @@ from inferometer.server.answer_parts import PLAIN, Parts, divide
 from inferometer.server.engine.blocks import chain
 from inferometer.server.filler_text import PIECES
 
+SCRIPTED = ("chat", "completions")
+"""The interfaces whose plain answers are bytes prepared in advance (Script)."""
 DEFAULT_CHAT_TOKENS = 128
 DEFAULT_COMPLETION_TOKENS = 16
 _HEAD_CHARACTERS, _HEAD_IDS = 32, 8
@@ -185,6 +188,10 @@ class Reader:
         limit = asked.max_tokens or DEFAULT_COMPLETION_TOKENS
         return self._ask(asked, "completions", ids, limit, head_of(asked.prompt))
 
+    def scripted(self, api: str) -> Callable[[bytes], Ask]:
+        """The reader of the bodies of one of SCRIPTED."""
+        return self.chat if api == "chat" else self.completion
+
     def tokenize(self, body: bytes) -> dict[str, object]:
         """A body of `/tokenize`, and the answer to it."""
         asked: _Tokenize = decode(self._tokenize, body)
@@ -303,8 +310,8 @@ class Script:
     after a response's `stem` in a token's event: `fresh` for every token but the last.
     """
 
-    def __init__(self, model: str, chat: bool) -> None:
-        self.chat = chat
+    def __init__(self, model: str, api: str) -> None:
+        self.chat = chat = api == "chat"
         self._model = model
         self._model_json = msgspec.json.encode(model)
         self._prefix = "chatcmpl-" if chat else "cmpl-"

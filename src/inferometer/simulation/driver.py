@@ -26,6 +26,7 @@ from inferometer.drive.exchange import Exchange, outcome_of_status
 from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.schedule_partition import Share
+from inferometer.engines.dialect import Dialect
 from inferometer.journal.schema import Outcome
 from inferometer.journal.writer import Journal
 from inferometer.server.engine.emission import Emission
@@ -81,9 +82,12 @@ class Engine(Protocol):
 
 
 class Server:
-    """The server's side: an engine behind a reader of bodies. `read` may raise ApiError."""
+    """The server's side: an engine behind a reader of bodies, in a dialect. `read` may raise ApiError."""
 
-    def __init__(self, engine: Engine, script: Script, read: Callable[[Hit, bytes], Ask]) -> None:
+    def __init__(
+        self, dialect: Dialect, engine: Engine, script: Script, read: Callable[[Hit, bytes], Ask]
+    ) -> None:
+        self.dialect = dialect
         self.engine = engine
         self.script = script
         self.read = read
@@ -209,7 +213,7 @@ class Driver:
 
     def _send(self, hit: Hit, body: bytes) -> None:
         now, server = self.now, self._server
-        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, b"", now + self._timeout_ns)
+        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, b"", now + self._timeout_ns, server.dialect)
         exchange.t_taken = exchange.t_send = exchange.t_submit = now
         self._sent += 1
         try:
@@ -254,7 +258,7 @@ class Driver:
             self._journal.flush(self._phase)
         end = Ending(exchange.index, exchange.cycle, free_at, ok)
         if self._share is not None and self._share.listens:
-            self._share.ended(end, exchange.answer.said())
+            self._share.ended(end, exchange.answer.reply())
         self._pacer.ended(end)
 
     # Who watches.

@@ -21,7 +21,6 @@ from array import array
 import msgspec
 
 from inferometer.drive.exchange import Exchange
-from inferometer.engines.openai import read_event, read_whole
 from inferometer.journal.schema import EventClass
 from inferometer.server.answers import REASONS
 from inferometer.server.engine.emission import GOES_ON, REFUSED
@@ -65,30 +64,30 @@ class Generation:
         self.ended = True
         exchange, ask, times = self.exchange, self.ask, self.times
         exchange.t_end = at
-        whole = self.end != GOES_ON
+        dialect, whole = exchange.dialect, self.end != GOES_ON
         if not ask.stream:
             if whole:
                 exchange.status, exchange.t_first_byte = 200, at
                 words, counts = text(self.start, self.tokens), usage(ask, self.tokens, self.cached)
                 body = script.whole(_NUMBER, 0, words, REASONS[self.end] or "", counts)
-                read_whole(exchange.answer, body, at)
+                dialect.read_whole(exchange.answer, body, at)
             return int(whole)
         exchange.status, exchange.t_first_byte = 200, exchange.t_submit
         if times:
-            self._tokens()
+            self._tokens(script.chat)
         if whole:
             answer = exchange.answer
             answer.finish_reason = REASONS[self.end]
             answer.refused = self.end == REFUSED
             if ask.usage:
                 counts = usage(ask, self.tokens, self.cached)
-                read_event(answer, msgspec.json.encode({"choices": [], "usage": counts}), at)
-            read_event(answer, b"[DONE]", at)
+                dialect.read_event(answer, msgspec.json.encode({"choices": [], "usage": counts}), at)
+            dialect.read_event(answer, b"[DONE]", at)
         return len(times)
 
-    def _tokens(self) -> None:
+    def _tokens(self, chat: bool) -> None:
         answer, times = self.exchange.answer, self.times
-        if self.ask.api == "chat":
+        if chat:
             answer.mark(_ROLE, times[0])
         # Every piece of the passage can be seen, so the first token is the first of every kind.
         answer.text(_CONTENT, text(self.start, self.first), times[0])

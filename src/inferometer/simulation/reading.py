@@ -67,7 +67,7 @@ def reader(
         known or tokenizer,
         block_tokens=engine.block_tokens if engine.prefix_caching else 0,
     )
-    read = reads.chat if api == "chat" else reads.completion
+    read = reads.scripted(api)
 
     def ask(hit: Hit, body: bytes) -> Ask:
         if known is not None and counted is not None:

@@ -31,6 +31,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
+from inferometer.engines.interface import takers
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.body import Body, Priority, Sampling, fields_of, refuse_twice
 from inferometer.plan.lengths import LONGEST
@@ -281,7 +282,10 @@ class _Survey:
             yield "system", "the messages hold a system prompt already: say it in one place"
         if not self._chat and (row.messages is not None or row.system is not None):
             name = "messages" if row.messages is not None else "system"
-            yield name, "only chats have it: ask for --api chat (target.api)"
+            yield (
+                name,
+                f"only interfaces that take messages have it: set --api to {takers(messages=True)} (target.api)",
+            )
         if self._needs_output and row.output_tokens is None:
             yield "output_tokens", "is missing: say it here, or for all rows with --output-tokens"
 

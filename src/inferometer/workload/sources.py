@@ -250,9 +250,9 @@ def sourced(plan: Plan) -> tuple[Plan, Source]:
     if spec.prompts is None:
         whose = texts.facts(spec) if spec.content.text is not None else None
         names = tuple(one.name for one in spec.classes)
-        return plan, Source(classes=names, chat=plan.target.api == "chat", texts=whose)
+        return plan, Source(classes=names, chat=plan.target.interface.takes_messages, texts=whose)
     path = Path(spec.prompts).expanduser()
-    found = survey(path, chat=plan.target.api == "chat", needs_output=spec.default_output is None)
+    found = survey(path, chat=plan.target.interface.takes_messages, needs_output=spec.default_output is None)
     if spec.prompts_sha256 not in (None, found.sha256):
         told = f"is another file than the plan's: its SHA-256 is {found.sha256}, not {spec.prompts_sha256}"
         raise PlanError([Problem(f"{found.name} (workload.prompts_sha256)", told)])

@@ -33,7 +33,9 @@ from typing import Annotated, Any, Literal, cast
 import pyarrow as pa
 from pydantic import Field, ValidationError, model_validator
 
+from inferometer.engines.interface import INTERFACES
 from inferometer.errors import InstrumentError, PlanError, Problem
+from inferometer.plan.api import Api
 from inferometer.plan.body import Body
 from inferometer.plan.mixture import ClassName
 from inferometer.plan.part import Part
@@ -194,7 +196,7 @@ class Header(Part):
 
     inferometer: Literal["workload/1"] = VERSION
     workload: dict[str, Any]
-    api: Literal["chat", "completions"]
+    api: Api
     prompt_format: Literal["ids", "text"]
     declared: Declared
     tokenizer: Counted
@@ -501,8 +503,8 @@ class _Check:
             yield "class", f"{row.class_} is none of the header's"
         if (row.ids is not None) != (header.prompt_format == "ids"):
             yield "ids", f"the header says that prompts are {header.prompt_format}"
-        if row.messages is not None and header.api != "chat":
-            yield "messages", "only chats have it, and the header says completions"
+        if row.messages is not None and not INTERFACES[header.api].takes_messages:
+            yield "messages", f"the header says {header.api}, which takes no messages"
         if row.ids is not None and self._vocabulary is not None:
             high = max(row.ids, default=0)
             if high >= self._vocabulary:

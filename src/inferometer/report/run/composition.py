@@ -156,7 +156,7 @@ def moment(wall_ns: int) -> str:
 
 def _sut(plan: Plan, run: Mapping[str, Any]) -> dict[str, Any]:
     target = plan.target
-    protocol = "HTTP/1.1 with server-sent events" if target.stream else "HTTP/1.1"
+    protocol = f"HTTP/1.1 with {target.interface.framing}" if target.stream else "HTTP/1.1"
     return {
         **plan.sut.model_dump(mode="json"),
         "model": run["model"],
