@@ -52,6 +52,15 @@ def read(path: Path) -> Plan:
     return build(path)
 
 
+def restored(data: object) -> Plan:
+    """The plan that `resolved` wrote, without a look at the files and variables it names.
+
+    Raises:
+        ValueError: the data is no resolved plan.
+    """
+    return Plan.model_validate(data)
+
+
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a plan file, for editors and for checking saved plans."""
     return {

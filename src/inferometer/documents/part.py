@@ -1,0 +1,119 @@
+"""A part of a document, and documents as JSON.
+
+| rule                                      | why                                                              |
+| ----------------------------------------- | ---------------------------------------------------------------- |
+| members are frozen                        | a document is a value                                            |
+| a member nobody defined is refused        | a reader that skips what it does not know misreads newer files   |
+| a number that JSON cannot write is refused| `NaN` in a report would end every other reader                   |
+| what is undefined or unknown is null      | a zero would be a measurement                                    |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from inferometer.errors import RecordError
+from inferometer.plan.saved import resolved, restored
+from inferometer.plan.schema import Plan
+
+T = TypeVar("T")
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A struct of a document: immutable, and strict about its members."""
+
+
+def to_data(document: object) -> Any:
+    """Dicts, lists, numbers, strings, booleans and None, in the order of the members."""
+    return msgspec.to_builtins(document, enc_hook=_encode)
+
+
+def to_json(document: object) -> str:
+    """The document as the files hold it: one space a level, a newline at the end.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    return json.dumps(to_data(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def from_data(data: object, kind: type[T]) -> T:
+    """The document that plain data holds.
+
+    Raises:
+        msgspec.ValidationError: the data is no such document; the message names the path.
+    """
+    return msgspec.convert(data, kind, dec_hook=_decode)
+
+
+def optional(data: object, kind: type[T]) -> T | None:
+    """As `from_data`; None stays None."""
+    return None if data is None else from_data(data, kind)
+
+
+def from_json(text: bytes | str, kind: type[T], schema: str, where: str) -> T:
+    """The document of a file. `schema`: the version that is read; `where`: what to call the file.
+
+    Raises:
+        RecordError: not JSON, another version, or not such a document.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as cause:
+        raise RecordError(f"{where}: not JSON") from cause
+    version = data.get("schema") if isinstance(data, dict) else None
+    if version != schema:
+        raise RecordError(
+            f"{where}: its format is {str(version)[:60]!r}; this version of inferometer reads {schema!r}"
+        )
+    try:
+        return from_data(data, kind)
+    except msgspec.ValidationError as cause:
+        raise RecordError(f"{where}: {cause}") from cause
+
+
+def json_schema(kind: type, title: str) -> dict[str, Any]:
+    """The JSON Schema (2020-12) of a document. Objects are closed: no member beside those defined."""
+    (schema,), definitions = msgspec.json.schema_components(
+        [kind], schema_hook=_schema, ref_template="#/$defs/{name}"
+    )
+    top = definitions.pop(schema["$ref"].rpartition("/")[2])
+    whole = {"$schema": DIALECT, **top, "title": title, "$defs": definitions}
+    for part in _objects(whole):
+        if "properties" in part:
+            part["additionalProperties"] = False
+    return whole
+
+
+def _objects(node: object) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        yield node
+        for inner in node.values():
+            yield from _objects(inner)
+    elif isinstance(node, list):
+        for inner in node:
+            yield from _objects(inner)
+
+
+def _encode(value: object) -> object:
+    if isinstance(value, Plan):
+        return resolved(value)
+    raise NotImplementedError(f"no document holds a {type(value).__name__}")
+
+
+def _decode(kind: type, data: object) -> object:
+    if kind is Plan:
+        return restored(data)
+    raise NotImplementedError(f"no document holds a {kind.__name__}")
+
+
+def _schema(kind: type) -> dict[str, Any]:
+    if kind is Plan:
+        return {"type": "object", "description": "The resolved plan, as `plan.json` has it."}
+    raise NotImplementedError(f"no document holds a {kind.__name__}")

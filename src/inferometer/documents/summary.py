@@ -1,0 +1,461 @@
+"""`summary.json`: one run's result. Times are ms or s as the name says; shares lie between 0 and 1; instants are ISO 8601 UTC.
+
+Parts of the measurement that are shown as they are (metrics, distributions, the steady span, ...) are those of `measure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from inferometer.documents.load import LoadAccount
+from inferometer.documents.part import Part
+from inferometer.documents.verdict import RunVerdict
+from inferometer.documents.workload import WorkloadAccount
+from inferometer.measure.classes import MeanLengths, Waits
+from inferometer.measure.distributions import Distributions, Quantiles
+from inferometer.measure.first_wave import WithoutFirstWave
+from inferometer.measure.in_flight import TokensInFlight
+from inferometer.measure.itl_shape import ItlShape
+from inferometer.measure.lengths import Spread
+from inferometer.measure.losses import Loss
+from inferometer.measure.measurement import Metrics, Rates
+from inferometer.measure.refusals import Refusals
+from inferometer.measure.server import EndpointSeen, Level, Timed, Whole
+from inferometer.measure.stats import Interval, Stats
+from inferometer.measure.steady import Steady
+from inferometer.measure.turns import Conversations
+from inferometer.plan.schema import Plan
+
+SCHEMA = "inferometer/summary/3"
+
+
+class Run(Part, frozen=True):
+    """The run itself. `ended`: None where it died."""
+
+    id: str
+    name: str
+    started: str
+    ended: str | None
+    interrupted: bool
+    simulated: bool
+    plan_hash: str | None
+
+
+class Observed(Part, frozen=True):
+    """What the server said of itself."""
+
+    server: str | None
+    models: tuple[str, ...]
+
+
+class DeclaredGuardrails(Part, frozen=True):
+    """Which filters the tester declared; None: not declared."""
+
+    input_filter: bool | None
+    output_filter: bool | None
+    names: tuple[str, ...]
+
+
+class Sut(Part, frozen=True):
+    """The system under test, declared by the tester except `observed`. `url`: without credentials; None is the embedded
+    reference server."""
+
+    boundary: Literal["engine", "gateway", "compound"] | None
+    model_version: str | None
+    quantization: str | None
+    software: str | None
+    accelerator: str | None
+    accelerator_count: int | None
+    accelerator_memory: str | None
+    prefix_caching: Literal["enabled", "disabled"] | None
+    cache_state: Literal["cold", "warm", "unknown"]
+    guardrails: DeclaredGuardrails
+    notes: str | None
+    model: str | None
+    url: str | None
+    api: str
+    stream: bool
+    protocol: str
+    observed: Observed
+
+
+class Environment(Part, frozen=True):
+    """The client's machine. `hostname` is never filled in."""
+
+    os: str | None
+    kernel: str | None
+    machine: str | None
+    cpu: str | None
+    cores: int | None
+    memory_bytes: int | None
+    python: str | None
+    inferometer: str | None
+    hostname: str | None
+
+
+class WarmUpCount(Part, frozen=True):
+    """Requests before the measured phase."""
+
+    sent: int
+    completed: int
+
+
+class RequestCounts(Part, frozen=True):
+    """Requests of the measured phase. The interval (95 %) is of the share that failed."""
+
+    sent: int
+    completed: int
+    failed: int
+    cancelled: int
+    by_error: Mapping[str, int]
+    failed_share_ci95: Interval | None
+    warmup: WarmUpCount
+
+
+class SuccessRate(Part, frozen=True):
+    """Requests that succeeded among those that ended, with Wilson's interval."""
+
+    value: float | None
+    ci95: Interval | None
+    succeeded: int
+    ended: int
+
+
+class WarmUpVolume(Part, frozen=True):
+    """What the plan requests of a warm-up."""
+
+    requests: int
+    output_tokens: int
+
+
+class WarmUpProbes(Part, frozen=True):
+    """Single requests before and after the warm-up; latencies in ms. `stable`: the last three lie within `limit`."""
+
+    most: int
+    input_tokens: int | None
+    output_tokens: int | None
+    before_ms: float | None
+    after_ms: tuple[float | None, ...]
+    variation: float | None
+    limit: float
+    stable: bool | None
+
+
+class WarmUp(Part, frozen=True):
+    """The warm-up as carried out (draft 4.5). `waiting`, `running`: requests at the server before the measurement, by its
+    own metrics."""
+
+    asked: WarmUpVolume
+    requests: int
+    completed: int
+    output_tokens: int
+    reached: bool
+    drained: bool | None
+    waiting: float | None
+    running: float | None
+    prefixes: Literal["populated", "not populated", "none shared"] | None
+    probes: WarmUpProbes
+    skipped: bool
+
+
+class Window(Part, frozen=True):
+    """The measured phase; the steady span in s from its start."""
+
+    start: str | None
+    duration_s: float | None
+    definition: str
+    steady_start_s: float | None
+    steady_end_s: float | None
+
+
+class TtftBucket(Part, frozen=True, rename={"from_tokens": "from", "to_tokens": "to"}):
+    """TTFT in ms of the samples whose input tokens lie in [from, to)."""
+
+    from_tokens: int
+    to_tokens: int | None
+    n: int
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    p99: float | None
+    p99_9: float | None
+
+
+class ClassCounts(Part, frozen=True):
+    """Requests of one class."""
+
+    sent: int
+    completed: int
+    failed: int
+    cancelled: int
+
+
+class ClassPrompts(Part, frozen=True):
+    """Mean prompt lengths of one class in tokens."""
+
+    asked_mean: float | None
+    sent_mean: float | None
+    server_mean: float | None
+
+
+class ClassDistributions(Part, frozen=True):
+    """Quantiles for pictures, ms."""
+
+    ttft_ms: Quantiles | None
+
+
+class ClassAccount(Part, frozen=True):
+    """What one class of requests met. `waits`: requests that waited over five medians of their class."""
+
+    name: str
+    requests: ClassCounts
+    ttft_ms: Stats | None
+    tpot_ms: Stats | None
+    e2e_ms: Stats | None
+    e2e_per_token_ms: Stats | None
+    input_tokens: Stats | None
+    output_tokens: Stats | None
+    prompt: ClassPrompts
+    output: MeanLengths
+    waits: Waits
+    distributions: ClassDistributions
+
+
+class RateIntervals(Part, frozen=True):
+    """95 % intervals of the steady rates."""
+
+    output_tok_s: Interval | None
+    input_tok_s: Interval | None
+    request_s: Interval | None
+
+
+class ThroughputAccount(Part, frozen=True):
+    """Rates per second over the steady span, over the whole run, and the cached share of prompt tokens.
+
+    `cached_prefix_share`: of the tokens that requests share with others, min(cached, shared) of each request (draft 5.7.4).
+    """
+
+    output_tok_s: float | None
+    input_tok_s: float | None
+    request_s: float | None
+    whole_run: Rates
+    cached_input_share: float | None
+    cached_prefix_share: float | None
+    ci95: RateIntervals
+
+
+class TokenizerAccount(Part, frozen=True):
+    """The tokenizer that measured prompts and, where declared so, counts tokens."""
+
+    kind: Literal["shipped", "file", "hub", "server", "none"] | None
+    name: str | None
+    version: str | None
+    vocab_size: int | None
+    source: str | None
+    method: str | None
+
+
+class PromptLengths(Part, frozen=True):
+    """Prompts: tokens requested, sent, and counted by the server. `template`: tokens of the chat template."""
+
+    asked_mean: float | None
+    sent_mean: float | None
+    server_mean: float | None
+    misses: int | None
+    counted: Spread | None
+    template: int | None
+
+
+class OutputLengths(Part, frozen=True):
+    """Answers: tokens requested, and counted by the tokenizer at hand and by the server."""
+
+    asked_mean: float | None
+    local_mean: float | None
+    server_mean: float | None
+    misses: int | None
+    counted: Spread | None
+
+
+class TokenAccount(Part, frozen=True):
+    """Who counted tokens, and how stream events carry them."""
+
+    count_source: str | None
+    tokenizer: TokenizerAccount
+    itl_method: str | None
+    single_token_share: float | None
+    events: int | None
+    tokens: int | None
+    tokens_per_event: float | None
+    prompt: PromptLengths
+    output: OutputLengths
+
+
+class Objective(Part, frozen=True):
+    """An objective against the measurement; `met` None: undecided."""
+
+    expr: str
+    value: float | None
+    limit: float | None
+    met: bool | None
+    ci: Interval | None
+
+
+class Server(Part, frozen=True):
+    """The server by its own metrics. `engine`: whose metric names they are; `seen`: these names were held against a running
+    server. `whole`: both sides' totals; None where the scrapes do not enclose the load."""
+
+    engine: str
+    seen: bool
+    endpoints: tuple[EndpointSeen, ...]
+    running: Level | None
+    queue: Level | None
+    queue_thirds: tuple[float, ...] | None
+    kv_usage: Level | None
+    preemptions: float | None
+    prefix_hit_share: float | None
+    prompt_tokens: float | None
+    generation_tokens: float | None
+    succeeded: float | None
+    failed: float | None
+    ttft_ms: Timed | None
+    itl_ms: Timed | None
+    tpot_ms: Timed | None
+    e2e_ms: Timed | None
+    queue_ms: Timed | None
+    whole: Whole | None
+
+
+class Preemption(Part, frozen=True):
+    """Preemptions of the measured phase. `requests`: preempted at least once; `finished`: of these, ended with all their
+    tokens; `discarded`: tokens lost from the KV cache."""
+
+    source: Literal["server metrics", "simulated engine"]
+    events: float
+    requests: float | None
+    finished: float | None
+    discarded: float | None
+
+
+class CertifiedLimit(Part, frozen=True):
+    """A certified load per worker and second, and what ended the ladder."""
+
+    per_worker: float
+    ended_by: Literal["instrument", "server", "ladder"]
+
+
+class CertifiedLimits(Part, frozen=True):
+    """By dimension of the load."""
+
+    token_events_s: CertifiedLimit
+    requests_s: CertifiedLimit
+
+
+class LoadPerWorker(Part, frozen=True):
+    """The run's own load, per second and worker."""
+
+    token_events_s: float
+    requests_s: float
+
+
+class ErrorSpread(Part, frozen=True):
+    """Error of the instrument in ms: of the statistics (n, mean, p50, p99, max) and of single values (`each_*`)."""
+
+    n: int
+    mean: float
+    p50: float
+    p99: float
+    max: float
+    each_p50: float
+    each_p99: float
+    each_max: float
+
+
+class CertificateRung(Part, frozen=True):
+    """A rung of the calibration ladder: its load and the errors measured there."""
+
+    kind: Literal["streams", "requests"]
+    load: float
+    tok_s: float
+    request_s: float
+    ttft_ms: ErrorSpread | None
+    itl_ms: ErrorSpread | None
+    e2e_ms: ErrorSpread | None
+
+
+class CalibrationCited(Part, frozen=True):
+    """The certificate that speaks for this run. `used`: the larger load as a share of what is certified; `rung`: the
+    certificate's errors at the lowest load not below the run's."""
+
+    id: str
+    date: str
+    workers: int
+    quick: bool
+    limits: CertifiedLimits
+    load: LoadPerWorker
+    by: Literal["token_events_s", "requests_s"]
+    used: float
+    rung: CertificateRung | None
+
+
+class InstrumentAccount(Part, frozen=True):
+    """What the instrument says of itself. `cpu_fraction`, `run_delay_fraction`: one entry a worker."""
+
+    timestamp_source: Literal["kernel", "user", "virtual"] | None
+    workers: int | None
+    receive_lag_ms: Stats | None
+    merged_share: float | None
+    cpu_fraction: tuple[float | None, ...]
+    run_delay_fraction: tuple[float | None, ...]
+    stall_max_ms: float | None
+    clock_step_ms: float | None
+    dead_workers: tuple[Loss, ...]
+    calibration: CalibrationCited | None
+
+
+class ComplianceBrief(Part, frozen=True):
+    """How the run stands by the draft's rules. `counts`: rules by weight and by state; `deviations`: ids."""
+
+    draft: str
+    test: str
+    label: Literal[
+        "unconditionally compliant", "conditionally compliant", "not compliant", "not a measurement"
+    ]
+    counts: Mapping[str, Mapping[str, int]]
+    deviations: tuple[str, ...]
+
+
+class Summary(Part, frozen=True):
+    """One run's result. None is: undefined or unknown, never 0."""
+
+    schema: Literal["inferometer/summary/3"]
+    version: str
+    run: Run
+    verdict: RunVerdict
+    sut: Sut
+    environment: Environment
+    plan: Plan
+    requests: RequestCounts
+    success_rate: SuccessRate
+    refusals: Refusals
+    warm_up: WarmUp
+    window: Window
+    metrics: Metrics
+    distributions: Distributions
+    itl_shape: ItlShape | None
+    first_wave: WithoutFirstWave | None
+    ttft_by_input: tuple[TtftBucket, ...]
+    conversations: Conversations | None
+    by_class: tuple[ClassAccount, ...]
+    workload: WorkloadAccount
+    throughput: ThroughputAccount
+    steady: Steady | None
+    in_flight_tokens: TokensInFlight | None
+    preemption: Preemption | None
+    load: LoadAccount
+    tokens: TokenAccount
+    slos: tuple[Objective, ...]
+    server: Server | None
+    instrument: InstrumentAccount
+    definitions: Mapping[str, str]
+    compliance: ComplianceBrief | None
