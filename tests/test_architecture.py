@@ -31,12 +31,12 @@ ALLOWED: dict[str, set[str]] = {
     "simulation": {"drive", "engines", "journal", "server"},
     "calibration": {"plan", "journal"},
     "run": {
-        "calibration", "documents", "drive", "engines", "journal", "judge", "measure", "plan", "report", "server", "simulation", "telemetry",
-        "workload",
+        "calibration", "documents", "drive", "engines", "journal", "judge", "measure", "plan", "report", "server",
+        "simulation", "telemetry", "workload",
     },
     "studies": {
-        "calibration", "documents", "drive", "journal", "judge", "measure", "plan", "procedures", "report", "run", "server", "simulation",
-        "telemetry",
+        "calibration", "documents", "drive", "journal", "judge", "measure", "plan", "procedures", "report", "run",
+        "server", "simulation", "telemetry",
     },
     "cli": {
         "documents", "drive", "journal", "judge", "plan", "report", "run", "server", "simulation", "studies", "telemetry",

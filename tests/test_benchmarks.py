@@ -259,7 +259,7 @@ def test_a_synthetic_run_is_a_sealed_run_that_can_be_reported(tmp_path: Path) ->
     assert read_table(folder.record, RECORD).num_rows == 50
     from inferometer.run.evaluate import evaluate
 
-    assert evaluate(folder).summary["requests"]["completed"] == 50
+    assert evaluate(folder).summary.requests.completed == 50
 
 
 def test_without_a_compiler_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from inferometer.cli.rerun import command as rerun_command
 from inferometer.cli.run import command as run_command
 from inferometer.cli.simulate import command as simulate_command
 from inferometer.cli.workload import command as workload_command
+from inferometer.documents.summary import SCHEMA as SUMMARY
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
 from inferometer.judge.comparison import equivalence
@@ -235,7 +236,7 @@ def test_the_page_on_compliance_has_labels_states_and_declarations_as_they_are()
 
 def test_every_metric_is_defined() -> None:
     """Each key under `metrics` and each rate has a row in the definitions, each statistic too."""
-    keys = set(summary_schema()["properties"]["metrics"]["properties"]) | set(RATES)
+    keys = set(summary_schema()["$defs"]["Metrics"]["properties"]) | set(RATES)
     assert keys <= rows("docs/definitions.md")
     named = set(re.findall(r"`(\w+)`", text("docs/definitions.md")))
     assert {*STATISTICS, "n", "ci95"} <= named
@@ -269,7 +270,7 @@ def test_versions_told_are_the_versions_written() -> None:
     page = text("docs/run-folder.md")
     for schema in (RECORD, PULSE, SCHEDULE):
         assert f"`{schema.metadata[b'inferometer'].decode()}`" in page
-    assert summary_schema()["$id"] in page
+    assert SUMMARY in page
 
 
 def test_the_standard_workloads_have_the_lengths_told() -> None:

@@ -261,10 +261,7 @@ def test_a_run_of_several_classes_is_fitted_and_simulated_class_by_class(tmp_pat
     path.write_text(f"workload: {{classes: [{{name: a, {both}}}, {{name: b, {both}}}]}}\n")
     mixed = simulate(build(path, FLAGS), choose(None, TRUTH), tmp_path / "runs", Nobody())
     fitted = fit_run(mixed.folder, None, (), tmp_path / "sims", Nobody())
-    seen = [
-        {one["name"]: one["requests"]["sent"] for one in run.summary["by_class"]}
-        for run in (mixed, fitted.finding)
-    ]
+    seen = [{one.name: one.requests.sent for one in run.summary.by_class} for run in (mixed, fitted.finding)]
     assert seen[0] == seen[1]
     assert set(seen[0]) == {"a", "b"}
     assert sum(seen[0].values()) == 250

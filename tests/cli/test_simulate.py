@@ -16,6 +16,8 @@ import pytest
 from commands import SMALL, finish, only, run, start
 from rich.console import Console
 
+from inferometer.documents.part import to_data
+from inferometer.documents.summary import Summary
 from inferometer.drive.progress_counters import Progress
 from inferometer.errors import PlanError
 from inferometer.journal.folder import RunFolder
@@ -57,9 +59,9 @@ def finding(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     return simulated(tmp_path_factory.mktemp("runs"), OPEN)
 
 
-def timeless(summary: dict[str, Any]) -> dict[str, Any]:
+def timeless(summary: Summary) -> dict[str, Any]:
     """A summary without its ids and dates."""
-    left = json.loads(json.dumps(summary))
+    left = to_data(summary)
     for name in ("id", "started", "ended"):
         left["run"][name] = None
     left["window"]["start"] = None
@@ -82,27 +84,31 @@ def test_another_seed_is_another_run(finding: RunResult, tmp_path: Path) -> None
     other = simulated(tmp_path, OPEN | {"--seed": "6"})
     salts = {json.loads((each.folder / "run.json").read_text())["salt"] for each in (finding, other)}
     assert len(salts) == 2
-    assert other.summary["metrics"]["ttft_ms"] != finding.summary["metrics"]["ttft_ms"]
+    assert other.summary.metrics.ttft_ms != finding.summary.metrics.ttft_ms
 
 
 def test_the_settings_of_the_engine_are_carried_out_and_told(finding: RunResult, tmp_path: Path) -> None:
     """A slower prefill shows in TTFT; run.json and the declaration hold what was set."""
     slower = simulated(tmp_path, OPEN, "prefill_base=9ms")
-    assert slower.summary["metrics"]["ttft_ms"]["p50"] > finding.summary["metrics"]["ttft_ms"]["p50"] + 4
+    slow, plain = slower.summary.metrics.ttft_ms, finding.summary.metrics.ttft_ms
+    assert slow is not None
+    assert plain is not None
+    assert slow.p50 > plain.p50 + 4
     engine = json.loads((slower.folder / "run.json").read_text())["engine"]
     assert (engine["preset"], engine["settings"]["prefill_base_ns"]) == ("tiny-cpu", 9_000_000)
-    assert "prefill_base_ns 9000000" in slower.summary["sut"]["notes"]
+    assert "prefill_base_ns 9000000" in str(slower.summary.sut.notes)
 
 
 def test_every_report_says_simulated_and_no_compliance_is_claimed(finding: RunResult) -> None:
     """The data, the console, Markdown (also where its minimum report is copied alone) and HTML (also in the tab's title)."""
     summary = finding.summary
-    jsonschema.validate(summary, summary_schema())
-    assert summary["run"]["simulated"] is True
-    assert summary["compliance"]["label"] == "not a measurement"
-    assert (summary["sut"]["url"], summary["sut"]["protocol"]) == (None, "none: simulated")
+    jsonschema.validate(to_data(summary), summary_schema())
+    assert summary.compliance is not None
+    assert summary.run.simulated is True
+    assert summary.compliance.label == "not a measurement"
+    assert (summary.sut.url, summary.sut.protocol) == (None, "none: simulated")
     screen = io.StringIO()
-    render_console(summary, Console(file=screen, width=80), None)
+    render_console(to_data(summary), Console(file=screen, width=80), None)
     assert "*   SIMULATED   *" in screen.getvalue()
     markdown = (finding.folder / "report.md").read_text()
     assert markdown.startswith("# SIMULATED\n")
@@ -115,14 +121,17 @@ def test_every_report_says_simulated_and_no_compliance_is_claimed(finding: RunRe
 
 def test_what_is_about_the_instrument_does_not_apply(finding: RunResult) -> None:
     """No lateness, no lag, no CPU, no clock, no certificate: n/a and null, never a perfect 0."""
-    checks = {check["code"]: check["status"] for check in finding.summary["verdict"]["checks"]}
+    checks = {check.code: check.status for check in finding.summary.verdict.checks}
     assert {code for code in NOT_SIMULATED if checks[code] != "na"} == set()
     assert checks["arrival_rate"] == checks["stationary"] == checks["prompt_length"] == "pass"
-    instrument = finding.summary["instrument"]
-    assert instrument["timestamp_source"] == "virtual"
-    assert instrument["cpu_fraction"] == [None]
-    assert all(instrument[name] is None for name in ("receive_lag_ms", "stall_max_ms", "calibration"))
-    assert finding.summary["load"]["lateness_ms"]["max"] == 0
+    instrument = finding.summary.instrument
+    assert instrument.timestamp_source == "virtual"
+    assert instrument.cpu_fraction == (None,)
+    assert all(
+        one is None for one in (instrument.receive_lag_ms, instrument.stall_max_ms, instrument.calibration)
+    )
+    assert finding.summary.load.lateness_ms is not None
+    assert finding.summary.load.lateness_ms.max == 0
 
 
 def test_little_holds_of_a_simulated_record(finding: RunResult) -> None:
@@ -219,7 +228,7 @@ def test_prompts_beyond_the_context_are_refused_as_the_server_refuses_them(tmp_p
     fits = simulate(
         build(None, flags | {"--input-tokens": "150"}), choose(None, settings), tmp_path / "fits", Nobody()
     )
-    assert fits.summary["requests"]["completed"] == 3
+    assert fits.summary.requests.completed == 3
     with pytest.raises(
         PlanError, match=r"warm-up request 1 is 151 tokens.* 7 of the chat template.*takes 160 in all"
     ):
@@ -241,7 +250,7 @@ def test_a_chat_that_is_too_long_by_its_second_template_is_refused_by_the_server
     small = plan.model_copy(update={"load": plan.load.model_copy(update={"requests": 3})})
     finding = simulate(small, choose(None, ["kv_blocks=28", "block_tokens=1"]), tmp_path, Nobody())
     assert finding.exit_code == 5
-    assert finding.summary["requests"]["by_error"] == {"http_4xx": 3}
+    assert finding.summary.requests.by_error == {"http_4xx": 3}
     details = read_table(RunFolder(finding.folder).record, RECORD).column("detail").to_pylist()
     assert all("exceed the model's context" in detail for detail in details)
 

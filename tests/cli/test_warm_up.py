@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from inferometer.documents.summary import WarmUpCount, WarmUpVolume
 from inferometer.drive.progress_counters import Progress
 from inferometer.errors import PlanError
 from inferometer.journal.folder import RunFolder
@@ -42,9 +43,9 @@ def test_a_reference_server_that_runs_already_is_measured_and_goes_on_running(tm
             finding = conduct(
                 build(None, SMALL | {"--warmup": "2"}), tmp_path / "runs", Nobody(), embedded=server
             )
-            assert finding.summary["requests"]["completed"] == 8
+            assert finding.summary.requests.completed == 8
             assert saved.read(RunFolder.open(finding.folder).plan).target.url is None
-            assert finding.summary["sut"]["software"].endswith("embedded reference server")
+            assert str(finding.summary.sut.software).endswith("embedded reference server")
         assert len(server.truth().splitlines()) >= 2 * (8 + 2)
 
 
@@ -62,25 +63,22 @@ def simulated(out: Path, flags: dict[str, object], *settings: str, file: Path | 
 def test_a_warm_up_goes_on_until_its_tokens_are_there_and_three_probes_agree(tmp_path: Path) -> None:
     """Volume, drain, and a simulated engine without jitter: identical probes take equally long, so three are enough."""
     finding = simulated(tmp_path, FLAGS | {"--warmup-tokens": "200", "--warmup-probes": "12"}, "jitter=0")
-    warm = finding.summary["warm_up"]
-    assert (warm["asked"], warm["reached"], warm["drained"]) == (
-        {"requests": 10, "output_tokens": 200},
-        True,
-        True,
-    )
-    assert warm["output_tokens"] >= 200
-    assert warm["completed"] == warm["requests"] >= 10
-    probes = warm["probes"]
-    assert (probes["stable"], len(probes["after_ms"])) == (True, 3)
-    assert probes["variation"] < 0.1
-    assert finding.summary["requests"]["sent"] == 40
-    assert finding.summary["requests"]["warmup"] == {"sent": warm["requests"], "completed": warm["completed"]}
+    warm = finding.summary.warm_up
+    assert (warm.asked, warm.reached, warm.drained) == (WarmUpVolume(10, 200), True, True)
+    assert warm.output_tokens >= 200
+    assert warm.completed == warm.requests >= 10
+    probes = warm.probes
+    assert (probes.stable, len(probes.after_ms)) == (True, 3)
+    assert probes.variation is not None
+    assert probes.variation < 0.1
+    assert finding.summary.requests.sent == 40
+    assert finding.summary.requests.warmup == WarmUpCount(warm.requests, warm.completed)
 
 
 def test_the_measured_requests_do_not_depend_on_the_warm_up(tmp_path: Path) -> None:
     """Whatever goes before, the same requests are measured, at the same instants from the start on."""
     fingerprints = {
-        simulated(tmp_path, FLAGS | more).summary["workload"]["fingerprint"]
+        simulated(tmp_path, FLAGS | more).summary.workload.fingerprint
         for more in ({}, {"--warmup": "0"}, {"--warmup-tokens": "500"}, {"--warmup-probes": "3"})
     }
     assert len(fingerprints) == 1
@@ -112,9 +110,9 @@ def test_answers_shorter_than_asked_are_made_up_for_with_further_requests(tmp_pa
     plan = build(None, FLAGS | {"--warmup-tokens": "60"})
     lengths = dict.fromkeys(range(200), (20, 1))
     finding = simulate(plan, choose(None, ()), tmp_path, Nobody(), lengths)
-    warm = finding.summary["warm_up"]
-    assert warm["reached"]
-    assert 60 <= warm["output_tokens"] == warm["completed"] <= 66
+    warm = finding.summary.warm_up
+    assert warm.reached
+    assert 60 <= warm.output_tokens == warm.completed <= 66
     record = read_table(RunFolder.open(finding.folder).record, RECORD).to_pylist()
     cycles = [row["cycle"] for row in record if row["phase"] == Phase.WARMUP]
     assert max(cycles) > 0
@@ -127,14 +125,14 @@ def test_a_volume_out_of_reach_ends_and_is_told(tmp_path: Path) -> None:
     # Of 50 tokens asked for one comes, but of every second probe, which is a row behind the ten of the warm-up.
     lengths = {row: (20, 40 if row > 10 and row % 2 else 1) for row in range(200)}
     finding = simulate(plan, choose(None, ()), tmp_path, Nobody(), lengths)
-    warm = finding.summary["warm_up"]
-    assert (warm["reached"], warm["probes"]["stable"], len(warm["probes"]["after_ms"])) == (False, False, 4)
-    assert warm["requests"] == 100
-    assert finding.summary["requests"]["sent"] == 40
-    (check,) = (one for one in finding.summary["verdict"]["checks"] if one["code"] == "warmup")
-    assert check["status"] == "note"
-    assert "was not reached" in check["message"]
-    assert "had not settled" in check["message"]
+    warm = finding.summary.warm_up
+    assert (warm.reached, warm.probes.stable, len(warm.probes.after_ms)) == (False, False, 4)
+    assert warm.requests == 100
+    assert finding.summary.requests.sent == 40
+    (check,) = (one for one in finding.summary.verdict.checks if one.code == "warmup")
+    assert check.status == "note"
+    assert "was not reached" in check.message
+    assert "had not settled" in check.message
     assert "not reached" in (finding.folder / "report.md").read_text()
 
 
@@ -184,7 +182,7 @@ def test_a_warm_up_fills_the_cache_with_the_prefixes_to_be_measured_or_leaves_it
     finding = simulated(
         tmp_path, {}, "prefix_caching=true", "block_tokens=16", file=shared(tmp_path, plan, wanted)
     )
-    assert finding.summary["warm_up"]["prefixes"] == ("populated" if wanted else "not populated")
+    assert finding.summary.warm_up.prefixes == ("populated" if wanted else "not populated")
     record = read_table(RunFolder.open(finding.folder).record, RECORD).sort_by("t_taken").to_pylist()
     bodies = Schedule(RunFolder.open(finding.folder).schedule)
     measured = [row for row in record if row["phase"] == Phase.MEASURE]
@@ -239,10 +237,10 @@ def test_every_load_has_its_warm_up_verified(tmp_path: Path, load: dict[str, obj
     )
     flags = lengths | load | {"--warmup": "10", "--warmup-tokens": "150", "--warmup-probes": "5"}
     flags = {name: str(trace) if value == "TRACE" else value for name, value in flags.items()}
-    warm = simulated(tmp_path / "runs", flags, "jitter=0").summary["warm_up"]
-    assert (warm["reached"], warm["drained"], warm["probes"]["stable"]) == (True, True, True)
-    assert warm["output_tokens"] >= 150
-    assert len(warm["probes"]["after_ms"]) == 3
+    warm = simulated(tmp_path / "runs", flags, "jitter=0").summary.warm_up
+    assert (warm.reached, warm.drained, warm.probes.stable) == (True, True, True)
+    assert warm.output_tokens >= 150
+    assert len(warm.probes.after_ms) == 3
 
 
 def test_a_cold_start_is_measured_from_the_first_request_and_marked(tmp_path: Path) -> None:
@@ -250,8 +248,8 @@ def test_a_cold_start_is_measured_from_the_first_request_and_marked(tmp_path: Pa
     path = tmp_path / "plan.yaml"
     path.write_text("load: {cold_start: true, requests: 20, concurrency: 2}\n")
     finding = simulated(tmp_path / "runs", {"--input-tokens": "20", "--output-tokens": "3"}, file=path)
-    warm = finding.summary["warm_up"]
-    assert (warm["skipped"], warm["requests"], warm["drained"]) == (True, 0, None)
+    warm = finding.summary.warm_up
+    assert (warm.skipped, warm.requests, warm.drained) == (True, 0, None)
     assert "# COLD START" in (finding.folder / "report.md").read_text()
     assert "COLD START" in (finding.folder / "report.html").read_text()
     with pytest.raises(PlanError, match="cold"):
@@ -264,14 +262,15 @@ def test_a_real_run_is_verified_and_can_be_reported_again(tmp_path: Path) -> Non
         "--warmup": "4", "--warmup-tokens": "40", "--warmup-probes": "4", "--workers": "2", "--concurrency": "4",
     }  # fmt: skip
     finding = conduct(build(None, flags), tmp_path, Nobody())
-    warm = finding.summary["warm_up"]
-    assert warm["reached"]
-    assert warm["output_tokens"] >= 40
-    assert warm["probes"]["before_ms"] > 0
-    assert 3 <= len(warm["probes"]["after_ms"]) <= 4
-    assert finding.summary["requests"]["sent"] == 8
+    warm = finding.summary.warm_up
+    assert warm.reached
+    assert warm.output_tokens >= 40
+    assert warm.probes.before_ms is not None
+    assert warm.probes.before_ms > 0
+    assert 3 <= len(warm.probes.after_ms) <= 4
+    assert finding.summary.requests.sent == 8
     folder = RunFolder.open(finding.folder)
     phases = read_table(folder.record, RECORD).column("phase").to_pylist()
-    assert phases.count(int(Phase.PROBE)) == 1 + len(warm["probes"]["after_ms"])
+    assert phases.count(int(Phase.PROBE)) == 1 + len(warm.probes.after_ms)
     for again in (evaluate, recover):
-        assert again(folder).summary["warm_up"] == warm
+        assert again(folder).summary.warm_up == warm

@@ -97,7 +97,9 @@ def understood(code: int, said: str, errors: str, out: Path) -> Run:
     assert code in (0, 3, 4, 5, 130), errors
     summary = json.loads(said)
     schema = (
-        importlib.resources.files("inferometer.report").joinpath("summary.schema.json").read_text("utf-8")
+        importlib.resources.files("inferometer.documents.schemas")
+        .joinpath("summary.schema.json")
+        .read_text("utf-8")
     )
     jsonschema.Draft202012Validator(json.loads(schema)).validate(summary)
     folder = out / summary["run"]["id"]

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from procedures.driving import Silent
 
+from inferometer.documents.part import to_data
 from inferometer.errors import CannotSwitch
 from inferometer.journal.schema import Phase
 from inferometer.plan.procedure_parameters import Tests
@@ -107,7 +108,7 @@ def alone(
 def _do(stand: Stand, step: Run | Switch, folder: Path) -> Seen | Switched | CannotSwitch:
     if isinstance(step, Run):
         finding = stand.measure(step.plan, folder)
-        return Seen(finding.folder.name, finding.summary)
+        return Seen(finding.folder.name, to_data(finding.summary))
     try:
         return stand.switch(step.what, step.state)
     except CannotSwitch as why:

@@ -136,8 +136,9 @@ def test_before_a_cold_start_the_server_generates_nothing(tmp_path: Path, api: s
         finding = conduct(cold, tmp_path / "runs", Silent(), embedded=server)
         rows = [json.loads(line) for line in server.truth().splitlines()]
         assert [row["max_tokens"] for row in rows] == [3]
-        assert finding.summary["metrics"]["ttft_ms"]["mean"] >= 400
-        assert finding.summary["warm_up"]["skipped"]
+        assert finding.summary.metrics.ttft_ms is not None
+        assert finding.summary.metrics.ttft_ms.mean >= 400
+        assert finding.summary.warm_up.skipped
         conduct(plan, tmp_path / "runs", Silent(), embedded=server)
         assert len(server.truth().splitlines()) > 2
 
@@ -155,7 +156,7 @@ def test_the_embedded_engine_is_started_anew_and_timed(tmp_path: Path) -> None:
         plan = build(None, SMALL | {"--warmup": "0"})
         cold = plan.model_copy(update={"load": plan.load.model_copy(update={"cold_start": True})})
         finding = stand.measure(cold, tmp_path / "runs")
-        assert finding.summary["requests"]["completed"] == 1
+        assert finding.summary.requests.completed == 1
         assert stand.usual("server") == "started"
         assert stand._embedded is not None
         state = httpx.get(f"{stand._embedded.url()}/inferometer/state").json()

@@ -9,6 +9,7 @@ import pytest
 from procedures.driving import Silent
 from procedures.modelled import System, carried, results, rows, stats, summary, value
 
+from inferometer.documents.part import to_data
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results
@@ -133,7 +134,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, list[DoneR
     )
     stand, folder = Virtual(Chosen("tiny-cpu", engine), Silent()), Path(tmp_path_factory.mktemp("itl"))
     setup = asked(WORDS, SATURATION, output_tokens=str(TOKENS), requests=400)
-    done = carried("itl", setup, lambda plan: stand.measure(plan, folder).summary)
+    done = carried("itl", setup, lambda plan: to_data(stand.measure(plan, folder).summary))
     return results("itl", setup, done), runs(done, "level")
 
 

@@ -202,11 +202,14 @@ def test_the_reference_server_tells_the_same_live(tmp_path: Path) -> None:
         },
     )  # fmt: skip
     with Embedded(tmp_path / "server.txt", "--set", "kv_blocks=14") as server:
-        found = conduct(plan, tmp_path / "runs", Silent(), embedded=server).summary["preemption"]
-    assert found["source"] == "server metrics"
-    assert 0 < found["requests"] <= min(found["events"], 12)
-    assert found["finished"] == found["requests"]
-    assert found["events"] * 40 <= found["discarded"] <= found["events"] * (40 + TEMPLATE + 60)
+        found = conduct(plan, tmp_path / "runs", Silent(), embedded=server).summary.preemption
+    assert found is not None
+    assert found.source == "server metrics"
+    assert found.requests is not None
+    assert found.discarded is not None
+    assert 0 < found.requests <= min(found.events, 12)
+    assert found.finished == found.requests
+    assert found.events * 40 <= found.discarded <= found.events * (40 + TEMPLATE + 60)
 
 
 def _setup(**parameters: Any) -> Setup:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from procedures.driving import Silent
 
+from inferometer.documents.part import to_data
 from inferometer.plan.procedure_parameters import Tests, quickened
 from inferometer.plan.schema import Plan
 from inferometer.procedures.registry import PROCEDURES
@@ -72,7 +73,7 @@ def gone_through(name: str, folder: Path) -> Iterator[tuple[Setup, list[Done]]]:
 def _carried_out(step: Step, stand: Virtual, folder: Path) -> Seen | Switched:
     if isinstance(step, Run):
         finding = stand.measure(step.plan, folder)
-        return Seen(finding.folder.name, finding.summary)
+        return Seen(finding.folder.name, to_data(finding.summary))
     return stand.switch(step.what, step.state)
 
 

@@ -10,6 +10,7 @@ import pytest
 from procedures.alone import Alone, alone
 from procedures.driving import Silent
 
+from inferometer.documents.part import to_data
 from inferometer.errors import CannotSwitch
 from inferometer.judge.procedure_verdict import contradictions
 from inferometer.plan.procedure_parameters import Tests
@@ -170,7 +171,7 @@ def test_a_cache_that_was_not_switched_off_contradicts(tmp_path: Path, ran: Alon
     stand = Virtual(Chosen("tiny-cpu", ENGINE), Silent())
     stand.switch("prefix_cache", "enabled")  # whoever was told to disable it did not
     plan = variant(ran.of("disabled").step.plan, load={"requests": 60})
-    liar = stand.measure(plan, tmp_path).summary
+    liar = to_data(stand.measure(plan, tmp_path).summary)
     for part, summary, wrong in (
         ("disabled", liar, True),
         ("disabled", ran.of("disabled").came.summary, False),

@@ -164,6 +164,9 @@ def server_told() -> dict[str, Any]:
     }
 
 
+OFFERED = dict.fromkeys(("rate", "rate_of", "concurrency", "users", "user_rate", "arrival", "burstiness"))
+
+
 def parts() -> dict[str, Any]:
     """Everything but the verdict of a run of 1,000 requests at 20 requests/s."""
     rng = random.Random(7)  # seeded: the sample is the same everywhere
@@ -277,6 +280,7 @@ def parts() -> dict[str, Any]:
             "failed": 3,
             "cancelled": 0,
             "by_error": {"timeout": 2, "http_5xx": 1},
+            "failed_share_ci95": [0.001, 0.0087],
             "warmup": {"sent": 20, "completed": 20},
         },
         "success_rate": {"value": n / 1009, "ci95": [0.9913, 0.999], "succeeded": n, "ended": 1009},
@@ -336,6 +340,8 @@ def parts() -> dict[str, Any]:
                 {"id": "D-4.3.1-domain", "name": "Domain", "value": None},
             ],
             "missing": ["D-4.3.1-domain"],
+            "fingerprint": None,
+            "made": None,
             "prompts": {
                 "file": "own.jsonl",
                 "format": "jsonl",
@@ -434,7 +440,13 @@ def parts() -> dict[str, Any]:
         },
         "load": {
             "model": "open",
-            "offered": {"rate": 20.0, "rate_of": "requests", "arrival": "poisson", "burstiness": 1.0},
+            "offered": {
+                **OFFERED,
+                "rate": 20.0,
+                "rate_of": "requests",
+                "arrival": "poisson",
+                "burstiness": 1.0,
+            },
             "trace": None,
             "held": {"requests": 12, "of": 1009, "ms": stats(late)},
             "achieved": {"request_s": 20.31, "concurrency_mean": 44.9, "concurrency_max": 63},
@@ -502,6 +514,7 @@ def parts() -> dict[str, Any]:
         "instrument": {
             "timestamp_source": "kernel",
             "workers": 1,
+            "merged_share": 0.0,
             "receive_lag_ms": stats([0.02 + rng.expovariate(25) for _ in range(n)]),
             "cpu_fraction": [0.31],
             "run_delay_fraction": [0.002],
@@ -583,7 +596,7 @@ def invalid_summary() -> Summary:
         "by_error": {"reset": 131, "http_429": 49},
     }
     whole["run"]["interrupted"] = True
-    whole["load"] |= {"model": "closed", "offered": {"concurrency": 64}, "arrival_check": None}
+    whole["load"] |= {"model": "closed", "offered": {**OFFERED, "concurrency": 64}, "arrival_check": None}
     whole["tokens"] |= {"itl_method": "chunk", "single_token_share": 0.12}
     whole["server"] |= {"engine": HOSTILE, "seen": False}
     whole["server"]["endpoints"][0]["url"] = HOSTILE
@@ -633,6 +646,8 @@ def empty_summary() -> Summary:
     whole["plan"] = {}
     whole["sut"]["cache_state"] = "unknown"
     whole["workload"] = {
+        "fingerprint": None,
+        "made": None,
         "items": [],
         "missing": [],
         "prompts": None,
@@ -647,6 +662,7 @@ def empty_summary() -> Summary:
         "failed": 0,
         "cancelled": 0,
         "by_error": {},
+        "failed_share_ci95": None,
         "warmup": {"sent": 0, "completed": 0},
     }
     whole["success_rate"] = {"value": None, "ci95": None, "succeeded": 0, "ended": 0}
@@ -661,9 +677,9 @@ def empty_summary() -> Summary:
     for side in ("prompt", "output"):
         whole["tokens"][side]["counted"] = None
     whole["metrics"] = dict.fromkeys(metrics.METRICS)
-    whole["load"] |= {"model": "closed", "offered": {}, "lateness_ms": None, "arrival_check": None}
+    whole["load"] |= {"model": "closed", "offered": {**OFFERED}, "lateness_ms": None, "arrival_check": None}
     whole["load"] |= {"lateness_causes_ms": None, "lateness_shares": None}
-    whole["throughput"]["ci95"] = None
+    whole["throughput"]["ci95"] = dict.fromkeys(("output_tok_s", "input_tok_s", "request_s"))
     whole["instrument"]["receive_lag_ms"] = None
     checks = [check(c["code"], "na") for c in VALID_CHECKS[:-1]] + [check("few_samples", "unsure", 0, 2)]
     return compose(version="0.1.0", status="INCONCLUSIVE", checks=checks, **whole)

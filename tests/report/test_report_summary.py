@@ -41,7 +41,7 @@ def test_no_name_stands_twice_in_one_object_of_the_schema() -> None:
         assert len(dict(pairs)) == len(pairs), [name for name, _ in pairs]
         return dict(pairs)
 
-    shipped = importlib.resources.files("inferometer.report").joinpath("summary.schema.json")
+    shipped = importlib.resources.files("inferometer.documents.schemas").joinpath("summary.schema.json")
     json.loads(shipped.read_text("utf-8"), object_pairs_hook=once)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 from procedures.driving import Failing, Silent
 
@@ -177,7 +179,8 @@ class Interrupting(Virtual):
         finding = super().measure(plan, out)
         self.runs += 1
         if self.runs == 3:
-            finding.summary["run"]["interrupted"] = True
+            run = msgspec.structs.replace(finding.summary.run, interrupted=True)
+            return replace(finding, summary=msgspec.structs.replace(finding.summary, run=run))
         return finding
 
 

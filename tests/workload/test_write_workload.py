@@ -151,7 +151,7 @@ def test_a_run_of_the_plan_and_runs_of_its_file_send_the_same(tmp_path: Path, ki
         tables.append(Schedule(folder.schedule).table)
         facts.append(folder.read_run())
         assert all(check.same for check in verify(tmp_path / "made", finding.folder))
-        assert finding.summary["workload"]["fingerprint"] == header.fingerprint
+        assert finding.summary.workload.fingerprint == header.fingerprint
     assert tables[0].equals(tables[1])
     assert tables[0].equals(tables[2])
     for about in facts:

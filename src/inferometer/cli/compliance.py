@@ -117,7 +117,7 @@ def _whole(statement: Mapping[str, Any] | None) -> bool:
 
 
 def _summary(folder: Path) -> dict[str, Any]:
-    from inferometer.report.run.summary import SCHEMA
+    from inferometer.documents.summary import SCHEMA
 
     if not folder.is_dir():
         raise RecordError(f"{folder}: no such folder of a run or a campaign")

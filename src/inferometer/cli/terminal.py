@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from inferometer.documents.part import to_data
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
 from inferometer.report.progress import Counters, progress, progress_plain
@@ -131,13 +132,13 @@ def show(finding: RunResult, *, as_json: bool) -> int:
             sys.stderr.writelines(f"{note}\n" for note in finding.notes)
     try:
         if as_json:
-            sys.stdout.write(json.dumps(finding.summary, ensure_ascii=False) + "\n")
+            sys.stdout.write(json.dumps(to_data(finding.summary), ensure_ascii=False) + "\n")
         else:
             from rich.console import Console
 
             from inferometer.report.run.console import render_console
 
-            render_console(finding.summary, Console(), report=str(finding.folder / "report.html"))
+            render_console(to_data(finding.summary), Console(), report=str(finding.folder / "report.html"))
         sys.stdout.flush()
     except OSError:
         _deaf()

@@ -31,7 +31,14 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def to_data(document: object) -> Any:
     """Dicts, lists, numbers, strings, booleans and None, in the order of the members."""
-    return msgspec.to_builtins(document, enc_hook=_encode)
+    return _listed(msgspec.to_builtins(document, enc_hook=_encode))
+
+
+def _listed(value: Any) -> Any:
+    """JSON has no tuples, and a document read from a file equals the one that was written."""
+    if isinstance(value, dict):
+        return {name: _listed(inner) for name, inner in value.items()}
+    return [_listed(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def to_json(document: object) -> str:

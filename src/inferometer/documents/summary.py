@@ -6,7 +6,7 @@ Parts of the measurement that are shown as they are (metrics, distributions, the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from inferometer.documents.load import LoadAccount
 from inferometer.documents.part import Part
@@ -27,7 +27,7 @@ from inferometer.measure.steady import Steady
 from inferometer.measure.turns import Conversations
 from inferometer.plan.schema import Plan
 
-SCHEMA = "inferometer/summary/3"
+SCHEMA: Final = "inferometer/summary/3"
 
 
 class Run(Part, frozen=True):

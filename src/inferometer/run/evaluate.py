@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import msgspec
+
+from inferometer.documents.part import from_data, to_data
+from inferometer.documents.summary import ComplianceBrief, Summary
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD
@@ -30,18 +33,18 @@ class RunResult:
     """The result of a run: its folder, its summary (the data of summary.json) and notes on what went wrong on the way."""
 
     folder: Path
-    summary: dict[str, Any]
+    summary: Summary
     notes: list[str]
 
     @property
     def exit_code(self) -> int:
         """The exit code: 0 VALID, 3 INVALID, 4 INCONCLUSIVE, 5 nothing succeeded, 130 interrupted."""
-        if self.summary["run"]["interrupted"]:
+        if self.summary.run.interrupted:
             return 130
-        requests = self.summary["requests"]
-        if requests["sent"] and not requests["completed"]:
+        requests = self.summary.requests
+        if requests.sent and not requests.completed:
             return 5
-        return {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}[self.summary["verdict"]["status"]]
+        return {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}[self.summary.verdict.status]
 
 
 def conclude(folder: RunFolder, tokenizer: tokenizers.Tokenizer, scrapes: Scrapes | None = None) -> RunResult:
@@ -84,8 +87,9 @@ def evaluate(folder: RunFolder) -> RunResult:
     arrival = arrival_found(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
-    summary["compliance"] = brief_of(summary)
-    write_reports(folder.path, summary, series(plan, record, samples, server_metrics))
+    brief = from_data(brief_of(to_data(summary)), ComplianceBrief)
+    summary = msgspec.structs.replace(summary, compliance=brief)
+    write_reports(folder.path, to_data(summary), series(plan, record, samples, server_metrics))
     return RunResult(folder.path, summary, notes)
 
 

@@ -24,6 +24,7 @@ from inferometer.calibration import certificate as certificates
 from inferometer.calibration import join, ladder
 from inferometer.calibration.certificate import Certificate, Limit, Rung
 from inferometer.calibration.join import Errors
+from inferometer.documents.part import to_data
 from inferometer.drive.progress_counters import Progress
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
@@ -201,13 +202,13 @@ class _Session:
                 if isinstance(error.__cause__, KeyboardInterrupt):  # pressed while the record was read
                     raise KeyboardInterrupt from error
                 raise
-        if finding.summary["run"]["interrupted"]:
+        if finding.summary.run.interrupted:
             raise KeyboardInterrupt
         seen = _joined(finding, server.truth())
-        result = self._judged(rung, finding.summary, seen, tries)
-        self.sources.add(str(finding.summary["instrument"]["timestamp_source"]))
+        result = self._judged(rung, to_data(finding.summary), seen, tries)
+        self.sources.add(str(finding.summary.instrument.timestamp_source))
         self.from_kernel = self.from_kernel and seen.from_kernel
-        self.ended = str(finding.summary["run"]["ended"])
+        self.ended = str(finding.summary.run.ended)
         self.rungs = [one for one in self.rungs if (one.kind, one.load) != (rung.kind, rung.load)]
         self.rungs.append(result)
         return result

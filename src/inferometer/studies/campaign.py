@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from inferometer import __version__
+from inferometer.documents.part import to_data
 from inferometer.errors import CannotSwitch, InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.compliance.evidence import Evidence
@@ -284,10 +285,10 @@ class _Test:
         self.ui.note(step.why)
         named = step.plan.model_copy(update={"name": f"{self.procedure.name}-{step.part}"[:64]})
         finding = self.stand.measure(named, self.folder / "runs")
-        if finding.summary["run"]["interrupted"]:
+        if finding.summary.run.interrupted:
             raise Interrupted
         self.states.append(self.state)
-        return Seen(finding.folder.name, finding.summary)
+        return Seen(finding.folder.name, to_data(finding.summary))
 
     def _document(self, started: int) -> dict[str, Any]:
         procedure, base = self.procedure, self.setup.plan

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from inferometer import __version__
+from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.errors import PeerError, PlanError, Problem, RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD
@@ -32,7 +33,6 @@ from inferometer.measure.samples import take
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.report.comparison.document import compose
-from inferometer.report.run.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
@@ -329,7 +329,7 @@ def _one(plan: Plan, series: Series, at: int, ui: Ui, measure: Measure) -> None:
         kept = sum(map(len, series.runs))
         where = f"; {kept} runs before it are in {series.sides[0].parent}" if kept else ""
         raise PeerError(f"side {label(at)}: {error}{where}") from error
-    if finding.summary["run"]["interrupted"]:
+    if finding.summary.run.interrupted:
         raise KeyboardInterrupt
     series.runs[at].append(finding.folder)
     if finding.exit_code == PeerError.exit_code:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from inferometer import __version__
+from inferometer.documents.part import to_data
 from inferometer.errors import PlanError, Problem
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.journal.schema import PULSE, RECORD, EventClass
@@ -99,7 +100,7 @@ def fit_run(run: Path, preset: str | None, given: Sequence[str], out: Path, ui: 
         "simulation": {"id": finding.folder.name},
         "engine": {"preset": chosen.preset, "set": list(all_words)},
         **_document(found, iterations, settings),
-        "comparison": _comparison(_measured(plan, record), finding.summary),
+        "comparison": _comparison(_measured(plan, record), to_data(finding.summary)),
         "reservations": _reservations(folder, facts, record, iterations, found, settings),
     }
     write_atomically(finding.folder / FILE, (json.dumps(document, indent=1) + "\n").encode())

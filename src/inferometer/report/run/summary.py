@@ -12,19 +12,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from inferometer.documents.summary import SCHEMA
 from inferometer.report import metrics, wording
-
-SCHEMA = "inferometer/summary/2"
 
 
 @functools.cache
 def summary_schema() -> dict[str, Any]:
     """The JSON Schema that ships with the package."""
-    text = (
-        importlib.resources.files("inferometer.report")
-        .joinpath("summary.schema.json")
-        .read_text(encoding="utf-8")
-    )
+    folder = importlib.resources.files("inferometer.documents.schemas")
+    text = folder.joinpath("summary.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
 

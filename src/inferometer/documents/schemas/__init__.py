@@ -1,0 +1,1 @@
+"""JSON Schemas of the documents, generated from their types: `python -m inferometer.documents.schemas` writes them anew."""

@@ -1,0 +1,23 @@
+"""Write the JSON Schema of every document beside this file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from inferometer.documents.part import json_schema
+from inferometer.documents.summary import Summary
+
+DOCUMENTS: dict[str, type] = {"summary": Summary}
+"""By the name of the file."""
+
+
+def generated(name: str) -> str:
+    """The text of `NAME.schema.json`."""
+    return json.dumps(json_schema(DOCUMENTS[name], f"{name}.json"), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    for document in DOCUMENTS:
+        path = Path(__file__).parent / f"{document}.schema.json"
+        path.write_text(generated(document), encoding="utf-8")
