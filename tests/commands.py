@@ -41,7 +41,7 @@ def run(*arguments: str, out: Path, **env: str) -> tuple[int, str, str]:
 def finish(*arguments: str, **env: str) -> tuple[int, str, str]:
     """Carry out a command in this process: exit code, stdout, stderr, those of the processes it starts included.
 
-    A process of its own for each command would mostly be spent on imports; `start` is for tests that need one.
+    A process for each command would be spent on imports: `run_process` and `start` are for tests of what only one has.
     """
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
         for name, value in env.items():
@@ -52,6 +52,12 @@ def finish(*arguments: str, **env: str) -> tuple[int, str, str]:
         shown = stdout.read_text(), stderr.read_text()
     assert "Traceback" not in shown[1]
     return code, *shown
+
+
+def run_process(*arguments: str) -> tuple[int, str, str]:
+    """Carry out a command in a process of its own: exit code, stdout, stderr."""
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import psutil
 import pytest
-from commands import COMMAND, SMALL, finish, only, run, start, wait_for_answers
+from commands import COMMAND, SMALL, finish, only, run, run_process, start, wait_for_answers
 from peers import Script, Seen, chunked, scripted, tokens, whole
 from serving import serving
 
@@ -106,8 +106,7 @@ def test_a_process_of_its_own_shows_and_exits_with_the_same(
 ) -> None:
     """What tests carry out in this process (`finish`) is what the command's own process does."""
     arguments = ["report", str(embedded[3]), "--json"]
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == finish(*arguments)
+    assert run_process(*arguments) == finish(*arguments)
 
 
 def test_a_saved_plan_runs_again_as_the_same_plan(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from commands import SMALL, finish, only, run
+from commands import SMALL, finish, only, run, run_process
 from peers import Script, Seen, chunked, scripted, tokens, whole
 
 from inferometer.journal.folder import RunFolder
@@ -171,7 +171,7 @@ def test_what_is_shown_fits_and_survives_a_pipe(
     monkeypatch.setenv("COLUMNS", columns)
     for encoding in ("utf-8", "ascii"):
         monkeypatch.setenv("PYTHONIOENCODING", encoding)
-        code, stdout, _ = finish("workload", "show", str(made))
+        code, stdout, _ = run_process("workload", "show", str(made))
         assert code == 0
         assert stdout.isascii() == (encoding == "ascii")
         lines = [line for line in stdout.splitlines() if "sha256:" not in line]
