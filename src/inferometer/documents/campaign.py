@@ -1,0 +1,188 @@
+"""Documents of the draft's tests: one test, and a campaign of several (`campaign.json`).
+
+In a redacted document (`redacted` names what was left out) WITHHELD stands where a value was, and instants are days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from inferometer.documents.note import Withheld, WordedNote
+from inferometer.documents.part import Part
+from inferometer.documents.results import Cell, Column, Figure, Interval
+from inferometer.documents.statement import ComplianceStatement
+from inferometer.documents.summary import Environment, Sut, TokenizerAccount
+from inferometer.documents.verdict import RunStatus
+
+TEST_SCHEMA: Final = "inferometer/test/2"
+CAMPAIGN_SCHEMA: Final = "inferometer/campaign/2"
+
+EndedBy = Literal["interrupted", "server", "plan", "instrument"]
+"""Why a test is partial."""
+
+
+class ProcedureReason(Part, frozen=True):
+    """Why a test or a campaign is not VALID: a check's code or one of judge/procedure_verdict.py, the first run that shows it
+    and how many do."""
+
+    code: str
+    status: RunStatus
+    run: str | None
+    message: str
+    runs: int = 1
+
+
+class ProcedureVerdict(Part, frozen=True):
+    """Whether to believe a test's answer."""
+
+    status: RunStatus
+    reasons: tuple[ProcedureReason, ...]
+
+
+class ReportedValue(Part, frozen=True):
+    """A figure that the test is about. `ci`: its 95 % interval; `note`: how it was found, or why it is None."""
+
+    name: str
+    label: str
+    value: Cell
+    unit: str
+    ci: Interval | None
+    note: WordedNote | None
+    capacity: bool
+
+
+class ReportedTable(Part, frozen=True):
+    """A table. `section`: where the draft asks for it; each row has a cell for each column."""
+
+    name: str
+    title: str
+    section: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[WordedNote, ...]
+    capacity: bool
+
+
+class StateSwitch(Part, frozen=True):
+    """The system brought into a state before a run."""
+
+    what: str
+    state: str
+    status: Literal["verified", "declared", "contradicted"]
+    how: str | None
+    evidence: str | None
+
+
+class ProcedureRun(Part, frozen=True):
+    """A run of a test. `part`: what for; `at`: where it lies in the test, in the test's own terms; `state`: of the system."""
+
+    run: str
+    part: str
+    at: Mapping[str, float | str | bool | None] | Withheld
+    why: str
+    state: Mapping[str, str]
+    verdict: RunStatus
+    fingerprint: str | None
+
+
+class ProcedureDocument(Part, frozen=True):
+    """One test of the draft. `ended_by`, `problem`: why it is partial; None: it is whole. `parameters`: those of the test;
+    `plan`: the resolved base plan, as `plan.json` has it."""
+
+    schema: Literal["inferometer/test/2"]
+    version: str
+    test: str
+    section: str
+    title: str
+    objective: str
+    started: str | None
+    ended: str | None
+    simulated: bool
+    quick: bool
+    ended_by: EndedBy | None
+    problem: str | None
+    parameters: Mapping[str, Any]
+    plan: Mapping[str, Any]
+    plan_hash: str | None
+    verdict: ProcedureVerdict
+    compliance: ComplianceStatement | None
+    switches: tuple[StateSwitch, ...]
+    runs: tuple[ProcedureRun, ...]
+    values: tuple[ReportedValue, ...]
+    tables: tuple[ReportedTable, ...]
+    figures: tuple[Figure, ...]
+    notes: tuple[WordedNote, ...]
+    undecided: tuple[WordedNote, ...]
+
+
+class MethodRow(Part, frozen=True):
+    """A row of a run's method, such as how tokens were counted. `key`: a stable name; `capacity`: it tells a load."""
+
+    key: str
+    name: str
+    value: str
+    capacity: bool
+
+
+class MinimumReport(Part, frozen=True):
+    """The lines of draft C.1; None: not measured. `of_run`: the run whose latencies they are."""
+
+    model: str | None
+    hardware: str | None
+    software: str | None
+    boundary: str | None
+    workload: str | None
+    load_model: str | None
+    request_count: int | Withheld | None
+    test_duration_s: float | Withheld | None
+    ttft_p50_ms: float | None
+    ttft_p99_ms: float | None
+    tpot_p50_ms: float | None
+    tpot_p99_ms: float | None
+    max_throughput_tok_s: float | Withheld | None
+    throughput_at_p99_ttft_500ms_tok_s: float | Withheld | None
+    notes: tuple[str, ...]
+    of_run: str | None
+    seed: int | None
+
+
+class WorkloadPrint(Part, frozen=True):
+    """The fingerprint of a test's requests."""
+
+    test: str
+    fingerprint: str
+
+
+class Reproduction(Part, frozen=True):
+    """All that is needed to do it again (draft C.2, section 6). `plan_file`: tests.json, resolved."""
+
+    command: str
+    plan_file: Mapping[str, Any] | Withheld
+    versions: Mapping[str, str]
+    seeds: tuple[int, ...]
+    workloads: tuple[WorkloadPrint, ...]
+    run_folders: tuple[str, ...]
+
+
+class Campaign(Part, frozen=True):
+    """Several tests of one system, in the order they were carried out."""
+
+    schema: Literal["inferometer/campaign/2"]
+    version: str
+    id: str
+    name: str
+    started: str | None
+    ended: str | None
+    simulated: bool
+    quick: bool
+    sut: Sut | None
+    environment: Environment | None
+    tokenizer: TokenizerAccount | None
+    disclosed: tuple[MethodRow, ...]
+    verdict: ProcedureVerdict
+    minimum: MinimumReport
+    tests: tuple[ProcedureDocument, ...]
+    compliance: ComplianceStatement | None
+    reproduction: Reproduction
+    redacted: tuple[Literal["capacity"], ...] | None
