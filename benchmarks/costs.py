@@ -102,7 +102,7 @@ def synthetic_run(parent: Path, requests: int) -> RunFolder:
 
 
 def _exchange(index: int, begin: int, noise: np.random.Generator) -> Exchange:
-    exchange = Exchange(index, 0, begin, b"", 0, CHAT)
+    exchange = Exchange(index, 0, begin, b"", b"", 0, CHAT)
     exchange.t_taken = exchange.t_send = exchange.t_submit = begin + 5_000
     times = begin + 50_000_000 + 20_000_000 * np.arange(TOKENS) + noise.integers(0, 2_000_000, TOKENS)
     answer = exchange.answer

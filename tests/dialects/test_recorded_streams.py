@@ -20,9 +20,9 @@ import pytest
 from feeding import same_however_cut
 
 from inferometer.drive.exchange import Exchange
+from inferometer.drive.http1_channel import Http1Channel
 from inferometer.engines.openai import CHAT
 from inferometer.journal.schema import EventClass
-from inferometer.protocol.http_response import ResponseDecoder
 
 STREAMS = Path(__file__).resolve().parents[1] / "vectors" / "streams"
 ROW = re.compile(
@@ -49,22 +49,25 @@ class Reading:
 # Ours.
 
 
-def fed(pieces: list[bytes], *, closed: bool) -> tuple[Exchange, ResponseDecoder]:
-    """Do with these bytes what the reactor does. The clock counts bytes: a piece arrives at the offset of its last one."""
-    http, exchange, at = ResponseDecoder(), Exchange(0, 0, 0, b"", 0, CHAT), -1
+def fed(pieces: list[bytes], *, closed: bool = False) -> tuple[Exchange, Http1Channel]:
+    """Feed these bytes to a channel, as the reactor does. The clock counts bytes: a piece arrives at the offset of its last."""
+    channel, exchange, at = Http1Channel(), Exchange(0, 0, 0, b"", b"", 0, CHAT), -1
+    channel.opened()
+    channel.submit(exchange)
+    exchange.t_submit = 1
     for piece in pieces:
         at += len(piece)
-        http.feed(piece)
-        exchange.take(http, at)
+        channel.feed(piece, at, 0)
     if closed:
-        http.eof()
-    if http.complete:
-        exchange.conclude()
-    return exchange, http
+        channel.peer_closed(at)
+    return exchange, channel
 
 
 def ours(pieces: list[bytes], *, closed: bool) -> Reading:
-    exchange, http = fed(pieces, closed=closed)
+    exchange, channel = fed(pieces)
+    keep_alive = channel.capacity == 1
+    if closed:
+        channel.peer_closed(sum(map(len, pieces)) - 1)
     answer = exchange.answer
     return Reading(
         status=exchange.status,
@@ -75,7 +78,7 @@ def ours(pieces: list[bytes], *, closed: bool) -> Reading:
         finish=answer.finish_reason,
         firsts=(answer.first_text, answer.first_visible, answer.first_answer),
         done=answer.done,
-        keep_alive=http.keep_alive,
+        keep_alive=keep_alive,
     )
 
 
@@ -337,11 +340,11 @@ def test_two_events_in_one_chunk_are_two_events_of_one_instant() -> None:
 def test_a_body_without_length_ends_with_the_connection(file: str) -> None:
     """mlx-lm answers HTTP/1.0: a stream or an error is complete when it closes, not before, and the connection with it."""
     assert sent(file).startswith(b"HTTP/1.0 ")
-    exchange, http = fed([sent(file)], closed=False)
-    assert not http.complete
-    assert not exchange.outcome
-    assert http.eof()
-    assert not http.keep_alive
+    exchange, channel = fed([sent(file)])
+    assert (channel.exchanges, channel.ended, exchange.outcome) == ((exchange,), [], "")
+    channel.peer_closed(len(sent(file)))
+    assert (channel.exchanges, channel.ended, channel.closing) == ((), [exchange], True)
+    assert exchange.outcome
 
 
 @pytest.mark.parametrize("file", files("llamacpp-0.5-chat-stream.", "llamacpp-0.5-completions-stream."))
@@ -414,9 +417,9 @@ def test_a_stream_that_ends_without_reason_is_truncated() -> None:
 def test_a_chunked_stream_that_is_cut_off_never_ends(file: str) -> None:
     """Closed before the last chunk, a chunked reply is not complete, whatever its events said."""
     data = sent(file).removesuffix(b"0\r\n\r\n")
-    exchange, http = fed([data], closed=True)
+    exchange, channel = fed([data], closed=True)
     assert exchange.answer.done
-    assert not http.complete
+    assert (channel.exchanges, channel.ended) == ((exchange,), [])
 
 
 def test_usage_on_every_event_counts_once() -> None:

@@ -6,17 +6,24 @@ import socket
 import ssl
 import time
 
-from inferometer.drive.connection import Peer
+from inferometer.drive.channel import ChannelKind, RequestHead
 from inferometer.drive.exchange import Exchange
+from inferometer.drive.http1_channel import HTTP1
 from inferometer.drive.reactor import Reactor
+from inferometer.drive.transport import Peer
 from inferometer.engines.openai import CHAT
 
 PATIENCE_NS = 10_000_000_000
 
 
-def wire(body: bytes = b"{}", path: bytes = b"/v1/chat/completions") -> bytes:
-    """One request's bytes."""
-    return b"POST %b HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\n\r\n%b" % (path, len(body), body)
+HEAD = RequestHead("POST", "/v1/chat/completions", {"Host": "test"})
+
+
+def exchange(
+    index: int, now: int, *, body: bytes = b"{}", timeout_ns: int = PATIENCE_NS, kind: ChannelKind = HTTP1
+) -> Exchange:
+    """One request that is due now."""
+    return Exchange(index, 0, now, kind.prepare(HEAD), body, now + timeout_ns, CHAT)
 
 
 def exchange_all(
@@ -27,12 +34,14 @@ def exchange_all(
     reuse: bool = True,
     timeout_ns: int = PATIENCE_NS,
     tls: ssl.SSLContext | None = None,
-    request: bytes | None = None,
+    body: bytes = b"{}",
+    kind: ChannelKind = HTTP1,
 ) -> list[Exchange]:
     """Send `count` requests, `at_once` in flight; gives them in the order they ended, each exactly once."""
     ended: list[Exchange] = []
     reactor = Reactor(
         Peer(socket.AF_INET, ("127.0.0.1", port), tls, "localhost"),
+        kind,
         ended.append,
         reuse=reuse,
         connect_timeout_ns=2_000_000_000,
@@ -44,7 +53,7 @@ def exchange_all(
             now = time.monotonic_ns()
             assert now < give_up, "the reactor lost a request"
             while sent < count and sent - len(ended) < at_once:
-                reactor.submit(Exchange(sent, 0, now, request or wire(), now + timeout_ns, CHAT), now)
+                reactor.submit(exchange(sent, now, body=body, timeout_ns=timeout_ns, kind=kind), now)
                 sent += 1
             reactor.wait(now + 5_000_000, exact=False)
             reactor.expire(time.monotonic_ns())

@@ -6,6 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from driving import HEAD
 from peers import Script, Seen, chunked, scripted, tokens
 
 from inferometer.drive.clock import monotonic_ns
@@ -30,7 +31,7 @@ def job(folder: RunFolder, port: int, worker: int, workers: int) -> Job:
     return Job(
         api="chat",
         folder=str(folder.path), worker=worker, workers=workers, family=int(socket.AF_INET), address=["127.0.0.1", port],
-        heads=["POST /v1/chat/completions HTTP/1.1\r\nHost: here\r\nContent-Length: "], secrets=[], tls=False,
+        protocol="http/1.1", heads=[HEAD], secrets=[], tls=False,
         tls_verify=False, tls_ca_file=None, server_name="127.0.0.1", reuse=True, open_loop=True, slots=0, prepare=2,
         timeout_ns=10**10, connect_timeout_ns=10**10, drain_ns=10**10,
     )  # fmt: skip

@@ -12,16 +12,16 @@ import time
 
 import pytest
 import trustme
-from driving import exchange_all, wire
+from driving import exchange, exchange_all
 from peers import Script, Seen, chunked, scripted, tokens, whole
 from serving import serving
 
-from inferometer.drive.connection import Peer
 from inferometer.drive.exchange import Exchange
+from inferometer.drive.http1_channel import HTTP1
 from inferometer.drive.probe import endpoint, resolve
 from inferometer.drive.reactor import Reactor
 from inferometer.drive.tls import context
-from inferometer.engines.openai import CHAT
+from inferometer.drive.transport import Peer
 from inferometer.errors import PeerError
 from inferometer.journal.schema import EventClass
 from inferometer.server.filler_text import PIECES
@@ -106,14 +106,14 @@ SCRIPTS: dict[str, tuple[Script, str]] = {
 def asking(count: int) -> bytes:
     """A request to the reference server for a stream of `count` tokens."""
     body = {"messages": [{"role": "user", "content": "x"}], "max_tokens": count, "stream": True}
-    return wire(json.dumps(body).encode())
+    return json.dumps(body).encode()
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_every_fault_of_the_reference_server_is_one_outcome(fault: str) -> None:
     """After good requests faulty ones are counted by their class, each with a detail, and none is lost."""
     with serving(fault) as port:
-        ended = exchange_all(port, 4, request=asking(5))
+        ended = exchange_all(port, 4, body=asking(5))
     assert [one.outcome for one in ended] == ["ok", "ok", FAULTS[fault], FAULTS[fault]]
     assert [bool(one.detail) for one in ended] == [False, False, True, True]
 
@@ -128,7 +128,7 @@ def test_every_other_fault_is_one_outcome_and_the_next_requests_go_on(fault: str
 
     with scripted(answer) as peer:
         assert [one.outcome for one in exchange_all(peer.port, 2)] == ["ok", "ok"]
-        faulty = exchange_all(peer.port, 2, request=wire(b"fault"))
+        faulty = exchange_all(peer.port, 2, body=b"fault")
     assert [one.outcome for one in faulty] == [outcome, outcome]
     assert all(one.detail for one in faulty)
 
@@ -136,7 +136,7 @@ def test_every_other_fault_is_one_outcome_and_the_next_requests_go_on(fault: str
 def test_a_server_that_hangs_ends_in_a_timeout() -> None:
     """A request that gets no complete answer ends at its deadline, with the tokens it had seen."""
     with serving("hang:after=2") as port:
-        (one,) = exchange_all(port, 1, timeout_ns=1_000_000_000, request=asking(5))
+        (one,) = exchange_all(port, 1, timeout_ns=1_000_000_000, body=asking(5))
     assert one.outcome == "timeout"
     assert one.answer.texts == list(PIECES[:2])
 
@@ -208,7 +208,7 @@ def test_events_are_classed_and_the_first_tokens_found() -> None:
 def test_retry_after_is_kept() -> None:
     """A 429's Retry-After stands in the record."""
     with serving("status:429=1,retry-after=3") as port:
-        (one,) = exchange_all(port, 1, request=asking(5))
+        (one,) = exchange_all(port, 1, body=asking(5))
     assert (one.status, one.retry_after_s) == (429, 3.0)
 
 
@@ -245,7 +245,7 @@ def test_tls_carries_the_same_and_keeps_its_times_apart(
     ca_file = tmp_path_factory.mktemp("ca") / "ca.pem"
     authority.cert_pem.write_to_path(str(ca_file))
     with scripted(lambda seen: Script(GOOD), tls=server) as peer:
-        ended = exchange_all(peer.port, 6, at_once=2, tls=context(True, str(ca_file)))
+        ended = exchange_all(peer.port, 6, at_once=2, tls=context(True, str(ca_file), HTTP1.alpn))
     assert [one.outcome for one in ended] == ["ok"] * 6
     fresh = [one for one in ended if one.t_connect]
     assert fresh
@@ -257,8 +257,8 @@ def test_a_certificate_that_does_not_verify_is_a_tls_error(authority: trustme.CA
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(server)
     with scripted(lambda seen: Script(GOOD), tls=server) as peer:
-        (distrusted,) = exchange_all(peer.port, 1, tls=context(True, None))
-        (waved_through,) = exchange_all(peer.port, 1, tls=context(False, None))
+        (distrusted,) = exchange_all(peer.port, 1, tls=context(True, None, HTTP1.alpn))
+        (waved_through,) = exchange_all(peer.port, 1, tls=context(False, None, HTTP1.alpn))
     assert (distrusted.outcome, distrusted.t_submit) == ("tls_error", 0)
     assert waved_through.outcome == "ok"
 
@@ -267,7 +267,7 @@ def test_a_large_request_goes_out_whole_though_the_socket_takes_it_in_parts() ->
     """A body larger than the socket's buffer arrives complete and t_submit is set after t_send."""
     body = b"x" * 8_000_000
     with scripted(lambda seen: Script(GOOD)) as peer:
-        (one,) = exchange_all(peer.port, 1, request=wire(body))
+        (one,) = exchange_all(peer.port, 1, body=body)
     assert peer.seen[0].body == body
     assert one.outcome == "ok"
     assert one.t_submit > one.t_send
@@ -297,11 +297,11 @@ def test_a_kept_connection_that_is_gone_before_the_first_byte_is_sent_costs_a_se
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve, args=(listener,), daemon=True)
         thread.start()
-        reactor = Reactor(Peer(socket.AF_INET, listener.getsockname()), ended.append)
+        reactor = Reactor(Peer(socket.AF_INET, listener.getsockname()), HTTP1, ended.append)
         give_up = time.monotonic_ns() + 10_000_000_000
         for index in range(2):
             now = time.monotonic_ns()
-            reactor.submit(Exchange(index, 0, now, wire(), give_up, CHAT), now)
+            reactor.submit(exchange(index, now), now)
             while len(ended) <= index and time.monotonic_ns() < give_up:
                 reactor.wait(time.monotonic_ns() + 5_000_000, exact=False)
             answered.set()
@@ -315,7 +315,7 @@ def test_a_kept_connection_that_is_gone_before_the_first_byte_is_sent_costs_a_se
     "fault", ["closed inside a chunk", "closed before any byte", "a redirect", "not HTTP", "a refusal"]
 )
 def test_what_has_ended_is_freed_without_the_garbage_collector(fault: str) -> None:
-    """No circle keeps an exchange or a connection: the collector, which is off while measuring, would find none of them."""
+    """No circle keeps an exchange, a transport or a channel: the collector, off while measuring, would find none of them."""
     script, _ = SCRIPTS[fault]
     gc.collect()
     gc.disable()
@@ -330,7 +330,9 @@ def test_what_has_ended_is_freed_without_the_garbage_collector(fault: str) -> No
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
-    assert not {"Exchange", "Connection", "Answer", "ResponseDecoder", "SseDecoder"} & set(kept)
+    assert not {"Exchange", "Transport", "Http1Channel", "Answer", "ResponseDecoder", "SseDecoder"} & set(
+        kept
+    )
 
 
 def test_a_prefix_a_name_and_both_families_of_addresses_are_taken_apart() -> None:

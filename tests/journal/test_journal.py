@@ -28,7 +28,7 @@ CANARY = 'sk-canary"\\/key'
 
 def ended(row: int, *, text: str = "a b", detail: str = "", outcome: Outcome = Outcome.OK) -> Exchange:
     """A finished exchange, as the reactor would hand it over."""
-    exchange = Exchange(row, 0, 1_000 + row, b"", 0, CHAT)
+    exchange = Exchange(row, 0, 1_000 + row, b"", b"", 0, CHAT)
     exchange.t_send = exchange.t_submit = 2_000 + row
     exchange.t_first_byte = exchange.t_end = 3_000 + row
     exchange.status = 200

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from inferometer.drive.exchange import Exchange
+from inferometer.drive.http1_channel import Http1Channel
 from inferometer.engines.dialect import load
-from inferometer.protocol.http_response import ResponseDecoder
 from inferometer.server.answers import Streamed, Whole
 from inferometer.server.connection import Connection, Outbox
 from inferometer.server.engine.emission import GOES_ON, LENGTH, REFUSED
@@ -64,16 +64,16 @@ def over_the_wire(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
         start=start,
         keep_alive=True,
     )
-    exchange, http = Exchange(0, 0, SENT, b"", 10**12, load(ask.api)), ResponseDecoder()
+    exchange, channel = Exchange(0, 0, SENT, b"", b"", 10**12, load(ask.api)), Http1Channel()
+    channel.opened()
+    channel.submit(exchange)
     exchange.t_taken = exchange.t_send = exchange.t_submit = SENT
 
     def read(at: int) -> None:
         data = bytes(wire.data)
         wire.data.clear()
-        if data and not exchange.t_first_byte:
-            exchange.t_first_byte = at
-        http.feed(data)
-        exchange.take(http, at)
+        if data:
+            channel.feed(data, at, 0)
 
     answer.open()
     read(SENT)
@@ -82,13 +82,12 @@ def over_the_wire(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
         answer.put(count, end, at)
         outbox.send()
         read(at)
-    exchange.conclude()
     return exchange
 
 
 def in_virtual_time(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
     """The same answer as the simulation writes it down."""
-    exchange = Exchange(0, 0, SENT, b"", 10**12, load(ask.api))
+    exchange = Exchange(0, 0, SENT, b"", b"", 10**12, load(ask.api))
     exchange.t_taken = exchange.t_send = exchange.t_submit = SENT
     generation = Generation(exchange, ask, start)
     generation.cached = cached
@@ -139,7 +138,7 @@ def same_record(ask: Ask, puts: Puts, start: int, cached: int) -> None:
 def test_an_answer_cut_off_keeps_what_had_come() -> None:
     """No counts, no reason, no end; a whole answer leaves nothing."""
     for stream, events in ((True, 4), (False, 0)):
-        exchange = Exchange(0, 0, SENT, b"", 10**12, load("chat"))
+        exchange = Exchange(0, 0, SENT, b"", b"", 10**12, load("chat"))
         exchange.t_submit = SENT
         generation = Generation(exchange, Ask("chat", stream, True, 17, 9), 0)
         for at in (1, 2, 3):

@@ -1,5 +1,8 @@
 """One request's life: what was sent when, what came back when, and how it ended.
 
+A channel (channel.py) calls `head`, `data` and `end` as the response arrives, or `event` where its protocol frames messages
+itself, or `fail`. No protocol is known here.
+
 The body of a response is read in one of four ways, decided when its head is complete:
 
 | head                                             | mode   | read as                                          |
@@ -12,13 +15,14 @@ The body of a response is read in one of four ways, decided when its head is com
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from inferometer.engines.answer import Answer
 from inferometer.engines.dialect import Dialect
 from inferometer.engines.error_body import DETAIL_LIMIT, error_text, names_a_policy
 from inferometer.engines.interface import Framing
 from inferometer.journal.schema import EventClass, Outcome
 from inferometer.protocol.event_decoder import EventDecoder
-from inferometer.protocol.http_response import ResponseDecoder
 from inferometer.protocol.ndjson import NdjsonDecoder
 from inferometer.protocol.sse import SseDecoder
 
@@ -42,7 +46,10 @@ class TooLarge(Exception):
 
 
 class Exchange:
-    """One request and its response, in a dialect. Times are monotonic ns; 0 means: did not happen."""
+    """One request and its response, in a dialect. Times are monotonic ns; 0 means: did not happen.
+
+    `request_head` is as the channel's kind prepared it, the same for a class of requests; `request_body` is this one's own.
+    """
 
     __slots__ = (
         "_body",
@@ -59,6 +66,8 @@ class Exchange:
         "index",
         "lag_ns",
         "outcome",
+        "request_body",
+        "request_head",
         "retry_after_s",
         "status",
         "t_connect",
@@ -70,18 +79,25 @@ class Exchange:
         "t_submit",
         "t_taken",
         "t_tls",
-        "wire",
     )
 
     def __init__(
-        self, index: int, cycle: int, t_intended: int, wire: bytes, deadline: int, dialect: Dialect
+        self,
+        index: int,
+        cycle: int,
+        t_intended: int,
+        request_head: bytes,
+        request_body: bytes,
+        deadline: int,
+        dialect: Dialect,
     ) -> None:
         self.dialect = dialect
         self._read_event = dialect.read_event
         self.index = index
         self.cycle = cycle
         self.t_intended = t_intended
-        self.wire = wire
+        self.request_head = request_head
+        self.request_body = request_body
         self.deadline = deadline
         self.t_connect = self.t_connected = self.t_tls = 0
         self.t_taken = self.t_end = 0
@@ -103,24 +119,25 @@ class Exchange:
         self._body: list[bytes] = []
         self._body_bytes = 0
 
-    def take(self, http: ResponseDecoder, at: int) -> None:
-        """Read what `http` has decoded from bytes received at `at`. Raises EventTooLarge or TooLarge."""
-        if self._mode == _HEAD:
-            if not http.status:
-                return
-            self._begin(http)
-        parts = http.body
-        if parts:
-            data = parts[0] if len(parts) == 1 else b"".join(parts)
-            parts.clear()
-            if self._mode == _STREAM:
-                self._events(data, at)
-            else:
-                self._collect(data, at)
-        if http.complete:
-            self.t_end = at
+    def head(self, status: int, headers: Mapping[bytes, bytes]) -> None:
+        """The head of the response: its status, and the first value of each header by lower-case name."""
+        self.status = status
+        if not 200 <= status < 300:
+            self._mode = _ERROR
+            self.retry_after_s = _seconds(headers.get(b"retry-after", b""))
+            return
+        kind = headers.get(b"content-type", b"").decode("latin-1").lower()
+        decoder = DECODERS[self.dialect.interface.framing]
+        if kind.startswith(decoder.CONTENT_TYPE):
+            self._stream(decoder)
+        else:
+            self._mode = _WHOLE if "json" in kind else _SNIFF
 
-    def _events(self, data: bytes, at: int) -> None:
+    def data(self, data: bytes, at: int) -> None:
+        """More of the body, received at `at`. Raises EventTooLarge or TooLarge, and what a decoder may raise."""
+        if self._mode != _STREAM:
+            self._collect(data, at)
+            return
         decoder = self._decoder
         assert decoder is not None
         answer, read_event = self.answer, self._read_event
@@ -130,18 +147,15 @@ class Exchange:
             else:
                 answer.mark(_COMMENT, at)
 
-    def _begin(self, http: ResponseDecoder) -> None:
-        self.status = http.status
-        if not 200 <= http.status < 300:
-            self._mode = _ERROR
-            self.retry_after_s = _seconds(http.header(b"retry-after"))
-            return
-        kind = http.header(b"content-type").lower()
-        decoder = DECODERS[self.dialect.interface.framing]
-        if kind.startswith(decoder.CONTENT_TYPE):
-            self._stream(decoder)
-        else:
-            self._mode = _WHOLE if "json" in kind else _SNIFF
+    def event(self, payload: bytes, at: int) -> None:
+        """One event that the protocol itself framed, received at `at`: no head and no body is needed."""
+        self._mode = _STREAM
+        self._read_event(self.answer, payload, at)
+
+    def end(self, at: int) -> None:
+        """The response is complete."""
+        self.t_end = at
+        self.conclude()
 
     def _stream(self, decoder: type[EventDecoder]) -> None:
         self._mode = _STREAM
@@ -153,7 +167,7 @@ class Exchange:
             start = b"".join(self._body) + data
             if start.startswith(decoder.STARTS):
                 self._stream(decoder)
-                self._events(start, at)
+                self.data(start, at)
                 return
         # An error or a foreign page is only quoted from; a whole response must be whole.
         if self._mode == _WHOLE:
@@ -208,7 +222,7 @@ def outcome_of_status(status: int) -> Outcome:
     return Outcome.HTTP_OTHER
 
 
-def _seconds(header: str) -> float | None:
+def _seconds(header: bytes) -> float | None:
     """Retry-After in seconds; its date form is not worth a clock."""
     try:
         value = float(header)

@@ -82,6 +82,8 @@ def resolve(target: Endpoint, timeout_s: float) -> tuple[int, tuple[str | int, .
 
 
 GREETING = "Hello"
+ALPN = ("http/1.1",)
+"""What its client speaks, whatever the measured requests are sent by."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,45 +3,44 @@
 Every round waits, reads *all* ready sockets with their kernel stamps, and only then decodes. So the time spent decoding one
 stream is not added to the next, and where there are no kernel stamps it still is not.
 
-Theory of the connection pool: a request never waits for another's connection. Idle connections are kept and reused, the
-latest first; `spare` of them are held ready beyond those in use; when none is idle at the due instant, one is opened for
-that request and its lateness shows it.
+Theory of the pool: a request never waits for another's place. Channels with capacity are kept and reused, the latest first;
+`spare` places are held ready beyond those in use. When there is none at the due instant, the request joins a transport that is
+being opened, if its channel is to carry several, or else one is opened for it; its lateness shows it.
 
-A kept-alive connection may be closed by the server at the very moment of its reuse. That says nothing about the server's
-service, so the request goes out once more on a fresh connection and the record says `attempts` = 2.
+A kept transport may be closed by the server at the very moment of its reuse. That says nothing about the server's service, so
+a request of which nothing was answered goes out once more on a fresh transport, and the record says `attempts` = 2. The same
+holds of a request that the peer says it has not begun.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import ssl
 import time
 from collections.abc import Callable
 
 from inferometer.drive import clock
+from inferometer.drive.channel import ChannelKind
 from inferometer.drive.clock import ANCILLARY_BYTES
-from inferometer.drive.connection import (
-    BUSY,
-    CLOSED,
-    CONNECTING,
-    HANDSHAKE,
-    IDLE,
-    Connection,
-    Peer,
-)
-from inferometer.drive.exchange import Exchange, TooLarge
+from inferometer.drive.exchange import Exchange
 from inferometer.drive.poll_pause import ROOM_NS, pause_ns
 from inferometer.drive.poller import READABLE, WRITABLE, Poller
 from inferometer.drive.timer import Timer
+from inferometer.drive.transport import (
+    CLOSED,
+    CONNECTING,
+    HANDSHAKE,
+    OPEN,
+    OPENING,
+    Peer,
+    Transport,
+)
 from inferometer.journal.schema import Outcome
-from inferometer.protocol.event_decoder import EventTooLarge
-from inferometer.protocol.http_response import BadResponse, HeadTooLarge
 
 SPIN_NS = 80_000
 """The timer is set this much early and the rest is spun away: a wake-up through the scheduler takes tens of microseconds."""
 STALE_NS = 1_000_000_000
-"""A kept connection found closed this soon after the request went out was closed before it arrived."""
+"""A kept transport found closed this soon after the request went out was closed before it arrived."""
 WAITED_NS = 50_000
 """A poll that took longer than this did not find its first socket ready at once."""
 MOST_READS = 32
@@ -52,7 +51,8 @@ READ_BYTES = 1 << 16
 
 _OUR_LIMITS = frozenset({errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM})
 
-Read = tuple[Connection, bytes | OSError, int]
+Read = tuple[Transport, bytes | OSError, int, int]
+"""A transport, what was read, when it arrived, and how much later it was read (ns)."""
 
 
 class Vitals:
@@ -89,11 +89,12 @@ class Vitals:
 
 
 class Reactor:
-    """All connections of one worker. `on_end` is called with every exchange that has ended, however it ended."""
+    """All transports of one worker, with channels of one kind. `on_end` is called with every exchange that has ended."""
 
     def __init__(
         self,
         peer: Peer,
+        kind: ChannelKind,
         on_end: Callable[[Exchange], None],
         *,
         reuse: bool = True,
@@ -101,14 +102,18 @@ class Reactor:
         connect_timeout_ns: int = 10_000_000_000,
     ) -> None:
         self._peer = peer
+        self._kind = kind
         self._on_end = on_end
         self._reuse = reuse
         self._spare = spare if reuse else 0
+        self._shared = reuse and kind.places > 1
         self._connect_timeout_ns = connect_timeout_ns
         self._poller = Poller()
-        self._connections: dict[int, Connection] = {}
+        self._transports: dict[int, Transport] = {}
         self._watched: dict[int, Callable[[], None]] = {}
-        self._idle: list[Connection] = []
+        self._free: list[Transport] = []  # open, with capacity: `_places` in all
+        self._places = 0
+        self._unopened: list[Transport] = []  # that others may join
         self._opening = 0
         self._timer = Timer() if Timer.available else None
         if self._timer is not None:
@@ -134,53 +139,83 @@ class Reactor:
 
     @property
     def opening(self) -> int:
-        """How many connections are on their way without a request waiting for them."""
+        """How many transports are on their way that were opened ahead of need."""
         return self._opening
 
-    def open(self, count: int) -> None:
-        """Begin to open `count` connections ahead of need."""
-        for _ in range(count):
+    def open(self, places: int) -> None:
+        """Begin to open transports ahead of need, for so many exchanges."""
+        for _ in range(-(-places // self._kind.places)):
             try:
-                self._connect(clock.monotonic_ns())
+                transport = self._connect(clock.monotonic_ns())
             except OSError:
                 return  # the request that needs it will find out and say so
+            transport.ahead = True
             self._opening += 1
 
     def submit(self, exchange: Exchange, now: int) -> None:
-        """Send this request as soon as can be: at once if a connection is idle."""
+        """Send this request as soon as can be: at once if a channel has capacity."""
         exchange.t_taken = now
         self.vitals.sent += 1
         self.vitals.in_flight += 1
-        if self._idle:
-            connection = self._idle.pop()
-            connection.state = BUSY
-            try:
-                connection.begin(exchange)
-            except (OSError, ssl.SSLError) as cause:
-                self._lost(connection, str(cause), now)
-                return
-            if connection.wants_write:
-                self._poller.modify(connection.fd, READABLE | WRITABLE)
-            if len(self._idle) + self._opening < self._spare:
+        if self._free:
+            transport = self._free[-1]
+            if not transport.used:
+                transport.used = True
+                transport.introduce(exchange)
+            transport.channel.submit(exchange)
+            self._count(transport)
+            self._send(transport, now)
+            if self._places + self._opening * self._kind.places < self._spare:
                 self.open(1)
         else:
-            self._send_on_new(exchange, now)
+            self._open_for(exchange, now)
 
-    def _send_on_new(self, exchange: Exchange, now: int) -> None:
+    def _send(self, transport: Transport, now: int) -> None:
+        """Write what the channel has for the peer."""
         try:
-            connection = self._connect(now)
-        except OSError as cause:
-            exchange.t_connect = now
-            exchange.fail(_connect_outcome(cause), str(cause))
-            self._end(exchange, now)
+            transport.send()
+        except (OSError, ssl.SSLError) as cause:
+            self._lost(transport, str(cause), now, cause)
             return
-        connection.waiting = exchange
+        if transport.unsent:
+            self._poller.modify(transport.fd, READABLE | WRITABLE)
 
-    def _connect(self, now: int) -> Connection:
-        connection = Connection(self._peer, now)
-        self._connections[connection.fd] = connection
-        self._poller.register(connection.fd, READABLE | WRITABLE)
-        return connection
+    def _count(self, transport: Transport) -> None:
+        """Bring the pool up to date with what this transport's channel takes now."""
+        places = transport.channel.capacity if transport.state == OPEN and self._reuse else 0
+        before, transport.places = transport.places, places
+        self._places += places - before
+        if places and not before:
+            self._free.append(transport)
+        elif before and not places:
+            if self._free[-1] is transport:
+                self._free.pop()
+            else:
+                self._free.remove(transport)
+
+    def _open_for(self, exchange: Exchange, now: int) -> None:
+        """Let it wait for a transport: one that is being opened and has room, or its own."""
+        if self._unopened:
+            transport = self._unopened[-1]
+        else:
+            try:
+                transport = self._connect(now)
+            except OSError as cause:
+                exchange.t_connect = now
+                exchange.fail(_connect_outcome(cause), str(cause))
+                self._end(exchange, now)
+                return
+        transport.waiting.append(exchange)
+        if self._shared and len(transport.waiting) >= self._kind.places:
+            self._unopened.remove(transport)
+
+    def _connect(self, now: int) -> Transport:
+        transport = Transport(self._peer, self._kind.open(), now)
+        self._transports[transport.fd] = transport
+        self._poller.register(transport.fd, READABLE | WRITABLE)
+        if self._shared:
+            self._unopened.append(transport)
+        return transport
 
     def wait(self, until_ns: int, *, exact: bool) -> None:
         """One round: wait until `until_ns` at most, then read and decode all that is there.
@@ -214,30 +249,30 @@ class Reactor:
     def _round(self, ready: list[tuple[int, int]], now: int) -> None:
         """Read all that is ready with its stamps, then decode it. The hottest lines of the program are here."""
         reads: list[Read] = []
-        writable: list[Connection] = []
-        connections = self._connections
+        writable: list[Transport] = []
+        transports = self._transports
         view, buffers = self._view, self._buffers
         offset, stamp_of = self.offset_ns, clock.kernel_stamp_ns
         lag_sum = lag_max = stamped = 0
         for fd, mask in ready:
-            connection = connections.get(fd)
-            if connection is None:
+            transport = transports.get(fd)
+            if transport is None:
                 if fd in self._watched:
                     self._watched[fd]()
                 continue
             if mask != READABLE:
-                connecting = connection.state == CONNECTING
+                connecting = transport.state == CONNECTING
                 if mask & WRITABLE or connecting:
-                    writable.append(connection)
+                    writable.append(transport)
                 if mask == WRITABLE or connecting:  # a read here would eat the error that says why it failed
                     continue
             try:
-                size, ancillary, _, _ = connection.recvmsg_into(buffers, ANCILLARY_BYTES)
+                size, ancillary, _, _ = transport.recvmsg_into(buffers, ANCILLARY_BYTES)
             except (BlockingIOError, InterruptedError):
                 continue
             except OSError as cause:
                 # Less its traceback, which holds this frame and with it all that was read: nobody collects circles.
-                reads.append((connection, cause.with_traceback(None), now))
+                reads.append((transport, cause.with_traceback(None), now, 0))
                 continue
             data = view[:size].tobytes()
             if ancillary and (stamp := stamp_of(ancillary)):
@@ -247,177 +282,164 @@ class Reactor:
                 lag_sum += lag
                 if lag > lag_max:
                     lag_max = lag
-                exchange = connection.exchange
-                if exchange is not None and lag > exchange.lag_ns:
-                    exchange.lag_ns = lag
             else:
-                at = self._stamp_ourselves(connection, data)
-            reads.append((connection, data, at))
+                at, lag = self._stamp_ourselves(data)
+            reads.append((transport, data, at, lag))
         self.vitals.count(stamped, lag_sum, lag_max)
-        for connection in writable:
-            self._writable(connection, now)
-        for connection, read, at in reads:
-            self._received(connection, read, at)
+        for transport in writable:
+            self._writable(transport, now)
+        for transport, read, at, lag in reads:
+            if transport.tls is not None or not read or not isinstance(read, bytes):
+                read = self._received_otherwise(transport, read, at)
+                if not read:
+                    continue
+            if transport.feed(read, at, lag):
+                self._attend(transport, at)
 
-    def _stamp_ourselves(self, connection: Connection, data: bytes) -> int:
+    def _stamp_ourselves(self, data: bytes) -> tuple[int, int]:
         """The time of a read that the kernel did not stamp; its lag is at most the time since the socket was known empty."""
         at = clock.monotonic_ns()
-        if data:
-            self.vitals.unstamped += 1
-            exchange = connection.exchange
-            if exchange is not None:
-                exchange.lag_ns = max(exchange.lag_ns, at - self._empty_at)
-        return at
+        if not data:
+            return at, 0
+        self.vitals.unstamped += 1
+        return at, at - self._empty_at
 
-    def _received(self, connection: Connection, data: bytes | OSError, at: int) -> None:
-        exchange = connection.exchange
-        if exchange is None or connection.tls is not None or not data or not isinstance(data, bytes):
-            plain = self._received_otherwise(connection, data, at)
-            exchange = connection.exchange
-            if not plain or exchange is None:
-                return
-            data = plain
-        if not exchange.t_first_byte:
-            exchange.t_first_byte = at
-        http = connection.http
-        try:
-            http.feed(data)
-            exchange.take(http, at)
-        except BadResponse as cause:
-            # What the same read held before the fault has been seen and counts.
-            with contextlib.suppress(EventTooLarge, TooLarge):
-                exchange.take(http, at)
-            self._fault(connection, Outcome.BAD_HTTP, str(cause), at)
-        except (HeadTooLarge, EventTooLarge, TooLarge) as cause:
-            self._fault(connection, Outcome.TOO_LARGE, str(cause), at)
-        except (
-            Exception
-        ) as cause:  # whatever a server can make a decoder do, it costs one request and no worker
-            self._fault(connection, Outcome.BAD_EVENT, f"{type(cause).__name__}: {cause}", at)
-        else:
-            if http.complete:
-                self._complete(connection)
-
-    def _received_otherwise(self, connection: Connection, data: bytes | OSError, at: int) -> bytes:
-        """All but the common case: errors, ends, TLS, and bytes nobody asked for. Gives the plain bytes there are."""
-        if connection.state == CLOSED:
+    def _received_otherwise(self, transport: Transport, data: bytes | OSError, at: int) -> bytes:
+        """All but the common case: errors, ends and TLS. Gives the plain bytes there are for the channel."""
+        if transport.state == CLOSED:
             return b""
         if not isinstance(data, bytes):
-            self._lost(connection, str(data), at, data)
+            self._lost(transport, str(data), at, data)
             return b""
         if not data:
-            self._closed_by_peer(connection, at)
+            self._closed_by_peer(transport, at)
             return b""
-        if connection.tls is not None:
-            try:
-                data = self._through_tls(connection, data, at)
-            except (OSError, ssl.SSLError) as cause:
-                self._lost(connection, str(cause), at, cause)
-                return b""
-        if data and connection.exchange is None:
-            self._drop(connection)  # bytes nobody asked for: this connection cannot be trusted
+        try:
+            return self._through_tls(transport, data, at)
+        except (OSError, ssl.SSLError) as cause:
+            self._lost(transport, str(cause), at, cause)
             return b""
-        return data
 
-    def _through_tls(self, connection: Connection, data: bytes, at: int) -> bytes:
-        if connection.state == HANDSHAKE:
-            connection.shake(data, at)
-            if connection.state == IDLE:
-                self._ready(connection)
+    def _through_tls(self, transport: Transport, data: bytes, at: int) -> bytes:
+        if transport.state == HANDSHAKE:
+            transport.shake(data, at)
+            if transport.state == OPENING:
+                self._stands(transport, at)
             data = b""  # what came with the last flight waits inside the session
-        plain = connection.decrypt(data)
-        if connection.wants_write:
-            self._poller.modify(connection.fd, READABLE | WRITABLE)
+        plain = transport.decrypt(data)
+        if transport.wants_write:
+            self._poller.modify(transport.fd, READABLE | WRITABLE)
         return plain
 
-    def _writable(self, connection: Connection, now: int) -> None:
-        if connection.state == CLOSED:
+    def _writable(self, transport: Transport, now: int) -> None:
+        if transport.state == CLOSED:
             return
         try:
-            if connection.state == CONNECTING:
-                connection.connected(now)
-                if connection.state == IDLE:
-                    self._ready(connection)
+            if transport.state == CONNECTING:
+                transport.connected(now)
+                if transport.state == OPENING:
+                    self._stands(transport, now)
             else:
-                connection.flush()
+                transport.flush()
         except (OSError, ssl.SSLError) as cause:
-            self._lost(connection, str(cause), now, cause)
+            self._lost(transport, str(cause), now, cause)
             return
-        if connection.state != CLOSED and not connection.wants_write:
-            self._poller.modify(connection.fd, READABLE)
+        if transport.state != CLOSED and not transport.wants_write:
+            self._poller.modify(transport.fd, READABLE)
 
-    def _ready(self, connection: Connection) -> None:
-        """The connection stands; give it the request that waits for it, or keep it."""
-        exchange, connection.waiting = connection.waiting, None
-        if exchange is None:
+    def _stands(self, transport: Transport, now: int) -> None:
+        """Bytes can go both ways; the channel may have a greeting of its own."""
+        transport.channel.opened()
+        self._attend(transport, now)
+
+    def _opened(self, transport: Transport, now: int) -> None:
+        """The channel has capacity for the first time: give it the requests that wait for it."""
+        self._arrive(transport)
+        transport.state = OPEN
+        waiting, transport.waiting = transport.waiting, []
+        count = min(len(waiting), transport.channel.capacity)
+        for exchange in waiting[:count]:
+            transport.introduce(exchange)
+            transport.channel.submit(exchange)
+        transport.used = count > 0
+        for exchange in waiting[count:]:  # it takes fewer than expected
+            self._open_for(exchange, now)
+
+    def _arrive(self, transport: Transport) -> None:
+        """It is no longer on its way, for better or worse."""
+        if transport.ahead:
             self._opening -= 1
-            connection.kept = True
-            self._idle.append(connection)
-        else:
-            connection.begin(exchange)
+        if self._shared and transport in self._unopened:
+            self._unopened.remove(transport)
 
-    def _complete(self, connection: Connection) -> None:
-        keep = self._reuse and connection.http.keep_alive and not connection.wants_write
-        exchange = connection.release()
-        if keep:
-            connection.state = IDLE
-            connection.kept = True
-            self._idle.append(connection)
-        else:
-            self._drop(connection)
-        exchange.conclude()
-        self._end(exchange, exchange.t_end)
+    def _attend(self, transport: Transport, at: int) -> None:
+        """Take up what the channel has to say: what has ended, what is to be written, what it takes now."""
+        channel = transport.channel
+        if transport.state == OPENING and channel.capacity:
+            self._opened(transport, at)
+        if ended := channel.ended:
+            channel.ended = []
+        if unprocessed := channel.unprocessed:
+            channel.unprocessed = []
+        if transport.unsent:
+            transport.forget({*ended, *unprocessed})
+        if channel.outgoing:
+            self._send(transport, at)
+        if not channel.exchanges:
+            if channel.closing or (transport.used and not self._reuse):
+                self._lost(transport, "the server closed the connection", at)
+            elif transport.state == OPEN:
+                transport.kept = True
+        if channel.capacity != transport.places:
+            self._count(transport)
+        for exchange in unprocessed:
+            if exchange.attempts == 1:
+                self._again(exchange)
+            else:
+                exchange.fail(Outcome.RESET, "the server did not begin this request, twice")
+                self._end(exchange, at)
+        for exchange in ended:
+            self._end(exchange, at)
 
-    def _closed_by_peer(self, connection: Connection, at: int) -> None:
-        exchange = connection.exchange
-        if exchange is not None and connection.http.eof():
-            exchange.t_end = at
-            self._complete(connection)
-        else:
-            self._lost(connection, "the server closed the connection", at)
+    def _closed_by_peer(self, transport: Transport, at: int) -> None:
+        transport.channel.peer_closed(at)
+        self._attend(transport, at)
+        self._lost(transport, "the server closed the connection", at)
 
-    def _fault(self, connection: Connection, outcome: Outcome, detail: str, at: int) -> None:
-        exchange = connection.release()
-        self._drop(connection)
-        exchange.fail(outcome, detail)
-        self._end(exchange, at)
-
-    def _lost(self, connection: Connection, detail: str, at: int, cause: Exception | None = None) -> None:
-        """The connection is gone before its work was done."""
-        exchange = connection.exchange or connection.waiting
-        if exchange is None:
-            if connection.state in (CONNECTING, HANDSHAKE):
-                self._opening -= 1
-            self._drop(connection)
+    def _lost(self, transport: Transport, detail: str, at: int, cause: Exception | None = None) -> None:
+        """The transport is of no more use: let it go, and end or send again what it was to carry."""
+        if transport.state == CLOSED:
             return
-        standing = connection.exchange is not None
-        # Closed at reuse shows at once; a server that took the request and died over it shows later.
-        prompt = not exchange.t_send or at - exchange.t_send < STALE_NS
-        stale = (
-            standing and connection.kept and prompt and not exchange.t_first_byte and exchange.attempts == 1
-        )
-        if not standing:
-            exchange.t_connect, exchange.t_connected = connection.t_connect, connection.t_connected
-        self._drop(connection)
-        if stale:
-            exchange.restart()
-            self._send_on_new(exchange, clock.monotonic_ns())
-            return
-        if standing:
-            exchange.fail(Outcome.TLS_ERROR if isinstance(cause, ssl.SSLError) else Outcome.RESET, detail)
-        else:
+        carried, waiting = transport.channel.exchanges, transport.waiting
+        unanswered = transport.kept and not any(exchange.t_first_byte for exchange in carried)
+        self._drop(transport)
+        for exchange in carried:
+            # Closed at reuse shows at once; a server that took the request and died over it shows later.
+            prompt = not exchange.t_send or at - exchange.t_send < STALE_NS
+            if unanswered and prompt and exchange.attempts == 1:
+                self._again(exchange)
+            else:
+                exchange.fail(Outcome.TLS_ERROR if isinstance(cause, ssl.SSLError) else Outcome.RESET, detail)
+                self._end(exchange, at)
+        for exchange in waiting:
+            transport.introduce(exchange)
             exchange.fail(_connect_outcome(cause), detail)
-        self._end(exchange, at)
+            self._end(exchange, at)
 
-    def _drop(self, connection: Connection) -> None:
-        if connection.state == CLOSED:
+    def _again(self, exchange: Exchange) -> None:
+        exchange.restart()
+        self._open_for(exchange, clock.monotonic_ns())
+
+    def _drop(self, transport: Transport) -> None:
+        if transport.state == CLOSED:
             return
-        if connection.state == IDLE and connection in self._idle:
-            self._idle.remove(connection)
-        del self._connections[connection.fd]
-        self._poller.unregister(connection.fd)
-        connection.exchange = connection.waiting = None
-        connection.close()
+        if transport.state != OPEN:
+            self._arrive(transport)
+        del self._transports[transport.fd]
+        self._poller.unregister(transport.fd)
+        transport.close()
+        transport.waiting = []
+        self._count(transport)
 
     def _end(self, exchange: Exchange, at: int) -> None:
         exchange.t_end = at
@@ -437,33 +459,42 @@ class Reactor:
 
     def expire(self, now: int) -> None:
         """End what has outlived its deadline; call it a few times a second."""
-        for connection in list(self._connections.values()):
-            exchange = connection.exchange or connection.waiting
-            unfinished = connection.state in (CONNECTING, HANDSHAKE)
-            if unfinished and now - connection.t_connect > self._connect_timeout_ns:
-                self._give_up(connection, Outcome.CONNECT_TIMEOUT, "no connection in time", now)
-            elif exchange is not None and exchange.deadline <= now:
-                self._give_up(connection, Outcome.TIMEOUT, "no complete response in time", now)
+        for transport in list(self._transports.values()):
+            if transport.state != OPEN and now - transport.t_connect > self._connect_timeout_ns:
+                waiting = transport.waiting
+                self._drop(transport)
+                for exchange in waiting:
+                    exchange.fail(Outcome.CONNECT_TIMEOUT, "no connection in time")
+                    self._end(exchange, now)
+                continue
+            for exchange in (*transport.channel.exchanges, *transport.waiting):
+                if exchange.deadline <= now:
+                    self._give_up(transport, exchange, Outcome.TIMEOUT, "no complete response in time", now)
 
     def cancel(self, now: int, detail: str) -> None:
         """End everything in flight."""
-        for connection in list(self._connections.values()):
-            if connection.exchange is not None or connection.waiting is not None:
-                self._give_up(connection, Outcome.CANCELLED, detail, now)
+        for transport in list(self._transports.values()):
+            for exchange in (*transport.channel.exchanges, *transport.waiting):
+                self._give_up(transport, exchange, Outcome.CANCELLED, detail, now)
 
-    def _give_up(self, connection: Connection, outcome: Outcome, detail: str, now: int) -> None:
-        exchange = connection.exchange or connection.waiting
-        if exchange is None:
-            self._opening -= 1
-        self._drop(connection)
-        if exchange is not None:
-            exchange.fail(outcome, detail)
-            self._end(exchange, now)
+    def _give_up(
+        self, transport: Transport, exchange: Exchange, outcome: Outcome, detail: str, now: int
+    ) -> None:
+        if transport.state == OPEN:
+            transport.channel.cancel(exchange)
+            transport.forget({exchange})
+            self._attend(transport, now)
+        else:
+            transport.waiting.remove(exchange)
+            if not transport.waiting and not transport.ahead:
+                self._drop(transport)
+        exchange.fail(outcome, detail)
+        self._end(exchange, now)
 
     def close(self) -> None:
         """Close all sockets and the timer."""
-        for connection in list(self._connections.values()):
-            self._drop(connection)
+        for transport in list(self._transports.values()):
+            self._drop(transport)
         if self._timer is not None:
             self._timer.close()
         self._poller.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 
 
 class TlsLayer:
@@ -48,10 +49,10 @@ class TlsLayer:
         return self._outgoing.read()
 
 
-def context(verify: bool, ca_file: str | None) -> ssl.SSLContext:
-    """The client's settings: the system's trust, or `ca_file`, or none when the user said so."""
+def context(verify: bool, ca_file: str | None, alpn: Sequence[str]) -> ssl.SSLContext:
+    """The client's settings: the system's trust, or `ca_file`, or none where `verify` is off; the protocols offered."""
     made = ssl.create_default_context(cafile=ca_file)
-    made.set_alpn_protocols(["http/1.1"])
+    made.set_alpn_protocols(list(alpn))
     if not verify:
         made.check_hostname = False
         made.verify_mode = ssl.CERT_NONE

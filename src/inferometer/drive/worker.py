@@ -17,12 +17,14 @@ from pathlib import Path
 import msgspec
 
 from inferometer.drive import clock, progress_counters
-from inferometer.drive.connection import Peer
+from inferometer.drive.channel import ChannelKind
+from inferometer.drive.channel_kinds import KINDS
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.reactor import Reactor
 from inferometer.drive.schedule_partition import Share, TailShare
 from inferometer.drive.tls import context
+from inferometer.drive.transport import Peer
 from inferometer.drive.turns import share_of
 from inferometer.drive.worker_messages import Command, Go, Job, More, PhaseDone, Ready, Report, Stop
 from inferometer.engines import dialect
@@ -69,7 +71,8 @@ class Worker:
         self._folder = folder
         self._journal = Journal(folder / "journal", job.worker, Redactor(job.secrets))
         self._counters = progress_counters.Counters.attach(folder, job.worker, job.workers)
-        self._heads = [head.encode("latin-1") for head in job.heads]
+        kind = KINDS[job.protocol]
+        self._heads = [kind.prepare(head) for head in job.heads]
         self._head = self._heads[0]
         self._one_head = len(self._heads) == 1
         self._pacer: Pacer = OpenPacer([], [])
@@ -81,7 +84,8 @@ class Worker:
         self._parent_gone = False
         self._next_tick = self._next_pulse = self._next_flush = self._next_expiry = 0
         self._reactor = Reactor(
-            _peer(job),
+            _peer(job, kind),
+            kind,
             self._ended,
             reuse=job.reuse,
             spare=SPARE if job.open_loop else 0,
@@ -185,8 +189,8 @@ class Worker:
         assert self._share is not None, "no phase has begun"
         body = self._share.body(hit)
         head = self._head if self._one_head else self._heads[self._share.request_class(hit)]
-        wire = b"%b%d\r\n\r\n%b" % (head, len(body), body)
-        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, wire, now + self._job.timeout_ns, self._dialect)
+        deadline = now + self._job.timeout_ns
+        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, head, body, deadline, self._dialect)
         self._reactor.submit(exchange, now)
 
     def _ended(self, exchange: Exchange) -> None:
@@ -197,7 +201,7 @@ class Worker:
             self._failed += 1
             if exchange.outcome in _CONNECT_FAILURES:
                 free_at += CONNECT_PAUSE_NS
-        exchange.wire = b""
+        exchange.request_body = b""
         self._events += len(exchange.answer.texts)
         self._journal.add(exchange)
         end = Ending(exchange.index, exchange.cycle, free_at, ok)
@@ -284,8 +288,8 @@ class Worker:
         os.write(1, msgspec.json.encode(report) + b"\n")
 
 
-def _peer(job: Job) -> Peer:
-    tls = context(job.tls_verify, job.tls_ca_file) if job.tls else None
+def _peer(job: Job, kind: ChannelKind) -> Peer:
+    tls = context(job.tls_verify, job.tls_ca_file, kind.alpn) if job.tls else None
     return Peer(job.family, tuple(job.address), tls, job.server_name)
 
 

@@ -1,10 +1,13 @@
-"""What a worker process is told. Two of its parts, the address and the headers, may hold secrets: a job travels through a
-pipe and is never written down.
+"""Messages between the run and a worker process. Two parts of a job, the address and the headers, may hold secrets: a job
+travels through a pipe and is never written down.
 """
 
 from __future__ import annotations
 
 import msgspec
+
+from inferometer.drive.channel import RequestHead
+from inferometer.drive.channel_kinds import Protocol
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -17,8 +20,9 @@ class Job(msgspec.Struct, frozen=True):
     workers: int
     family: int
     address: list[str | int]
-    heads: list[str]
-    """A request's head up to the value of Content-Length, which is its last field: one for all, or one for each class."""
+    protocol: Protocol
+    heads: list[RequestHead]
+    """One for all requests, or one for each class."""
     secrets: list[str]
     tls: bool
     tls_verify: bool
@@ -29,7 +33,7 @@ class Job(msgspec.Struct, frozen=True):
     slots: int
     """Closed loop: requests in flight over all workers."""
     prepare: int
-    """Connections this worker opens ahead of need."""
+    """Exchanges that this worker opens connections for, ahead of need."""
     timeout_ns: int
     connect_timeout_ns: int
     drain_ns: int

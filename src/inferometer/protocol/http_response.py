@@ -26,18 +26,19 @@ class ResponseDecoder:
     """Decodes the responses of one connection, one after the other; call `next()` between them.
 
     After each `feed`, `body` holds the body bytes these bytes completed (the caller takes and clears it), `status` is 0 until
-    the head is complete, `complete` says that the response has ended, and `keep_alive` that another may follow.
+    the head is complete, `headers` has the first value of each header by its name in lower case, `complete` says that the
+    response has ended, and `keep_alive` that another may follow.
     """
 
     __slots__ = (
         "_head_bytes",
-        "_headers",
         "_headers_done",
         "_lines",
         "_parser",
         "_until_close",
         "body",
         "complete",
+        "headers",
         "keep_alive",
         "on_body",
         "on_header",
@@ -60,7 +61,7 @@ class ResponseDecoder:
         self.complete = False
         self.keep_alive = False
         self._lines.clear()
-        self._headers: dict[bytes, bytes] = {}
+        self.headers: dict[bytes, bytes] = {}
         self._headers_done = False
         self._head_bytes = 0
         self._until_close = False
@@ -88,7 +89,7 @@ class ResponseDecoder:
 
     def header(self, name: bytes) -> str:
         """The first header of this name (lower case), or the empty string."""
-        return self._headers.get(name, b"").decode("latin-1")
+        return self.headers.get(name, b"").decode("latin-1")
 
     def close(self) -> None:
         """Break the circle with the parser, which holds this object: nobody collects garbage while measuring."""
@@ -102,7 +103,7 @@ class ResponseDecoder:
             self.status = status
             self._headers_done = True
             # Copied now: trailers of a chunked body come the same way and are of no interest.
-            headers = self._headers
+            headers = self.headers
             for name, value in self._lines.items():
                 headers.setdefault(name.lower(), value)
             framed = b"content-length" in headers or b"transfer-encoding" in headers

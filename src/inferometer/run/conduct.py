@@ -119,6 +119,7 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
             workers=workers,
             family=target.family,
             address=list(target.address),
+            protocol=target.protocol,
             heads=request_heads(plan, target, key),
             secrets=[key] if key is not None else [],
             tls=target.endpoint.scheme == "https",

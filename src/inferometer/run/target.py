@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from inferometer.drive import probe as probing
+from inferometer.drive.channel import RequestHead
+from inferometer.drive.channel_kinds import Protocol
 from inferometer.drive.credentials import headers, merged
 from inferometer.drive.exchange import DECODERS
 from inferometer.drive.tls import context
@@ -29,6 +31,7 @@ class Target(Served):
     """The server as the probe found it, and what is needed to talk to it."""
 
     endpoint: probing.Endpoint = field(kw_only=True)
+    protocol: Protocol = field(kw_only=True, default="http/1.1")
     family: int = field(kw_only=True)
     address: tuple[str | int, ...] = field(kw_only=True)
 
@@ -87,7 +90,7 @@ def open_probe(plan: Plan, url: str, key: str | None) -> probing.Probe:
 
 def _trust(plan: Plan) -> ssl.SSLContext:
     try:
-        return context(plan.target.tls_verify, plan.target.tls_ca_file)
+        return context(plan.target.tls_verify, plan.target.tls_ca_file, probing.ALPN)
     except (OSError, ssl.SSLError) as cause:
         raise PlanError(
             [Problem("--ca-file", f"holds no certificates that can be read ({cause})")]
@@ -187,8 +190,8 @@ def _context_limit(
     return Room(context, native or prompt_format == "ids", tokenizer.name, around or 0 if native else 0)
 
 
-def request_heads(plan: Plan, target: Target, key: str | None) -> list[str]:
-    """A request's head up to the value of Content-Length: one for all, or of classes with lines of their own, one for each."""
+def request_heads(plan: Plan, target: Target, key: str | None) -> list[RequestHead]:
+    """What all requests have in common: one head for all or, of classes with header lines of their own, one for each."""
     wanted, classes = plan.target, plan.workload.classes
     dialect = dialects.load(wanted.api)
     streamed = DECODERS[dialect.interface.framing].CONTENT_TYPE
@@ -199,10 +202,6 @@ def request_heads(plan: Plan, target: Target, key: str | None) -> list[str]:
         "Content-Type": "application/json",
     }
     common = merged(ours, headers(wanted, key, dialect))
-
-    def head(more: Mapping[str, str]) -> str:
-        lines = merged(common, more)
-        text = f"POST {target.endpoint.base}{dialect.interface.path} HTTP/1.1\r\n"
-        return text + "".join(f"{name}: {value}\r\n" for name, value in lines.items()) + "Content-Length: "
-
-    return [head(one.headers) for one in classes] if any(one.headers for one in classes) else [head({})]
+    path = target.endpoint.base + dialect.interface.path
+    own = [one.headers for one in classes] if any(one.headers for one in classes) else [{}]
+    return [RequestHead("POST", path, merged(common, lines)) for lines in own]

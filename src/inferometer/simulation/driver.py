@@ -213,7 +213,7 @@ class Driver:
 
     def _send(self, hit: Hit, body: bytes) -> None:
         now, server = self.now, self._server
-        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, b"", now + self._timeout_ns, server.dialect)
+        exchange = Exchange(hit.row, hit.cycle, hit.due_ns, b"", b"", now + self._timeout_ns, server.dialect)
         exchange.t_taken = exchange.t_send = exchange.t_submit = now
         self._sent += 1
         try:

@@ -1,0 +1,191 @@
+"""One socket to the server, perhaps TLS on it, and the channel that it carries.
+
+    CONNECTING -> [HANDSHAKE ->] OPENING -> OPEN -> CLOSED
+
+OPENING is a channel's own greeting; HTTP/1.1 has none. Writing may be partial; what is left waits for the socket to take more.
+
+An exchange's `t_submit` is the moment the kernel accepts the last byte of its request (draft B.1.1), read just before the call
+that hands it over: the true instant lies inside that call, so a TTFT errs by the length of one system call at most and towards
+the longer. Read after it, a server quick enough to answer from another core within the call would show a TTFT below zero.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+from collections import deque
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+
+from inferometer.drive import clock
+from inferometer.drive.channel import Channel
+from inferometer.drive.exchange import Exchange
+from inferometer.drive.tls import TlsLayer
+
+Feed = Callable[[bytes, int, int], bool]
+
+CONNECTING, HANDSHAKE, OPENING, OPEN, CLOSED = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Where to connect: an address as `socket.connect` wants it, and for TLS the context and the name to verify."""
+
+    family: int
+    address: tuple[str | int, ...]
+    tls: ssl.SSLContext | None = None
+    server_name: str = ""
+
+
+class Transport:
+    """One socket and its channel. Raises OSError where the kernel does.
+
+    `feed` is the channel's own, held here for the loop. `unsent`: what waits for the socket, as Write. `waiting`: exchanges to
+    be submitted once the channel is open. `ahead`: it was opened before a request needed it. `places`: the capacity that the
+    reactor's pool counts. `used`: it has carried an exchange. `kept`: it has stood idle, so the server may have closed it
+    unseen.
+    """
+
+    __slots__ = (
+        "ahead",
+        "channel",
+        "fd",
+        "feed",
+        "kept",
+        "places",
+        "recvmsg_into",
+        "sock",
+        "state",
+        "t_connect",
+        "t_connected",
+        "t_tls",
+        "tls",
+        "unsent",
+        "used",
+        "waiting",
+    )
+
+    def __init__(self, peer: Peer, channel: Channel, now: int) -> None:
+        self.sock = socket.socket(peer.family, socket.SOCK_STREAM)
+        self.sock.setblocking(False)
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        clock.ask_for_stamps(self.sock)
+        self.fd = self.sock.fileno()
+        self.recvmsg_into = self.sock.recvmsg_into
+        self.channel = channel
+        self.feed: Feed = channel.feed
+        self.tls = TlsLayer(peer.tls, peer.server_name) if peer.tls is not None else None
+        self.waiting: list[Exchange] = []
+        self.places = 0
+        self.ahead = self.used = self.kept = False
+        self.state = CONNECTING
+        self.t_connect = now
+        self.t_connected = 0
+        self.t_tls = 0
+        self.unsent: deque[tuple[bytes | memoryview, Exchange | None, bool]] = deque()
+        code = self.sock.connect_ex(peer.address)
+        if code not in (0, errno.EINPROGRESS):
+            self.close()
+            raise OSError(code, os.strerror(code))
+
+    @property
+    def wants_write(self) -> bool:
+        """True while bytes or the connect itself wait for the socket."""
+        return bool(self.unsent) or self.state == CONNECTING
+
+    def connected(self, now: int) -> None:
+        """The socket became writable for the first time. Raises OSError if the connect failed."""
+        code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
+        self.t_connected = now
+        if self.tls is None:
+            self.state = OPENING
+        else:
+            self.state = HANDSHAKE
+            self.shake(b"", now)
+
+    def decrypt(self, data: bytes) -> bytes:
+        """The plain bytes that `data` from the peer completes. Raises ssl.SSLError, OSError."""
+        assert self.tls is not None
+        self.tls.received(data)
+        plain = self.tls.decrypt()
+        self._write(self.tls.pending_output(), None, False)
+        return plain
+
+    def shake(self, data: bytes, now: int) -> None:
+        """Carry the TLS handshake on with `data` from the peer. Raises ssl.SSLError, OSError."""
+        assert self.tls is not None
+        if data:
+            self.tls.received(data)
+        try:
+            done = self.tls.handshake()
+        finally:
+            self._write(self.tls.pending_output(), None, False)  # also the alert that says why
+        if done:
+            self.t_tls = now
+            self.state = OPENING
+
+    def send(self) -> None:
+        """Write all that the channel has for the peer. Raises OSError, ssl.SSLError."""
+        outgoing, tls = self.channel.outgoing, self.tls
+        for data, exchange, last in outgoing:
+            self._write(data if tls is None else tls.encrypt(data), exchange, last)
+        outgoing.clear()
+
+    def introduce(self, exchange: Exchange) -> None:
+        """Give an exchange that the transport was opened for, or its first, the times of its opening."""
+        exchange.t_connect, exchange.t_connected = self.t_connect, self.t_connected
+        exchange.t_tls = self.t_tls
+
+    def flush(self) -> None:
+        """Write more of what is waiting, in its order. Raises OSError."""
+        waiting, self.unsent = self.unsent, deque()
+        while waiting:
+            self._write(*waiting.popleft())
+            if self.unsent:
+                self.unsent.extend(waiting)
+                return
+
+    def _write(self, data: bytes | memoryview, exchange: Exchange | None, last: bool) -> None:
+        size = len(data)
+        if not size:
+            return
+        if self.unsent:
+            self.unsent.append((data, exchange, last))
+            return
+        before = clock.monotonic_ns()
+        try:
+            sent = self.sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        if exchange is not None and sent:
+            if not exchange.t_send:
+                exchange.t_send = before
+            if last and sent == size:
+                exchange.t_submit = before
+        if sent < size:
+            self.unsent.append((memoryview(data)[sent:], exchange, last))
+
+    def forget(self, exchanges: Set[Exchange]) -> None:
+        """What is unsent of these still goes out, for the peer counts on it, but stamps them no more."""
+        if self.unsent:
+            self.unsent = deque(
+                (data, None, False) if owner in exchanges else (data, owner, last)
+                for data, owner, last in self.unsent
+            )
+
+    def close(self) -> None:
+        """Close the socket; more than once does no harm."""
+        self.state = CLOSED
+        self.feed = _deaf
+        self.unsent.clear()
+        self.channel.close()
+        self.sock.close()
+
+
+def _deaf(*_: object) -> bool:
+    """What the same round read for a transport that has been closed since."""
+    return False
