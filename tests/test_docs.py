@@ -167,7 +167,7 @@ def test_every_check_has_its_place_in_limits() -> None:
 def test_the_checks_that_do_not_apply_to_a_simulation_are_those_told() -> None:
     """On both pages that list them."""
     told = re.findall(
-        r"(?:apply\s+then|do not apply)\**: (.*?)\.? ?(?:say so|The\s+others)",
+        r"(?:apply\s+then|do\s+not\s+apply)\**: (.*?)\.? ?(?:say so|The\s+others)",
         text("docs/limits.md") + text("docs/simulation.md"),
         re.DOTALL,
     )
