@@ -34,6 +34,8 @@ from inferometer.judge.compliance.statement import LABELS, STATES
 from inferometer.judge.judge import NOT_SIMULATED, judge
 from inferometer.measure.measurement import measure
 from inferometer.measure.record import Record
+from inferometer.metrics.catalogue import RATES
+from inferometer.metrics.statistics import STATISTICS
 from inferometer.plan.body import Sampling
 from inferometer.plan.declarations import Declared
 from inferometer.plan.flags import FLAGS
@@ -45,7 +47,6 @@ from inferometer.plan.standard import STANDARD
 from inferometer.plan.workload_disclosure import NAMES, requirement
 from inferometer.procedures.registry import PROCEDURES
 from inferometer.report.comparison.document import comparison_schema
-from inferometer.report.metrics import RATES, STATISTICS
 from inferometer.report.run.summary import summary_schema
 from inferometer.server import controls, dialects
 from inferometer.server.__main__ import parser as server_parser

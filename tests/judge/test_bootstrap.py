@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from inferometer.judge.comparison.bootstrap import Pooled, Sampled, Statistic, relative_intervals
-from inferometer.measure.stats import Interval
+from inferometer.metrics.statistics import Interval
 
 WANTED = {
     "mean": Statistic("x"),

@@ -12,7 +12,7 @@ import pytest
 from inferometer.journal.schema import EventClass as E
 from inferometer.measure.itl_shape import HEAVY, LEAST_GAPS, ItlShape, itl_shape, modes
 from inferometer.measure.record import Floats, Ints, Record
-from inferometer.measure.samples import take
+from inferometer.measure.samples import Samples
 
 EACH = 50
 SEEDS = range(20)
@@ -131,7 +131,7 @@ def answers(build: Callable[..., Record], gaps: Floats, each: int, short: int = 
     ]
     rows += [{"events": [(1.0, E.CONTENT), (1001.0, E.CONTENT), (2001.0, E.CONTENT)]}] * short
     found = itl_shape(
-        take(build(*(row | {"usage_output": len(row["events"])} for row in rows)), streamed=True),
+        Samples(build(*(row | {"usage_output": len(row["events"])} for row in rows)), streamed=True),
         streamed=True,
     )
     assert found is not None
@@ -184,6 +184,6 @@ def test_tails_lie_on_their_side_of_the_exponential(
 def test_nothing_streamed_has_no_shape(build: Callable[..., Record]) -> None:
     """An answer that came whole has no gaps, and a run without a sample has no answers."""
     whole = build({"events": [(9.0, E.CONTENT)]})
-    assert itl_shape(take(whole, streamed=False), streamed=False) is None
+    assert itl_shape(Samples(whole, streamed=False), streamed=False) is None
     failed = build({"outcome": "timeout"})
-    assert itl_shape(take(failed, streamed=True), streamed=True) is None
+    assert itl_shape(Samples(failed, streamed=True), streamed=True) is None

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from inferometer.journal.schema import EventClass as E
 from inferometer.measure.measurement import as_dict, measure, samples_of
-from inferometer.measure.samples import take
+from inferometer.measure.rates import rate_interval
+from inferometer.measure.samples import Samples
 from inferometer.measure.tokens import itl_method, single_token_share
 
 OPEN = {"load": {"model": "open", "rate": 100, "requests": 40}}
@@ -104,12 +105,12 @@ def test_gaps_add_up_from_first_to_last_text_and_leave_ttft_out(
     build: Any, random_rows: Any, seed: int
 ) -> None:
     """Law: a request's gaps sum to e2e - ttft_any: no part of the wait for the first token is among them (draft 5.4.3)."""
-    samples = take(build(*random_rows(seed, 30)), streamed=True)
+    samples = Samples(build(*random_rows(seed, 30)), streamed=True)
     sums = np.array(
-        [samples.gaps[a:b].sum() for a, b in np.lib.stride_tricks.sliding_window_view(samples.gap_offsets, 2)]
+        [samples.itl[a:b].sum() for a, b in np.lib.stride_tricks.sliding_window_view(samples.gap_offsets, 2)]
     )
     np.testing.assert_allclose(sums, samples.e2e - samples.ttft_any, atol=1e-9)
-    assert len(samples.gaps) == (samples.text_events - 1).sum()
+    assert len(samples.itl) == (samples.text_events - 1).sum()
 
 
 @given(seeds, st.booleans())
@@ -118,7 +119,7 @@ def test_tokens_arrive_as_many_as_were_counted(
     build: Any, random_rows: Any, seed: int, streamed: bool
 ) -> None:
     """Law: spreading a request's tokens over its events neither adds nor loses any."""
-    samples = take(build(*random_rows(seed, 30)), streamed=streamed)
+    samples = Samples(build(*random_rows(seed, 30)), streamed=streamed)
     assert samples.arrival_tokens.sum() == pytest.approx(samples.counts.output.sum())
 
 
@@ -127,7 +128,7 @@ def test_jitter_and_pause_are_each_requests_own(build: Any) -> None:
     none: dict[str, Any] = {"events": [(9, E.CONTENT)]}
     some = {"events": [(1, E.CONTENT), (2, E.CONTENT), (5, E.CONTENT), (6, E.CONTENT)]}
     one = {"events": [(1, E.CONTENT), (8, E.CONTENT)]}
-    samples = take(build(none, some, none, one, none), streamed=True)
+    samples = Samples(build(none, some, none, one, none), streamed=True)
     expected = float(np.std([1, 3, 1], ddof=1))
     np.testing.assert_allclose(samples.jitter, np.array([np.nan, expected, np.nan, np.nan, np.nan]))
     np.testing.assert_allclose(samples.max_pause, [np.nan, 3, np.nan, 7, np.nan])
@@ -330,7 +331,6 @@ def test_samples_can_be_taken_once_and_shared(build: Any, plan_of: Any, random_r
 def test_the_interval_of_a_steady_rate_covers_the_true_rate() -> None:
     """Law: over many simulated Poisson arrival streams the 95 % interval by batch means holds the true rate about as often."""
     from inferometer.measure.load import Span
-    from inferometer.measure.measurement import rate_interval
 
     random = np.random.default_rng(5)
     covered = 0
@@ -347,7 +347,6 @@ def test_the_interval_of_a_steady_rate_covers_the_true_rate() -> None:
 def test_the_interval_covers_the_rate_of_streams_that_overlap(requests: int, spread: float) -> None:
     """Law: however few long requests (P90) fit the span, an interval that is given covers the true rate in 92 to 98 %."""
     from inferometer.measure.load import Span
-    from inferometer.measure.measurement import rate_interval
 
     random = np.random.default_rng(17)
     long_s = float(np.quantile(random.lognormal(0, spread**0.5, 100_000), 0.9))
@@ -368,7 +367,6 @@ def test_the_interval_covers_the_rate_of_streams_that_overlap(requests: int, spr
 def test_a_span_of_fewer_than_five_parts_has_no_interval() -> None:
     """Law: 25 long requests must fit end to end."""
     from inferometer.measure.load import Span
-    from inferometer.measure.measurement import rate_interval
 
     at = np.arange(0, 100_000_000_000, 50_000_000)
     ones = np.ones(len(at))

@@ -16,7 +16,7 @@ from inferometer.measure.first_wave import WithoutFirstWave, without_first_wave
 from inferometer.measure.measurement import measure
 from inferometer.measure.record import Record
 from inferometer.measure.refusals import refusals
-from inferometer.measure.samples import take
+from inferometer.measure.samples import Samples
 from inferometer.plan.schema import Plan
 
 
@@ -29,7 +29,7 @@ def test_the_first_wave_is_left_out(build: Callable[..., Record]) -> None:
     rows = [asked(10 * n, 5.0 + n, index=n) for n in range(2, 10)]
     rows += [asked(1, 900, index=1), asked(0, 800, index=0, outcome="timeout"), asked(-9, 700, phase=0)]
     record = build(*rows)
-    samples = take(record, streamed=True)
+    samples = Samples(record, streamed=True)
     found = without_first_wave(record, samples, 2)
     assert found is not None
     assert (found.requests, found.n, found.ttft_p99_ci95) == (2, 8, None)

@@ -12,7 +12,7 @@ from inferometer.journal.schema import EventClass as E
 from inferometer.measure.load import Span, Sweep
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import Ints, Record
-from inferometer.measure.samples import take
+from inferometer.measure.samples import Samples
 from inferometer.measure.steady import Queue, Steady, ratio_interval, steady
 from inferometer.plan.schema import Plan
 from inferometer.telemetry.metrics.normalised import Track, Translated
@@ -34,7 +34,7 @@ def asked(start: float, ms: float, **more: Any) -> dict[str, Any]:
 
 
 def look(record: Record, told: tuple[Translated, ...] = (), *, closed: bool = False) -> Steady:
-    found = steady(record, take(record, streamed=True), Sweep(record), SPAN, told, closed=closed)
+    found = steady(record, Samples(record, streamed=True), Sweep(record), SPAN, told, closed=closed)
     assert found is not None
     return found
 

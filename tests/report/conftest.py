@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from inferometer.metrics import catalogue as metrics
 from inferometer.plan.length_histogram import histogram
-from inferometer.report import metrics
 from inferometer.report.run.summary import compose
 
 Summary = dict[str, Any]

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from html_page import LOADING, Page
 
+from inferometer.metrics.catalogue import TABLE
+from inferometer.metrics.statistics import STATISTICS
 from inferometer.report import wording
 from inferometer.report.figures import figure
 from inferometer.report.html_page import embedded_json
-from inferometer.report.metrics import STATISTICS, TABLE
 from inferometer.report.run.html import pace_metric, render_html
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from inferometer.report import metrics, sentences, wording
+from inferometer.metrics import catalogue as metrics
+from inferometer.report import sentences, wording
 
 WORST = {
     "fail": "error_rate prompt_length output_length token_counts lateness receive_lag worker_cpu arrival_rate "

@@ -6,8 +6,8 @@ from typing import Literal
 
 from inferometer.documents.part import Part
 from inferometer.measure.lateness import Causes
-from inferometer.measure.stats import Interval, Stats
 from inferometer.measure.turns import Held
+from inferometer.metrics.statistics import Interval, Stats
 
 
 class OfferedLoad(Part, frozen=True):

@@ -19,12 +19,12 @@ from inferometer.measure.in_flight import TokensInFlight
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.lengths import Spread
 from inferometer.measure.losses import Loss
-from inferometer.measure.measurement import Metrics, Rates
 from inferometer.measure.refusals import Refusals
 from inferometer.measure.server import EndpointSeen, Level, Timed, Whole
-from inferometer.measure.stats import Interval, Stats
 from inferometer.measure.steady import Steady
 from inferometer.measure.turns import Conversations
+from inferometer.metrics.catalogue import Metrics, Rates
+from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Plan
 
 SCHEMA: Final = "inferometer/summary/3"
@@ -222,27 +222,16 @@ class ClassAccount(Part, frozen=True):
     distributions: ClassDistributions
 
 
-class RateIntervals(Part, frozen=True):
-    """95 % intervals of the steady rates."""
-
-    output_tok_s: Interval | None
-    input_tok_s: Interval | None
-    request_s: Interval | None
-
-
-class ThroughputAccount(Part, frozen=True):
+class ThroughputAccount(Rates[float], frozen=True, forbid_unknown_fields=True):
     """Rates per second over the steady span, over the whole run, and the cached share of prompt tokens.
 
     `cached_prefix_share`: of the tokens that requests share with others, min(cached, shared) of each request (draft 5.7.4).
     """
 
-    output_tok_s: float | None
-    input_tok_s: float | None
-    request_s: float | None
-    whole_run: Rates
+    whole_run: Rates[float]
     cached_input_share: float | None
     cached_prefix_share: float | None
-    ci95: RateIntervals
+    ci95: Rates[Interval]
 
 
 class TokenizerAccount(Part, frozen=True):

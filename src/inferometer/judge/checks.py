@@ -17,8 +17,9 @@ from inferometer.measure.lateness import excused_ms, lateness_ms, parts_ns, sent
 from inferometer.measure.lengths import Lengths
 from inferometer.measure.measurement import Measurement, Requests
 from inferometer.measure.record import Record
-from inferometer.measure.stats import Stats, describe
+from inferometer.measure.stats import describe
 from inferometer.measure.tokens import SINGLE_TOKEN_SHARE, CountSource
+from inferometer.metrics.statistics import Stats
 from inferometer.plan.schema import Plan
 from inferometer.units import NS_PER_MS
 

@@ -14,7 +14,8 @@ import numpy as np
 from inferometer.judge.checks import failures
 from inferometer.measure.measurement import Measurement, samples_of
 from inferometer.measure.record import Floats, Record
-from inferometer.measure.stats import Interval, Stats, quantile_interval, wilson
+from inferometer.measure.stats import quantile_interval, wilson
+from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
 
@@ -60,7 +61,7 @@ def _value(
         good = ended - failed
         return (good / ended if ended else None), wilson(good, ended), False
     if slo.stat is None:
-        return getattr(throughput.steady, slo.metric), getattr(throughput, f"{slo.metric}_ci"), False
+        return getattr(throughput.steady, slo.metric), getattr(throughput.ci95, slo.metric), False
     stats: Stats | None = getattr(measurement.metrics, f"{slo.metric}_ms")
     if stats is None:
         return None, None, False

@@ -17,7 +17,8 @@ from inferometer.journal.schema import Outcome
 from inferometer.measure.distributions import Quantiles, quantiles
 from inferometer.measure.record import Floats, Ints, Record, between_ms
 from inferometer.measure.samples import Samples
-from inferometer.measure.stats import Stats, describe
+from inferometer.measure.stats import describe
+from inferometer.metrics.statistics import Stats
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Distributions:
 
 def distributions(samples: Samples) -> Distributions:
     """Those of the samples; gaps are pooled."""
-    each = (samples.ttft, samples.gaps, samples.tpot, samples.e2e)
+    each = (samples.ttft, samples.itl, samples.tpot, samples.e2e)
     return Distributions(*(quantiles(values) for values in each))
 
 

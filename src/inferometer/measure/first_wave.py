@@ -12,7 +12,8 @@ import numpy as np
 
 from inferometer.measure.record import Record
 from inferometer.measure.samples import Samples
-from inferometer.measure.stats import Interval, percentile, quantile_interval
+from inferometer.measure.stats import percentile, quantile_interval
+from inferometer.metrics.statistics import Interval
 
 
 @dataclass(frozen=True, slots=True)

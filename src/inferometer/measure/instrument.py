@@ -18,7 +18,8 @@ from inferometer.measure.load import Span
 from inferometer.measure.losses import Loss, losses
 from inferometer.measure.record import Column, Mask, Pulse, Record, TimestampSource
 from inferometer.measure.samples import Samples
-from inferometer.measure.stats import Stats, describe
+from inferometer.measure.stats import describe
+from inferometer.metrics.statistics import Stats
 from inferometer.units import NS_PER_MS
 
 LATE_MS = 1.0
@@ -81,7 +82,7 @@ def _merged_share(record: Record, samples: Samples) -> float | None:
     zero, if that is less), and the zeros of the others show what the server does:
     share = (zeros among the late - gaps of the late x zero share of the others) / all gaps, not below 0.
     """
-    zero = samples.gaps == 0
+    zero = samples.itl == 0
     if not len(zero):
         return None
     late = np.repeat(read_late(record, samples), np.diff(samples.gap_offsets))
@@ -92,7 +93,7 @@ def _merged_share(record: Record, samples: Samples) -> float | None:
 
 def read_late(record: Record, samples: Samples) -> Mask:
     """Which samples had a read so late (see `_merged_share`) that it may have found tokens together that came apart."""
-    apart = samples.gaps[samples.gaps > 0]
+    apart = samples.itl[samples.itl > 0]
     late_ms = min(LATE_MS, float(np.median(apart)) / 2) if len(apart) else LATE_MS
     late: Mask = record.lag_ns[samples.rows] > late_ms * NS_PER_MS
     return late

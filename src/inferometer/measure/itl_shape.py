@@ -34,7 +34,8 @@ import numpy as np
 
 from inferometer.measure.record import Floats, Ints
 from inferometer.measure.samples import Samples
-from inferometer.measure.stats import Stats, describe, describe_pooled
+from inferometer.measure.stats import describe, describe_pooled
+from inferometer.metrics.statistics import Stats
 
 Modality = Literal["unimodal", "multimodal", "undetermined"]
 Tail = Literal["exponential or lighter", "heavy", "undetermined"]
@@ -82,7 +83,7 @@ def itl_shape(samples: Samples, *, streamed: bool) -> ItlShape | None:
         return None
     long = samples.counts.output >= LEAST_OUTPUT_TOKENS
     sizes = np.diff(samples.gap_offsets)
-    gaps = samples.gaps[np.repeat(long, sizes)]
+    gaps = samples.itl[np.repeat(long, sizes)]
     offsets: Ints = np.concatenate(([0], np.cumsum(sizes[long])))
     stats = describe_pooled(gaps, offsets)
     enough = len(gaps) >= LEAST_GAPS

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.measure.record import Floats, Ints, Record, between_ms
-from inferometer.measure.stats import Stats, describe
+from inferometer.measure.stats import describe
+from inferometer.metrics.statistics import Stats
 from inferometer.units import NS_PER_MS
 
 PARTS = ("scheduling", "socket", "back_pressure")

@@ -10,9 +10,10 @@ input tokens count when the request's first token arrived. `whole_run` is the ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 from inferometer.journal.schema import EventClass, Outcome
@@ -26,22 +27,22 @@ from inferometer.measure.lateness import Causes, causes, lateness_ms
 from inferometer.measure.lengths import Lengths, cached_beyond_template, output_lengths, prompt_lengths
 from inferometer.measure.load import Span, Spans, Sweep, spans, thirds, within
 from inferometer.measure.losses import losses
-from inferometer.measure.record import Floats, Ints, Record
+from inferometer.measure.rates import rates
+from inferometer.measure.record import Floats, Record
 from inferometer.measure.refusals import Refusals, refusals
-from inferometer.measure.samples import Samples, take
+from inferometer.measure.samples import Samples, values_of
 from inferometer.measure.server import ServerSeen, server_seen
 from inferometer.measure.stats import (
-    Interval,
-    Stats,
     describe,
     describe_pooled,
-    mean_interval,
     percentile,
     quantile_interval,
 )
 from inferometer.measure.steady import Steady, steady
 from inferometer.measure.tokens import ItlMethod, itl_method, single_token_share
 from inferometer.measure.turns import Conversations, Held, conversations, held
+from inferometer.metrics.catalogue import METRICS, Metrics, Rates
+from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Load, Plan
 from inferometer.telemetry.metrics.normalised import Translated
 from inferometer.units import NS_PER_S
@@ -51,13 +52,6 @@ INPUT_BUCKETS = (0, 256, 512, 1024, 2048, 4096)
 
 VARIANT_SHARE = 0.05
 """First tokens closer than a twentieth of TTFT are one: a role event of its own, in the packet before the first token."""
-
-BATCHES_MOST, BATCHES_LEAST = 20, 5
-"""Parts of the steady span whose rates give a throughput's interval: more would be correlated, fewer say too little."""
-
-BATCH_REQUESTS = 5.0
-"""A part is at least this many long requests (P90) long. A request across an edge gives tokens to both neighbours and so
-correlates them; with parts of one request's length the 95 % intervals of overlapping streams hold the true rate in 87 %."""
 
 WindowRule = Literal["open-last-90", "closed-full-last-90", "none"]
 
@@ -96,29 +90,6 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Metrics:
-    """One distribution a metric; None where no sample defines it."""
-
-    ttft_ms: Stats | None
-    ttft_any_ms: Stats | None
-    ttfo_ms: Stats | None
-    ttfe_ms: Stats | None
-    ttft_from_intended_ms: Stats | None
-    e2e_from_intended_ms: Stats | None
-    itl_ms: Stats | None
-    tpot_ms: Stats | None
-    e2e_ms: Stats | None
-    stream_end_ms: Stats | None
-    connect_ms: Stats | None
-    tls_ms: Stats | None
-    input_tokens: Stats | None
-    output_tokens: Stats | None
-    request_output_tok_s: Stats | None
-    jitter_ms: Stats | None
-    max_pause_ms: Stats | None
-
-
-@dataclass(frozen=True, slots=True)
 class Bucket:
     """TTFT in ms of the samples whose input tokens lie in [from_tokens, to_tokens)."""
 
@@ -133,31 +104,20 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """Per second."""
-
-    output_tok_s: float | None
-    input_tok_s: float | None
-    request_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Throughput:
     """Rates over the steady span, over the whole run, and the cached share of prompt tokens if the server told.
 
     `cached_beyond_template` leaves the chat template's own tokens out, which every prompt begins with (measure/lengths.py).
     `cached_prefix_share`: of the tokens that requests have in common with others, min(cached, shared) a request (draft 5.7.4).
-    The intervals (95 %) are of the steady rates.
+    `ci95`: intervals of the steady rates.
     """
 
-    steady: Rates
-    whole_run: Rates
+    steady: Rates[float]
+    whole_run: Rates[float]
     cached_input_share: float | None
     cached_beyond_template: float | None
     cached_prefix_share: float | None
-    output_tok_s_ci: Interval | None
-    input_tok_s_ci: Interval | None
-    request_s_ci: Interval | None
+    ci95: Rates[Interval]
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,12 +200,13 @@ class Measurement:
 
 def as_dict(measurement: Measurement) -> dict[str, Any]:
     """Plain data: dicts, tuples, numbers, strings and None."""
-    return asdict(measurement)
+    plain: dict[str, Any] = msgspec.to_builtins(measurement)
+    return plain
 
 
 def samples_of(plan: Plan, record: Record) -> Samples:
     """The record's samples; `measure` and `series` can share them."""
-    return take(record, streamed=plan.target.stream, reference=_reference(plan))
+    return Samples(record, streamed=plan.target.stream, reference=_reference(plan))
 
 
 def _reference(plan: Plan) -> bool:
@@ -258,17 +219,18 @@ def measure(
     """Measure a record under the plan that made it. `samples`: those of `samples_of`, if already taken; `told`: what endpoints
     said in the meantime."""
     samples = samples_of(plan, record) if samples is None else samples
-    columns = _columns(samples)
+    columns = {name: values_of(samples, name) for name in METRICS}
     sweep = Sweep(record)
     closed = plan.load.model == "closed"
     slots = plan.load.concurrency if plan.keeps_full else None
     parts = spans(record, sweep, slots, float(np.median(samples.e2e)) if len(samples) else None)
-    metrics = {name: describe(values) for name, values in columns.items()}
     return Measurement(
         requests=_requests(record, samples),
         window=_window(record, parts, keeps_full=plan.keeps_full),
-        metrics=Metrics(**metrics, itl_ms=describe_pooled(samples.gaps, samples.gap_offsets)),
-        excluded={name: int(np.isnan(values).sum()) for name, values in columns.items()},
+        metrics=Metrics(**{name: _described(samples, name, values) for name, values in columns.items()}),
+        excluded={
+            name: int(np.isnan(values).sum()) for name, values in columns.items() if not METRICS[name].pooled
+        },
         ttft_by_input=_ttft_by_input(samples),
         by_class=by_class(record, samples),
         conversations=conversations(record, samples),
@@ -295,15 +257,8 @@ def measure(
     )
 
 
-def _columns(samples: Samples) -> dict[str, Floats]:
-    """Metric name to its per-request array; `itl_ms` alone is pooled and lives elsewhere."""
-    direct = {
-        "input_tokens": samples.counts.input,
-        "output_tokens": samples.counts.output,
-        "request_output_tok_s": samples.request_output_tok_s,
-    }
-    names = {field.name for field in fields(Metrics)} - direct.keys() - {"itl_ms"}
-    return direct | {name: getattr(samples, name.removesuffix("_ms")) for name in sorted(names)}
+def _described(samples: Samples, name: str, values: Floats) -> Stats | None:
+    return describe_pooled(values, samples.gap_offsets) if METRICS[name].pooled else describe(values)
 
 
 def _requests(record: Record, samples: Samples) -> Requests:
@@ -368,41 +323,11 @@ def _throughput(record: Record, samples: Samples, parts: Spans, native: bool) ->
     prompt = float(counts.server_input[told].sum())
     cached = record.usage_cached.values[samples.rows][told].astype(np.float64)
     beyond = cached_beyond_template(record, samples, told, native=native)
-    arrivals = (  # when, and how many, of each of the three rates
-        (samples.arrival_ns, samples.arrival_tokens),
-        (samples.first_text_ns, counts.input),
-        (record.t_end[samples.rows], np.ones(len(samples))),
-    )
-    whole, steady = Rates(None, None, None), Rates(None, None, None)
-    intervals: tuple[Interval | None, ...] = (None, None, None)
-    if parts.run is not None and parts.run.seconds > 0:
-        totals = (counts.output.sum(), counts.input.sum(), len(samples))
-        whole = Rates(*(float(total) / parts.run.seconds for total in totals))
-    if parts.steady is not None:
-        span = parts.steady
-        steady = Rates(*(float(weights[within(at, span)].sum()) / span.seconds for at, weights in arrivals))
-        long_s = percentile(np.sort(samples.e2e), 0.9) / 1_000 if len(samples) else 0.0
-        intervals = tuple(rate_interval(at, weights, span, long_s) for at, weights in arrivals)
+    steady, whole, intervals = rates(samples, parts)
     share, share_beyond = (float(part.sum()) / prompt if prompt else None for part in (cached, beyond))
     shared = record.input_tokens_shared[samples.rows][told].astype(np.float64)
     prefix = float(np.minimum(cached, shared).sum()) / float(shared.sum()) if shared.any() else None
-    return Throughput(steady, whole, share, share_beyond, prefix, *intervals)
-
-
-def rate_interval(at: Ints, weights: Floats, span: Span, long_s: float) -> Interval | None:
-    """95 % interval of a rate by batch means: the span in B equal parts, then Student's t over their B rates.
-
-    Parts of BATCH_REQUESTS long requests (`long_s`, the P90 of their length) are nearly independent; None where fewer than
-    BATCHES_LEAST of them fit.
-    """
-    shortest_s = BATCH_REQUESTS * long_s
-    batches = BATCHES_MOST if shortest_s <= 0 else min(BATCHES_MOST, int(span.seconds / shortest_s))
-    if batches < BATCHES_LEAST:
-        return None
-    inside = within(at, span)
-    edges = np.linspace(span.start, span.end, batches + 1)
-    rates = np.histogram(at[inside], bins=edges, weights=weights[inside])[0] / (span.seconds / batches)
-    return mean_interval(batches, float(rates.mean()), float(rates.std(ddof=1)))
+    return Throughput(steady, whole, share, share_beyond, prefix, intervals)
 
 
 def _load(record: Record, samples: Samples, sweep: Sweep, parts: Spans, load: Load) -> LoadSeen:
@@ -473,7 +398,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
         events=total_events,
         tokens=total_tokens,
         tokens_per_event=total_tokens / total_events if total_events else None,
-        itl_zero_share=float((samples.gaps == 0).mean()) if len(samples.gaps) else None,
+        itl_zero_share=float((samples.itl == 0).mean()) if len(samples.itl) else None,
         # A file's prompts are as long as they are: what can be wrong is that the server does not read them to their end.
         prompt=prompt_lengths(
             record,

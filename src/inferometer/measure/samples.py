@@ -26,93 +26,180 @@ TTFT is no part of TPOT, ITL, jitter or pauses. Gaps are differences of recorded
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from inferometer.measure.record import Column, Floats, Ints, Record, between_ms
 from inferometer.measure.tokens import Counts, count
+from inferometer.metrics.catalogue import stem
 from inferometer.units import NS_PER_MS
 
 MS_PER_S = 1_000.0
 
 
-@dataclass(frozen=True, slots=True)
 class Samples:
-    """Arrays of one entry a sample (`rows` are their rows in the record), in ms where not said otherwise.
+    """The samples of a record: `rows` are their rows in it. Every array has one entry a sample, in ms where not said otherwise.
 
-    `gaps` are pooled: sample i owns `gaps[gap_offsets[i]:gap_offsets[i + 1]]`. `arrival_ns` and `arrival_tokens` say when
-    output tokens came: a request's n tokens spread evenly over its text events, or all at t_end when it was not streamed.
+    `streamed`: the plan requests a stream; otherwise no event time means anything, and what rests on one is NaN. `counts`: the
+    token counts of each sample. Properties are worked out when they are first read. A metric of metrics/catalogue.py has one
+    here, named like it without its unit.
     """
 
-    rows: Ints
-    counts: Counts
-    ttft: Floats
-    ttft_any: Floats
-    ttfo: Floats
-    ttfe: Floats
-    ttft_from_intended: Floats
-    e2e: Floats
-    e2e_from_intended: Floats
-    stream_end: Floats
-    tpot: Floats
-    jitter: Floats
-    max_pause: Floats
-    request_output_tok_s: Floats
-    connect: Floats
-    tls: Floats
-    gaps: Floats
-    gap_offsets: Ints
-    text_events: Ints
-    first_text_ns: Ints
-    arrival_ns: Ints
-    arrival_tokens: Floats
+    def __init__(self, record: Record, *, streamed: bool, reference: bool = False) -> None:
+        self.record = record
+        self.streamed = streamed
+        self.rows: Ints = np.flatnonzero(record.samples)
+        self.counts: Counts = count(record, self.rows, reference=reference)
+        self._submit, self._intended = record.t_submit[self.rows], record.t_intended[self.rows]
+        self._end = record.t_end[self.rows]
+        self._text_ns, self._offsets = _text_events(record, self.rows)
+        self.text_events: Ints = np.diff(self._offsets)
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    @cached_property
+    def first_text_ns(self) -> Ints:
+        """Arrival of the first text event; of an answer without one, its end."""
+        return np.where(self.text_events > 0, _pick(self._text_ns, self._offsets[:-1]), self._end)
 
-def take(record: Record, *, streamed: bool, reference: bool = False) -> Samples:
-    """The samples of a record. `streamed`: the plan asked for a stream; otherwise no event time means anything.
+    @cached_property
+    def last_text_ns(self) -> Ints:
+        """Arrival of the last text event; of an answer without one, its end."""
+        return np.where(self.text_events > 0, _pick(self._text_ns, self._offsets[1:] - 1), self._end)
 
-    `reference`: the declared tokenizer counts the tokens, as a yardstick; else the server does, where it says.
-    """
-    rows = np.flatnonzero(record.samples)
-    submit, intended, end = record.t_submit[rows], record.t_intended[rows], record.t_end[rows]
-    text_ns, offsets = _text_events(record, rows)
-    events = np.diff(offsets)
-    first = np.where(events > 0, _pick(text_ns, offsets[:-1]), end)
-    last = np.where(events > 0, _pick(text_ns, offsets[1:] - 1), end)
-    counts = count(record, rows, reference=reference)
-    e2e = between_ms(submit, last)
-    visible = _nth_event(record, rows, record.first_visible, streamed)
-    gaps, gap_offsets = _gaps(text_ns, offsets) if streamed else (np.zeros(0), np.zeros_like(offsets))
-    jitter, max_pause = _spread(gaps, gap_offsets)
-    arrival_ns, arrival_tokens = _arrivals(text_ns, events, end, counts.output)
-    return Samples(
-        rows=rows,
-        counts=counts,
-        ttft=between_ms(submit, visible),
-        ttft_any=between_ms(submit, _nth_event(record, rows, record.first_text, streamed)),
-        ttfo=between_ms(submit, _nth_event(record, rows, record.first_answer, streamed)),
-        ttfe=between_ms(submit, _nth_event(record, rows, np.zeros_like(record.index), streamed)),
-        ttft_from_intended=between_ms(intended, visible),
-        e2e=e2e,
-        e2e_from_intended=between_ms(intended, last),
-        stream_end=between_ms(submit, end),
-        tpot=_tpot(first, last, counts.output) if streamed else np.full(len(rows), np.nan),
-        jitter=jitter,
-        max_pause=max_pause,
-        request_output_tok_s=_divide(counts.output * MS_PER_S, e2e),
-        connect=between_ms(record.t_connect, record.t_connected)[rows],
-        tls=between_ms(record.t_connected, record.t_tls)[rows],
-        gaps=gaps,
-        gap_offsets=gap_offsets,
-        text_events=events,
-        first_text_ns=first,
-        arrival_ns=arrival_ns,
-        arrival_tokens=arrival_tokens,
-    )
+    @cached_property
+    def _visible(self) -> Column:
+        return self._nth_event(self.record.first_visible)
+
+    def _nth_event(self, nth: Ints) -> Column:
+        return _nth_event(self.record, self.rows, nth, self.streamed)
+
+    @cached_property
+    def ttft(self) -> Floats:
+        """Draft 5.1.3.1."""
+        return between_ms(self._submit, self._visible)
+
+    @cached_property
+    def ttft_any(self) -> Floats:
+        """To the first text, white space included."""
+        return between_ms(self._submit, self._nth_event(self.record.first_text))
+
+    @cached_property
+    def ttfo(self) -> Floats:
+        """To the first answer content."""
+        return between_ms(self._submit, self._nth_event(self.record.first_answer))
+
+    @cached_property
+    def ttfe(self) -> Floats:
+        """To the first event of any class."""
+        return between_ms(self._submit, self._nth_event(np.zeros_like(self.record.index)))
+
+    @cached_property
+    def ttft_from_intended(self) -> Floats:
+        """TTFT from the due instant."""
+        return between_ms(self._intended, self._visible)
+
+    @cached_property
+    def e2e(self) -> Floats:
+        """To the last text event."""
+        return between_ms(self._submit, self.last_text_ns)
+
+    @cached_property
+    def e2e_from_intended(self) -> Floats:
+        """The same from the due instant."""
+        return between_ms(self._intended, self.last_text_ns)
+
+    @cached_property
+    def stream_end(self) -> Floats:
+        """To the end of the response."""
+        return between_ms(self._submit, self._end)
+
+    @cached_property
+    def tpot(self) -> Floats:
+        """Time per output token."""
+        if not self.streamed:
+            return np.full(len(self), np.nan)
+        return _tpot(self.first_text_ns, self.last_text_ns, self.counts.output)
+
+    @cached_property
+    def _pooled(self) -> tuple[Floats, Ints]:
+        return (
+            _gaps(self._text_ns, self._offsets)
+            if self.streamed
+            else (np.zeros(0), np.zeros_like(self._offsets))
+        )
+
+    @property
+    def itl(self) -> Floats:
+        """Gaps of all samples, pooled: sample i owns `itl[gap_offsets[i]:gap_offsets[i + 1]]`."""
+        return self._pooled[0]
+
+    @property
+    def gap_offsets(self) -> Ints:
+        """Whose gaps are whose: see itl."""
+        return self._pooled[1]
+
+    @cached_property
+    def _spreads(self) -> tuple[Floats, Floats]:
+        return _spread(self.itl, self.gap_offsets)
+
+    @property
+    def jitter(self) -> Floats:
+        """Standard deviation of a sample's gaps."""
+        return self._spreads[0]
+
+    @property
+    def max_pause(self) -> Floats:
+        """A sample's largest gap."""
+        return self._spreads[1]
+
+    @cached_property
+    def request_output_tok_s(self) -> Floats:
+        """Output tokens over request latency, per second."""
+        return _divide(self.counts.output * MS_PER_S, self.e2e)
+
+    @property
+    def input_tokens(self) -> Floats:
+        """Prompt tokens."""
+        return self.counts.input
+
+    @property
+    def output_tokens(self) -> Floats:
+        """Output tokens."""
+        return self.counts.output
+
+    @cached_property
+    def connect(self) -> Floats:
+        """TCP handshake, of the requests that opened a connection."""
+        return between_ms(self.record.t_connect, self.record.t_connected)[self.rows]
+
+    @cached_property
+    def tls(self) -> Floats:
+        """TLS handshake, likewise."""
+        return between_ms(self.record.t_connected, self.record.t_tls)[self.rows]
+
+    @cached_property
+    def _arrivals(self) -> tuple[Ints, Floats]:
+        return _arrivals(self._text_ns, self.text_events, self._end, self.counts.output)
+
+    @property
+    def arrival_ns(self) -> Ints:
+        """Arrivals of output tokens: a request's n tokens spread evenly over its text events, or all at its end when it was not
+        streamed."""
+        return self._arrivals[0]
+
+    @property
+    def arrival_tokens(self) -> Floats:
+        """How many tokens arrived at each of `arrival_ns`."""
+        return self._arrivals[1]
+
+
+def values_of(samples: Samples, name: str) -> Floats:
+    """The values of a metric of metrics/catalogue.py, by its name; NaN where it is undefined."""
+    values: Floats = getattr(samples, stem(name))
+    return values
 
 
 def _text_events(record: Record, rows: Ints) -> tuple[Ints, Ints]:

@@ -28,7 +28,7 @@ from typing import Literal
 import numpy as np
 
 from inferometer.measure.record import Floats
-from inferometer.measure.stats import Interval
+from inferometer.metrics.statistics import Interval
 
 ModelName = Literal["linear", "power", "quadratic"]
 

@@ -50,7 +50,7 @@ def series(
     empty lists, and of the server there is only what it showed.
     """
     samples = samples_of(plan, record) if samples is None else samples
-    named = {"ttft_ms": samples.ttft, "itl_ms": samples.gaps, "tpot_ms": samples.tpot, "e2e_ms": samples.e2e}
+    named = {"ttft_ms": samples.ttft, "itl_ms": samples.itl, "tpot_ms": samples.tpot, "e2e_ms": samples.e2e}
     drawn: dict[str, Any] = {name: _distribution(values) for name, values in named.items()}
     sweep = Sweep(record)
     run = spans(record, sweep, None, None).run

@@ -17,49 +17,18 @@ of p +- t(0.975, R - 1) se (Woodruff 1952); the mean's likewise with sums in pla
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from inferometer.measure.record import Floats, Ints
+from inferometer.metrics.statistics import Interval, Intervals, Stats
 
 CONFIDENCE = 0.95
 _TAIL = (1 - CONFIDENCE) / 2
 
-Interval = tuple[float, float]
-
 
 Z_95 = 1.959963984540054
 """The normal distribution's 97.5 % point."""
-
-
-@dataclass(frozen=True, slots=True)
-class Intervals:
-    """95 % confidence intervals [low, high] in the metric's unit; None where the sample cannot give one."""
-
-    mean: Interval | None
-    p50: Interval | None
-    p90: Interval | None
-    p95: Interval | None
-    p99: Interval | None
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """A metric's statistics over its n samples, in the metric's unit. `std` is None for n < 2."""
-
-    n: int
-    mean: float
-    std: float | None
-    min: float
-    max: float
-    p50: float
-    p75: float
-    p90: float
-    p95: float
-    p99: float
-    p99_9: float
-    ci95: Intervals
 
 
 def percentile(ordered: Floats, p: float) -> float:

@@ -46,7 +46,8 @@ from inferometer.measure.load import Span, Sweep, thirds, within
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.server import track
-from inferometer.measure.stats import Interval, mean_interval
+from inferometer.measure.stats import mean_interval
+from inferometer.metrics.statistics import Interval
 from inferometer.telemetry.metrics.normalised import Track, Translated
 from inferometer.units import NS_PER_MS, NS_PER_S
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from inferometer.measure.record import Floats, Mask, Record
 from inferometer.measure.samples import Samples
-from inferometer.measure.stats import Stats, describe
+from inferometer.measure.stats import describe
+from inferometer.metrics.statistics import Stats
 from inferometer.units import NS_PER_MS
 
 MOST_TURNS = 16

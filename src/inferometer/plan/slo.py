@@ -16,9 +16,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, model_serializer, model_validator
 
-LATENCIES = ("ttft", "ttft_any", "ttfo", "itl", "tpot", "e2e", "ttft_from_intended", "e2e_from_intended")
+from inferometer.metrics import catalogue
+from inferometer.metrics.catalogue import METRICS, SUCCESS, stem
+
+LATENCIES = tuple(stem(name) for name, metric in METRICS.items() if metric.objective)
 STATS = ("mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max")
-RATES = {"success_rate": "", "output_tok_s": "tok/s", "request_s": "/s"}
+RATES = {SUCCESS: ""} | {
+    name: rate.objective for name, rate in catalogue.RATES.items() if rate.objective is not None
+}
+"""With the unit that may be spelled behind the limit."""
 _MS_PER = {"us": Decimal("0.001"), "ms": Decimal(1), "s": Decimal(1000)}
 _FORM = re.compile(
     r"^\s*(?P<what>[A-Za-z][A-Za-z0-9_.]*)\s*(?P<op><=|>=|<|>|==?|≤|≥)\s*(?P<number>[0-9.]+(?:[eE][+-]?[0-9]+)?)"

@@ -9,8 +9,8 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from inferometer.metrics.catalogue import METRICS, RATES
 from inferometer.report.figures import ascii_only, figure
-from inferometer.report.metrics import METRICS, RATES
 
 WIDTH = 79
 

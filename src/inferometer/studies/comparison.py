@@ -29,7 +29,8 @@ from inferometer.judge.comparison.compare import FIGURES, Asked, Run, compare
 from inferometer.judge.comparison.equivalence import Declared, Told, forbidden
 from inferometer.judge.compliance.of_comparison import complied
 from inferometer.measure.record import Record
-from inferometer.measure.samples import take
+from inferometer.measure.samples import Samples, values_of
+from inferometer.metrics.catalogue import METRICS, RATES, stem
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.report.comparison.document import compose
@@ -218,13 +219,12 @@ def _summary(folder: RunFolder) -> dict[str, Any]:
 def _values(summary: dict[str, Any]) -> dict[str, float | None]:
     """A run's figures, as its summary has them: rates of the steady span, percentiles of its own samples."""
     values: dict[str, float | None] = {
-        name: summary["throughput"][name] for name in ("output_tok_s", "request_s")
+        name: summary["throughput"][name] for name, rate in RATES.items() if rate.compared
     }
-    for name in FIGURES:
-        metric, _, statistic = name.rpartition("_")
-        if metric in ("ttft", "tpot", "e2e", "itl"):
-            stats = summary["metrics"][f"{metric}_ms"]
-            values[name] = None if stats is None else stats[statistic]
+    for name, metric in METRICS.items():
+        stats = summary["metrics"][name]
+        for statistic in metric.compared:
+            values[f"{stem(name)}_{statistic}"] = None if stats is None else stats[statistic]
     done, failed = summary["requests"]["completed"], summary["requests"]["failed"]
     values["success_rate"] = done / (done + failed) if done + failed else None
     return values
@@ -238,18 +238,19 @@ def _sampled(
     reference: bool,
 ) -> Sampled:
     """The samples behind the figures, request by request; failed requests have no latency."""
-    samples = take(record, streamed=streamed, reference=reference)
+    samples = Samples(record, streamed=streamed, reference=reference)
     failed, good = summary["requests"]["failed"], len(samples)
     requests = good + failed
 
     def padded(latencies: Any) -> Pooled:
         return Pooled.one_each(np.concatenate((latencies, np.full(failed, np.nan))))
 
-    pooled = {name: padded(getattr(samples, name)) for name in ("ttft", "tpot", "e2e")}
+    compared = {name: metric for name, metric in METRICS.items() if metric.compared}
+    pooled = {stem(name): padded(values_of(samples, name)) for name in compared if not METRICS[name].pooled}
     ends = np.full(failed, samples.gap_offsets[-1])
-    pooled["itl"] = Pooled(samples.gaps, np.concatenate((samples.gap_offsets, ends)))
+    pooled["itl"] = Pooled(samples.itl, np.concatenate((samples.gap_offsets, ends)))
     pooled["success"] = Pooled.one_each((np.arange(requests) < good).astype(np.float64))
-    rates = {name: value for name in ("output_tok_s", "request_s") if (value := values[name]) is not None}
+    rates = {name: value for name in RATES if (value := values.get(name)) is not None}
     return Sampled(requests, pooled, rates)
 
 

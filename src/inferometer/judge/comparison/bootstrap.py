@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.measure.record import Floats, Ints
-from inferometer.measure.stats import CONFIDENCE, Interval
+from inferometer.measure.stats import CONFIDENCE
+from inferometer.metrics.statistics import Interval
 
 REPLICATES = 1_000
 BLOCK = 4_096

@@ -35,7 +35,9 @@ from inferometer.judge.comparison.equivalence import (
     pairs,
 )
 from inferometer.measure.record import Floats
-from inferometer.measure.stats import Interval, mean_interval
+from inferometer.measure.stats import mean_interval
+from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, stem
+from inferometer.metrics.statistics import QUANTILES, Interval
 
 LEAST_RUNS = 3
 """Draft 6.3: at least 3 independent runs."""
@@ -50,34 +52,38 @@ class Figure:
     tokens: bool = False
 
 
-def _latency(of: str, p: float | None, *, tokens: bool = False) -> Figure:
-    return Figure(Statistic(of, p), tokens=tokens)
+NORMALISED = {"gpu": "output_tok_gpu_s", "price": "output_tok_dollar_h"}
+"""Throughput for each accelerator, and for each dollar an hour (draft 6.2)."""
 
 
-FIGURES: dict[str, Figure] = {
-    "output_tok_s": Figure(Statistic("output_tok_s"), more=True, tokens=True),
-    "output_tok_gpu_s": Figure(Statistic("output_tok_gpu_s"), more=True, tokens=True),
-    "output_tok_dollar_h": Figure(Statistic("output_tok_dollar_h"), more=True, tokens=True),
-    "request_s": Figure(Statistic("request_s"), more=True),
-    "ttft_mean": _latency("ttft", None),
-    "ttft_p50": _latency("ttft", 0.5),
-    "ttft_p95": _latency("ttft", 0.95),
-    "ttft_p99": _latency("ttft", 0.99),
-    "tpot_mean": _latency("tpot", None, tokens=True),
-    "tpot_p50": _latency("tpot", 0.5, tokens=True),
-    "tpot_p99": _latency("tpot", 0.99, tokens=True),
-    "e2e_mean": _latency("e2e", None),
-    "e2e_p50": _latency("e2e", 0.5),
-    "e2e_p99": _latency("e2e", 0.99),
-    "itl_p99": _latency("itl", 0.99),
-    "success_rate": Figure(Statistic("success"), more=True),
-}
-"""Rates stand in runs' `rates`, the others in their samples."""
+def _rates() -> dict[str, Figure]:
+    figures = {
+        name: Figure(Statistic(name), more=rate.better == "more", tokens=rate.tokens)
+        for name, rate in RATES.items()
+        if rate.compared
+    }
+    first, *others = figures  # output tokens, and at once what they are normalised to
+    normalised = {name: Figure(Statistic(name), more=True, tokens=True) for name in NORMALISED.values()}
+    return {first: figures[first]} | normalised | {name: figures[name] for name in others}
+
+
+def _distributed() -> dict[str, Figure]:
+    return {
+        f"{stem(name)}_{statistic}": Figure(
+            Statistic(stem(name), QUANTILES.get(statistic)),
+            more=metric.better == "more",
+            tokens=metric.tokens,
+        )
+        for name, metric in METRICS.items()
+        for statistic in metric.compared
+    }
+
+
+FIGURES: dict[str, Figure] = _rates() | _distributed() | {SUCCESS: Figure(Statistic("success"), more=True)}
+"""What a comparison shows, by the metrics' entries. Rates stand in runs' `rates`, the others in their samples."""
 
 DECIDING = ("output_tok_s", "ttft_p50", "ttft_p99", "tpot_p50", "success_rate")
 """Unless told otherwise. Where hardware differs, throughput normalised takes the place of the first (draft 6.2)."""
-
-NORMALISED = {"price": "output_tok_dollar_h", "gpu": "output_tok_gpu_s"}
 
 Verdict = Literal["better", "worse", "no_difference", "no_claim", "not_comparable"]
 Held = Literal["interval", "holm", "bootstrap", "threshold", "noise"]

@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.measure.record import Floats
-from inferometer.measure.stats import CONFIDENCE, Interval
+from inferometer.measure.stats import CONFIDENCE
+from inferometer.metrics.statistics import Interval
 
 ALPHA = 1 - CONFIDENCE
 POWER = 0.8

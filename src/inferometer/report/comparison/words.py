@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from inferometer.judge.comparison.compare import FIGURES
 from inferometer.judge.comparison.equivalence import Item
+from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, stem
+from inferometer.metrics.statistics import STATISTICS
 from inferometer.report.figures import clean, figure, moment
 from inferometer.report.run.composition import moment as written
 
@@ -35,25 +36,23 @@ class Title:
     times: float = 1.0
 
 
-TITLES: dict[str, Title] = {
-    "output_tok_s": Title("Output tok/s", "tokens/s"),
-    "output_tok_gpu_s": Title("Tokens/GPU-s", "tokens/s"),
-    "output_tok_dollar_h": Title("Tok/s per $/h", "tokens/s per $/h"),
-    "request_s": Title("Requests/s", "req/s"),
-    "ttft_mean": Title("TTFT mean", "ms"),
-    "ttft_p50": Title("TTFT P50", "ms"),
-    "ttft_p95": Title("TTFT P95", "ms"),
-    "ttft_p99": Title("TTFT P99", "ms"),
-    "tpot_mean": Title("TPOT mean", "ms"),
-    "tpot_p50": Title("TPOT P50", "ms"),
-    "tpot_p99": Title("TPOT P99", "ms"),
-    "e2e_mean": Title("Latency mean", "ms"),
-    "e2e_p50": Title("Latency P50", "ms"),
-    "e2e_p99": Title("Latency P99", "ms"),
-    "itl_p99": Title("ITL P99", "ms"),
-    "success_rate": Title("Success rate", "%", 100.0),
-}
-assert TITLES.keys() == FIGURES.keys()
+def _titles() -> Iterator[tuple[str, Title]]:
+    for name, rate in RATES.items():
+        if rate.compared:
+            yield name, Title(rate.compared, rate.unit)
+    yield "output_tok_gpu_s", Title("Tokens/GPU-s", "tokens/s")
+    yield "output_tok_dollar_h", Title("Tok/s per $/h", "tokens/s per $/h")
+    for name, metric in METRICS.items():
+        for statistic in metric.compared:
+            yield f"{stem(name)}_{statistic}", Title(f"{metric.short} {_heading(statistic)}", metric.unit)
+    yield SUCCESS, Title("Success rate", "%", 100.0)
+
+
+def _heading(statistic: str) -> str:
+    return "mean" if statistic == "mean" else STATISTICS[statistic]
+
+
+TITLES: dict[str, Title] = dict(_titles())
 
 VERDICTS = {
     "better": "better",

@@ -32,7 +32,6 @@ from inferometer.documents.summary import (
     OutputLengths,
     Preemption,
     PromptLengths,
-    RateIntervals,
     RequestCounts,
     Run,
     Server,
@@ -65,9 +64,10 @@ from inferometer.judge.verdict import Verdict
 from inferometer.measure.classes import OfClass
 from inferometer.measure.measurement import Bucket, Measurement
 from inferometer.measure.stats import wilson
+from inferometer.metrics.catalogue import RATES, definitions
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload_disclosure import NAMES, disclosed, missing, requirement
-from inferometer.report import metrics, wording
+from inferometer.report import wording
 
 WINDOWS = {
     "open-last-90": "Rates are taken over the last 90 % of the sending time. Requests sent inside it may end after it; "
@@ -123,7 +123,7 @@ def summarise(
         slos=tuple(Objective(one.expr, one.value, one.limit, one.met, one.ci) for one in slos),
         server=_server(measurement),
         instrument=_instrument(plan, run, measurement),
-        definitions=metrics.definitions(),
+        definitions=definitions(),
         compliance=None,
     )
 
@@ -157,13 +157,11 @@ def _bucket(bucket: Bucket) -> TtftBucket:
 def _throughput(measurement: Measurement) -> ThroughputAccount:
     rates = measurement.throughput
     return ThroughputAccount(
-        rates.steady.output_tok_s,
-        rates.steady.input_tok_s,
-        rates.steady.request_s,
-        rates.whole_run,
-        rates.cached_input_share,
-        rates.cached_prefix_share,
-        RateIntervals(rates.output_tok_s_ci, rates.input_tok_s_ci, rates.request_s_ci),
+        **{name: getattr(rates.steady, name) for name in RATES},
+        whole_run=rates.whole_run,
+        cached_input_share=rates.cached_input_share,
+        cached_prefix_share=rates.cached_prefix_share,
+        ci95=rates.ci95,
     )
 
 

@@ -15,9 +15,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from inferometer.metrics.catalogue import METRICS, RATES, TABLE
+from inferometer.metrics.statistics import STATISTICS
 from inferometer.report import wording
 from inferometer.report.figures import MARK, THIN, ascii_only, figure, interval, marked
-from inferometer.report.metrics import METRICS, RATES, STATISTICS, TABLE
 from inferometer.report.run import conversations, disclosure, server
 
 _RANK = ("p50", "p99", "mean", "p95", "p90", "max", "std", "min", "p99_9", "p75")

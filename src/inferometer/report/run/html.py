@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from inferometer.metrics.catalogue import METRICS, RATES, TABLE
+from inferometer.metrics.statistics import STATISTICS
 from inferometer.report import wording
 from inferometer.report.figures import (
     ABSENT,
@@ -20,7 +22,6 @@ from inferometer.report.figures import (
     share,
 )
 from inferometer.report.html_page import render
-from inferometer.report.metrics import METRICS, RATES, STATISTICS, TABLE
 from inferometer.report.run import conversations, disclosure, server
 from inferometer.report.run.markdown import bucket
 from inferometer.report.workload_charts import of_run

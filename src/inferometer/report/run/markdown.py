@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from inferometer.report import metrics, wording
+from inferometer.metrics.catalogue import METRICS, RATES
+from inferometer.metrics.statistics import STATISTICS
+from inferometer.report import wording
 from inferometer.report.figures import MARK, clean, figure, interval, marked
 from inferometer.report.run import conversations, disclosure, server
 from inferometer.report.workload_charts import of_run
@@ -94,18 +96,17 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 def _results(summary: Mapping[str, Any]) -> str:
     rows: list[list[str]] = []
-    for name, metric in metrics.METRICS.items():
+    for name, metric in METRICS.items():
         stats = summary["metrics"][name]
         if stats is not None:
             values = [
-                text + (MARK if few else "")
-                for text, few in (marked(stats, key) for key in metrics.STATISTICS)
+                text + (MARK if few else "") for text, few in (marked(stats, key) for key in STATISTICS)
             ]
             rows.append([f"{metric.title} ({metric.unit})", figure(stats["n"]), *values])
-    for name, rate in metrics.RATES.items():
+    for name, rate in RATES.items():
         value = summary["throughput"][name]
-        rows.append([f"{rate.title} ({rate.unit})", "", figure(value), *[""] * (len(metrics.STATISTICS) - 1)])
-    table = _table(["Metric", "n", *metrics.STATISTICS.values()], rows)
+        rows.append([f"{rate.title} ({rate.unit})", "", figure(value), *[""] * (len(STATISTICS) - 1)])
+    table = _table(["Metric", "n", *STATISTICS.values()], rows)
     return f"{table}\n\n{MARK} fewer samples than this percentile needs; take it as a rough figure."
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from inferometer.metrics.catalogue import METRICS
 from inferometer.report.figures import clean, figure, share
-from inferometer.report.metrics import METRICS
 
 Facts = Mapping[str, Any]
 Context = dict[str, Any]

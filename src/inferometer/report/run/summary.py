@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inferometer.documents.summary import SCHEMA
-from inferometer.report import metrics, wording
+from inferometer.metrics.catalogue import definitions
+from inferometer.report import wording
 
 
 @functools.cache
@@ -38,5 +39,5 @@ def compose(
     spoken = [{"unit": None, "facts": {}, **check, "message": wording.words(check)} for check in checks]
     verdict = {"status": status, "reasons": wording.reasons(checks), "checks": spoken}
     summary = {"schema": SCHEMA, "version": version, "verdict": verdict, "compliance": None, **parts}
-    summary["definitions"] = metrics.definitions()
+    summary["definitions"] = definitions()
     return {name: summary[name] for name in summary_schema()["properties"]}

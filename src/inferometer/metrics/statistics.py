@@ -1,0 +1,55 @@
+"""What stands for many samples: their statistics and the intervals of those."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Interval = tuple[float, float]
+"""[low, high] in the unit of the value it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """95 % confidence intervals [low, high] in the metric's unit; None where the sample cannot give one."""
+
+    mean: Interval | None
+    p50: Interval | None
+    p90: Interval | None
+    p95: Interval | None
+    p99: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """A metric's statistics over its n samples, in the metric's unit. `std` is None for n < 2."""
+
+    n: int
+    mean: float
+    std: float | None
+    min: float
+    max: float
+    p50: float
+    p75: float
+    p90: float
+    p95: float
+    p99: float
+    p99_9: float
+    ci95: Intervals
+
+
+STATISTICS = {
+    "mean": "Mean",
+    "min": "Min",
+    "max": "Max",
+    "std": "Std",
+    "p50": "P50",
+    "p75": "P75",
+    "p90": "P90",
+    "p95": "P95",
+    "p99": "P99",
+    "p99_9": "P99.9",
+}
+"""Members of Stats in the order of the result table, with their headings."""
+
+QUANTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
+"""Statistics that are quantiles."""
