@@ -34,6 +34,7 @@ from inferometer.judge.compliance.statement import LABELS, STATES
 from inferometer.judge.judge import NOT_SIMULATED, judge
 from inferometer.measure.measurement import measure
 from inferometer.measure.record import Record
+from inferometer.metrics.__main__ import table as metrics_table
 from inferometer.metrics.catalogue import RATES
 from inferometer.metrics.statistics import STATISTICS
 from inferometer.plan.body import Sampling
@@ -241,6 +242,11 @@ def test_every_metric_is_defined() -> None:
     assert keys <= rows("docs/definitions.md")
     named = set(re.findall(r"`(\w+)`", text("docs/definitions.md")))
     assert {*STATISTICS, "n", "ci95"} <= named
+
+
+def test_the_table_of_metrics_is_the_catalogue() -> None:
+    """`python -m inferometer.metrics` writes it."""
+    assert metrics_table() in text("docs/definitions.md")
 
 
 def test_every_event_class_and_outcome_is_defined() -> None:
