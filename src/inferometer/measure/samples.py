@@ -9,6 +9,7 @@ first that is not white space, the first such of class content, and the last wit
 | ttft_any              | e_first - t_submit                        | no text, or not streamed                     |
 | ttfo                  | e_answer - t_submit                       | no answer content, or not streamed           |
 | ttfe                  | first event of any class - t_submit       | no event, or not streamed                    |
+| second_token          | e_2nd - e_first over text events          | fewer than two text events, or not streamed  |
 | ttft_from_intended    | e_visible - t_intended                    | as ttft                                      |
 | e2e                   | e_last - t_submit                         | never; not streamed: t_end - t_submit        |
 | e2e_from_intended     | the same from t_intended                  | never                                        |
@@ -95,6 +96,14 @@ class Samples:
     def ttfe(self) -> Floats:
         """To the first event of any class."""
         return between_ms(self._submit, self._nth_event(np.zeros_like(self.record.index)))
+
+    @cached_property
+    def second_token(self) -> Floats:
+        """From the first text event to the second: each sample's first gap."""
+        gaps = np.full(len(self), np.nan)
+        some = np.diff(self.gap_offsets) > 0
+        gaps[some] = self.itl[self.gap_offsets[:-1][some]]
+        return gaps
 
     @cached_property
     def ttft_from_intended(self) -> Floats:

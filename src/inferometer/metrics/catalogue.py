@@ -193,6 +193,18 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             better="less",
         ),
     ]
+    second_token_ms: Annotated[
+        Stats | None,
+        Metric(
+            "Time to Second Token",
+            "TTST",
+            "ms",
+            "One figure a request: from the arrival of its first text event to that of its second, the gap in which an "
+            "engine goes from prefill to decode.",
+            better="less",
+            objective=True,
+        ),
+    ]
     ttft_from_intended_ms: Annotated[
         Stats | None,
         Metric(
