@@ -45,17 +45,22 @@ Write = tuple[bytes, Exchange | None, bool]
 class Channel(Protocol):
     """What the reactor asks of a protocol.
 
-    `capacity`: how many more exchanges it takes now. `closing`: it takes no more, and its transport is to be closed once it
-    carries none. The reactor empties the three lists: `outgoing`, what to write; `ended`, exchanges that are no longer
-    carried, whatever their outcome; `unprocessed`, exchanges no longer carried of which the peer has said, or which the
-    protocol proves, that it has not begun them, so that they can be sent again.
+    The reactor empties the three lists: `outgoing`, what to write; `ended`, exchanges that are no longer carried, whatever
+    their outcome; `unprocessed`, exchanges that are no longer carried and that the peer has not begun, by its own word or by
+    the protocol's rules, so that they can be sent again.
     """
 
-    capacity: int
-    closing: bool
     outgoing: list[Write]
     ended: list[Exchange]
     unprocessed: list[Exchange]
+
+    @property
+    def capacity(self) -> int:
+        """How many more exchanges it takes now."""
+
+    @property
+    def closing(self) -> bool:
+        """It takes no more, and its transport is to be closed once it carries none."""
 
     @property
     def exchanges(self) -> Sequence[Exchange]:
@@ -67,7 +72,7 @@ class Channel(Protocol):
     def submit(self, exchange: Exchange) -> None:
         """Carry this exchange; only while there is capacity."""
 
-    def feed(self, data: bytes, at: int, lag: int) -> bool:
+    def feed(self, data: bytes, at: int, lag: int, /) -> bool:
         """Take bytes that arrived at `at` and were read `lag` ns later. Never raises.
 
         True if there is something to do: a list is not empty, `capacity` has grown or `closing` is set. Tokens alone are no
@@ -77,7 +82,7 @@ class Channel(Protocol):
     def cancel(self, exchange: Exchange, /) -> None:
         """Stop carrying this exchange; the reactor ends it."""
 
-    def peer_closed(self, at: int) -> None:
+    def peer_closed(self, at: int, /) -> None:
         """The peer has sent its last byte in order. What this completes is `ended`; what is still carried is lost."""
 
     def close(self) -> None:

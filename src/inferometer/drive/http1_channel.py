@@ -64,13 +64,14 @@ class Http1Channel:
             exchange.lag_ns = lag
         if not exchange.t_first_byte:
             exchange.t_first_byte = at
-        decoder = self._decoder
+        decoder, alive = self._decoder, False
         try:
             decoder.feed(data)
             self._deliver(exchange, at)
             if not decoder.complete:
                 return False
             exchange.end(at)
+            alive = decoder.keep_alive and exchange.t_submit > 0
         except BadResponse as cause:
             # What the same read held before the fault counts.
             with contextlib.suppress(Exception):
@@ -80,7 +81,7 @@ class Http1Channel:
             exchange.fail(Outcome.TOO_LARGE, str(cause))
         except Exception as cause:
             exchange.fail(Outcome.BAD_EVENT, f"{type(cause).__name__}: {cause}")
-        self._release(exchange)
+        self._release(exchange, alive)
         return True
 
     def _deliver(self, exchange: Exchange, at: int) -> None:
@@ -95,13 +96,12 @@ class Http1Channel:
             parts.clear()
             exchange.data(data, at)
 
-    def _release(self, exchange: Exchange) -> None:
-        decoder = self._decoder
+    def _release(self, exchange: Exchange, alive: bool) -> None:
         self._exchange = None
         self.ended.append(exchange)
-        if decoder.complete and decoder.keep_alive and exchange.t_submit:
+        if alive:
             self.capacity = 1
-            decoder.next()
+            self._decoder.next()
         else:
             self.closing = True
 
@@ -116,7 +116,7 @@ class Http1Channel:
         self.capacity, self.closing = 0, True
         if exchange is not None and self._decoder.eof():
             exchange.end(at)
-            self._release(exchange)
+            self._release(exchange, False)
 
     def close(self) -> None:
         """See Channel."""

@@ -107,6 +107,7 @@ class Reactor:
         self._reuse = reuse
         self._spare = spare if reuse else 0
         self._shared = reuse and kind.places > 1
+        self._expected = kind.places  # that a channel will carry: as many as the latest one did
         self._connect_timeout_ns = connect_timeout_ns
         self._poller = Poller()
         self._transports: dict[int, Transport] = {}
@@ -144,7 +145,7 @@ class Reactor:
 
     def open(self, places: int) -> None:
         """Begin to open transports ahead of need, for so many exchanges."""
-        for _ in range(-(-places // self._kind.places)):
+        for _ in range(-(-places // self._expected)):
             try:
                 transport = self._connect(clock.monotonic_ns())
             except OSError:
@@ -165,7 +166,7 @@ class Reactor:
             transport.channel.submit(exchange)
             self._count(transport)
             self._send(transport, now)
-            if self._places + self._opening * self._kind.places < self._spare:
+            if self._places + self._opening * self._expected < self._spare:
                 self.open(1)
         else:
             self._open_for(exchange, now)
@@ -206,7 +207,7 @@ class Reactor:
                 self._end(exchange, now)
                 return
         transport.waiting.append(exchange)
-        if self._shared and len(transport.waiting) >= self._kind.places:
+        if self._shared and len(transport.waiting) >= self._expected:
             self._unopened.remove(transport)
 
     def _connect(self, now: int) -> Transport:
@@ -356,6 +357,7 @@ class Reactor:
         """The channel has capacity for the first time: give it the requests that wait for it."""
         self._arrive(transport)
         transport.state = OPEN
+        self._expected = transport.channel.capacity
         waiting, transport.waiting = transport.waiting, []
         count = min(len(waiting), transport.channel.capacity)
         for exchange in waiting[:count]:
@@ -410,7 +412,7 @@ class Reactor:
         """The transport is of no more use: let it go, and end or send again what it was to carry."""
         if transport.state == CLOSED:
             return
-        carried, waiting = transport.channel.exchanges, transport.waiting
+        carried, waiting = tuple(transport.channel.exchanges), transport.waiting
         unanswered = transport.kept and not any(exchange.t_first_byte for exchange in carried)
         self._drop(transport)
         for exchange in carried:
