@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from functools import cache, partial
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from benchmarks.figure import Figure, Note, at_most
 from benchmarks.loads import Bench
+from inferometer.documents.summary import DeclaredGuardrails, Observed, Sut
 from inferometer.judge.comparison.bootstrap import Pooled, Sampled
-from inferometer.judge.comparison.compare import DECIDING, FIGURES, Asked, Comparison, Run, compare
-from inferometer.judge.comparison.equivalence import Told
-from inferometer.plan.saved import resolved
-from inferometer.plan.schema import Plan, Sut
+from inferometer.judge.comparison.compare import DECIDING, FIGURES, Comparison, Criteria, Run, compare
+from inferometer.judge.comparison.equivalence import Instrument, RunFacts, TokenCounting
+from inferometer.plan.schema import Plan
+from inferometer.plan.schema import Sut as DeclaredSut
 
 REQUESTS, GAPS = 300, 8
 SEED_SPREAD = 0.03
@@ -62,19 +62,34 @@ def drawn(seed: int, slower: float, rng: np.random.Generator, *, requests: int =
     pooled = {name: Pooled.one_each(array) for name, array in {**named, "success": success}.items()}
     pooled["itl"] = Pooled(gaps, np.arange(requests + 1) * GAPS)
     rates = {"output_tok_s": rate, "request_s": rate / GAPS}
-    return Run(told(seed), values, Sampled(requests, pooled, rates))
+    return Run(facts_of(seed), values, Sampled(requests, pooled, rates))
 
 
-@cache
-def _plan() -> dict[str, Any]:
-    return resolved(Plan(sut=Sut(boundary="engine", accelerator="H100", accelerator_count=1)))
+PLAN = Plan(sut=DeclaredSut(boundary="engine", accelerator="H100", accelerator_count=1))
+SUT = Sut(
+    boundary="engine",
+    model_version=None,
+    quantization=None,
+    software=None,
+    accelerator="H100",
+    accelerator_count=1,
+    accelerator_memory=None,
+    prefix_caching=None,
+    cache_state="unknown",
+    guardrails=DeclaredGuardrails(input_filter=None, output_filter=None, names=()),
+    notes=None,
+    model="m",
+    url=None,
+    api="chat",
+    stream=True,
+    protocol="HTTP/1.1 with server-sent events",
+    observed=Observed(server=None, models=()),
+)
 
 
-def told(seed: int) -> Told:
+def facts_of(seed: int) -> RunFacts:
     """A run under a plan with every default, and that seed."""
-    plan = _plan()
-    count = {"tokenizer": {"method": "reference", "name": "cl100k_base"}, "count_source": "tokenizer"}
-    return Told(
+    return RunFacts(
         id=f"run-{seed}",
         seed=seed,
         started_ns=seed,
@@ -84,10 +99,10 @@ def told(seed: int) -> Told:
         interrupted=False,
         simulated=False,
         fingerprint=f"sha256:{seed}",
-        plan=plan,
-        sut={**plan["sut"], "model": "m"},
-        tokens={**count, "itl_method": "direct"},
-        instrument={"timestamp_source": "kernel"},
+        plan=PLAN,
+        sut=SUT,
+        tokens=TokenCounting("reference", "cl100k_base", "tokenizer", "direct"),
+        instrument=Instrument("kernel", "0.1.0"),
     )
 
 
@@ -117,7 +132,7 @@ def trial(
 
     baseline, other = side(1.0), side(1.0 + slower)
     again = (tuple(side(1.0)),) if noise else ()
-    return compare([baseline, other], Asked(noise=again, seed=seed, replicates=REPLICATES))
+    return compare([baseline, other], Criteria(noise=again, seed=seed, replicates=REPLICATES))
 
 
 def answer(kind: str, runs: int, slower: float, seed: int, *, noise: bool = False) -> str:

@@ -12,11 +12,14 @@ sys.path.insert(0, str(Path(__file__).parent.parent))  # `benchmarks` is not ins
 
 import numpy as np
 
-from benchmarks.comparison_null import drawn, told
+from benchmarks.comparison_null import drawn, facts_of
+from inferometer.documents.comparison import ComparisonDocument, Difference
+from inferometer.documents.part import from_data
+from inferometer.documents.statement import ComplianceStatement
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
-from inferometer.judge.comparison.compare import Asked, Comparison, Difference, Run, compare
-from inferometer.judge.comparison.equivalence import Told
+from inferometer.judge.comparison.compare import Comparison, Criteria, Run, compare
+from inferometer.judge.comparison.equivalence import RunFacts
 from inferometer.judge.compliance.of_comparison import complied
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
@@ -71,26 +74,28 @@ def side(factor: float = 1.0, runs: int = 3, *, first: int = 0, spread: float = 
 
 
 def changed(runs: Sequence[Run], **facts: Any) -> list[Run]:
-    """The same runs with other facts told of them."""
-    return [replace(run, told=replace(run.told, **facts)) for run in runs]
+    """The same runs with other facts."""
+    return [replace(run, facts=replace(run.facts, **facts)) for run in runs]
 
 
-def planned(run: Told, part: str, **values: Any) -> Told:
+def planned(run: RunFacts, part: str, **values: Any) -> RunFacts:
     """The same with other values in a part of its plan."""
-    return replace(run, plan={**run.plan, part: {**run.plan[part], **values}})
+    changed = getattr(run.plan, part).model_copy(update=values)
+    return replace(run, plan=run.plan.model_copy(update={part: changed}))
 
 
 def figure(comparison: Comparison, name: str, at: int = 0) -> Difference:
     """One figure of one side."""
-    return next(one for one in comparison.contrasts[at] if one.figure == name)
+    return next(one for one in comparison.contrasts[at] if one.name == name)
 
 
-def document(sides: Sequence[Sequence[Run]], asked: Asked | None = None) -> dict[str, Any]:
+def document(sides: Sequence[Sequence[Run]], criteria: Criteria | None = None) -> ComparisonDocument:
     """A comparison's document."""
-    asked = asked or Asked(replicates=100)
-    names = [f"side {at}" for at in range(len(sides) + len(asked.noise))]
-    found = compare(sides, asked)
-    return compose("0.1.0", names, sides, asked, found, complied(found).as_dict())
+    criteria = criteria or Criteria(replicates=100)
+    names = [f"side {at}" for at in range(len(sides) + len(criteria.noise))]
+    found = compare(sides, criteria)
+    statement = from_data(complied(found).as_dict(), ComplianceStatement)
+    return compose("0.1.0", names, sides, criteria, found, statement)
 
 
-__all__ = ["drawn", "told"]
+__all__ = ["drawn", "facts_of"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from comparing import told as told_of
+from comparing import facts_of
 
 import inferometer
 from inferometer.cli.app import COMMANDS
@@ -24,6 +24,7 @@ from inferometer.cli.rerun import command as rerun_command
 from inferometer.cli.run import command as run_command
 from inferometer.cli.simulate import command as simulate_command
 from inferometer.cli.workload import command as workload_command
+from inferometer.documents.comparison import SCHEMA as COMPARISON
 from inferometer.documents.summary import SCHEMA as SUMMARY
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
@@ -47,7 +48,6 @@ from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
 from inferometer.plan.workload_disclosure import NAMES, requirement
 from inferometer.procedures.registry import PROCEDURES
-from inferometer.report.comparison.document import comparison_schema
 from inferometer.report.run.summary import summary_schema
 from inferometer.server import controls, dialects
 from inferometer.server.__main__ import parser as server_parser
@@ -185,14 +185,14 @@ def test_the_settings_and_presets_of_the_engine_are_those_told() -> None:
 def test_every_flag_figure_and_item_of_a_comparison_is_told() -> None:
     """Each has its row on its page, those that decide say so, and every outcome has its exit code there."""
     flags = {name for parameter in compare_command.params for name in parameter.opts if name.startswith("--")}
-    run = told_of(1)
+    run = facts_of(1)
     items = {item.code for item in equivalence.checklist([[run], [run]], equivalence.Declared(), [[run]])}
     assert flags | set(FIGURES) | items == rows("docs/comparison.md")
     deciding = re.findall(r"^\| `(\w+)` \| (?:more|less) \| yes", text("docs/comparison.md"), re.MULTILINE)
     assert set(deciding) == set(DECIDING)
     codes = set(re.findall(r"^\| (\d+) \|", text("docs/comparison.md"), re.MULTILINE))
     assert codes == {str(code) for code in EXIT_CODES.values()} | {"2", "5", "130"}
-    assert str(comparison_schema()["$id"]) in text("docs/comparison.md")
+    assert COMPARISON in text("docs/comparison.md")
 
 
 def test_every_fault_is_described_with_its_parameters_and_defaults() -> None:

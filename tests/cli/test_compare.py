@@ -12,11 +12,11 @@ from commands import finish
 from comparing import FLAGS, Listener, simulated, simulated_side
 
 from inferometer.cli.app import run
+from inferometer.documents.schemas.__main__ import generated
 from inferometer.errors import PeerError, PlanError, RecordError
 from inferometer.plan import saved
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
-from inferometer.report.comparison.document import comparison_schema
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
 from inferometer.studies.comparison import Measure, Question, compare_folders, compare_live, interleave, turns
@@ -39,15 +39,17 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def test_a_slower_engine_is_a_regression_and_its_like_is_not(sides: dict[str, str]) -> None:
     """The step of 2 ms made 3: TPOT about 50 % longer, exit 6; the other way about better, exit 0; A/A nothing, exit 0."""
     worse = compare_folders([sides["old"], sides["slow"]], TOKENS)
-    assert (worse.document["outcome"], worse.exit_code) == ("regression", 6)
-    tpot = next(one for one in worse.document["contrasts"][0]["metrics"] if one["name"] == "tpot_p50")
-    assert tpot["relative"] == pytest.approx(0.5, abs=0.1)
-    assert tpot["baseline"]["n"] == tpot["side"]["n"] == 3
+    assert (worse.document.outcome, worse.exit_code) == ("regression", 6)
+    tpot = next(one for one in worse.document.contrasts[0].metrics if one.name == "tpot_p50")
+    assert tpot.relative == pytest.approx(0.5, abs=0.1)
+    assert tpot.baseline is not None
+    assert tpot.side is not None
+    assert tpot.baseline.n == tpot.side.n == 3
     better = compare_folders([sides["slow"], sides["old"]], TOKENS)
-    assert (better.document["outcome"], better.exit_code) == ("no_regression", 0)
+    assert (better.document.outcome, better.exit_code) == ("no_regression", 0)
     same = compare_folders([sides["old"], sides["same"]], Question())
-    assert (same.document["outcome"], same.exit_code) == ("no_regression", 0)
-    assert {one["verdict"] for one in same.document["contrasts"][0]["metrics"]} == {"no_difference"}
+    assert (same.document.outcome, same.exit_code) == ("no_regression", 0)
+    assert {one.verdict for one in same.document.contrasts[0].metrics} == {"no_difference"}
 
 
 def test_the_figures_are_those_of_the_runs_summaries(sides: dict[str, str]) -> None:
@@ -55,21 +57,23 @@ def test_the_figures_are_those_of_the_runs_summaries(sides: dict[str, str]) -> N
     found = compare_folders([sides["old"], sides["slow"]], Question()).document
     folders = sorted(Path(sides["slow"]).iterdir())
     summaries = [json.loads((one / "summary.json").read_text()) for one in folders]
-    metrics = {one["name"]: one["side"]["values"] for one in found["contrasts"][0]["metrics"]}
+    metrics = {one.name: list(one.side.values) for one in found.contrasts[0].metrics if one.side}
     assert metrics["ttft_p99"] == [one["metrics"]["ttft_ms"]["p99"] for one in summaries]
     assert metrics["output_tok_s"] == [one["throughput"]["output_tok_s"] for one in summaries]
     assert metrics["success_rate"] == [1.0, 1.0, 1.0]
-    assert [one["seed"] for one in found["sides"][1]["runs"]] == [1, 2, 3]
+    assert [one.seed for one in found.sides[1].runs] == [1, 2, 3]
 
 
 def test_noise_measured_on_the_same_system_is_the_floor(sides: dict[str, str]) -> None:
     """Its difference from the baseline, for each figure; below it nothing is called a difference."""
-    asked = Question(metrics=("tpot_p50",), noise=(sides["slow"],))
-    found = compare_folders([sides["old"], sides["same"]], asked).document
-    assert found["contrasts"][0]["metrics"][0]["floor"]["value"] >= 0
-    statuses = {item["code"]: item["status"] for item in found["checklist"]}
+    criteria = Question(metrics=("tpot_p50",), noise=(sides["slow"],))
+    found = compare_folders([sides["old"], sides["same"]], criteria).document
+    floor = found.contrasts[0].metrics[0].floor
+    assert floor is not None
+    assert floor.value >= 0
+    statuses = {item.code: item.status for item in found.checklist}
     assert statuses["noise"] == "violated"  # it is no run of the baseline's system
-    assert "tpot_p50" in found["method"]["noise_moves"]
+    assert "tpot_p50" in found.method.noise_moves
 
 
 def test_a_side_is_a_folder_a_list_or_a_folder_of_folders(sides: dict[str, str]) -> None:
@@ -77,20 +81,20 @@ def test_a_side_is_a_folder_a_list_or_a_folder_of_folders(sides: dict[str, str])
     old, slow = ([str(one) for one in sorted(Path(sides[name]).iterdir())] for name in ("old", "slow"))
     whole = compare_folders([sides["old"], sides["slow"]], TOKENS).document
     listed = compare_folders([",".join(old), ", ".join(slow)], TOKENS).document
-    assert listed["contrasts"] == whole["contrasts"]
+    assert listed.contrasts == whole.contrasts
     one = compare_folders([old[0], slow[0]], TOKENS)
-    assert (one.document["outcome"], one.exit_code) == ("no_claim", 4)
+    assert (one.document.outcome, one.exit_code) == ("no_claim", 4)
 
 
 def test_other_requests_are_not_compared(sides: dict[str, str], tmp_path: Path) -> None:
     """Other seeds, or another load: exit 3, with what to do; an INVALID run is 3 as well."""
     seeds = simulated_side(tmp_path / "seeds", seeds=(4, 5, 6))
     found = compare_folders([sides["old"], str(seeds)], TOKENS)
-    assert (found.document["outcome"], found.exit_code) == ("not_comparable", 3)
-    assert "seeds" in found.document["conclusion"]
+    assert (found.document.outcome, found.exit_code) == ("not_comparable", 3)
+    assert "seeds" in found.document.conclusion
     load = simulated_side(tmp_path / "load", rate="70")
     found = compare_folders([sides["old"], str(load)], TOKENS)
-    violated = {item["code"] for item in found.document["checklist"] if item["status"] == "violated"}
+    violated = {item.code for item in found.document.checklist if item.status == "violated"}
     assert "load" in violated
     assert found.exit_code == 3
 
@@ -142,7 +146,7 @@ def test_json_on_stdout_keeps_to_the_schema(
 ) -> None:
     """And is all that stands there."""
     assert run(["compare", sides["slow"], sides["old"], "--json"]) == 0
-    jsonschema.validate(json.loads(capsys.readouterr().out), comparison_schema())
+    jsonschema.validate(json.loads(capsys.readouterr().out), json.loads(generated("comparison")))
 
 
 def test_wrong_usage_is_told_in_words(sides: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,17 +194,17 @@ def test_live_sides_are_measured_in_turn_with_the_same_seeds(tmp_path: Path) -> 
     listener = Listener()
     measure = with_settings(new="step_base=3ms")
     compared = compare_live(plans(), 3, tmp_path, 0, TOKENS, listener, measure)
-    assert (compared.document["outcome"], compared.exit_code) == ("regression", 6)
+    assert (compared.document.outcome, compared.exit_code) == ("regression", 6)
     order = [note.split(": ")[1][0] for note in listener.notes if note.startswith("round")]
     assert "".join(order) == "ABBAAB"
-    assert [side["name"] for side in compared.document["sides"]] == ["A-old", "B-new"]
+    assert [side.name for side in compared.document.sides] == ["A-old", "B-new"]
     (place,) = tmp_path.iterdir()
     assert sorted(one.name for one in place.iterdir()) == ["A-old", "B-new"]
     for side in place.iterdir():
         runs = sorted(side.iterdir())
         assert [saved.read(one / "plan.json").workload.seed for one in runs] == [7, 8, 9]
     again = compare_folders([str(place / "A-old"), str(place / "B-new")], TOKENS)
-    assert again.document["contrasts"] == compared.document["contrasts"]
+    assert again.document.contrasts == compared.document.contrasts
 
 
 def test_plans_under_different_loads_are_refused_before_anything_is_made(tmp_path: Path) -> None:
@@ -230,8 +234,8 @@ def test_ctrl_c_keeps_what_was_measured_and_compares_whole_rounds(tmp_path: Path
     """Pressed in the second round: one round is compared, the odd run stays on disk, exit 130."""
     compared = compare_live(plans(), 3, tmp_path, 0, TOKENS, Listener(), ending(3, KeyboardInterrupt()))
     assert compared.exit_code == 130
-    assert compared.document["outcome"] == "no_claim"
-    assert [len(side["runs"]) for side in compared.document["sides"]] == [1, 1]
+    assert compared.document.outcome == "no_claim"
+    assert [len(side.runs) for side in compared.document.sides] == [1, 1]
     assert len(list(tmp_path.glob("*/*/*/summary.json"))) == 3
 
 

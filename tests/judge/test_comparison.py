@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from comparing import changed, figure, side
+from msgspec import structs
 
 from benchmarks.comparison_null import KINDS, trial
-from inferometer.judge.comparison.compare import DECIDING, FIGURES, Asked, Comparison, Run, compare
+from inferometer.judge.comparison.compare import DECIDING, FIGURES, Comparison, Criteria, Run, compare
 from inferometer.judge.comparison.equivalence import Declared
 
-QUICK = Asked(replicates=100)
+QUICK = Criteria(replicates=100)
 BASE = side(first=1)
 
 
@@ -46,9 +47,9 @@ def test_slower_is_worse_and_faster_is_better() -> None:
 def test_every_figure_of_a_run_is_compared_with_all_its_evidence() -> None:
     """In the table's order, each with both means, three intervals, an effect and what could have been seen."""
     found = compare([BASE, side(1.2, first=2)], QUICK).contrasts[0]
-    assert [one.figure for one in found] == [name for name in FIGURES if name != "output_tok_dollar_h"]
+    assert [one.name for one in found] == [name for name in FIGURES if name != "output_tok_dollar_h"]
     for one in found:
-        if one.figure == "success_rate":
+        if one.name == "success_rate":
             continue
         assert None not in (one.baseline, one.side, one.relative, one.welch, one.p_holm, one.paired)
         assert None not in (one.bootstrap, one.hedges_g, one.hedges_ci95, one.detectable)
@@ -125,7 +126,7 @@ def test_one_worse_side_of_several_is_a_regression() -> None:
 
 
 def test_only_deciding_figures_decide() -> None:
-    """A system with half the failures' luck but slower tokens regresses in tokens, and not in what else is asked about."""
+    """A system with half the failures' luck but slower tokens regresses in tokens, and not in what else is compared."""
     slow = side(1.5, first=2)
     found = compare([BASE, slow], replace(QUICK, deciding=("success_rate",)))
     assert found.outcome == "no_regression"
@@ -137,7 +138,10 @@ def test_throughput_is_normalised_where_hardware_differs() -> None:
     """Twice the accelerators for the same tokens is half as many for each; a price takes precedence (6.2)."""
 
     def on(runs: list[Run], **declared: object) -> list[Run]:
-        return [replace(run, told=replace(run.told, sut={**run.told.sut, **declared})) for run in runs]
+        return [
+            replace(run, facts=replace(run.facts, sut=structs.replace(run.facts.sut, **declared)))
+            for run in runs
+        ]
 
     twice = on(side(1.0, first=3), accelerator_count=2)
     found = compare([BASE, twice], QUICK)
@@ -157,8 +161,8 @@ def test_tokens_counted_in_different_ways_are_not_compared() -> None:
     """Figures that hang on the count have no verdict, so nothing is claimed; TTFT has its own."""
 
     def counted(run: Run) -> Run:
-        tokenizer = {**run.told.tokens["tokenizer"], "method": "native"}
-        return replace(run, told=replace(run.told, tokens={**run.told.tokens, "tokenizer": tokenizer}))
+        tokens = replace(run.facts.tokens, method="native")
+        return replace(run, facts=replace(run.facts, tokens=tokens))
 
     found = compare([BASE, [counted(run) for run in side(1.0, first=3)]], QUICK)
     assert figure(found, "tpot_p50").verdict == "not_comparable"

@@ -7,37 +7,27 @@ from dataclasses import replace
 
 import pytest
 from comparing import changed, planned, side
+from msgspec import structs
 
-from inferometer.judge.comparison.compare import Asked, Run, compare
-from inferometer.judge.comparison.equivalence import Declared
+from inferometer.judge.comparison.compare import Criteria, Run, compare
+from inferometer.judge.comparison.equivalence import Declared, TokenCounting
 from inferometer.judge.compliance.of_comparison import complied
 from inferometer.judge.compliance.rule import catalogue
 from inferometer.judge.compliance.statement import Statement
 
 RULES = {rule.id for rule in catalogue() if rule.kind == "comparison"}
-SUT = {
-    "boundary": "engine",
-    "model": "m",
-    "accelerator": "H100",
-    "accelerator_count": 4,
-    "accelerator_memory": "80GB",
-    "guardrails": {},
-}
-TOKENS = {
-    "tokenizer": {"method": "reference", "name": "cl100k_base"},
-    "count_source": "reference",
-    "itl_method": "direct",
-}
+SUT = {"accelerator_count": 4, "accelerator_memory": "80GB"}
+TOKENS = TokenCounting("reference", "cl100k_base", "reference", "direct")
 
 
 def declaring(runs: Sequence[Run], **more: object) -> list[Run]:
     """Runs of a side of which all is declared, counted by the reference tokenizer."""
-    return changed(runs, sut={**runs[0].told.sut, **SUT, **more}, tokens=TOKENS)
+    return changed(runs, sut=structs.replace(runs[0].facts.sut, **{**SUT, **more}), tokens=TOKENS)
 
 
 def statement(a: Sequence[Run], b: Sequence[Run], **declared: object) -> Statement:
-    asked = Asked(replicates=50, declared=Declared(production=True, **declared))  # type: ignore[arg-type]
-    return complied(compare([a, b], asked))
+    criteria = Criteria(replicates=50, declared=Declared(production=True, **declared))  # type: ignore[arg-type]
+    return complied(compare([a, b], criteria))
 
 
 def broken(of: Statement) -> dict[str, str]:
@@ -75,7 +65,7 @@ def test_other_hardware_needs_a_price() -> None:
 def test_another_load_other_seeds_and_few_runs_break_their_rules() -> None:
     """Each its own."""
     whole = declaring(side())
-    load = [replace(run, told=planned(run.told, "load", rate=99.0)) for run in whole]
+    load = [replace(run, facts=planned(run.facts, "load", rate=99.0)) for run in whole]
     assert broken(statement(whole, load))["D-6.1-load"] == "violated"
     assert broken(statement(whole, changed(whole, seed=77)))["D-6.1-workload"] == "violated"
     assert broken(statement(whole[:2], whole[:2]))["D-6.3-runs"] == "violated"
@@ -83,7 +73,7 @@ def test_another_load_other_seeds_and_few_runs_break_their_rules() -> None:
 
 def test_another_tokenizer_than_the_reference_is_conditional_compliance() -> None:
     """Draft 4.4.2 recommends it for comparisons."""
-    native = TOKENS | {"tokenizer": {"method": "native", "name": "own"}}
+    native = replace(TOKENS, method="native", tokenizer="own")
     sides = [changed(declaring(side()), tokens=native) for _ in range(2)]
     found = statement(*sides)
     assert broken(found)["D-4.4.2-cl100k"] == "violated"

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from comparing import planned, told
+from comparing import facts_of, planned
+from msgspec import structs
 
+from inferometer.documents.comparison import Item
 from inferometer.judge.comparison.equivalence import (
     Declared,
-    Item,
-    Told,
+    RunFacts,
     accelerators,
     checklist,
     differences,
@@ -21,21 +22,21 @@ from inferometer.judge.comparison.equivalence import (
     pairs,
 )
 from inferometer.plan.parse import build
-from inferometer.plan.saved import resolved
+from inferometer.plan.schema import Plan
 
-A = [told(seed) for seed in (1, 2, 3)]
+A = [facts_of(seed) for seed in (1, 2, 3)]
 
 
-def items(*sides: list[Told], **declared: Any) -> dict[str, Item]:
+def items(*sides: list[RunFacts], **declared: Any) -> dict[str, Item]:
     return {item.code: item for item in checklist(sides, Declared(**declared))}
 
 
-def all_of(change: Callable[[Told], Told]) -> list[Told]:
+def all_of(change: Callable[[RunFacts], RunFacts]) -> list[RunFacts]:
     return [change(run) for run in A]
 
 
-def sut(run: Told, **values: Any) -> Told:
-    return replace(run, sut={**run.sut, **values})
+def sut(run: RunFacts, **values: Any) -> RunFacts:
+    return replace(run, sut=structs.replace(run.sut, **values))
 
 
 def test_equal_sides_pass_and_only_what_nobody_can_see_stays_open() -> None:
@@ -58,11 +59,13 @@ def test_equal_sides_pass_and_only_what_nobody_can_see_stays_open() -> None:
         ("duration", lambda run: replace(run, interrupted=True), False),
         ("warmup", lambda run: planned(run, "load", warmup=7), False),
         ("success", lambda run: planned(run, "target", timeout_s=1.0), False),
-        ("success", lambda run: replace(run, plan={**run.plan, "slos": ["ttft_p99<1ms"]}), False),
+        ("success", lambda run: replace(run, plan=build(None, {"--slo": ["ttft_p99<1ms"]})), False),
         ("one_kind", lambda run: replace(run, simulated=True), True),
     ],
 )
-def test_each_item_sees_what_it_is_about(code: str, change: Callable[[Told], Told], forbids: bool) -> None:
+def test_each_item_sees_what_it_is_about(
+    code: str, change: Callable[[RunFacts], RunFacts], forbids: bool
+) -> None:
     """Changed on one side, it alone is violated; a MUST forbids the comparison."""
     found = items(A, all_of(change))
     assert {name for name, item in found.items() if item.status == "violated"} == {code}
@@ -94,15 +97,15 @@ def test_hardware_that_differs_has_to_be_normalised() -> None:
 
 def test_tokens_are_counted_alike_or_said_not_to_be() -> None:
     """Another way or tokenizer is violated; the models' own, of different models, unknown; cl100k_base is recommended."""
-    assert items(A, A)["token_count"].facts["recommended"]
+    assert items(A, A)["token_count"].facts.recommended
 
-    def counted(run: Told, **values: Any) -> Told:
-        return replace(run, tokens={**run.tokens, "tokenizer": {**run.tokens["tokenizer"], **values}})
+    def counted(run: RunFacts, **values: Any) -> RunFacts:
+        return replace(run, tokens=replace(run.tokens, **values))
 
     native = all_of(lambda run: counted(run, method="native"))
     assert items(A, native)["token_count"].status == "violated"
     found = items(native, native)["token_count"]
-    assert (found.status, found.facts["recommended"]) == ("satisfied", False)
+    assert (found.status, found.facts.recommended) == ("satisfied", False)
     other = [sut(run, model="other") for run in native]
     assert items(native, other)["token_count"].status == "unknown"
     assert not items(A, native)["token_count"].forbids
@@ -127,7 +130,7 @@ def test_a_trace_without_fingerprint_is_judged_by_its_plan() -> None:
 def test_interleaved_runs_were_tested_at_the_same_time() -> None:
     """In turn is unknown, and violated where resources are declared to be shared; virtual time has no before."""
 
-    def at(start: int) -> list[Told]:
+    def at(start: int) -> list[RunFacts]:
         return [
             replace(run, started_ns=start + 10 * n, ended_ns=start + 10 * n + 4) for n, run in enumerate(A)
         ]
@@ -141,21 +144,21 @@ def test_interleaved_runs_were_tested_at_the_same_time() -> None:
 
 def test_every_difference_is_listed_but_for_seeds_and_header_values() -> None:
     """By its key, with what each side has; what a header says stays out of reports."""
-    assert differences([A, A]) == []
+    assert differences([A, A]) == ()
     other = all_of(
         lambda run: planned(sut(run, quantization="fp8"), "target", headers={"X-Tenant": "secret"})
     )
-    found = {one["key"]: one["values"] for one in differences([A, other])}
-    assert found["sut.quantization"] == [[None], ["fp8"]]
-    assert found["target.headers.X-Tenant"] == [[None], ["set"]]
+    found = {one.key: one.values for one in differences([A, other])}
+    assert found["sut.quantization"] == ((None,), ("fp8",))
+    assert found["target.headers.X-Tenant"] == ((None,), ("set",))
     assert "secret" not in str(found)
 
 
 def test_plans_that_must_not_be_compared_are_found_before_anything_is_measured() -> None:
     """Load, requests and boundary; another server, model or seed is what a comparison is about."""
 
-    def plan(**flags: object) -> dict[str, Any]:
-        return resolved(build(None, {f"--{name}": value for name, value in flags.items()}))
+    def plan(**flags: object) -> Plan:
+        return build(None, {f"--{name}": value for name, value in flags.items()})
 
     base = plan(concurrency="4", url="http://127.0.0.1:1", seed="1", boundary="engine")
     assert forbidden([base, plan(concurrency="4", url="http://127.0.0.1:2", seed="2", model="b")]) == []
@@ -170,7 +173,7 @@ def test_plans_that_must_not_be_compared_are_found_before_anything_is_measured()
 def test_runs_of_another_system_are_no_noise() -> None:
     """The A/A item is violated by a difference in the system, and not by another version of the instrument."""
     other = [sut(run, quantization="fp8") for run in A]
-    newer = [replace(run, instrument={**run.instrument, "version": "9"}) for run in A]
+    newer = [replace(run, instrument=replace(run.instrument, version="9")) for run in A]
     statuses = [
         {item.code: item.status for item in checklist([A, A], Declared(), [again])}["noise"]
         for again in (other, newer)

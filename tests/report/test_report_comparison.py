@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from dataclasses import replace
-from typing import Any
 from xml.etree import ElementTree as Xml
 
 import jsonschema
 import pytest
 from comparing import changed, document, side
+from msgspec import structs
 from rich.console import Console
 
-from inferometer.judge.comparison.compare import FIGURES, Asked
+from inferometer.documents.comparison import ComparisonDocument
+from inferometer.documents.part import from_data, to_data, to_json
+from inferometer.documents.schemas.__main__ import generated
+from inferometer.judge.comparison.compare import FIGURES, Criteria
 from inferometer.judge.comparison.equivalence import Declared
 from inferometer.report.comparison import console, junit, markdown
-from inferometer.report.comparison.document import comparison_schema
 
-QUICK = Asked(replicates=50)
+QUICK = Criteria(replicates=50)
 BASE, SLOW, SAME = side(first=1), side(1.5, first=2), side(first=3)
 PRICED = replace(QUICK, declared=Declared({0: 2.0, 1: 1.0}, "a <list> of | prices"))
 
 
-def documents() -> dict[str, dict[str, Any]]:
+def documents() -> dict[str, ComparisonDocument]:
     return {
         "regression": document([BASE, SLOW], QUICK),
         "no_regression": document(
@@ -38,9 +41,10 @@ def documents() -> dict[str, dict[str, Any]]:
 
 
 DOCUMENTS = documents()
+SHIPPED = json.loads(generated("comparison"))
 
 
-def screen(found: dict[str, Any], width: int = 80, encoding: str = "utf-8") -> str:
+def screen(found: ComparisonDocument, width: int = 80, encoding: str = "utf-8") -> str:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console.render(found, Console(file=file, width=width))
     file.seek(0)
@@ -49,17 +53,18 @@ def screen(found: dict[str, Any], width: int = 80, encoding: str = "utf-8") -> s
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_document_keeps_to_the_schema(name: str) -> None:
-    """The one that ships, which is itself a schema; all members are required, so none is missing."""
-    jsonschema.Draft202012Validator.check_schema(comparison_schema())
-    jsonschema.validate(DOCUMENTS[name], comparison_schema())
-    assert set(comparison_schema()["required"]) == set(comparison_schema()["properties"])
+    """The one that ships, which is itself a schema; it is read back the same."""
+    jsonschema.Draft202012Validator.check_schema(SHIPPED)
+    data = json.loads(to_json(DOCUMENTS[name]))
+    jsonschema.validate(data, SHIPPED)
+    assert from_data(data, ComparisonDocument) == DOCUMENTS[name]
 
 
 def test_the_schema_knows_every_verdict_and_reason_and_refuses_others() -> None:
     """A document with a word of its own is none."""
-    wrong = {**DOCUMENTS["regression"], "outcome": "fine"}
+    wrong = {**to_data(DOCUMENTS["regression"]), "outcome": "fine"}
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(wrong, comparison_schema())
+        jsonschema.validate(wrong, SHIPPED)
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -70,12 +75,12 @@ def test_the_screen_has_checklist_figures_and_one_conclusion_in_80_columns(name:
     shown = screen(found, encoding=encoding)
     assert max(map(len, shown.splitlines())) <= 80
     words = " ".join(shown.split())
-    for item in found["checklist"]:
-        assert f"{item['status']} {item['section']}" in words
-    for metric in found["contrasts"][0]["metrics"]:
-        assert metric["title"] in shown
+    for item in found.checklist:
+        assert f"{item.status} {item.section}" in words
+    for metric in found.contrasts[0].metrics:
+        assert metric.title in shown
     last = shown.rstrip().rsplit("\n\n", 1)[-1] if "\n\n" in shown else shown
-    assert found["conclusion"].split()[0] in last
+    assert found.conclusion.split()[0] in last
 
 
 def test_no_figure_is_cut_on_a_narrow_screen() -> None:
@@ -89,21 +94,22 @@ def test_no_figure_is_cut_on_a_narrow_screen() -> None:
 def test_the_conclusion_says_what_is_worse_and_what_could_have_been_missed() -> None:
     """The direction of each deciding figure with its interval; without a difference, how large a one would have been seen."""
     assert re.search(
-        r"B against A: worse in .*TPOT P50 \(\+5\d\.\d %, \d", DOCUMENTS["regression"]["conclusion"]
+        r"B against A: worse in .*TPOT P50 \(\+5\d\.\d %, \d", DOCUMENTS["regression"].conclusion
     )
-    said = DOCUMENTS["no_regression"]["conclusion"]
+    said = DOCUMENTS["no_regression"].conclusion
     assert "no difference shown in Output tok/s" in said
     assert re.search(r"four times out of five: \d+\.\d % of Output tok/s", said)
-    assert DOCUMENTS["one_run"]["conclusion"].startswith("No claim: 1 run a side, and a claim needs 3")
-    assert "run-0" in DOCUMENTS["invalid"]["conclusion"]
-    assert "--interleave" in DOCUMENTS["not_comparable"]["conclusion"]
+    assert DOCUMENTS["one_run"].conclusion.startswith("No claim: 1 run a side, and a claim needs 3")
+    assert "run-0" in DOCUMENTS["invalid"].conclusion
+    assert "--interleave" in DOCUMENTS["not_comparable"].conclusion
 
 
 def test_prices_are_told_with_their_source_and_both_units() -> None:
     """Tokens per dollar-hour is a rate by a price, tokens per dollar that times 3600 (6.2)."""
     found = DOCUMENTS["priced"]
-    cost = next(one for one in found["contrasts"][0]["metrics"] if one["name"] == "output_tok_dollar_h")
-    assert found["sides"][0]["tokens_per_dollar"] == pytest.approx(cost["baseline"]["mean"] * 3_600)
+    cost = next(one for one in found.contrasts[0].metrics if one.name == "output_tok_dollar_h")
+    assert cost.baseline is not None
+    assert found.sides[0].tokens_per_dollar == pytest.approx(cost.baseline.mean * 3_600)
     assert "a <list> of | prices" in " ".join(screen(found).split())
     page = markdown.render(found)
     assert "a &lt;list&gt; of \\| prices" in page
@@ -115,10 +121,10 @@ def test_markdown_has_every_figure_in_tables_of_equal_rows(name: str) -> None:
     """A row a figure, deciding ones in bold; every row of a table has its heading's number of cells."""
     found = DOCUMENTS[name]
     page = markdown.render(found)
-    for contrast in found["contrasts"]:
-        for metric in contrast["metrics"]:
-            title = f"**{metric['title']}**" if metric["deciding"] else metric["title"]
-            assert f"| {title}, {metric['unit']} |" in page
+    for contrast in found.contrasts:
+        for metric in contrast.metrics:
+            title = f"**{metric.title}**" if metric.deciding else metric.title
+            assert f"| {title}, {metric.unit} |" in page
     for table in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE):
         cells = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert len(cells) == 1
@@ -132,15 +138,13 @@ def test_junit_has_a_case_a_figure_and_counts_that_add_up(name: str) -> None:
     root = Xml.fromstring(junit.render(found))
     assert root.tag == "testsuites"
     suites = root.findall("testsuite")
-    assert len(suites) == len(found["contrasts"])
-    for suite, contrast in zip(suites, found["contrasts"], strict=True):
+    assert len(suites) == len(found.contrasts)
+    for suite, contrast in zip(suites, found.contrasts, strict=True):
         cases = suite.findall("testcase")
-        assert [case.get("name") for case in cases] == [metric["name"] for metric in contrast["metrics"]]
+        assert [case.get("name") for case in cases] == [metric.name for metric in contrast.metrics]
         assert all(case.get("classname") and case.get("time") for case in cases)
         failed = {case.get("name") for case in cases if case.find("failure") is not None}
-        assert failed == {
-            one["name"] for one in contrast["metrics"] if one["deciding"] and one["verdict"] == "worse"
-        }
+        assert failed == {one.name for one in contrast.metrics if one.deciding and one.verdict == "worse"}
         assert all(len(case) == 1 for case in cases)
         for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             assert int(suite.get(attribute, "-1")) == len(suite.findall(f"testcase/{tag}"))
@@ -161,6 +165,6 @@ def test_what_cannot_be_judged_is_no_pass_in_junit() -> None:
 
 def test_characters_that_xml_cannot_hold_do_not_break_it() -> None:
     """A name from a folder may hold anything."""
-    found = {**DOCUMENTS["regression"], "conclusion": "a\x00b\ud800c <&>"}
+    found = structs.replace(DOCUMENTS["regression"], conclusion="a\x00b\ud800c <&>")
     root = Xml.fromstring(junit.render(found))
     assert next(root.iter("failure")).text == "a?b?c <&>"

@@ -128,7 +128,9 @@ def _show(compared: Compared, *, as_json: bool) -> None:
     from inferometer.cli.terminal import say
 
     if as_json:
-        say(json.dumps(compared.document, ensure_ascii=False))
+        from inferometer.documents.part import to_data
+
+        say(json.dumps(to_data(compared.document), ensure_ascii=False, allow_nan=False))
         return
     from rich.console import Console
 

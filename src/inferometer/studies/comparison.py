@@ -10,25 +10,27 @@ meets all alike.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from inferometer import __version__
+from inferometer.documents.comparison import ComparisonDocument, Outcome
+from inferometer.documents.part import from_data, from_json
+from inferometer.documents.statement import ComplianceStatement
 from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
+from inferometer.documents.summary import Summary
 from inferometer.errors import PeerError, PlanError, Problem, RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD
 from inferometer.journal.seal import read_table
 from inferometer.judge.comparison.bootstrap import Pooled, Sampled
-from inferometer.judge.comparison.compare import FIGURES, Asked, Run, compare
-from inferometer.judge.comparison.equivalence import Declared, Told, forbidden
+from inferometer.judge.comparison.compare import FIGURES, Criteria, Run, compare
+from inferometer.judge.comparison.equivalence import Declared, Instrument, RunFacts, TokenCounting, forbidden
 from inferometer.judge.compliance.of_comparison import complied
-from inferometer.measure.record import Record
+from inferometer.measure.record import Floats, Record
 from inferometer.measure.samples import Samples, values_of
 from inferometer.metrics.catalogue import METRICS, RATES, stem
 from inferometer.plan import saved
@@ -38,7 +40,13 @@ from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
 
-EXIT_CODES = {"no_regression": 0, "regression": 6, "no_claim": 4, "invalid": 3, "not_comparable": 3}
+EXIT_CODES: dict[Outcome, int] = {
+    "no_regression": 0,
+    "regression": 6,
+    "no_claim": 4,
+    "invalid": 3,
+    "not_comparable": 3,
+}
 """A comparison that must not be made is as INVALID as one of numbers that must not be believed: both are 3."""
 
 Measure = Callable[[Plan, Path, Ui], RunResult]
@@ -47,7 +55,7 @@ Measure = Callable[[Plan, Path, Ui], RunResult]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of sides, as the command line says it. `prices`: `LABEL=AMOUNT`; `threshold` in per cent."""
+    """What is asked of sides, as the command line gives it. `prices`: `LABEL=AMOUNT`; `threshold` in per cent."""
 
     metrics: tuple[str, ...] = ()
     threshold: float = 0.0
@@ -61,15 +69,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The document that comes of it, in the shape of comparison.schema.json, and whether measuring was interrupted."""
+    """A comparison's document, and whether measuring was interrupted."""
 
-    document: dict[str, Any]
+    document: ComparisonDocument
     interrupted: bool = False
 
     @property
     def exit_code(self) -> int:
         """0 no regression, 3 not comparable or a run is INVALID, 4 no claim can be made, 6 regression, 130 interrupted."""
-        return 130 if self.interrupted else EXIT_CODES[self.document["outcome"]]
+        return 130 if self.interrupted else EXIT_CODES[self.document.outcome]
 
 
 def label(at: int) -> str:
@@ -82,24 +90,23 @@ def compare_folders(sides: Sequence[str], question: Question, names: Sequence[st
 
     `names`: what to call them, if not after their folders.
 
-    Raises PlanError for what cannot be asked, RecordError for folders that cannot be read.
+    Raises PlanError for what cannot be compared, RecordError for folders that cannot be read.
     """
-    asked = check(question, len(sides))
+    criteria = check(question, len(sides))
     paths = [folders(side) for side in (*sides, *question.noise)]
     _alone(paths)
     runs = [[read(path) for path in side] for side in paths]
     _seeds(runs)
     noise = tuple(tuple(side) for side in runs[len(sides) :])
-    wanted = Asked(asked.deciding, asked.threshold, noise, asked.declared, question.seed)
+    wanted = Criteria(criteria.deciding, criteria.threshold, noise, criteria.declared, question.seed)
     comparison = compare(runs[: len(sides)], wanted)
     called = [*(names or map(_name, sides)), *map(_name, question.noise)]
-    return Compared(
-        compose(__version__, called, runs[: len(sides)], wanted, comparison, complied(comparison).as_dict())
-    )
+    statement = from_data(complied(comparison).as_dict(), ComplianceStatement)
+    return Compared(compose(__version__, called, runs[: len(sides)], wanted, comparison, statement))
 
 
-def check(question: Question, sides: int) -> Asked:
-    """The question without its A/A runs, all of its mistakes told at once. Raises PlanError."""
+def check(question: Question, sides: int) -> Criteria:
+    """The question without its A/A runs, with all of its mistakes at once. Raises PlanError."""
     problems = []
     if not 2 <= sides <= 26:
         problems.append(Problem("SIDES", "name a baseline and at least one side to compare with it"))
@@ -129,7 +136,7 @@ def check(question: Question, sides: int) -> Asked:
     if problems:
         raise PlanError(problems)
     declared = Declared(prices, question.price_source, question.production, question.shared_resources)
-    return Asked(tuple(dict.fromkeys(question.metrics)), question.threshold / 100, (), declared)
+    return Criteria(tuple(dict.fromkeys(question.metrics)), question.threshold / 100, (), declared)
 
 
 def folders(side: str) -> list[Path]:
@@ -167,13 +174,13 @@ def _alone(sides: Sequence[Sequence[Path]]) -> None:
 def _seeds(sides: Sequence[Sequence[Run]]) -> None:
     """Two simulations of one plan are the same run: its figures would have no spread at all. Raises PlanError."""
     for side in sides:
-        seeds = [run.told.seed for run in side if run.told.simulated]
+        seeds = [run.facts.seed for run in side if run.facts.simulated]
         if len(set(seeds)) < len(seeds):
             raise PlanError(
                 [
                     Problem(
                         "SIDES",
-                        f"simulated runs of one seed are the same run again ({side[0].told.id}): give each its --seed",
+                        f"simulated runs of one seed are the same run again ({side[0].facts.id}): give each its --seed",
                     )
                 ]
             )
@@ -182,67 +189,72 @@ def _seeds(sides: Sequence[Sequence[Run]]) -> None:
 def read(path: Path) -> Run:
     """One run's folder. Raises RecordError."""
     folder = RunFolder.open(path)
-    plan, facts, summary = saved.read(folder.plan), folder.read_run(), _summary(folder)
-    tokens, said = summary["tokens"], summary["verdict"]
-    told = Told(
-        id=summary["run"]["id"],
+    plan, run, summary = saved.read(folder.plan), folder.read_run(), _summary(folder)
+    tokens, verdict = summary.tokens, summary.verdict
+    facts = RunFacts(
+        id=summary.run.id,
         seed=plan.workload.seed,
-        started_ns=facts["started_wall_ns"],
-        ended_ns=facts.get("ended_wall_ns", facts["started_wall_ns"]),
-        status=said["status"],
-        reasons=tuple(one["code"] for one in said["reasons"]),
-        interrupted=summary["run"]["interrupted"],
-        simulated=summary["run"]["simulated"],
-        fingerprint=summary["workload"]["fingerprint"],
-        plan=saved.resolved(plan),
-        sut=summary["sut"],
-        tokens=tokens,
-        instrument={"timestamp_source": facts["timestamp_source"], "version": summary["version"]},
+        started_ns=run["started_wall_ns"],
+        ended_ns=run.get("ended_wall_ns", run["started_wall_ns"]),
+        status=verdict.status,
+        reasons=tuple(one.code for one in verdict.reasons),
+        interrupted=summary.run.interrupted,
+        simulated=summary.run.simulated,
+        fingerprint=summary.workload.fingerprint,
+        plan=plan,
+        sut=summary.sut,
+        tokens=TokenCounting(
+            tokens.tokenizer.method, tokens.tokenizer.name, tokens.count_source, tokens.itl_method
+        ),
+        instrument=Instrument(run["timestamp_source"], summary.version),
     )
     record = Record.from_tables(read_table(folder.record, RECORD), read_table(folder.pulse, PULSE))
     values = _values(summary)
-    reference = tokens["tokenizer"]["method"] == "reference"
-    return Run(told, values, _sampled(record, summary, values, plan.target.stream, reference))
+    reference = tokens.tokenizer.method == "reference"
+    return Run(facts, values, _sampled(record, summary, values, plan.target.stream, reference))
 
 
-def _summary(folder: RunFolder) -> dict[str, Any]:
-    again = f"make it with `inferometer report {folder.path}`, or `inferometer recover` if the run died"
+def _summary(folder: RunFolder) -> Summary:
+    path = folder.path / "summary.json"
     try:
-        summary = json.loads((folder.path / "summary.json").read_bytes())
-    except (OSError, ValueError) as cause:
-        raise RecordError(f"{folder.path}: summary.json is missing or damaged; {again}") from cause
-    if not isinstance(summary, dict) or summary.get("schema") != SUMMARY_SCHEMA:
-        raise RecordError(f"{folder.path}: summary.json is of another version; {again}")
-    return summary
+        return from_json(path.read_bytes(), Summary, SUMMARY_SCHEMA, str(path))
+    except OSError as cause:
+        raise RecordError(f"{path}: cannot be read; {_remedy(folder)}") from cause
+    except RecordError as cause:
+        raise RecordError(f"{cause}; {_remedy(folder)}") from cause
 
 
-def _values(summary: dict[str, Any]) -> dict[str, float | None]:
+def _remedy(folder: RunFolder) -> str:
+    return f"make it with `inferometer report {folder.path}`, or `inferometer recover` if the run died"
+
+
+def _values(summary: Summary) -> dict[str, float | None]:
     """A run's figures, as its summary has them: rates of the steady span, percentiles of its own samples."""
     values: dict[str, float | None] = {
-        name: summary["throughput"][name] for name, rate in RATES.items() if rate.compared
+        name: getattr(summary.throughput, name) for name, rate in RATES.items() if rate.compared
     }
     for name, metric in METRICS.items():
-        stats = summary["metrics"][name]
+        stats = getattr(summary.metrics, name)
         for statistic in metric.compared:
-            values[f"{stem(name)}_{statistic}"] = None if stats is None else stats[statistic]
-    done, failed = summary["requests"]["completed"], summary["requests"]["failed"]
+            values[f"{stem(name)}_{statistic}"] = None if stats is None else getattr(stats, statistic)
+    done, failed = summary.requests.completed, summary.requests.failed
     values["success_rate"] = done / (done + failed) if done + failed else None
     return values
 
 
 def _sampled(
     record: Record,
-    summary: dict[str, Any],
+    summary: Summary,
     values: dict[str, float | None],
     streamed: bool,
     reference: bool,
 ) -> Sampled:
     """The samples behind the figures, request by request; failed requests have no latency."""
     samples = Samples(record, streamed=streamed, reference=reference)
-    failed, good = summary["requests"]["failed"], len(samples)
+    failed, good = summary.requests.failed, len(samples)
     requests = good + failed
 
-    def padded(latencies: Any) -> Pooled:
+    def padded(latencies: Floats) -> Pooled:
         return Pooled.one_each(np.concatenate((latencies, np.full(failed, np.nan))))
 
     compared = {name: metric for name, metric in METRICS.items() if metric.compared}
@@ -278,7 +290,7 @@ def turns(sides: int, rounds: int) -> list[list[int]]:
 
 def refuse_unlike(plans: Sequence[Plan]) -> None:
     """Nothing is measured that must not be compared. Raises PlanError."""
-    keys = forbidden([saved.resolved(plan) for plan in plans])
+    keys = forbidden(plans)
     if keys:
         raise PlanError(
             [

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from inferometer.documents.comparison import ComparisonDocument
+from inferometer.documents.fit import FitDocument
 from inferometer.documents.part import json_schema
 from inferometer.documents.summary import Summary
 
-DOCUMENTS: dict[str, type] = {"summary": Summary}
+DOCUMENTS: dict[str, type] = {"summary": Summary, "comparison": ComparisonDocument, "fit": FitDocument}
 """By the name of the file."""
 
 

@@ -17,17 +17,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
+from inferometer.documents.comparison import (
+    Difference,
+    Estimate,
+    FigureVerdict,
+    Held,
+    Item,
+    NoiseFloor,
+    Outcome,
+)
 from inferometer.judge.comparison import bootstrap, welch
 from inferometer.judge.comparison.bootstrap import Sampled, Statistic
 from inferometer.judge.comparison.equivalence import (
     Declared,
-    Item,
+    RunFacts,
     Sides,
-    Told,
     accelerators,
     checklist,
     hardware_differs,
@@ -85,23 +92,19 @@ FIGURES: dict[str, Figure] = _rates() | _distributed() | {SUCCESS: Figure(Statis
 DECIDING = ("output_tok_s", "ttft_p50", "ttft_p99", "tpot_p50", "success_rate")
 """Unless told otherwise. Where hardware differs, throughput normalised takes the place of the first (draft 6.2)."""
 
-Verdict = Literal["better", "worse", "no_difference", "no_claim", "not_comparable"]
-Held = Literal["interval", "holm", "bootstrap", "threshold", "noise"]
-Outcome = Literal["regression", "no_regression", "no_claim", "invalid", "not_comparable"]
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: what its folder says of it, its per-run values by figure (None: it has none), and what can be resampled."""
+    """One run: its facts, its per-run values by figure (None: it has none), and what can be resampled."""
 
-    told: Told
+    facts: RunFacts
     values: Mapping[str, float | None]
     sampled: Sampled
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a comparison is asked for. `deciding`: figures, () for the usual; `threshold`: the least relative change that
+class Criteria:
+    """What decides. `deciding`: figures, () for the usual; `threshold`: the least relative change that
     matters, as a share of one; `noise`: A/A sides, further runs of the baseline's system;
     `seed`, `replicates`: of the bootstrap."""
 
@@ -111,51 +114,6 @@ class Asked:
     declared: Declared = field(default_factory=Declared)
     seed: int = 0
     replicates: int = bootstrap.REPLICATES
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A side's runs: how many, their mean with its 95 % interval (None for fewer than two), and their values."""
-
-    n: int
-    mean: float
-    ci95: Interval | None
-    values: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """The noise floor of a figure: the largest relative difference of A/A runs, without its sign, and that one's interval."""
-
-    value: float
-    ci95: Interval | None
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One figure of one side against the baseline. Differences and their intervals are shares of the baseline's mean.
-
-    `p_holm`: after Holm's correction; `detectable`: what the test would have found four times out of five; `equivalent`:
-    whether the whole interval lies within the threshold; `held`: what kept it from being called better or worse.
-    """
-
-    figure: str
-    deciding: bool
-    baseline: Estimate | None
-    side: Estimate | None
-    relative: float | None
-    welch: Interval | None
-    p: float | None
-    p_holm: float | None
-    paired: Interval | None
-    bootstrap: Interval | None
-    hedges_g: float | None
-    hedges_ci95: Interval | None
-    detectable: float | None
-    floor: Floor | None
-    equivalent: bool | None
-    verdict: Verdict
-    held: tuple[Held, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,23 +138,23 @@ class Comparison:
         return tuple(item for item in self.items if item.forbids)
 
 
-def compare(sides: Sequence[Sequence[Run]], asked: Asked) -> Comparison:
+def compare(sides: Sequence[Sequence[Run]], criteria: Criteria) -> Comparison:
     """Compare each side with the first. Every side has at least one run, and no run is on two sides."""
-    told = [[run.told for run in side] for side in sides]
-    again = [[run.told for run in side] for side in asked.noise]
-    items = checklist(told, asked.declared, again)
-    rows = [_normalised(side, told[at], asked.declared.prices.get(at)) for at, side in enumerate(sides)]
-    noise = [_normalised(side, told[0], asked.declared.prices.get(0)) for side in asked.noise]
-    deciding = asked.deciding or _usual(told, asked.declared, rows)
+    facts = [[run.facts for run in side] for side in sides]
+    again = [[run.facts for run in side] for side in criteria.noise]
+    items = checklist(facts, criteria.declared, again)
+    rows = [_normalised(side, facts[at], criteria.declared.prices.get(at)) for at, side in enumerate(sides)]
+    noise = [_normalised(side, facts[0], criteria.declared.prices.get(0)) for side in criteria.noise]
+    deciding = criteria.deciding or _usual(facts, criteria.declared, rows)
     floors, moves = _floors(rows[0], noise)
     least = min(map(len, sides))
-    invalid = tuple(run.id for side in (*told, *again) for run in side if run.status == "INVALID")
-    allowed: Verdict | None = None
+    invalid = tuple(run.id for side in (*facts, *again) for run in side if run.status == "INVALID")
+    allowed: FigureVerdict | None = None
     if any(item.forbids for item in items):
         allowed = "not_comparable"
     elif invalid or least < LEAST_RUNS:
         allowed = "no_claim"
-    apart = _uncounted(items, told)
+    apart = _uncounted(items, facts)
     drafts = [
         [
             _draft(name, rows[0], row, name in deciding, floors.get(name), name in apart)
@@ -205,16 +163,16 @@ def compare(sides: Sequence[Sequence[Run]], asked: Asked) -> Comparison:
         ]
         for row in rows[1:]
     ]
-    _resample(drafts, rows, asked)
-    _pair(drafts, rows, told)
-    contrasts = _decided(drafts, asked.threshold, allowed)
+    _resample(drafts, rows, criteria)
+    _pair(drafts, rows, facts)
+    contrasts = _decided(drafts, criteria.threshold, allowed)
     outcome = _outcome(contrasts, allowed, bool(invalid))
     return Comparison(items, contrasts, deciding, least, invalid, moves, outcome)
 
 
-def _normalised(side: Sequence[Run], told: Sequence[Told], price: float | None) -> list[Run]:
+def _normalised(side: Sequence[Run], facts: Sequence[RunFacts], price: float | None) -> list[Run]:
     """The runs with throughput per accelerator and per dollar-hour among their values, where both are known (6.2)."""
-    count = accelerators(told)
+    count = accelerators(facts)
     made = []
     for run in side:
         rate = run.values.get("output_tok_s")
@@ -224,22 +182,22 @@ def _normalised(side: Sequence[Run], told: Sequence[Told], price: float | None) 
             if rate is not None and by
         }
         sampled = Sampled(run.sampled.requests, run.sampled.pooled, {**run.sampled.rates, **more})
-        made.append(Run(run.told, {**run.values, **more}, sampled))
+        made.append(Run(run.facts, {**run.values, **more}, sampled))
     return made
 
 
-def _usual(told: Sides, declared: Declared, rows: Sequence[Sequence[Run]]) -> tuple[str, ...]:
+def _usual(facts: Sides, declared: Declared, rows: Sequence[Sequence[Run]]) -> tuple[str, ...]:
     """The usual deciding figures, without those that no run has."""
-    method = normalised_by(told, declared) if hardware_differs(told) else None
+    method = normalised_by(facts, declared) if hardware_differs(facts) else None
     first = DECIDING[0] if method is None else NORMALISED[method]
     known = {name for row in rows for run in row for name, value in run.values.items() if value is not None}
     return tuple(name for name in (first, *DECIDING[1:]) if name in known)
 
 
-def _uncounted(items: Sequence[Item], told: Sides) -> set[str]:
+def _uncounted(items: Sequence[Item], facts: Sides) -> set[str]:
     """Figures that cannot be set against each other: tokens counted in different ways, gaps taken in different ways."""
     counted = next(item for item in items if item.code == "token_count").status != "violated"
-    methods = {run.tokens["itl_method"] for side in told for run in side}
+    methods = {run.tokens.itl_method for side in facts for run in side}
     return {
         name
         for name, figure in FIGURES.items()
@@ -267,9 +225,9 @@ def _scaled(interval: Interval, by: float) -> Interval:
 
 def _floors(
     baseline: Sequence[Run], noise: Sequence[Sequence[Run]]
-) -> tuple[dict[str, Floor], tuple[str, ...]]:
+) -> tuple[dict[str, NoiseFloor], tuple[str, ...]]:
     """The noise floor of each figure, and the figures in which A/A runs differ beyond chance (Holm over all of theirs)."""
-    floors: dict[str, Floor] = {}
+    floors: dict[str, NoiseFloor] = {}
     tests: list[tuple[str, float]] = []
     for name in FIGURES:
         base = _values(baseline, name)
@@ -283,7 +241,7 @@ def _floors(
             if test is not None:
                 tests.append((name, test.p))
             if name not in floors or shift > floors[name].value:
-                floors[name] = Floor(shift, None if test is None else _scaled(test.interval, scale))
+                floors[name] = NoiseFloor(shift, None if test is None else _scaled(test.interval, scale))
     adjusted = welch.holm([p for _, p in tests])
     moves = {name for (name, _), p in zip(tests, adjusted, strict=True) if p < welch.ALPHA}
     return floors, tuple(name for name in FIGURES if name in moves)
@@ -299,7 +257,7 @@ class _Draft:
     apart: bool
     base: Floats | None
     other: Floats | None
-    floor: Floor | None
+    floor: NoiseFloor | None
     test: welch.Test | None = None
     paired: Interval | None = None
     bootstrap: Interval | None = None
@@ -314,7 +272,7 @@ class _Draft:
 
 
 def _draft(
-    name: str, base: Sequence[Run], row: Sequence[Run], deciding: bool, floor: Floor | None, apart: bool
+    name: str, base: Sequence[Run], row: Sequence[Run], deciding: bool, floor: NoiseFloor | None, apart: bool
 ) -> _Draft:
     draft = _Draft(name, deciding, apart, _values(base, name), _values(row, name), floor)
     if draft.base is not None and draft.other is not None and draft.scale is not None and not apart:
@@ -322,18 +280,18 @@ def _draft(
     return draft
 
 
-def _resample(drafts: Sequence[Sequence[_Draft]], rows: Sequence[Sequence[Run]], asked: Asked) -> None:
+def _resample(drafts: Sequence[Sequence[_Draft]], rows: Sequence[Sequence[Run]], criteria: Criteria) -> None:
     for at, row in enumerate(drafts, start=1):
         wanted = {one.name: FIGURES[one.name].statistic for one in row if one.scale is not None}
         base, other = ([run.sampled for run in rows[side]] for side in (0, at))
-        found = bootstrap.relative_intervals(base, other, wanted, asked.seed, asked.replicates)
+        found = bootstrap.relative_intervals(base, other, wanted, criteria.seed, criteria.replicates)
         for one in row:
             one.bootstrap = found.get(one.name)
 
 
-def _pair(drafts: Sequence[Sequence[_Draft]], rows: Sequence[Sequence[Run]], told: Sides) -> None:
+def _pair(drafts: Sequence[Sequence[_Draft]], rows: Sequence[Sequence[Run]], facts: Sides) -> None:
     for at, row in enumerate(drafts, start=1):
-        found = pairs([told[0], told[at]])
+        found = pairs([facts[0], facts[at]])
         if found is None or len(found) < len(rows[0]):
             continue
         for one in row:
@@ -344,7 +302,7 @@ def _pair(drafts: Sequence[Sequence[_Draft]], rows: Sequence[Sequence[Run]], tol
 
 
 def _decided(
-    drafts: Sequence[Sequence[_Draft]], threshold: float, allowed: Verdict | None
+    drafts: Sequence[Sequence[_Draft]], threshold: float, allowed: FigureVerdict | None
 ) -> tuple[tuple[Difference, ...], ...]:
     for deciding in (True, False):  # two families: what decides does not pay for what is only shown
         family = [one for row in drafts for one in row if one.deciding is deciding]
@@ -355,7 +313,7 @@ def _decided(
     return tuple(tuple(_difference(one, threshold, allowed) for one in row) for row in drafts)
 
 
-def _difference(draft: _Draft, threshold: float, allowed: Verdict | None) -> Difference:
+def _difference(draft: _Draft, threshold: float, allowed: FigureVerdict | None) -> Difference:
     test, scale = draft.test, draft.scale
     baseline, side = _estimate(draft.base), _estimate(draft.other)
     relative = interval = detectable = None
@@ -371,6 +329,7 @@ def _difference(draft: _Draft, threshold: float, allowed: Verdict | None) -> Dif
     held = _held(draft, relative, interval, threshold)
     return Difference(
         draft.name,
+        "more" if FIGURES[draft.name].more else "less",
         draft.deciding,
         baseline,
         side,
@@ -411,7 +370,9 @@ def _held(
     return tuple(held)
 
 
-def _verdict(draft: _Draft, relative: float | None, held: Sequence[Held], allowed: Verdict | None) -> Verdict:
+def _verdict(
+    draft: _Draft, relative: float | None, held: Sequence[Held], allowed: FigureVerdict | None
+) -> FigureVerdict:
     if relative is None or draft.apart:
         return "not_comparable"
     if allowed is not None:
@@ -423,7 +384,9 @@ def _verdict(draft: _Draft, relative: float | None, held: Sequence[Held], allowe
     return "better" if (relative > 0) is FIGURES[draft.name].more else "worse"
 
 
-def _outcome(contrasts: Sequence[Sequence[Difference]], allowed: Verdict | None, invalid: bool) -> Outcome:
+def _outcome(
+    contrasts: Sequence[Sequence[Difference]], allowed: FigureVerdict | None, invalid: bool
+) -> Outcome:
     if allowed == "not_comparable":
         return "not_comparable"
     if invalid:

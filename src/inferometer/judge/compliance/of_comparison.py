@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from inferometer.documents.comparison import Item
 from inferometer.judge.comparison.compare import LEAST_RUNS, Comparison
-from inferometer.judge.comparison.equivalence import Item
 from inferometer.judge.compliance.evidence import Seen, beside, broken, met, unknown, worst
 from inferometer.judge.compliance.statement import Statement, comparison
 
@@ -31,7 +31,7 @@ def complied(found: Comparison) -> Statement:
     seen["D-6.3-runs"] = met(runs) if found.least_runs >= LEAST_RUNS else broken(runs)
     tested = any(one.p is not None for row in found.contrasts for one in row)
     seen["D-6.3-tests"] = met("Welch's t and the bootstrap") if tested else broken("too few runs to test")
-    return comparison(seen, simulated=bool(items["one_kind"].facts["simulated"]))
+    return comparison(seen, simulated=bool(items["one_kind"].facts.simulated))
 
 
 def _item(items: list[Item]) -> Seen:
@@ -42,7 +42,7 @@ def _item(items: list[Item]) -> Seen:
 
 def _normalised(hardware: Item) -> dict[str, Seen]:
     """Draft 6.2, where hardware differs."""
-    by = hardware.facts.get("normalised")
+    by = hardware.facts.normalised
     if by is not None:
         method = met("by price per hour" if by == "price" else "by the number of accelerators")
         cost = (
@@ -58,8 +58,8 @@ def _normalised(hardware: Item) -> dict[str, Seen]:
 
 
 def _tokenizer(item: Item) -> Seen:
-    if item.facts["recommended"]:
+    if item.facts.recommended:
         return met("counted by the reference tokenizer cl100k_base")
     return broken(
-        f"counted by: {', '.join(map(str, item.facts['tokenizers']))} ({', '.join(item.facts['methods'])})"
+        f"counted by: {', '.join(map(str, item.facts.tokenizers or ()))} ({', '.join(map(str, item.facts.methods or ()))})"
     )

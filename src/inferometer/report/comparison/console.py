@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from rich.box import Box
@@ -10,6 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from inferometer.documents.comparison import (
+    ComparedRun,
+    ComparisonDocument,
+    Contrast,
+    Estimate,
+    Side,
+)
 from inferometer.report.comparison import words
 from inferometer.report.figures import THIN, ascii_only, clean
 
@@ -53,25 +60,25 @@ class _Screen:
         self.console.print()
 
 
-def render(document: Mapping[str, Any], console: Console) -> None:
+def render(document: ComparisonDocument, console: Console) -> None:
     """Print the comparison."""
     screen = _Screen(console)
-    for side in document["sides"]:
+    for side in document.sides:
         screen.say(side_line(side))
-    for side in document["noise"]:
-        screen.say(f"A/A: {clean(side['name'])}, {_runs(side['runs'])}")
+    for noise in document.noise:
+        screen.say(f"A/A: {clean(noise.name)}, {_runs(noise.runs)}")
     screen.say("")
     _checklist(document, screen)
     _differences(document, screen)
-    for contrast in document["contrasts"]:
+    for contrast in document.contrasts:
         _contrast(contrast, screen)
-    method = document["method"]
-    if method["price_source"]:
-        screen.say(f"Prices: {clean(method['price_source'])}. {words.NORMALISATION}")
-    if method["noise_moves"]:
-        screen.say(moving(method["noise_moves"]))
-    outcome = document["outcome"]
-    screen.say(f"{words.OUTCOMES[outcome]}  {document['conclusion']}", _STYLES.get(outcome, "bold yellow"))
+    method = document.method
+    if method.price_source:
+        screen.say(f"Prices: {clean(method.price_source)}. {words.NORMALISATION}")
+    if method.noise_moves:
+        screen.say(moving(method.noise_moves))
+    outcome = document.outcome
+    screen.say(f"{words.OUTCOMES[outcome]}  {document.conclusion}", _STYLES.get(outcome, "bold yellow"))
 
 
 def moving(names: Sequence[str]) -> str:
@@ -80,49 +87,48 @@ def moving(names: Sequence[str]) -> str:
     return f"A/A runs differ beyond chance in {titles}: the system does not hold still, and no comparison is safe."
 
 
-def side_line(side: Mapping[str, Any]) -> str:
+def side_line(side: Side) -> str:
     """A side in one line: its letter, its name, its runs."""
-    line = f"{side['label']}: {clean(side['name'])}, {_runs(side['runs'])}"
-    if side["price_hour"] is not None:
-        line += f", ${side['price_hour']:g} an hour"
-    if side["tokens_per_dollar"] is not None:
-        line += f", {side['tokens_per_dollar']:,.0f} tokens a dollar"
+    line = f"{side.label}: {clean(side.name)}, {_runs(side.runs)}"
+    if side.price_hour is not None:
+        line += f", ${side.price_hour:g} an hour"
+    if side.tokens_per_dollar is not None:
+        line += f", {side.tokens_per_dollar:,.0f} tokens a dollar"
     return line
 
 
-def _runs(runs: Sequence[Mapping[str, Any]]) -> str:
+def _runs(runs: Sequence[ComparedRun]) -> str:
     count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
     by = {
-        status: sum(run["status"] == status for run in runs)
-        for status in ("VALID", "INCONCLUSIVE", "INVALID")
+        status: sum(run.status == status for run in runs) for status in ("VALID", "INCONCLUSIVE", "INVALID")
     }
     states = ", ".join(f"{many} {status}" for status, many in by.items() if many)
-    reasons = sorted({code for run in runs for code in run["reasons"]})
+    reasons = sorted({code for run in runs for code in run.reasons})
     why = f" by {', '.join(reasons)}" if reasons else ""
-    simulated = "SIMULATED, " if any(run["simulated"] for run in runs) else ""
-    seeds = ", ".join(str(run["seed"]) for run in runs)
+    simulated = "SIMULATED, " if any(run.simulated for run in runs) else ""
+    seeds = ", ".join(str(run.seed) for run in runs)
     return f"{count} ({simulated}{states}{why}; seeds {seeds})"
 
 
-def _checklist(document: Mapping[str, Any], screen: _Screen) -> None:
-    for item in document["checklist"]:
-        section = f"{item['section']} MUST" if item["level"] == "MUST" else item["section"]
-        first = f"{item['status']:9}  {section:8}  "
-        screen.say(f"{item['title']}. {item['message']}", first=first)
-        if item["advice"]:
-            screen.say(item["advice"], "dim", first=f"{'->':>9}  {'':8}  ")
+def _checklist(document: ComparisonDocument, screen: _Screen) -> None:
+    for item in document.checklist:
+        section = f"{item.section} MUST" if item.level == "MUST" else item.section
+        first = f"{item.status:9}  {section:8}  "
+        screen.say(f"{item.title}. {item.message}", first=first)
+        if item.advice:
+            screen.say(item.advice, "dim", first=f"{'->':>9}  {'':8}  ")
     screen.say("")
-    screen.say(words.complied(document["compliance"]))
+    screen.say(words.complied(document.compliance))
     screen.say("")
 
 
-def _differences(document: Mapping[str, Any], screen: _Screen) -> None:
-    if not document["differences"]:
+def _differences(document: ComparisonDocument, screen: _Screen) -> None:
+    if not document.differences:
         return
     screen.say("Differences in configuration:")
-    for one in document["differences"]:
-        sides = ", ".join(f"{words.label(at)}: {_value(value)}" for at, value in enumerate(one["values"]))
-        screen.say(sides, first=f"  {one['key']}  ")
+    for one in document.differences:
+        sides = ", ".join(f"{words.label(at)}: {_value(value)}" for at, value in enumerate(one.values))
+        screen.say(sides, first=f"  {one.key}  ")
     screen.say("")
 
 
@@ -131,52 +137,51 @@ def _value(values: Sequence[Any]) -> str:
     return " or ".join(one if len(one) <= _MOST else one[: _MOST - 3] + "..." for one in said)
 
 
-def _contrast(contrast: Mapping[str, Any], screen: _Screen) -> None:
+def _contrast(contrast: Contrast, screen: _Screen) -> None:
     """Two tables: what differs, deciding figures first, and for those the evidence."""
-    metrics = sorted(contrast["metrics"], key=lambda one: not one["deciding"])
-    label = contrast["side"]
+    metrics = sorted(contrast.metrics, key=lambda one: not one.deciding)
+    label = contrast.side
     rows = [
         (
-            f"{one['title']}{' *' if one['deciding'] else ''}",
-            _estimate(one, "baseline"),
-            _estimate(one, "side"),
-            f"{words.percent(one['relative']).removesuffix(' %')} ({words.span(one['welch'])})",
-            words.VERDICTS[one["verdict"]],
+            f"{one.title}{' *' if one.deciding else ''}",
+            _estimate(one.name, one.baseline),
+            _estimate(one.name, one.side),
+            f"{words.percent(one.relative).removesuffix(' %')} ({words.span(one.welch)})",
+            words.VERDICTS[one.verdict],
         )
         for one in metrics
     ]
     screen.table((f"{label} against A", "A", label, "change in %, 95 %", "verdict"), rows)
     screen.say("* decides. Mean of the runs and half its 95 % interval; intervals by Welch's t.", "dim")
     screen.say("")
-    deciding = [one for one in metrics if one["deciding"]]
+    deciding = [one for one in metrics if one.deciding]
     screen.table(
         ("evidence, in %", "p, Holm", "bootstrap", "paired", "floor", "could see"),
         [
             (
-                one["title"],
-                "-" if one["p_holm"] is None else f"{one['p_holm']:.3f}",
-                words.span(one["bootstrap"]),
-                words.span(one["paired"]),
-                _unsigned(one["floor"] and one["floor"]["value"]),
-                _unsigned(one["detectable"]),
+                one.title,
+                "-" if one.p_holm is None else f"{one.p_holm:.3f}",
+                words.span(one.bootstrap),
+                words.span(one.paired),
+                _unsigned(one.floor.value if one.floor else None),
+                _unsigned(one.detectable),
             )
             for one in deciding
         ],
     )
     for one in deciding:
-        if one["held"] and "interval" not in one["held"]:
-            screen.say(f"{one['title']}: {words.held(one['held'])}")
+        if one.held and "interval" not in one.held:
+            screen.say(f"{one.title}: {words.held(one.held)}")
 
 
 def _unsigned(share: float | None) -> str:
     return words.percent(share).removesuffix(" %").lstrip("+")
 
 
-def _estimate(metric: Mapping[str, Any], side: str) -> str:
-    found = metric[side]
+def _estimate(name: str, found: Estimate | None) -> str:
     if found is None:
         return "-"
-    mean = words.shown(metric["name"], found["mean"])
-    if found["ci95"] is None:
+    mean = words.shown(name, found.mean)
+    if found.ci95 is None:
         return mean
-    return f"{mean} \u00b1{words.shown(metric['name'], (found['ci95'][1] - found['ci95'][0]) / 2, 2)}"
+    return f"{mean} \u00b1{words.shown(name, (found.ci95[1] - found.ci95[0]) / 2, 2)}"

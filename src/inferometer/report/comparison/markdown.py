@@ -2,82 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from inferometer.documents.comparison import ComparisonDocument, Contrast, Estimate
 from inferometer.report.comparison import words
 from inferometer.report.comparison.console import moving, side_line
 from inferometer.report.figures import figure
 from inferometer.report.run.markdown import cell
 
 
-def render(document: Mapping[str, Any]) -> str:
+def render(document: ComparisonDocument) -> str:
     """The page."""
-    method = document["method"]
+    method = document.method
     lines = [
-        f"# {words.OUTCOMES[document['outcome']]}",
+        f"# {words.OUTCOMES[document.outcome]}",
         "",
-        cell(document["conclusion"]),
+        cell(document.conclusion),
         "",
-        *(f"- {cell(side_line(side))}" for side in document["sides"]),
+        *(f"- {cell(side_line(side))}" for side in document.sides),
         "",
     ]
-    for contrast in document["contrasts"]:
-        lines += [f"## {contrast['side']} against A", "", *_figures(contrast), ""]
+    for contrast in document.contrasts:
+        lines += [f"## {contrast.side} against A", "", *_figures(contrast), ""]
     lines += ["Bold figures decide. Changes are shares of A's mean with 95 % intervals. " + words.DECIDES, ""]
     lines += [words.MULTIPLICITY, ""]
-    if method["threshold"]:
-        lines += [f"Threshold: {figure(method['threshold'] * 100)} %.", ""]
-    if method["price_source"]:
-        lines += [f"Prices: {cell(method['price_source'])}. {words.NORMALISATION}", ""]
-    if method["noise_moves"]:
-        lines += [moving(method["noise_moves"]), ""]
+    if method.threshold:
+        lines += [f"Threshold: {figure(method.threshold * 100)} %.", ""]
+    if method.price_source:
+        lines += [f"Prices: {cell(method.price_source)}. {words.NORMALISATION}", ""]
+    if method.noise_moves:
+        lines += [moving(method.noise_moves), ""]
     lines += ["## Checklist", "", "| item | draft | status | found |", "| --- | --- | --- | --- |"]
-    for one in document["checklist"]:
-        found = f"{one['message']} {one['advice'] or ''}".strip()
-        level = f"{one['section']} {one['level'] if one['level'] != 'checklist' else ''}".strip()
-        lines.append(f"| {cell(one['title'])} | {level} | {one['status']} | {cell(found)} |")
-    lines += ["", cell(words.complied(document["compliance"]))]
+    for one in document.checklist:
+        found = f"{one.message} {one.advice or ''}".strip()
+        level = f"{one.section} {one.level if one.level != 'checklist' else ''}".strip()
+        lines.append(f"| {cell(one.title)} | {level} | {one.status} | {cell(found)} |")
+    lines += ["", cell(words.complied(document.compliance))]
     lines += ["", "## Differences in configuration", "", *_differences(document), ""]
     return "\n".join(lines)
 
 
-def _differences(document: Mapping[str, Any]) -> list[str]:
-    if not document["differences"]:
+def _differences(document: ComparisonDocument) -> list[str]:
+    if not document.differences:
         return ["None."]
-    labels = [side["label"] for side in document["sides"]]
+    labels = [side.label for side in document.sides]
     lines = [f"| key | {' | '.join(labels)} |", "| --- |" + " --- |" * len(labels)]
-    for one in document["differences"]:
+    for one in document.differences:
         values = [
             cell(" or ".join("not declared" if value is None else str(value) for value in side))
-            for side in one["values"]
+            for side in one.values
         ]
-        lines.append(f"| {cell(one['key'])} | {' | '.join(values)} |")
+        lines.append(f"| {cell(one.key)} | {' | '.join(values)} |")
     return lines
 
 
-def _figures(contrast: Mapping[str, Any]) -> list[str]:
+def _figures(contrast: Contrast) -> list[str]:
     heads = (
-        "figure", "A", contrast["side"], "change, %", "95 % interval", "p (Holm)", "bootstrap", "paired", "Hedges g",
+        "figure", "A", contrast.side, "change, %", "95 % interval", "p (Holm)", "bootstrap", "paired", "Hedges g",
         "noise floor", "could see", "verdict",
     )  # fmt: skip
     lines = [f"| {' | '.join(heads)} |", "| --- |" + " ---: |" * (len(heads) - 2) + " --- |"]
-    for one in sorted(contrast["metrics"], key=lambda one: not one["deciding"]):
-        title = f"**{one['title']}**" if one["deciding"] else one["title"]
-        why = f" ({words.held(one['held'])})" if one["held"] else ""
+    for one in sorted(contrast.metrics, key=lambda one: not one.deciding):
+        title = f"**{one.title}**" if one.deciding else one.title
+        why = f" ({words.held(one.held)})" if one.held else ""
         cells = (
-            f"{title}, {one['unit']}",
-            _mean(one, "baseline"),
-            _mean(one, "side"),
-            words.percent(one["relative"]).removesuffix(" %"),
-            words.span(one["welch"]),
-            "-" if one["p_holm"] is None else f"{one['p_holm']:.4f}",
-            words.span(one["bootstrap"]),
-            words.span(one["paired"]),
-            _effect(one["hedges_g"], one["hedges_ci95"]),
-            words.percent(one["floor"] and one["floor"]["value"]).lstrip("+"),
-            words.percent(one["detectable"]).lstrip("+"),
-            words.VERDICTS[one["verdict"]] + why,
+            f"{title}, {one.unit}",
+            _mean(one.name, one.baseline),
+            _mean(one.name, one.side),
+            words.percent(one.relative).removesuffix(" %"),
+            words.span(one.welch),
+            "-" if one.p_holm is None else f"{one.p_holm:.4f}",
+            words.span(one.bootstrap),
+            words.span(one.paired),
+            _effect(one.hedges_g, one.hedges_ci95),
+            words.percent(one.floor.value if one.floor else None).lstrip("+"),
+            words.percent(one.detectable).lstrip("+"),
+            words.VERDICTS[one.verdict] + why,
         )
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -89,5 +89,5 @@ def _effect(value: float | None, interval: Sequence[float] | None) -> str:
     return f"{value:.1f} ({interval[0]:.1f} to {interval[1]:.1f})"
 
 
-def _mean(metric: Mapping[str, Any], side: str) -> str:
-    return words.shown(metric["name"], metric[side] and metric[side]["mean"])
+def _mean(name: str, found: Estimate | None) -> str:
+    return words.shown(name, found.mean if found else None)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from inferometer.judge.comparison.equivalence import Item
+from inferometer.documents.comparison import (
+    ComparisonMethod,
+    Contrast,
+    Item,
+    Outcome,
+    TitledDifference,
+    WordedItem,
+)
+from inferometer.documents.statement import ComplianceStatement
 from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, stem
 from inferometer.metrics.statistics import STATISTICS
 from inferometer.report.figures import clean, figure, moment
@@ -76,7 +83,7 @@ OUTCOMES = {
     "not_comparable": "NOT COMPARABLE",
 }
 
-_ITEMS = {
+ITEMS = {
     "workload": "Same workload: the same requests, in the same order, with the same seeds",
     "boundary": "Same boundary of the system under test",
     "hardware": "Comparable hardware, or normalised by it",
@@ -114,98 +121,93 @@ def label(at: int) -> str:
     return chr(ord("A") + at)
 
 
-def item(one: Item) -> dict[str, str | None]:
-    """`title`, `message` and, if something is to be done, `advice` of an item of the checklist."""
-    advice = _ADVICE.get(one.code) if one.status in ("violated", "unknown") else None
-    return {"title": _ITEMS[one.code], "message": _found(one), "advice": advice}
+def advice(item: Item) -> str | None:
+    """What to do about an item of the checklist; None: nothing."""
+    return _ADVICE.get(item.code) if item.status in ("violated", "unknown") else None
 
 
-def _found(one: Item) -> str:
-    facts: Mapping[str, Any] = one.facts
-    if one.code == "workload":
-        return _workload(one.status, facts)
-    if one.code in ("boundary", "hardware"):
-        said = "; ".join(f"{label(at)}: {_values(values)}" for at, values in enumerate(facts["values"]))
-        how = {"price": "the price an hour", "gpu": "the number of accelerators"}.get(
-            facts.get("normalised", "")
-        )
-        return f"{said}." + (f" Throughput is normalised by {how}." if how else "")
-    if one.code == "token_count":
-        counted = (
-            f"{_list(facts['methods'])}, {_list(facts['tokenizers'])}, counted by {_list(facts['sources'])}."
-        )
-        usual = (
-            "" if facts["recommended"] else " The draft recommends cl100k_base as a yardstick across systems."
-        )
-        models = " Different models count in tokens of their own." if one.status == "unknown" else ""
-        return f"{counted}{models}{usual}"
-    if one.code == "same_time":
-        spans = "; ".join(
-            f"{label(at)} from {moment(start)} to {moment(end)}"
-            for at, (start, end) in enumerate(map(_moments, facts["spans"]))
-        )
-        how = {
-            "virtual": "Time is virtual.",
-            "interleaved": f"Their runs lie between each other: {spans}.",
-            "in turn": f"One side was measured after the other: {spans}.",
-        }[facts["how"]]
-        shared = (
-            ""
-            if facts["shared"] or one.status == "satisfied"
-            else " Whether they share resources is not declared."
-        )
-        return how + shared
-    if one.code == "production":
-        return "Declared." if one.status == "declared" else "Not declared."
-    if one.code == "differences":
-        return f"{figure(facts['count'])} listed."
-    if one.code == "one_kind":
-        if one.status == "violated":
-            return "Some are measured, and some simulated."
-        return "Simulated: no claim about a real system." if facts["simulated"] else "All measured."
-    cut = facts.get("interrupted")
-    apart = f"Differing: {_list(facts['keys'])}." if facts["keys"] else "The same."
-    return f"Interrupted: {_list(cut)}. {apart}" if cut else apart
+def found(item: Item) -> str:
+    """What was found about an item of the checklist."""
+    facts = item.facts
+    match item.code:
+        case "workload":
+            return _workload(item)
+        case "boundary" | "hardware":
+            declared = "; ".join(f"{label(at)}: {_values(one)}" for at, one in enumerate(facts.values or ()))
+            how = {"price": "the price an hour", "gpu": "the number of accelerators"}
+            by = f" Throughput is normalised by {how[facts.normalised]}." if facts.normalised else ""
+            return f"{declared}.{by}"
+        case "token_count":
+            return _counted(item)
+        case "same_time":
+            return _time(item)
+        case "production":
+            return "Declared." if item.status == "declared" else "Not declared."
+        case "differences":
+            return f"{figure(facts.count)} listed."
+        case "one_kind":
+            if item.status == "violated":
+                return "Some are measured, and some simulated."
+            return "Simulated: no claim about a real system." if facts.simulated else "All measured."
+    apart = f"Differing: {_list(facts.keys)}." if facts.keys else "The same."
+    return f"Interrupted: {_list(facts.interrupted)}. {apart}" if facts.interrupted else apart
 
 
-def _moments(span: Sequence[int]) -> tuple[str, str]:
-    return written(span[0]), written(span[1])
-
-
-def _workload(status: str, facts: Mapping[str, Any]) -> str:
-    why = facts.get("why")
-    if why == "seeds":
-        sides = "; ".join(f"{label(at)}: {_list(seeds)}" for at, seeds in enumerate(facts["seeds"]))
+def _workload(item: Item) -> str:
+    facts = item.facts
+    if facts.why == "seeds":
+        sides = "; ".join(f"{label(at)}: {_list(seeds)}" for at, seeds in enumerate(facts.seeds or ()))
         return f"The seeds differ ({sides}), and so do the requests."
-    if why == "fingerprints":
-        return f"The requests differ, by their fingerprints, for seed {_list(facts['apart'])}."
-    if why == "plans":
-        found = "agree" if status == "declared" else "differ"
-        return f"A run has no fingerprint of its requests; the plans {found}."
+    if facts.why == "fingerprints":
+        return f"The requests differ, by their fingerprints, for seed {_list(facts.apart or ())}."
+    if facts.why == "plans":
+        plans = "agree" if item.status == "declared" else "differ"
+        return f"A run has no fingerprint of its requests; the plans {plans}."
     one = (
-        " All runs have one seed: their requests repeat, and a cache may know them."
-        if facts["one_seed"]
-        else ""
+        " All runs have one seed: their requests repeat, and a cache may know them." if facts.one_seed else ""
     )
     return f"Fingerprints agree, seed by seed.{one}"
 
 
-def _list(values: Sequence[Any]) -> str:
+def _counted(item: Item) -> str:
+    facts = item.facts
+    lists = (_list(facts.methods or ()), _list(facts.tokenizers or ()), _list(facts.sources or ()))
+    models = " Different models count in tokens of their own." if item.status == "unknown" else ""
+    usual = "" if facts.recommended else " The draft recommends cl100k_base as a yardstick across systems."
+    return f"{lists[0]}, {lists[1]}, counted by {lists[2]}.{models}{usual}"
+
+
+def _time(item: Item) -> str:
+    facts = item.facts
+    spans = "; ".join(
+        f"{label(at)} from {moment(written(start))} to {moment(written(end))}"
+        for at, (start, end) in enumerate(facts.spans or ())
+    )
+    how = {
+        "virtual": "Time is virtual.",
+        "interleaved": f"Their runs lie between each other: {spans}.",
+        "in turn": f"One side was measured after the other: {spans}.",
+    }[facts.how or "in turn"]
+    shared = facts.shared or item.status == "satisfied"
+    return how if shared else f"{how} Whether they share resources is not declared."
+
+
+def _list(values: Sequence[object]) -> str:
     return ", ".join(clean(str(value)) for value in values)
 
 
-def _values(values: Sequence[Mapping[str, Any]]) -> str:
-    said = [
+def _values(values: Sequence[Mapping[str, str | int | None]]) -> str:
+    declared = [
         ", ".join(clean(str(value)) for value in one.values() if value is not None) or "not declared"
         for one in values
     ]
-    return " or ".join(said)
+    return " or ".join(declared)
 
 
-def complied(statement: Mapping[str, Any]) -> str:
+def complied(statement: ComplianceStatement) -> str:
     """The label of the comparison itself, and the rules of section 6 that it does not keep."""
-    open_ = ", ".join(f"{one['id']} ({one['level']}) {one['state']}" for one in statement["deviations"])
-    return f"Compliance with draft section 6: {statement['label']}. Deviations: {open_ or 'none'}."
+    open_ = ", ".join(f"{one.id} ({one.level}) {one.state}" for one in statement.deviations)
+    return f"Compliance with draft section 6: {statement.label}. Deviations: {open_ or 'none'}."
 
 
 def held(reasons: Sequence[str]) -> str:
@@ -238,57 +240,59 @@ def shown(name: str, value: float | None, digits: int = 4) -> str:
 # The conclusion.
 
 
-def conclusion(document: Mapping[str, Any]) -> str:
-    """What it comes to, in one paragraph."""
-    outcome, method = document["outcome"], document["method"]
+def conclusion(
+    outcome: Outcome,
+    method: ComparisonMethod,
+    checklist: Sequence[WordedItem],
+    contrasts: Sequence[Contrast],
+) -> str:
+    """The result of a comparison in one paragraph."""
     if outcome == "not_comparable":
-        broken = [
-            one for one in document["checklist"] if one["level"] == "MUST" and one["status"] == "violated"
-        ]
-        parts = [f"{one['title']}: {one['message']} {one['advice']}" for one in broken]
+        parts = [f"{one.title}: {one.message} {one.advice}" for one in checklist if one.forbids]
         return "The sides must not be compared. " + " ".join(parts)
     if outcome == "invalid":
         return (
-            f"No claim: {_list(method['invalid'])} INVALID, so the numbers cannot be believed. "
+            f"No claim: {_list(method.invalid)} INVALID, so the numbers cannot be believed. "
             "Its own report says why: mend that, and measure again."
         )
-    if method["runs"] < method["least_runs"]:
-        count = method["runs"]
-        return f"No claim: {count} run{'' if count == 1 else 's'} a side, and a claim needs {method['least_runs']} (draft 6.3)."
-    return _claims(document)
+    if method.runs < method.least_runs:
+        runs = f"{method.runs} run{'' if method.runs == 1 else 's'}"
+        return f"No claim: {runs} a side, and a claim needs {method.least_runs} (draft 6.3)."
+    return _claims(contrasts)
 
 
-def _claims(document: Mapping[str, Any]) -> str:
-    said = []
-    for contrast in document["contrasts"]:
-        deciding = [one for one in contrast["metrics"] if one["deciding"]]
+def _claims(contrasts: Sequence[Contrast]) -> str:
+    claims = []
+    for contrast in contrasts:
         by: dict[str, list[str]] = {}
-        for one in deciding:
-            by.setdefault(one["verdict"], []).append(
-                f"{one['title']} ({percent(one['relative'])}, {span(one['welch'])})"
-                if one["verdict"] in ("better", "worse")
-                else one["title"]
-            )
+        for one in contrast.metrics:
+            if one.deciding:
+                by.setdefault(one.verdict, []).append(_claim(one))
         parts = [f"{verdict} in {_and(by[verdict])}" for verdict in ("worse", "better") if verdict in by]
         if "no_difference" in by:
             parts.append(f"no difference shown in {_and(by['no_difference'])}")
         for verdict in ("not_comparable", "no_claim"):
             if verdict in by:
                 parts.append(f"no claim about {_and(by[verdict])}")
-        said.append(f"{contrast['side']} against A: {'; '.join(parts) or 'nothing decides'}.")
-    if missed := _missed(document):
-        said.append(missed)
-    return " ".join(said)
+        claims.append(f"{contrast.side} against A: {'; '.join(parts) or 'nothing decides'}.")
+    if missed := _missed(contrasts):
+        claims.append(missed)
+    return " ".join(claims)
 
 
-def _missed(document: Mapping[str, Any]) -> str:
+def _claim(one: TitledDifference) -> str:
+    if one.verdict in ("better", "worse"):
+        return f"{one.title} ({percent(one.relative)}, {span(one.welch)})"
+    return one.title
+
+
+def _missed(contrasts: Sequence[Contrast]) -> str:
     """What could have been there without being seen, for a figure without a difference has not been shown to be the same."""
     worst: dict[str, float] = {}
-    for contrast in document["contrasts"]:
-        for one in contrast["metrics"]:
-            if one["deciding"] and one["verdict"] == "no_difference" and one["detectable"]:
-                least = max(one["detectable"], one["floor"]["value"] if one["floor"] else 0.0)
-                worst[one["title"]] = max(worst.get(one["title"], 0.0), least)
+    for one in (one for contrast in contrasts for one in contrast.metrics):
+        if one.deciding and one.verdict == "no_difference" and one.detectable:
+            least = max(one.detectable, one.floor.value if one.floor else 0.0)
+            worst[one.title] = max(worst.get(one.title, 0.0), least)
     if not worst:
         return ""
     parts = [f"{percent(value).lstrip('+')} of {title}" for title, value in worst.items()]
