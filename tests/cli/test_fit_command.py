@@ -12,24 +12,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from commands import finish, only, run
+from msgspec.structs import replace
 
+from inferometer.documents.fit import SCHEMA, FitDocument
+from inferometer.documents.part import to_data, to_json
+from inferometer.documents.schemas.__main__ import generated
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD, EventClass, Phase
 from inferometer.journal.seal import read_table, write_table
 from inferometer.measure.record import Record
 from inferometer.plan.parse import build
-from inferometer.report.fit import RESERVATIONS, fit_schema, lines
+from inferometer.report.fit import RESERVATIONS, lines
 from inferometer.run.evaluate import RunResult
 from inferometer.run.simulate import simulate
 from inferometer.server.engine.settings import Settings, changed, words
 from inferometer.server.presets import PRESETS
 from inferometer.simulation.engine import choose
 from inferometer.simulation.fit import COSTS
-from inferometer.studies.fit import FILE, SCHEMA, fit_run, streams_of
+from inferometer.studies.fit import FILE, fit_run, streams_of
 
 FLAGS: dict[str, object] = {"--rate": "15", "--requests": "250", "--warmup": "20", "--seed": "5"}
 LENGTHS: dict[str, object] = {"--input-tokens": "uniform(10,1200)", "--output-tokens": "uniform(8,90)"}
+SHIPPED = json.loads(generated("fit"))
 TRUTH = ("step_base=3ms", "kv_read_per_token=200ns", "prefill_per_token=20us", "input_check=1ms")
 
 
@@ -52,7 +57,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
 
 
 @pytest.fixture(scope="module")
-def document(measured: RunResult, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def document(measured: RunResult, tmp_path_factory: pytest.TempPathFactory) -> FitDocument:
     """Its fit."""
     return fit_run(measured.folder, None, (), tmp_path_factory.mktemp("sims"), Nobody()).document
 
@@ -72,39 +77,41 @@ def rewritten(folder: RunFolder, **columns: Any) -> None:
     write_table(table.cast(RECORD), folder.record)
 
 
-def test_the_known_engine_is_found_and_does_what_the_run_did(document: dict[str, Any]) -> None:
+def test_the_known_engine_is_found_and_does_what_the_run_did(document: FitDocument) -> None:
     """Each cost within a tenth, and every compared figure within 5 % of the run's."""
     truth = changed(PRESETS["tiny-cpu"], TRUTH)
-    found = changed(PRESETS[document["engine"]["preset"]], document["engine"]["set"])
+    found = changed(PRESETS[document.engine.preset], document.engine.set)
     for field in (*COSTS, "jitter"):
         assert getattr(found, field) == pytest.approx(getattr(truth, field), rel=0.1, abs=0.01)
-    assert len(document["comparison"]) == 14
-    assert max(abs(row["difference"]) for row in document["comparison"]) < 0.05
-    assert document["run"]["simulated"]
-    assert [one["code"] for one in document["reservations"]] == ["simulated"]
+    assert len(document.comparison) == 14
+    assert max(abs(row.difference or 0.0) for row in document.comparison) < 0.05
+    assert all(row.difference is not None for row in document.comparison)
+    assert document.run.simulated
+    assert [one.code for one in document.reservations] == ["simulated"]
 
 
-def test_the_document_keeps_its_schema(document: dict[str, Any]) -> None:
+def test_the_document_keeps_its_schema(document: FitDocument) -> None:
     """The schema ships with the package; a missing or an unknown member breaks it."""
-    jsonschema.Draft202012Validator(fit_schema()).validate(document)
-    assert document["schema"] == SCHEMA == fit_schema()["properties"]["schema"]["const"]
-    for wrong in (document | {"more": 1}, {key: document[key] for key in document if key != "held_out"}):
+    data = to_data(document)
+    jsonschema.Draft202012Validator(SHIPPED).validate(data)
+    assert document.schema == SCHEMA
+    for wrong in (data | {"more": 1}, {key: data[key] for key in data if key != "held_out"}):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(wrong, fit_schema())
+            jsonschema.validate(wrong, SHIPPED)
 
 
 def test_the_words_told_are_the_engine_simulated(measured: RunResult, tmp_path: Path) -> None:
     """fit.json lies in the simulated run's folder, whose run.json has what its words come to; the output tells them all."""
     fitted = fit_run(measured.folder, "a100-8b", ["max_batch=64"], tmp_path, Nobody())
     folder = fitted.finding.folder
-    assert json.loads((folder / FILE).read_text()) == fitted.document
+    assert json.loads((folder / FILE).read_text()) == to_data(fitted.document)
     engine = json.loads((folder / "run.json").read_text())["engine"]
-    asked = fitted.document["engine"]
-    settings = changed(PRESETS["a100-8b"], asked["set"])
-    assert engine == {"preset": "a100-8b", "settings": choose("a100-8b", asked["set"]).facts()["settings"]}
+    asked = fitted.document.engine
+    settings = changed(PRESETS["a100-8b"], asked.set)
+    assert engine == {"preset": "a100-8b", "settings": choose("a100-8b", asked.set).facts()["settings"]}
     assert (settings.max_batch, settings.prefix_caching) == (64, True)
     said = "\n".join(lines(fitted.document, "report.html"))
-    assert all(f"--set {word}" in said for word in asked["set"])
+    assert all(f"--set {word}" in said for word in asked.set)
 
 
 def test_the_command_prints_a_table_that_fits_and_writes_json(measured: RunResult, tmp_path: Path) -> None:
@@ -128,7 +135,7 @@ def test_a_run_on_the_embedded_server_can_be_fitted(tmp_path: Path) -> None:
     code, stdout, _ = run("simulate", "--fit", str(only(tmp_path / "runs")), "--json", out=tmp_path / "sims")
     document = json.loads(stdout)
     assert code == 4
-    jsonschema.validate(document, fit_schema())
+    jsonschema.validate(document, SHIPPED)
     assert not document["run"]["simulated"]
     found = changed(PRESETS["tiny-cpu"], document["engine"]["set"])
     assert found.step_base_ns + found.step_per_request_ns * 4 > 1_500_000
@@ -188,7 +195,7 @@ def test_drafts_can_be_fitted_once_they_are_told(tmp_path: Path) -> None:
     truth = (*drafts, "step_per_request=200us")
     finding = simulate(build(None, FLAGS | LENGTHS), choose(None, truth), tmp_path / "runs", Nobody())
     document = fit_run(finding.folder, None, drafts, tmp_path / "sims", Nobody()).document
-    found = changed(PRESETS["tiny-cpu"], document["engine"]["set"])
+    found = changed(PRESETS["tiny-cpu"], document.engine.set)
     assert found.step_per_request_ns == pytest.approx(200_000, rel=0.05)
 
 
@@ -213,13 +220,14 @@ def test_what_lessens_a_fit_is_said(measured: RunResult, tmp_path: Path) -> None
     folder = like(measured, tmp_path / "run")
     facts = folder.read_run()
     folder.write_run({key: facts[key] for key in facts if key != "schema"} | {"interrupted": True})
-    (folder.path / "summary.json").write_text('{"verdict": {"status": "INVALID"}}')
+    verdict = replace(measured.summary.verdict, status="INVALID")
+    (folder.path / "summary.json").write_text(to_json(replace(measured.summary, verdict=verdict)))
     table = read_table(folder.record, RECORD)
     outcomes = ["timeout" if row % 10 == 0 else "ok" for row in range(table.num_rows)]
     cached = pc.divide(table.column("usage_input"), 4).to_pylist()
     rewritten(folder, outcome=outcomes, usage_cached=cached)
     document = fit_run(folder.path, None, ["token_budget=200"], tmp_path / "sims", Nobody()).document
-    codes = {one["code"] for one in document["reservations"]}
+    codes = {one.code for one in document.reservations}
     assert codes == {"simulated", "incomplete", "invalid", "over_budget", "failed", "cached"}
     assert codes | {"irregular", "stalled"} == set(RESERVATIONS)
     said = "\n".join(lines(document, "x"))

@@ -29,8 +29,8 @@ import pyarrow.parquet as pq
 import pytest
 from tokenizers import Tokenizer
 
+from inferometer.documents.schemas.__main__ import generated
 from inferometer.journal.schema import EventClass, Phase
-from inferometer.report.fit import fit_schema
 from scripts.engines.launch import RunningEngine
 
 PROGRAM = str(Path(sys.executable).with_name("inferometer"))
@@ -444,7 +444,7 @@ def test_an_engine_like_vllm_is_found_from_a_run_of_it(vllm: RunningEngine, tmp_
         return
     assert fit.returncode == 4, fit.stderr  # the simulation has 60 requests too: too few for a P99
     document = json.loads(fit.stdout)
-    jsonschema.Draft202012Validator(fit_schema()).validate(document)
+    jsonschema.Draft202012Validator(json.loads(generated("fit"))).validate(document)
     costs = {one["key"]: one["value"] for one in document["parameters"]}
     assert costs["step_base"] > 100_000
     assert max(costs["prefill_base"], costs["prefill_per_token"]) > 0

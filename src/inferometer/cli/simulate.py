@@ -70,13 +70,14 @@ def _fit(
     run: Path, preset: str | None, settings: tuple[str, ...], out: Path, as_json: bool, quiet: bool
 ) -> int:
     from inferometer.cli.terminal import Screen, say
+    from inferometer.documents.part import to_data
     from inferometer.report.fit import lines
     from inferometer.studies.fit import fit_run
 
     fitted = fit_run(run, preset, settings, out, Screen(quiet=quiet))
     document = fitted.document
     report = str(fitted.finding.folder / "report.html")
-    say(json.dumps(document) if as_json else "\n".join(lines(document, report)))
+    say(json.dumps(to_data(document)) if as_json else "\n".join(lines(document, report)))
     return fitted.finding.exit_code
 
 

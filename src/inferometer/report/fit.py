@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.resources
-import json
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from msgspec.structs import asdict
+
+from inferometer.documents.fit import ComparedFigure, FitDocument, FittedBatch, FittedParameter
 from inferometer.metrics.catalogue import METRICS, RATES
 from inferometer.report.figures import ascii_only, figure
 
@@ -38,35 +37,25 @@ _NOT_ESTIMATED = {
 _UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 
 
-@functools.cache
-def fit_schema() -> dict[str, Any]:
-    """The JSON Schema of fit.json, which ships with the package."""
-    text = importlib.resources.files(__package__).joinpath("fit.schema.json").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded
-
-
-def lines(fit: Mapping[str, Any], report: str) -> list[str]:
-    """What a fit came to, from the data of fit.json. `report`: where the simulated run's report lies."""
-    seen = fit["iterations"]
+def lines(fit: FitDocument, report: str) -> list[str]:
+    """A fit, line by line. `report`: where the simulated run's report is."""
+    seen, held = fit.iterations, fit.held_out
     said = _wrapped(
-        f"Fitted to {fit['run']['id']}: {seen['used']} of {seen['seen']} iterations (the others are the"
-        f" warm-up's, or not understood), their tokens within {seen['within_ms']:.3g} ms."
+        f"Fitted to {fit.run.id}: {seen.used} of {seen.seen} iterations (the others are the"
+        f" warm-up's, or not understood), their tokens within {seen.within_ms:.3g} ms."
     )
-    for one in fit["reservations"]:
-        said += _wrapped("! " + RESERVATIONS[one["code"]].format(**one), "  ")
-    parameters = [("setting", "value", "95 % interval"), *(_parameter(one) for one in fit["parameters"])]
-    said += ["", *_table([*parameters, _batch(fit["batch"])], "<><")]
-    held = fit["held_out"]
+    for one in fit.reservations:
+        said += _wrapped("! " + RESERVATIONS[one.code].format(**asdict(one)), "  ")
+    parameters = [("setting", "value", "95 % interval"), *map(_parameter, fit.parameters)]
+    said += ["", *_table([*parameters, _batch(fit.batch)], "<><")]
     said += ["", *_wrapped(
-        f"Iteration times of the last {held['iterations']}, predicted from the others: off by {held['median']:.1%}"
-        f" (median) and {held['p90']:.1%} (P90); R2 {held['r2']:.3f}."
+        f"Iteration times of the last {held.iterations}, predicted from the others: off by {held.median:.1%}"
+        f" (median) and {held.p90:.1%} (P90); R2 {held.r2:.3f}."
     )]  # fmt: skip
     said += ["", "The run's own plan, simulated with these settings:", ""]
-    figures = [("", "measured", "simulated", "difference"), *(_figure(one) for one in fit["comparison"])]
+    figures = [("", "measured", "simulated", "difference"), *map(_figure, fit.comparison)]
     said += [*_table(figures, "<>>>"), "", "To use them, with simulate or serve:", ""]
-    engine = fit["engine"]
-    words = [f"--preset {engine['preset']}", *(f"--set {word}" for word in engine["set"])]
+    words = [f"--preset {fit.engine.preset}", *(f"--set {word}" for word in fit.engine.set)]
     said += [f"  {word} \\" for word in words[:-1]] + [f"  {words[-1]}"]
     return [*said, "", f"Report of the simulation: {report}"]
 
@@ -87,33 +76,32 @@ def _table(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
     ]
 
 
-def _parameter(one: Mapping[str, Any]) -> tuple[str, str, str]:
-    status = one["status"]
-    if status == "fitted":
-        said = f"{_value(one, 'low')} to {_value(one, 'high')}"
-    elif status == "none_seen":
-        said = f"none seen: at most {_value(one, 'high')}"
+def _parameter(one: FittedParameter) -> tuple[str, str, str]:
+    if one.status == "fitted":
+        interval = f"{_value(one.low, one.unit)} to {_value(one.high, one.unit)}"
+    elif one.status == "none_seen":
+        interval = f"none seen: at most {_value(one.high, one.unit)}"
     else:
-        said = _NOT_ESTIMATED[status].format(**one)
-    return one["key"], _value(one, "value"), said
+        interval = _NOT_ESTIMATED[one.status].format(moves_with=one.moves_with)
+    return one.key, _value(one.value, one.unit), interval
 
 
-def _value(one: Mapping[str, Any], which: str) -> str:
-    value = one[which]
-    if one["unit"] != "ns":
+def _value(value: float | None, unit: str | None) -> str:
+    if value is None:
+        return "-"
+    if unit != "ns":
         return f"{value:.3g}"
-    unit, size = next((pair for pair in _UNITS if abs(value) >= pair[1]), _UNITS[-1])
-    return f"{value / size:.4g} {unit}"
+    name, size = next((pair for pair in _UNITS if abs(value) >= pair[1]), _UNITS[-1])
+    return f"{value / size:.4g} {name}"
 
 
-def _batch(batch: Mapping[str, Any]) -> tuple[str, str, str]:
-    said = "requests queued for it" if batch["seen"] else f"no queue seen: at least {batch['largest']}"
-    return "max_batch", str(batch["max_batch"]), said
+def _batch(batch: FittedBatch) -> tuple[str, str, str]:
+    largest = "requests queued for it" if batch.seen else f"no queue seen: at least {batch.largest}"
+    return "max_batch", str(batch.max_batch), largest
 
 
-def _figure(one: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    name, statistic = one["metric"], one["statistic"]
+def _figure(one: ComparedFigure) -> tuple[str, str, str, str]:
+    name, statistic = one.metric, one.statistic
     title = RATES[name].short if statistic is None else f"{METRICS[name].short} {statistic.upper()} ms"
-    numbers = (ascii_only(figure(one[key])) for key in ("measured", "simulated"))
-    difference = "-" if one["difference"] is None else f"{one['difference']:+.1%}"
-    return (title, *numbers, difference)  # type: ignore[return-value]  # two numbers
+    measured, simulated = (ascii_only(figure(value)) for value in (one.measured, one.simulated))
+    return title, measured, simulated, "-" if one.difference is None else f"{one.difference:+.1%}"

@@ -9,21 +9,36 @@ run can tell anything, with which reservations, and how far the simulated run is
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from inferometer import __version__
-from inferometer.documents.part import to_data
-from inferometer.errors import PlanError, Problem
+from inferometer.documents.fit import (
+    SCHEMA,
+    ComparedFigure,
+    FitDocument,
+    FittedBatch,
+    FittedEngine,
+    FittedParameter,
+    FittedRun,
+    HeldOut,
+    IterationAccount,
+    Reservation,
+    ReservationCode,
+    SimulatedRun,
+)
+from inferometer.documents.part import from_json, to_json
+from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
+from inferometer.documents.summary import Summary
+from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.journal.schema import PULSE, RECORD, EventClass
 from inferometer.journal.seal import read_table
-from inferometer.measure.measurement import measure
+from inferometer.measure.measurement import Measurement, measure
 from inferometer.measure.record import Record
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
@@ -32,11 +47,12 @@ from inferometer.run.simulate import simulate
 from inferometer.run.ui import Ui
 from inferometer.server.engine.settings import FIELDS, Settings, words
 from inferometer.simulation.engine import choose
-from inferometer.simulation.fit import COSTS, Fit, TooFewError, fit
+from inferometer.simulation.fit import COSTS, Fit, Parameter, TooFewError, fit
 from inferometer.simulation.iterations import Iterations, Limits, Streams, batch_limit, reconstruct
 
-SCHEMA = "inferometer/fit/1"
 FILE = "fit.json"
+KEYS = {field: key for key, field in FIELDS.items()}
+"""By the field of `Settings`: what `--set` calls it."""
 
 REGULAR_LEAST = 0.5
 """With fewer of its tokens an iteration apart, a server is not one that batches by iteration."""
@@ -46,7 +62,7 @@ STALLED_MOST = 0.05
 FAILED_MOST = OVER_MOST = CACHED_MOST = 0.01
 
 METRICS = ("ttft_ms", "tpot_ms", "itl_ms", "e2e_ms")
-PERCENTILES = ("p50", "p90", "p99")
+PERCENTILES: tuple[Literal["p50", "p90", "p99"], ...] = ("p50", "p90", "p99")
 RATES = ("output_tok_s", "request_s")
 
 
@@ -55,7 +71,7 @@ class Fitted:
     """The simulated run, in whose folder fit.json lies, and what that holds."""
 
     finding: RunResult
-    document: dict[str, Any]
+    document: FitDocument
 
 
 def fit_run(run: Path, preset: str | None, given: Sequence[str], out: Path, ui: Ui) -> Fitted:
@@ -88,22 +104,32 @@ def fit_run(run: Path, preset: str | None, given: Sequence[str], out: Path, ui: 
     # Through the words that are told, so that who types them gets this very engine.
     all_words = (*given, *words(found.values()))
     finding = simulate(plan, choose(preset, all_words), out, ui, _lengths(record))
-    document = {
-        "schema": SCHEMA,
-        "version": __version__,
-        "run": {
-            "id": facts["id"],
-            "plan_hash": facts["plan_hash"],
-            "model": facts["model"],
-            "simulated": bool(facts.get("simulated")),
-        },
-        "simulation": {"id": finding.folder.name},
-        "engine": {"preset": chosen.preset, "set": list(all_words)},
-        **_document(found, iterations, settings),
-        "comparison": _comparison(_measured(plan, record), to_data(finding.summary)),
-        "reservations": _reservations(folder, facts, record, iterations, found, settings),
-    }
-    write_atomically(finding.folder / FILE, (json.dumps(document, indent=1) + "\n").encode())
+    document = FitDocument(
+        schema=SCHEMA,
+        version=__version__,
+        run=FittedRun(facts["id"], facts["plan_hash"], facts["model"], bool(facts.get("simulated"))),
+        simulation=SimulatedRun(finding.folder.name),
+        engine=FittedEngine(chosen.preset, tuple(all_words)),
+        parameters=tuple(_parameter(one) for one in found.parameters),
+        batch=FittedBatch(
+            max_batch=found.max_batch if found.max_batch is not None else settings.max_batch,
+            seen=found.max_batch is not None,
+            largest=found.largest_batch,
+        ),
+        iterations=IterationAccount(
+            seen=len(iterations),
+            used=found.used,
+            stalled=found.stalled,
+            within_ms=iterations.within_ns / 1e6,
+            regular=iterations.regular,
+        ),
+        held_out=HeldOut(
+            found.held_out.iterations, found.held_out.median, found.held_out.p90, found.held_out.r2
+        ),
+        comparison=_comparison(_measured(plan, record), finding.summary),
+        reservations=_reservations(folder, facts, record, iterations, found, settings),
+    )
+    write_atomically(finding.folder / FILE, to_json(document).encode())
     return Fitted(finding, document)
 
 
@@ -188,58 +214,45 @@ def _refuse(record: Record, iterations: Iterations, settings: Settings) -> None:
         )
 
 
-def _document(found: Fit, iterations: Iterations, settings: Settings) -> dict[str, Any]:
-    keys = {field: key for key, field in FIELDS.items()}
-
-    def plain(one: Any) -> dict[str, Any]:
-        moves = None if one.moves_with is None else keys[one.moves_with]
-        unit = "ns" if one.field.endswith("_ns") else None
-        rest = {"key": keys[one.field], "unit": unit, "moves_with": moves}
-        return {name: value for name, value in asdict(one).items() if name != "field"} | rest
-
-    return {
-        "parameters": [plain(one) for one in found.parameters],
-        "batch": {
-            "max_batch": found.max_batch if found.max_batch is not None else settings.max_batch,
-            "seen": found.max_batch is not None,
-            "largest": found.largest_batch,
-        },
-        "iterations": {
-            "seen": len(iterations),
-            "used": found.used,
-            "stalled": found.stalled,
-            "within_ms": iterations.within_ns / 1e6,
-            "regular": iterations.regular,
-        },
-        "held_out": asdict(found.held_out),
-    }
+def _parameter(one: Parameter) -> FittedParameter:
+    return FittedParameter(
+        key=KEYS[one.field],
+        unit="ns" if one.field.endswith("_ns") else None,
+        value=one.value,
+        low=one.low,
+        high=one.high,
+        status=one.status,
+        moves_with=None if one.moves_with is None else KEYS[one.moves_with],
+    )
 
 
-def _measured(plan: Plan, record: Record) -> dict[str, Any]:
-    """The metrics of a summary, as far as they are compared: in the tokens that the engine makes, not in a yardstick's."""
+def _measured(plan: Plan, record: Record) -> Measurement:
+    """The run's measurement in the tokens that the engine makes, not in a yardstick's."""
     native = plan.tokenizer.model_copy(update={"method": "native"})
-    measurement = measure(plan.model_copy(update={"tokenizer": native}), record)
-    return {"metrics": asdict(measurement.metrics), "throughput": asdict(measurement.throughput)}
+    return measure(plan.model_copy(update={"tokenizer": native}), record)
 
 
-def _comparison(measured: Mapping[str, Any], simulated: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A row a figure. `difference`: of the simulated one, as a share of the measured one."""
-    rows: list[dict[str, Any]] = []
-
-    def add(metric: str, statistic: str | None, ours: float | None, theirs: float | None) -> None:
-        known = ours is not None and theirs is not None and theirs != 0
-        difference = ours / theirs - 1 if known and ours is not None and theirs is not None else None
-        row = {"metric": metric, "statistic": statistic, "measured": theirs, "simulated": ours}
-        rows.append(row | {"difference": difference})
-
+def _comparison(measured: Measurement, simulated: Summary) -> tuple[ComparedFigure, ...]:
+    """A row a figure: percentiles of the latencies, and rates of the whole run."""
+    rows = []
     for metric in METRICS:
-        theirs, ours = measured["metrics"][metric] or {}, simulated["metrics"][metric] or {}
-        for statistic in PERCENTILES:
-            add(metric, statistic, ours.get(statistic), theirs.get(statistic))
-    for rate in RATES:
-        ours, theirs = simulated["throughput"]["whole_run"][rate], measured["throughput"]["whole_run"][rate]
-        add(rate, None, ours, theirs)
-    return rows
+        theirs, ours = getattr(measured.metrics, metric), getattr(simulated.metrics, metric)
+        rows += [
+            _compared(metric, at, getattr(theirs, at, None), getattr(ours, at, None)) for at in PERCENTILES
+        ]
+    theirs, ours = measured.throughput.whole_run, simulated.throughput.whole_run
+    rows += [_compared(rate, None, getattr(theirs, rate), getattr(ours, rate)) for rate in RATES]
+    return tuple(rows)
+
+
+def _compared(
+    metric: str,
+    statistic: Literal["p50", "p90", "p99"] | None,
+    measured: float | None,
+    simulated: float | None,
+) -> ComparedFigure:
+    difference = simulated / measured - 1 if simulated is not None and measured else None
+    return ComparedFigure(metric, statistic, measured, simulated, difference)
 
 
 def _reservations(
@@ -249,36 +262,35 @@ def _reservations(
     iterations: Iterations,
     fitted: Fit,
     settings: Settings,
-) -> list[dict[str, Any]]:
-    """What makes the fit, or the comparison, worth less than it looks. Values; report/fit.py words them."""
+) -> tuple[Reservation, ...]:
+    """What makes the fit, or the comparison, worth less than it looks."""
     sent, ok = record.measured, record.samples
     prompts = np.maximum(record.usage_input.values, record.input_tokens_sent)[ok].sum()
     cached = (
         record.usage_cached.values[ok].sum() / max(int(prompts), 1) if not settings.prefix_caching else 0.0
     )
-    measures = (
+    measures: tuple[tuple[ReservationCode, float, float], ...] = (
         ("irregular", 1 - iterations.regular, 1 - REGULAR_GOOD),
         ("stalled", fitted.stalled, STALLED_MOST),
         ("over_budget", float(iterations.over.mean()), OVER_MOST),
         ("failed", 1 - float(ok.sum()) / max(int(sent.sum()), 1), FAILED_MOST),
         ("cached", float(cached), CACHED_MOST),
     )
-    found: list[dict[str, Any]] = []
+    found: list[Reservation] = []
     if facts.get("simulated"):
-        found.append({"code": "simulated", "value": None, "limit": None})
+        found.append(Reservation("simulated"))
     if facts["interrupted"] or facts["dead_workers"]:
-        found.append({"code": "incomplete", "value": None, "limit": None})
+        found.append(Reservation("incomplete"))
     if _verdict(folder) == "INVALID":
-        found.append({"code": "invalid", "value": None, "limit": None})
-    found += [
-        {"code": code, "value": value, "limit": limit} for code, value, limit in measures if value > limit
-    ]
-    return found
+        found.append(Reservation("invalid"))
+    found += [Reservation(code, value, limit) for code, value, limit in measures if value > limit]
+    return tuple(found)
 
 
 def _verdict(folder: RunFolder) -> str | None:
+    """The run's own verdict; None: its summary is missing or of another version, and tells nothing."""
+    path = folder.path / "summary.json"
     try:
-        status = json.loads((folder.path / "summary.json").read_bytes())["verdict"]["status"]
-    except (OSError, ValueError, KeyError, TypeError):
+        return from_json(path.read_bytes(), Summary, SUMMARY_SCHEMA, str(path)).verdict.status
+    except (OSError, RecordError):
         return None
-    return str(status)
