@@ -133,6 +133,29 @@ def test_files_of_another_version_are_refused(folder: RunFolder) -> None:
         folder.read_run()
 
 
+def test_a_record_of_the_version_before_has_no_server_durations(folder: RunFolder) -> None:
+    """Version 3 is version 4 without the server's own durations: they are null, and nothing else differs."""
+    journal = Journal(folder.journal, 0, Redactor())
+    for row in range(10):
+        exchange = ended(row)
+        exchange.answer.server_total_ns, exchange.answer.server_load_ns = 10**10 + row, -1
+        journal.add(exchange)
+    journal.flush(1)
+    journal.close()
+    seal(folder, lambda texts: [len(text) for text in texts])
+    record = read_table(folder.record, RECORD)
+    added = [name for name in RECORD.names if name.startswith("server_")]
+    assert len(added) == 4
+    assert record.column("server_total_ns").to_pylist() == [10**10 + row for row in range(10)]
+    assert record.column("server_load_ns").null_count == 10  # a negative duration is none
+    earlier = record.drop_columns(added).replace_schema_metadata({"inferometer": "record/3"})
+    pq.write_table(earlier, folder.record)
+    again = read_table(folder.record, RECORD)
+    assert again.schema.equals(RECORD, check_metadata=True)
+    assert again.drop_columns(added) == record.drop_columns(added)
+    assert all(again.column(name).null_count == len(again) for name in added)
+
+
 def test_missing_and_damaged_files_are_named(folder: RunFolder, tmp_path: Path) -> None:
     """The error says which file and what may help."""
     with pytest.raises(RecordError, match="recover"):

@@ -36,6 +36,10 @@ class Answer:
         "output_tokens",
         "reasoning_tokens",
         "refused",
+        "server_decode_ns",
+        "server_load_ns",
+        "server_prefill_ns",
+        "server_total_ns",
         "texts",
     )
 
@@ -55,6 +59,11 @@ class Answer:
         self.output_tokens: int | None = None
         self.cached_tokens: int | None = None
         self.reasoning_tokens: int | None = None
+        # The server's own durations: of all, of loading the model, of reading the prompt, of writing the answer.
+        self.server_total_ns: int | None = None
+        self.server_load_ns: int | None = None
+        self.server_prefill_ns: int | None = None
+        self.server_decode_ns: int | None = None
 
     def text(self, kind: int, text: str, at: int) -> None:
         """An event of a text class arrived at `at`."""

@@ -14,7 +14,10 @@ import enum
 
 import pyarrow as pa
 
-VERSION = "3"
+VERSION = "4"
+"""Of OUTCOME and RECORD; SCHEDULE and PULSE are as they were in version 3."""
+READ = {"outcome": ("3", "4"), "record": ("3", "4"), "schedule": ("3",), "pulse": ("3",)}
+"""The versions of each table that this program reads. Columns that an earlier one lacks are null (seal.py)."""
 
 
 class Phase(enum.IntEnum):
@@ -29,6 +32,7 @@ class EventClass(enum.IntEnum):
     """What one stream event carried (docs/definitions.md). TEXT classes are content, reasoning and tool_call."""
 
     ROLE = 0
+    """A role and no text; or what else opens or closes a part of a message."""
     CONTENT = 1
     REASONING = 2
     TOOL_CALL = 3
@@ -39,7 +43,7 @@ class EventClass(enum.IntEnum):
     EMPTY = 8
     """A delta that carries no text at all: the server holds text back, or pads."""
     DONE = 9
-    """The `[DONE]` terminator."""
+    """The terminator: `[DONE]`, or what the dialect has in its place."""
 
 
 class Outcome(enum.StrEnum):
@@ -64,7 +68,7 @@ class Outcome(enum.StrEnum):
     BAD_EVENT = "bad_event"  # an event that is not the JSON it should be, or not UTF-8
     TOO_LARGE = "too_large"  # an event, header block or body over our limit
     ERROR_EVENT = "error_event"  # an error object inside a 200
-    TRUNCATED = "truncated"  # ended cleanly by HTTP but without finish reason or [DONE]
+    TRUNCATED = "truncated"  # ended cleanly by HTTP but without finish reason or terminator
     CANCELLED = "cancelled"  # by us: Ctrl-C or the drain limit
 
 
@@ -97,7 +101,7 @@ SCHEDULE = pa.schema(
             "reply", pa.binary()
         ),  # as messages, what later turns repeat as its answer; null: the server's
     ],
-    metadata={"inferometer": f"schedule/{VERSION}"},
+    metadata={"inferometer": "schedule/3"},
 )
 
 _TIMES = [
@@ -133,6 +137,10 @@ OUTCOME = pa.schema(
         pa.field("usage_output", pa.int32()),
         pa.field("usage_cached", pa.int32()),
         pa.field("usage_reasoning", pa.int32()),
+        pa.field("server_total_ns", pa.int64()),  # the server's own durations, where it reports them: of all,
+        pa.field("server_load_ns", pa.int64()),  # ... of loading the model,
+        pa.field("server_prefill_ns", pa.int64()),  # ... of reading the prompt,
+        pa.field("server_decode_ns", pa.int64()),  # ... of writing the answer
         pa.field("retry_after_s", pa.float32()),
         pa.field("attempts", pa.int16(), nullable=False),  # 2: the kept-alive connection was gone at reuse
         pa.field("lag_ns", pa.int64(), nullable=False),  # largest user time minus kernel time of its reads
@@ -177,5 +185,5 @@ PULSE = pa.schema(
         pa.field("finished", pa.int64(), nullable=False),
         pa.field("events", pa.int64(), nullable=False),  # with text, of the requests that have ended
     ],
-    metadata={"inferometer": f"pulse/{VERSION}"},
+    metadata={"inferometer": "pulse/3"},
 )

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
-from inferometer.journal.schema import OUTCOME, PULSE, RECORD
+from inferometer.journal.schema import OUTCOME, PULSE, READ, RECORD
 
 Count = Callable[[Sequence[str]], Sequence[int | None]]
 """The tokens of each text, None where nobody could count it."""
@@ -43,10 +43,6 @@ def read_stream(path: Path, schema: pa.Schema) -> pa.Table:
             reader = pa.ipc.open_stream(source)
         except pa.ArrowInvalid:
             return schema.empty_table()  # killed before the header was out
-        if reader.schema.metadata != schema.metadata:
-            raise RecordError(
-                f"{path.name}: of a version this program does not read: {reader.schema.metadata}"
-            )
         while True:
             try:
                 batches.append(reader.read_next_batch())
@@ -54,7 +50,7 @@ def read_stream(path: Path, schema: pa.Schema) -> pa.Table:
                 break
             except (pa.ArrowInvalid, OSError):
                 break  # cut off in mid-batch
-    return pa.Table.from_batches(batches, schema=schema)
+    return _current(pa.Table.from_batches(batches, schema=reader.schema), schema, path)
 
 
 def streams(folder: RunFolder, kind: str, schema: pa.Schema) -> pa.Table:
@@ -133,6 +129,21 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as cause:
         raise RecordError(f"{path.name}: missing or damaged ({cause}); try `inferometer recover`") from cause
-    if (table.schema.metadata or {}).get(b"inferometer") != schema.metadata[b"inferometer"]:
-        raise RecordError(f"{path.name}: of a version this program does not read")
-    return table.cast(schema)
+    return _current(table, schema, path)
+
+
+def _current(table: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
+    """The table in today's columns; those that an earlier version lacks are null. Raises RecordError for a version that is not
+    read."""
+    found = (table.schema.metadata or {}).get(b"inferometer", b"none").decode()
+    kind = schema.metadata[b"inferometer"].decode().partition("/")[0]
+    versions = [f"{kind}/{version}" for version in READ[kind]]
+    if found not in versions:
+        raise RecordError(f"{path.name}: of version {found}; this program reads {' and '.join(versions)}")
+    columns = [
+        table.column(field.name).cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(len(table), field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

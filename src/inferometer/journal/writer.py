@@ -28,6 +28,10 @@ class _Answer(Protocol):
     output_tokens: int | None
     cached_tokens: int | None
     reasoning_tokens: int | None
+    server_total_ns: int | None
+    server_load_ns: int | None
+    server_prefill_ns: int | None
+    server_decode_ns: int | None
 
 
 class Ended(Protocol):
@@ -94,6 +98,10 @@ _INTEGERS = (
     ("usage_output", -1),
     ("usage_cached", -1),
     ("usage_reasoning", -1),
+    ("server_total_ns", -1),
+    ("server_load_ns", -1),
+    ("server_prefill_ns", -1),
+    ("server_decode_ns", -1),
     ("attempts", None),
     ("lag_ns", None),
 )
@@ -152,6 +160,10 @@ class Journal:
                 _count(answer.output_tokens),
                 _count(answer.cached_tokens),
                 _count(answer.reasoning_tokens),
+                _duration(answer.server_total_ns),
+                _duration(answer.server_load_ns),
+                _duration(answer.server_prefill_ns),
+                _duration(answer.server_decode_ns),
                 exchange.attempts,
                 exchange.lag_ns,
             )
@@ -238,3 +250,8 @@ def _words(redact: Redactor, text: str | None) -> str | None:
 def _count(value: int | None) -> int:
     """A count as the record can hold it, -1 for none; a server may claim any number."""
     return -1 if value is None or not 0 <= value < 1 << 31 else value
+
+
+def _duration(value: int | None) -> int:
+    """A duration in ns as the record can hold it, -1 for none."""
+    return -1 if value is None or not 0 <= value < 1 << 63 else value
