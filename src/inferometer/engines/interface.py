@@ -7,6 +7,7 @@
 | `takes_messages`    | a prompt may be a list of messages: system prompts and conversations need that            |
 | `takes_ids`         | a prompt may be a list of token ids                                                       |
 | `applies_template`  | the server puts its chat template around a prompt, whose tokens it then counts            |
+| `takes_ignore_eos`  | a request may ask for an answer of full length: `ignore_eos`, `min_tokens`                |
 | `home`              | the `Dialect` (dialect.py) that does the rest, as `module:name` in this room              |
 
 This file imports nothing, so that `plan` may read it; `dialect.load` imports the one dialect that a run needs.
@@ -37,6 +38,7 @@ class Interface:
     takes_messages: bool = False
     takes_ids: bool = False
     applies_template: bool = True
+    takes_ignore_eos: bool = True
 
 
 _REGISTERED = (
@@ -54,6 +56,38 @@ _REGISTERED = (
         "openai:COMPLETIONS",
         takes_ids=True,
         applies_template=False,
+    ),
+    Interface(
+        "responses",
+        "OpenAI's responses",
+        "/v1/responses",
+        "responses:RESPONSES",
+        takes_messages=True,
+    ),
+    Interface(
+        "anthropic",
+        "Anthropic's messages",
+        "/v1/messages",
+        "anthropic:ANTHROPIC",
+        takes_messages=True,
+        takes_ignore_eos=False,
+    ),
+    Interface(
+        "ollama-generate",
+        "Ollama's generate",
+        "/api/generate",
+        "ollama:GENERATE",
+        framing=Framing.NDJSON,
+        takes_ignore_eos=False,
+    ),
+    Interface(
+        "ollama-chat",
+        "Ollama's chat",
+        "/api/chat",
+        "ollama:CHAT",
+        framing=Framing.NDJSON,
+        takes_messages=True,
+        takes_ignore_eos=False,
     ),
 )
 

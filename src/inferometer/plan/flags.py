@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from inferometer.engines.interface import takers
 from inferometer.errors import Problem
 from inferometer.plan.declarations import declare
 
@@ -128,7 +129,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag(
         "--api",
         "target.api",
-        "chat or completions.",
+        f"HTTP interface of the server: {takers()}. Default: chat.",
         "API",
         drops=("workload.count_template",),
     ),

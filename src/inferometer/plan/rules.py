@@ -375,6 +375,13 @@ def _across(plan: Plan) -> Iterator[Fault]:
             f"{plan.target.api} takes text, not token ids: "
             f"set {{target.api}} to {takers(ids=True)} or {{workload.prompt_format}} to text",
         )
+    for key in ("ignore_eos", "min_tokens"):
+        if getattr(plan.workload, key) and not plan.target.interface.takes_ignore_eos:
+            yield Fault(
+                (f"workload.{key}", "target.api"),
+                f"{plan.target.api} has no field for it, and answers end where the model ends them: "
+                f"leave {{workload.{key}}} out",
+            )
     name, method = plan.tokenizer.name, plan.tokenizer.method
     if name in (SERVER_TOKENIZER, NO_TOKENIZER) and method == "reference":
         yield Fault(

@@ -482,4 +482,7 @@ class Plan(Part):
             counted = self.tokenizer.own and self.target.interface.applies_template and drawn
             settled = self.workload.model_copy(update={"count_template": counted})
             object.__setattr__(self, "workload", settled)  # frozen from here on
+        if "ignore_eos" not in self.workload.model_fields_set and not self.target.interface.takes_ignore_eos:
+            unforced = self.workload.model_copy(update={"ignore_eos": False})
+            object.__setattr__(self, "workload", unforced)
         return self

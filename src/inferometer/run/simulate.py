@@ -18,6 +18,7 @@ from inferometer.drive.progress_counters import Progress
 from inferometer.drive.turns import share_of
 from inferometer.engines import dialect as dialects
 from inferometer.engines.dialect import GenerationRequest
+from inferometer.errors import PlanError, Problem
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule
@@ -34,7 +35,7 @@ from inferometer.run.ui import Ui, expected_requests, interrupts
 from inferometer.run.warmup import Part, warm_up
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.preemption import Preempted
-from inferometer.server.openai import Reader, Script
+from inferometer.server.openai import SCRIPTED, Reader, Script
 from inferometer.server.options import Options
 from inferometer.simulation.driver import Driver, Server
 from inferometer.simulation.engine import Chosen
@@ -61,6 +62,10 @@ def simulate(
     """
     started = time.time_ns()
     plan, source = sourced(plan)
+    if plan.target.api not in SCRIPTED:
+        raise PlanError(
+            [Problem("--api", f"a simulation speaks {' or '.join(SCRIPTED)}, not {plan.target.api}")]
+        )
     plan = _without_server(plan)
     folder = RunFolder.create(out, plan.name, started)
     try:

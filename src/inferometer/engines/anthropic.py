@@ -1,0 +1,238 @@
+"""Anthropic's Messages API: `/v1/messages`, streamed as typed events or whole (docs.anthropic.com/en/api/messages-streaming).
+
+| event                                               | is read as                                                       |
+| --------------------------------------------------- | ---------------------------------------------------------------- |
+| `message_start`                                     | role, with the prompt's usage                                    |
+| `content_block_start`                               | role; of a `tool_use` block, tool call: its name                 |
+| `content_block_delta` of `text_delta`               | content                                                          |
+| ... `thinking_delta`                                | reasoning                                                        |
+| ... `input_json_delta`                              | tool call                                                        |
+| ... of another type (`signature_delta`, citations)  | role: it has no text of the model's                              |
+| a delta whose text is empty                         | empty                                                            |
+| `content_block_stop`                                | role                                                             |
+| `ping`                                              | comment                                                          |
+| `message_delta`                                     | finish, with the answer's usage                                  |
+| `message_stop`                                      | done                                                             |
+| `error`, or `{"error": ...}` without a type         | error                                                            |
+| an unknown type, which the vendor reserves          | role                                                             |
+
+**Usage.** `input_tokens` leaves out what was read from the cache or written to it, so the prompt's tokens are the sum of the
+three; cached are those that were read. Counts are cumulative, so the last one stands. Thinking is part of `output_tokens`, and
+not counted apart. **Finish reasons** are recorded in the words of chat completions: `end_turn` and `stop_sequence` are `stop`,
+`max_tokens` is `length`, `tool_use` is `tool_calls`; `refusal` and all others stay.
+
+System prompts are a field of the body, not messages. There is no `ignore_eos`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from inferometer.engines.answer import Answer
+from inferometer.engines.conversation import as_objects, is_system
+from inferometer.engines.dialect import Dialect, GenerationRequest, encode
+from inferometer.engines.interface import INTERFACES
+from inferometer.engines.openai import read_models
+from inferometer.journal.schema import EventClass
+
+VERSION = "2023-06-01"
+"""The version of the interface that is asked for, in the header `anthropic-version`."""
+
+_ROLE, _CONTENT, _REASONING = int(EventClass.ROLE), int(EventClass.CONTENT), int(EventClass.REASONING)
+_TOOL_CALL, _FINISH, _ERROR = int(EventClass.TOOL_CALL), int(EventClass.FINISH), int(EventClass.ERROR)
+_COMMENT, _EMPTY, _DONE = int(EventClass.COMMENT), int(EventClass.EMPTY), int(EventClass.DONE)
+
+_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "tool_use": "tool_calls",
+}
+
+
+class _Delta(msgspec.Struct, gc=False):
+    type: str | None = None
+    text: str | None = None
+    thinking: str | None = None
+    partial_json: str | None = None
+    stop_reason: str | None = None
+
+
+class _Block(msgspec.Struct, gc=False):
+    type: str | None = None
+    text: str | None = None
+    thinking: str | None = None
+    name: str | None = None
+    input: Any = None
+
+
+class _Usage(msgspec.Struct, gc=False):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    usage: _Usage | None = None
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: str = ""
+    error: Any = None
+    delta: _Delta | None = None
+    content_block: _Block | None = None
+    message: _Message | None = None
+    usage: _Usage | None = None
+    content: list[_Block] | None = None
+    stop_reason: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Event).decode
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def _body(request: GenerationRequest) -> bytes:
+    messages = request.conversation
+    extra = dict(request.extra)
+    if "stop" in extra:
+        stop = extra.pop("stop")
+        extra["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+    fields: dict[str, Any] = {
+        "model": request.model,
+        "system": "\n\n".join(text for role, text in messages if is_system(role)) or None,
+        "messages": as_objects(messages, system_apart=True),
+        request.length_field or "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "stream": request.stream,
+    }
+    return encode(fields | extra)
+
+
+def read_event(answer: Answer, payload: bytes, at: int) -> None:
+    """Write one streamed event that arrived at `at` into the answer. Never raises: what is wrong becomes data."""
+    try:
+        event = _decode(payload)
+    except _UNREADABLE as cause:
+        if payload == b"[DONE]":  # gateways that translate from OpenAI's dialect
+            answer.done = True
+            answer.mark(_DONE, at)
+        else:
+            answer.malformed = answer.malformed or str(cause) or type(cause).__name__
+            answer.mark(_ERROR, at)
+        return
+    delta = event.delta
+    if delta is not None and delta.text and answer.first_answer >= 0 and event.type == "content_block_delta":
+        # Nearly every event ends here. What `_read` would do, less four calls.
+        answer.event_ns.append(at)
+        answer.event_class.append(_CONTENT)
+        answer.texts.append(delta.text)
+        return
+    _read(answer, event, payload, at)
+
+
+def read_whole(answer: Answer, payload: bytes, at: int) -> None:
+    """Write a whole (not streamed) message into the answer, as events at `at`."""
+    try:
+        message = _decode(payload)
+    except _UNREADABLE as cause:
+        answer.malformed = str(cause) or type(cause).__name__
+        return
+    if message.error is not None:
+        answer.error = payload.decode()
+        return
+    for block in message.content or ():
+        if block.thinking:
+            answer.text(_REASONING, block.thinking, at)
+        if block.text:
+            answer.text(_CONTENT, block.text, at)
+        if block.type == "tool_use":
+            arguments = json.dumps(block.input, ensure_ascii=False, separators=(",", ":"))
+            answer.text(_TOOL_CALL, (block.name or "") + arguments, at)
+    if message.usage is not None:
+        _usage(answer, message.usage)
+    if message.stop_reason is not None:
+        _finish(answer, message.stop_reason)
+    answer.done = message.type == "message"
+
+
+def _read(answer: Answer, event: _Event, payload: bytes, at: int) -> None:
+    kind = event.type
+    if kind == "content_block_delta":
+        _text(answer, event.delta or _Delta(), at)
+    elif kind == "content_block_start":
+        block = event.content_block or _Block()
+        if block.type == "tool_use" and block.name:
+            answer.text(_TOOL_CALL, block.name, at)
+        elif block.text:
+            answer.text(_CONTENT, block.text, at)
+        else:
+            answer.mark(_ROLE, at)
+    elif kind == "message_start":
+        if event.message is not None and event.message.usage is not None:
+            _usage(answer, event.message.usage)
+        answer.mark(_ROLE, at)
+    elif kind == "message_delta":
+        if event.usage is not None:
+            _usage(answer, event.usage)
+        if event.delta is not None and event.delta.stop_reason is not None:
+            _finish(answer, event.delta.stop_reason)
+        answer.mark(_FINISH, at)
+    elif kind == "message_stop":
+        answer.done = True
+        answer.mark(_DONE, at)
+    elif kind == "error" or event.error is not None:
+        answer.error = payload.decode()
+        answer.mark(_ERROR, at)
+    else:
+        answer.mark(_COMMENT if kind == "ping" else _ROLE, at)
+
+
+def _text(answer: Answer, delta: _Delta, at: int) -> None:
+    if delta.text:
+        answer.text(_CONTENT, delta.text, at)
+    elif delta.thinking:
+        answer.text(_REASONING, delta.thinking, at)
+    elif delta.partial_json:
+        answer.text(_TOOL_CALL, delta.partial_json, at)
+    else:
+        texts = (delta.text, delta.thinking, delta.partial_json)
+        answer.mark(_ROLE if all(text is None for text in texts) else _EMPTY, at)
+
+
+def _finish(answer: Answer, reason: str) -> None:
+    answer.finish_reason = _REASONS.get(reason, reason)
+    answer.refused = answer.refused or reason == "refusal"
+
+
+def _usage(answer: Answer, usage: _Usage) -> None:
+    if usage.input_tokens is not None:
+        cached = usage.cache_read_input_tokens or 0
+        answer.input_tokens = usage.input_tokens + cached + (usage.cache_creation_input_tokens or 0)
+    if usage.cache_read_input_tokens is not None:
+        answer.cached_tokens = usage.cache_read_input_tokens
+    if usage.output_tokens is not None:
+        answer.output_tokens = usage.output_tokens
+
+
+def _key_header(key: str) -> tuple[str, str]:
+    return "x-api-key", key
+
+
+ANTHROPIC = Dialect(
+    INTERFACES["anthropic"],
+    vendor="Anthropic",
+    body=_body,
+    read_event=read_event,
+    read_whole=read_whole,
+    end="message_stop",
+    models_path="/v1/models",
+    read_models=read_models,
+    length_fields=("max_tokens",),
+    headers={"anthropic-version": VERSION},
+    key_header=_key_header,
+    system_apart=True,
+)

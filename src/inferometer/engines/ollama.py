@@ -1,0 +1,201 @@
+"""Ollama's own interface: `/api/generate` and `/api/chat`, streamed as one JSON object a line, or whole
+(github.com/ollama/ollama, docs/api.md).
+
+| a line                                   | is read as                                                                       |
+| ---------------------------------------- | -------------------------------------------------------------------------------- |
+| `response`, or `message.content`         | content                                                                          |
+| `thinking`, `message.thinking`           | reasoning                                                                        |
+| `message.tool_calls`                     | tool call: each comes whole, its arguments as an object                          |
+| `"done": true`                           | done: `done_reason`, counts and durations                                        |
+| `error`                                  | error; Ollama sends it inside a 200 when the model fails on the way              |
+| anything else                            | empty                                                                            |
+
+| Ollama's field, of the last line         | is recorded as                                                                   |
+| ---------------------------------------- | -------------------------------------------------------------------------------- |
+| `prompt_eval_count`, `eval_count`        | tokens of prompt and answer; the first is missing if the whole prompt was cached |
+| `total_duration`, `load_duration`        | `server_total_ns`, `server_load_ns`                                              |
+| `prompt_eval_duration`, `eval_duration`  | `server_prefill_ns`, `server_decode_ns`                                          |
+
+Sampling fields stand in `options`, so those of a plan are moved there; what `--extra-body` has under `options` wins. Ollama has
+no `ignore_eos`. It cuts a prompt that is longer than `options.num_ctx` without an error: only the count tells.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from inferometer.engines.answer import Answer
+from inferometer.engines.conversation import as_objects
+from inferometer.engines.dialect import Dialect, GenerationRequest, Models, encode
+from inferometer.engines.interface import INTERFACES
+from inferometer.journal.schema import EventClass
+
+_CONTENT, _REASONING, _TOOL_CALL = (
+    int(EventClass.CONTENT),
+    int(EventClass.REASONING),
+    int(EventClass.TOOL_CALL),
+)
+_ERROR, _EMPTY, _DONE = int(EventClass.ERROR), int(EventClass.EMPTY), int(EventClass.DONE)
+
+_OPTIONS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "seed": "seed",
+    "stop": "stop",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "repetition_penalty": "repeat_penalty",
+    "priority": "priority",
+}
+"""A plan's sampling fields, and what Ollama calls them inside `options`."""
+
+
+class _Function(msgspec.Struct, gc=False):
+    name: str | None = None
+    arguments: Any = None
+
+
+class _ToolCall(msgspec.Struct, gc=False):
+    function: _Function | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    content: str | None = None
+    thinking: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Line(msgspec.Struct, gc=False):
+    message: _Message | None = None
+    response: str | None = None
+    thinking: str | None = None
+    done: bool | None = None
+    done_reason: str | None = None
+    error: Any = None
+    total_duration: int | None = None
+    load_duration: int | None = None
+    prompt_eval_count: int | None = None
+    prompt_eval_duration: int | None = None
+    eval_count: int | None = None
+    eval_duration: int | None = None
+
+
+_decode = msgspec.json.Decoder(_Line).decode
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def _generate_body(request: GenerationRequest) -> bytes:
+    return _body(request, {"prompt": request.prompt})
+
+
+def _chat_body(request: GenerationRequest) -> bytes:
+    return _body(request, {"messages": as_objects(request.conversation)})
+
+
+def _body(request: GenerationRequest, prompt: dict[str, Any]) -> bytes:
+    extra = dict(request.extra)
+    options: dict[str, Any] = {"num_predict": request.max_tokens, "temperature": request.temperature}
+    options |= {theirs: extra.pop(ours) for ours, theirs in _OPTIONS.items() if ours in extra}
+    given = extra.pop("options", None)
+    options |= given if isinstance(given, dict) else {}
+    options = {name: value for name, value in options.items() if value is not None}
+    return encode({"model": request.model, **prompt, "stream": request.stream, "options": options} | extra)
+
+
+def read_event(answer: Answer, payload: bytes, at: int) -> None:
+    """Write one line that arrived at `at` into the answer. Never raises: what is wrong becomes data."""
+    try:
+        line = _decode(payload)
+    except _UNREADABLE as cause:
+        answer.malformed = answer.malformed or str(cause) or type(cause).__name__
+        answer.mark(_ERROR, at)
+        return
+    message = line.message
+    if answer.first_answer >= 0 and not line.done and line.error is None:
+        text = line.response if message is None else message.content
+        thought = line.thinking if message is None else message.thinking
+        if text and not thought and (message is None or not message.tool_calls):
+            # Nearly every line ends here. What `_read` would do, less three calls.
+            answer.event_ns.append(at)
+            answer.event_class.append(_CONTENT)
+            answer.texts.append(text)
+            return
+    _read(answer, line, at)
+
+
+def read_whole(answer: Answer, payload: bytes, at: int) -> None:
+    """Write a whole (not streamed) answer into `answer`, as events at `at`."""
+    try:
+        line = _decode(payload)
+    except _UNREADABLE as cause:
+        answer.malformed = str(cause) or type(cause).__name__
+        return
+    _read(answer, line, at)
+
+
+def _read(answer: Answer, line: _Line, at: int) -> None:
+    if line.error is not None:
+        answer.error = json.dumps(line.error, ensure_ascii=False)
+        answer.mark(_ERROR, at)
+        return
+    before = len(answer.event_class)
+    message = line.message or _Message(line.response, line.thinking)
+    if message.thinking:
+        answer.text(_REASONING, message.thinking, at)
+    if message.tool_calls:
+        calls = [call.function for call in message.tool_calls if call.function is not None]
+        if text := "".join((call.name or "") + _json(call.arguments) for call in calls):
+            answer.text(_TOOL_CALL, text, at)
+    if message.content:
+        answer.text(_CONTENT, message.content, at)
+    if line.done:
+        _end(answer, line)
+    if len(answer.event_class) == before:
+        answer.mark(_DONE if line.done else _EMPTY, at)
+
+
+def _json(arguments: Any) -> str:
+    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
+
+
+def _end(answer: Answer, line: _Line) -> None:
+    """The last line's reason, counts and durations."""
+    answer.done = True
+    answer.finish_reason = line.done_reason or "stop"  # versions before 0.2 name no reason
+    answer.input_tokens, answer.output_tokens = line.prompt_eval_count, line.eval_count
+    answer.server_total_ns, answer.server_load_ns = line.total_duration, line.load_duration
+    answer.server_prefill_ns, answer.server_decode_ns = line.prompt_eval_duration, line.eval_duration
+
+
+def _models(listing: Any) -> Models:
+    """The listing of `/api/tags`."""
+    return Models(tuple(str(item["name"]) for item in listing["models"]))
+
+
+GENERATE = Dialect(
+    INTERFACES["ollama-generate"],
+    vendor="Ollama",
+    body=_generate_body,
+    read_event=read_event,
+    read_whole=read_whole,
+    end='a line with "done": true',
+    models_path="/api/tags",
+    read_models=_models,
+    length_fields=("options.num_predict",),
+)
+CHAT = Dialect(
+    INTERFACES["ollama-chat"],
+    vendor="Ollama",
+    body=_chat_body,
+    read_event=read_event,
+    read_whole=read_whole,
+    end='a line with "done": true',
+    models_path="/api/tags",
+    read_models=_models,
+    length_fields=("options.num_predict",),
+)
