@@ -14,10 +14,10 @@ import httpx
 import pytest
 import trustme
 
-from inferometer.engines import openai
+from inferometer.drive.exchange import DECODERS
 from inferometer.engines.answer import Answer
+from inferometer.engines.dialect import load
 from inferometer.journal.schema import EventClass
-from inferometer.protocol.sse import SseDecoder
 from inferometer.server import tls
 from inferometer.server.answer_parts import Parts
 from inferometer.server.dialects import APIS
@@ -31,11 +31,12 @@ PATHS = {
     "chat": "/v1/chat/completions",
     "completions": "/v1/completions",
     "responses": "/v1/responses",
+    "anthropic": "/v1/messages",
     "ollama-generate": "/api/generate",
     "ollama-chat": "/api/chat",
 }
 ALL = [*PATHS]
-DIVIDED = ["chat", "responses", "ollama-chat"]
+DIVIDED = ["chat", "responses", "anthropic", "ollama-chat"]
 PARTS = Parts(reasoning=3, tool=4)
 
 
@@ -47,6 +48,8 @@ def body(api: str, count: int, stream: bool, **more: Any) -> dict[str, Any]:
     if api.startswith("ollama"):
         asked = {"messages": USER} if api == "ollama-chat" else {"prompt": PROMPT}
         return {**fields, **asked, "options": {"num_predict": count}}
+    if api == "anthropic":
+        return {**fields, "messages": USER, "max_tokens": count}
     asked = {"messages": USER} if api == "chat" else {"prompt": PROMPT}
     return {**fields, **asked, "max_tokens": count, "stream_options": {"include_usage": True}}
 
@@ -134,10 +137,50 @@ def response_said(found: dict[str, Any]) -> Said:
     )
 
 
+def message_said(message: dict[str, Any]) -> Said:
+    blocks = {block["type"]: block for block in message["content"]}
+    thinking = blocks["thinking"]["thinking"] if "thinking" in blocks else ""
+    return (
+        thinking,
+        blocks["text"]["text"] if "text" in blocks else "",
+        canonical(json.dumps(blocks["tool_use"]["input"])) if "tool_use" in blocks else "",
+        message["usage"]["input_tokens"],
+        message["usage"]["output_tokens"],
+        len(thinking.split()) if thinking else 0,
+    )
+
+
+def accumulated(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The message that a stream of Anthropic's events comes to, put together as its client library does."""
+    message: dict[str, Any] = {}
+    texts: dict[int, str] = {}
+    fields = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+    for event in events:
+        if event["type"] == "message_start":
+            message = event["message"]
+        elif event["type"] == "content_block_start":
+            assert event["index"] == len(message["content"])
+            message["content"].append(event["content_block"])
+        elif event["type"] == "content_block_delta" and event["delta"]["type"] in fields:
+            field = fields[event["delta"]["type"]]
+            texts[event["index"]] = texts.get(event["index"], "") + event["delta"][field]
+        elif event["type"] == "message_delta":
+            message |= event["delta"]
+            message["usage"] = event["usage"]
+    for index, block in enumerate(message["content"]):
+        if block["type"] == "tool_use":
+            block["input"] = json.loads(texts[index])
+        else:
+            block[block["type"]] = texts[index]
+    return message
+
+
 def whole(port: int, api: str, count: int) -> Said:
     found = post(port, PATHS[api], body(api, count, False)).json()
     if api == "responses":
         return response_said(found)
+    if api == "anthropic":
+        return message_said(found)
     if api.startswith("ollama"):
         return ollama_said([found])
     (choice,) = found["choices"]
@@ -148,6 +191,8 @@ def streamed(port: int, api: str, count: int) -> Said:
     found = objects(post(port, PATHS[api], body(api, count, True)))
     if api.startswith("ollama"):
         return ollama_said(found)
+    if api == "anthropic":
+        return message_said(accumulated(found))
     if api != "responses":
         choices = [one["choices"][0] for one in found if one["choices"]]
         return openai_said([one.get("delta", one) for one in choices], found[-1]["usage"])
@@ -226,6 +271,27 @@ def test_a_response_is_told_in_typed_events(serve: Serve) -> None:
             assert one["item_id"] == items[one["output_index"]]["id"]
 
 
+def test_a_message_is_told_in_anthropics_events(serve: Serve) -> None:
+    """The whole grammar, once, for an answer of two tokens a part: a ping after the first block has begun, a signature at the
+    end of the thinking, all counts at the end."""
+    port = serve(parts=Parts(reasoning=2, tool=2))
+    tools = [{"name": "look_up", "input_schema": {"type": "object"}}]
+    found = objects(post(port, "/v1/messages", body("anthropic", 6, True, tools=tools)))
+    start, delta, stop = "content_block_start", "content_block_delta", "content_block_stop"
+    expected = ["message_start", start, "ping", delta, delta, delta, stop]
+    expected += [start, delta, delta, stop] * 2 + ["message_delta", "message_stop"]
+    assert [one["type"] for one in found] == expected
+    deltas = [one["delta"]["type"] for one in found if one["type"] == delta]
+    thinking, text, call = ["thinking_delta"] * 2, ["text_delta"] * 2, ["input_json_delta"] * 2
+    assert deltas == [*thinking, "signature_delta", *text, *call]
+    message = accumulated(found)
+    assert (message["type"], message["role"], message["stop_reason"]) == ("message", "assistant", "tool_use")
+    assert [block["type"] for block in message["content"]] == ["thinking", "text", "tool_use"]
+    assert message["content"][2]["name"] == "look_up"
+    assert message["id"] == truth(port)[0]["id"]
+    assert message["usage"]["output_tokens"] == 6
+
+
 def test_a_chat_thinks_answers_and_calls_a_tool(serve: Serve) -> None:
     """One event a token, in this order; id, type and name in the call's first; the reason on the last."""
     port = serve(parts=PARTS)
@@ -263,17 +329,46 @@ def test_a_call_that_is_required_is_made(serve: Serve, api: str) -> None:
     assert "look_up" not in json.dumps(plain)
 
 
-def test_our_own_client_reads_what_is_thought_and_called(serve: Serve) -> None:
-    """Classes by event, and the counts."""
+READ = {
+    "chat": ["ROLE", *["REASONING"] * 3, *["CONTENT"] * 5, *["TOOL_CALL"] * 4, "USAGE", "DONE"],
+    "completions": [*["CONTENT"] * 12, "USAGE", "DONE"],
+    "responses": [
+        *["ROLE"] * 4, *["REASONING"] * 3, *["ROLE"] * 5, *["CONTENT"] * 5, *["ROLE"] * 3,
+        *["TOOL_CALL"] * 5, *["ROLE"] * 2, "DONE",
+    ],
+    "anthropic": [
+        *["ROLE"] * 2, "COMMENT", *["REASONING"] * 3, *["ROLE"] * 3, *["CONTENT"] * 5, "ROLE",
+        *["TOOL_CALL"] * 5, "ROLE", "FINISH", "DONE",
+    ],
+    "ollama-generate": [*["REASONING"] * 3, *["CONTENT"] * 9, "DONE"],
+    "ollama-chat": [*["REASONING"] * 3, *["CONTENT"] * 5, "TOOL_CALL", "DONE"],
+}  # fmt: skip
+"""Classes of an answer of 12 tokens. Typed dialects name the tool before its arguments; Ollama sends a call whole."""
+
+
+@pytest.mark.parametrize("api", ALL)
+@pytest.mark.parametrize("stream", [True, False])
+def test_our_own_client_reads_what_is_thought_and_called(serve: Serve, api: str, stream: bool) -> None:
+    """Classes by event, the counts and the reason, and of Ollama the durations; streamed and whole say the same."""
     port = serve(parts=PARTS, token_timestamps=True)
-    answer, sse = Answer(), SseDecoder()
-    for payload in sse.feed(post(port, PATHS["chat"], body("chat", 12, True)).content):
-        assert payload is not None
-        openai.read_event(answer, payload, 1)
-    kinds = [EventClass(kind).name for kind in answer.event_class]
-    expected = ["ROLE", *["REASONING"] * 3, *["CONTENT"] * 5, *["TOOL_CALL"] * 4, "USAGE", "DONE"]
-    assert kinds == expected
-    assert (answer.output_tokens, answer.reasoning_tokens, answer.finish_reason) == (12, 3, "tool_calls")
+    dialect, answer = load(api), Answer()
+    content = post(port, PATHS[api], body(api, 12, stream)).content
+    if stream:
+        decoder = DECODERS[dialect.interface.framing]()
+        for payload in decoder.feed(content):
+            assert payload is not None
+            dialect.read_event(answer, payload, 1)
+        assert [EventClass(kind).name for kind in answer.event_class] == READ[api]
+    else:
+        dialect.read_whole(answer, content, 1)
+    assert (answer.done, answer.output_tokens) == (True, 12)
+    assert answer.input_tokens == (3 if api == "completions" else 10)
+    ends = {"responses": "stop", "completions": "length", "ollama-generate": "length", "ollama-chat": "stop"}
+    assert answer.finish_reason == ends.get(api, "tool_calls")
+    assert answer.reasoning_tokens == (3 if api in ("chat", "responses") else None)
+    assert (answer.server_total_ns is not None) == api.startswith("ollama")
+    thoughts = bytes(answer.event_class).count(EventClass.REASONING)
+    assert thoughts == (0 if api == "completions" else 3 if stream else 1)
 
 
 @pytest.mark.parametrize(
@@ -281,6 +376,7 @@ def test_our_own_client_reads_what_is_thought_and_called(serve: Serve) -> None:
     [
         ("chat", {"reasoning_effort": "none", "tool_choice": "none"}),
         ("responses", {"reasoning": {"effort": "none"}, "tool_choice": "none"}),
+        ("anthropic", {"thinking": {"type": "disabled"}, "tool_choice": {"type": "none"}}),
         ("ollama-generate", {"think": False}),
     ],
 )
@@ -291,6 +387,8 @@ def test_a_request_may_forbid_thinking_and_calls(serve: Serve, api: str, more: d
     said = (
         response_said(found)
         if api == "responses"
+        else message_said(found)
+        if api == "anthropic"
         else ollama_said([found])
         if "done" in found
         else openai_said([found["choices"][0]["message"]], found["usage"])
@@ -414,6 +512,59 @@ def test_what_a_response_cannot_be_made_of_is_refused(serve: Serve, more: dict[s
     answer = post(serve(), "/v1/responses", {**body("responses", 3, False), **more})
     assert answer.status_code == 400
     assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "kind"),
+    [
+        ({"max_tokens": 0}, 400, "invalid_request_error"),
+        ({"max_tokens": None}, 400, "invalid_request_error"),
+        ({"max_tokens": 10**6}, 400, "invalid_request_error"),
+        ({"messages": []}, 400, "invalid_request_error"),
+        ({"messages": [{"role": "system", "content": "x"}]}, 400, "invalid_request_error"),
+        ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, 400, "invalid_request_error"),
+        ({"model": "other"}, 404, "not_found_error"),
+    ],
+)
+def test_what_a_message_cannot_be_made_of_is_refused(
+    serve: Serve, more: dict[str, Any], status: int, kind: str
+) -> None:
+    """Anthropic's error object."""
+    answer = post(serve(), "/v1/messages", {**body("anthropic", 3, False), **more})
+    assert answer.status_code == status
+    assert (answer.json()["type"], answer.json()["error"]["type"]) == ("error", kind)
+
+
+def test_a_message_takes_a_conversation_and_a_system_prompt(serve: Serve) -> None:
+    """Text, blocks, a call and its result: counted as the chat they are."""
+    port = serve()
+    turns = [
+        {"role": "user", "content": [{"type": "text", "text": "hello"}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "done"}]},
+    ]
+    given = {
+        **body("anthropic", 3, False),
+        "messages": turns,
+        "system": [{"type": "text", "text": "be brief"}],
+    }
+    chat = [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "hello"},
+        {"role": "assistant", "content": ""},
+        {"role": "user", "content": "done"},
+    ]
+    counted = post(port, "/tokenize", {"messages": chat}).json()["count"]
+    assert post(port, "/v1/messages", given).json()["usage"]["input_tokens"] == counted
+
+
+def test_a_key_may_come_in_anthropics_header(serve: Serve) -> None:
+    """As a bearer token, or as `x-api-key`; a wrong one is an authentication error."""
+    port = serve(key="secret")
+    request = body("anthropic", 2, False)
+    assert post(port, "/v1/messages", request, headers={"x-api-key": "secret"}).status_code == 200
+    refused = post(port, "/v1/messages", request, headers={"x-api-key": "wrong"})
+    assert (refused.status_code, refused.json()["error"]["type"]) == (401, "authentication_error")
 
 
 def test_a_response_takes_a_conversation(serve: Serve) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inferometer.server import anthropic
 from inferometer.server.answer_parts import Passage
 from inferometer.server.answers import Answer, Streamed, Whole
 from inferometer.server.connection import Connection
@@ -17,10 +18,11 @@ _VOICES: dict[str, type[Voice]] = {
     "chat": Chat,
     "completions": Completion,
     "responses": Response,
+    anthropic.API: anthropic.Messages,
     GENERATE: Lines,
     CHAT: Lines,
 }
-_PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-", "responses": "resp_"}
+_PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-", "responses": "resp_", anthropic.API: "msg_"}
 
 APIS = tuple(_VOICES)
 """The interfaces, as an Ask and the truth log name them."""

@@ -4,6 +4,7 @@
 | ----------------------------------------- | ---------- | ------------------------------------------------------------- |
 | `/v1/chat/completions`, `/v1/completions` | POST       | a generation, streamed or whole                               |
 | `/v1/responses`                           | POST       | the same in other words (responses.py)                        |
+| `/v1/messages`                            | POST       | the same in Anthropic's (anthropic.py)                        |
 | `/api/generate`, `/api/chat`              | POST       | the same in Ollama's (ollama.py)                              |
 | `/api/tags`, `/api/ps`, `/api/version`    | GET        | the model, the model while it is loaded, a version            |
 | `/v1/models`                              | GET        | the one model served                                          |
@@ -14,8 +15,8 @@
 | `/inferometer/truth/reset`                | POST       | the same as DELETE                                            |
 | `/inferometer/state`                      | GET/PATCH  | controls.py; PUT is the same as PATCH                         |
 
-Where a key is set, `/v1/` asks for `Authorization: Bearer KEY`, like vLLM, and so do `/api/` and `/inferometer/state`.
-Errors under `/api/` are worded as Ollama words them.
+Where a key is set, `/v1/` requires `Authorization: Bearer KEY`, like vLLM, or `x-api-key: KEY`, like Anthropic; so do `/api/`
+and `/inferometer/state`. Errors under `/api/` are worded as Ollama words them, those of `/v1/messages` as Anthropic does.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import Any
 import msgspec
 
 from inferometer.protocol.http_request import Request
-from inferometer.server import ollama
+from inferometer.server import anthropic, ollama
 from inferometer.server.answer_parts import Parts
 from inferometer.server.controls import State
 from inferometer.server.engine.engine import Engine
@@ -51,13 +52,14 @@ class Readers:
         known = model, max_model_len, tokenizer, parts, block_tokens
         self.openai = Reader(*known)
         self.responses = ResponsesReader(*known)
+        self.anthropic = anthropic.AnthropicReader(*known)
         self.ollama = ollama.OllamaReader(*known)
         self._asked = max_model_len
 
     def fit(self, capacity: int | None) -> int:
         """Take no prompt and answer together beyond the option and `capacity` tokens; what that comes to."""
         limit = self._asked if capacity is None else min(self._asked, capacity)
-        for reader in (self.openai, self.responses, self.ollama):
+        for reader in (self.openai, self.responses, self.anthropic, self.ollama):
             reader.max_model_len = limit
         return limit
 
@@ -92,6 +94,7 @@ class Desk:
             "/v1/chat/completions": {"POST": lambda request: reader.chat(request.body)},
             "/v1/completions": {"POST": lambda request: reader.completion(request.body)},
             "/v1/responses": {"POST": lambda request: readers.responses.responses(request.body)},
+            anthropic.PATH: {"POST": lambda request: readers.anthropic.messages(request.body)},
             "/v1/models": {"GET": self._models},
             "/api/generate": {"POST": lambda request: readers.ollama.generate(request.body)},
             "/api/chat": {"POST": lambda request: readers.ollama.converse(request.body)},
@@ -111,14 +114,13 @@ class Desk:
         try:
             return self._route(request)(request)
         except ApiError as error:
-            if request.target.startswith("/api/"):
-                return Reply(error.status, ollama.error_body(error), headers=error.headers)
-            return refusal(error)
+            return refusal(error, request.target)
 
     def _route(self, request: Request) -> _Handler:
         path = request.target.partition("?")[0]
         if path.startswith(_GUARDED) and self._key is not None:
-            given = request.header(b"authorization").encode("latin-1")
+            bearer = request.header(b"authorization").encode("latin-1")
+            given = bearer or b"Bearer " + request.header(b"x-api-key").encode("latin-1")
             if not hmac.compare_digest(given, self._key):
                 raise ApiError(
                     401,
@@ -185,11 +187,16 @@ class Desk:
 def overloaded(ask: Ask, status: int) -> Reply:
     """The reply to a request that finds the queue full."""
     error = queue_full(status)
-    if ask.api in (ollama.GENERATE, ollama.CHAT):
-        return Reply(error.status, ollama.error_body(error), headers=error.headers)
-    return refusal(error)
+    return refusal(error, _PATHS.get(ask.api, ""))
 
 
-def refusal(error: ApiError) -> Reply:
-    """An error as a reply."""
-    return Reply(error.status, error_body(error), headers=error.headers)
+_PATHS = {ollama.GENERATE: "/api/generate", ollama.CHAT: "/api/chat", anthropic.API: anthropic.PATH}
+
+
+def refusal(error: ApiError, path: str = "") -> Reply:
+    """An error as a reply, worded as the interface at this path words it."""
+    if path.startswith("/api/"):
+        body = ollama.error_body(error)
+    else:
+        body = (anthropic.error_body if path.startswith(anthropic.PATH) else error_body)(error)
+    return Reply(error.status, body, headers=error.headers)
