@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "drive": {"plan", "protocol", "engines", "journal"},
     "measure": {"plan", "journal", "metrics", "telemetry"},
     "documents": {"measure", "metrics", "plan"},
-    "procedures": {"documents", "measure", "plan"},
+    "procedures": {"documents", "measure", "metrics", "plan"},
     "judge": {"documents", "plan", "measure", "metrics"},
     "report": {"documents", "plan", "measure", "metrics", "judge"},
     "server": {"protocol", "workload"},

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from procedures.driving import Silent
 
-from inferometer.documents.part import to_data
 from inferometer.errors import CannotSwitch
 from inferometer.journal.schema import Phase
 from inferometer.plan.procedure_parameters import Tests
@@ -20,7 +19,16 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.registry import PROCEDURES
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup, workload_key
-from inferometer.procedures.step import Done, DoneRun, Known, Refused, Run, Seen, Switch, Switched
+from inferometer.procedures.step import (
+    KnownLimits,
+    Measured,
+    Performed,
+    PerformedRun,
+    Refused,
+    Run,
+    Switch,
+    Switched,
+)
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Stand, Virtual
@@ -33,7 +41,7 @@ class Alone:
     """What was done, in which folder, and what came of it."""
 
     setup: Setup
-    done: list[Done]
+    done: list[Performed]
     results: Results
     folder: Path
 
@@ -46,18 +54,18 @@ class Alone:
         found = next(one for one in self.results.tables if one.name == table)
         return [dict(zip([column.name for column in found.columns], row, strict=True)) for row in found.rows]
 
-    def of(self, part: str, **at: object) -> DoneRun:
+    def of(self, part: str, **at: object) -> PerformedRun:
         """The run of this part that lies there."""
         return next(
             one
             for one in self.done
-            if isinstance(one, DoneRun) and one.step.part == part and at.items() <= one.step.at.items()
+            if isinstance(one, PerformedRun) and one.step.part == part and at.items() <= one.step.at.items()
         )
 
-    def record(self, ran: DoneRun) -> dict[str, Floats]:
+    def record(self, ran: PerformedRun) -> dict[str, Floats]:
         """Its measured requests out of requests.parquet, in their order: numbers by column (None is NaN), and `ttft` and `e2e`
         in ms, worked out here."""
-        table = pq.read_table(self.folder / ran.came.run / "requests.parquet")
+        table = pq.read_table(self.folder / ran.outcome.run / "requests.parquet")
         rows = [row for row in table.to_pylist() if row["phase"] == Phase.MEASURE]
         rows.sort(key=lambda row: row["index"])
         names = ("request_class", "usage_input", "usage_output", "usage_cached", "input_tokens_shared", "input_tokens_asked",
@@ -86,11 +94,11 @@ def alone(
     stand: Stand | None = None,
 ) -> Alone:
     """A procedure carried out. `base`: what is known to be sustained of `workload`, in requests a second."""
-    known = Known() if workload is None else Known(saturation={workload_key(workload): base})
+    known = KnownLimits() if workload is None else KnownLimits(saturation={workload_key(workload): base})
     setup = Setup(plan or Plan(), Tests.model_validate(dict(tests or {})), known)
     stand = stand or Virtual(Chosen("tiny-cpu", engine), Silent())
     steps = PROCEDURES[name].steps(setup)
-    done: list[Done] = []
+    done: list[Performed] = []
     came: Any = None
     while True:
         try:
@@ -98,17 +106,17 @@ def alone(
         except StopIteration:
             break
         came = _do(stand, step, folder)
-        if isinstance(step, Run) and isinstance(came, Seen):
-            done.append(DoneRun(step, came))
+        if isinstance(step, Run) and isinstance(came, Measured):
+            done.append(PerformedRun(step, came))
         else:
-            done.append(Done(step, Refused(str(came)) if isinstance(came, Exception) else came))
+            done.append(Performed(step, Refused(str(came)) if isinstance(came, Exception) else came))
     return Alone(setup, done, PROCEDURES[name].results(setup, done), folder)
 
 
-def _do(stand: Stand, step: Run | Switch, folder: Path) -> Seen | Switched | CannotSwitch:
+def _do(stand: Stand, step: Run | Switch, folder: Path) -> Measured | Switched | CannotSwitch:
     if isinstance(step, Run):
         finding = stand.measure(step.plan, folder)
-        return Seen(finding.folder.name, to_data(finding.summary))
+        return Measured(finding.folder.name, finding.summary)
     try:
         return stand.switch(step.what, step.state)
     except CannotSwitch as why:

@@ -5,37 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from procedures import summaries
+from procedures.summaries import changed, objective, quantiles, simulated, stats, steady
+
+from inferometer.documents.summary import Summary
+from inferometer.measure.distributions import Distributions
+from inferometer.measure.first_wave import WithoutFirstWave
+from inferometer.measure.in_flight import TokensInFlight
+from inferometer.measure.itl_shape import ItlShape
 from inferometer.plan.schema import Plan
-from inferometer.plan.slo import Slo
 from inferometer.procedures.registry import PROCEDURES
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
-from inferometer.procedures.step import Done, DoneRun, Run, Seen
+from inferometer.procedures.step import Measured, Performed, PerformedRun, Run
 
-System = Callable[[Plan], dict[str, Any]]
+System = Callable[[Plan], Summary]
 
 
 class FellOver(Exception):
     """The system does not answer any more."""
 
 
-def carried(name: str, setup: Setup, system: System, *, most: int = 200) -> list[Done]:
+def carried(name: str, setup: Setup, system: System, *, most: int = 200) -> list[Performed]:
     """What a procedure did with a system, until its end, or until the system fell over or `most` runs were made."""
-    done: list[Done] = []
+    done: list[Performed] = []
     steps = PROCEDURES[name].steps(setup)
-    came: Seen | None = None
+    came: Measured | None = None
     while len(done) < most:
         try:
             step = steps.send(came)
             assert isinstance(step, Run)
-            came = Seen(f"run-{len(done)}", system(step.plan))
+            came = Measured(f"run-{len(done)}", system(step.plan))
         except (StopIteration, FellOver):
             return done
-        done.append(DoneRun(step, came))
+        done.append(PerformedRun(step, came))
     return done
 
 
-def results(name: str, setup: Setup, done: list[Done]) -> Results:
+def results(name: str, setup: Setup, done: list[Performed]) -> Results:
     """What came of it."""
     return PROCEDURES[name].results(setup, done)
 
@@ -54,13 +61,6 @@ def rows(found: Results, name: str) -> list[dict[str, Any]]:
     ]
 
 
-def stats(p50: float, p99: float, n: int = 1_000, width: float = 0.01) -> dict[str, Any]:
-    """Statistics with these two points, and intervals of so much on either side."""
-    points = {"p50": p50, "p75": p50, "p90": p50, "p95": (p50 + p99) / 2, "p99": p99, "p99_9": p99}
-    ends = {name: [at * (1 - width), at * (1 + width)] for name, at in points.items()}
-    return {"n": n, "mean": p50, "std": 0.0, "min": p50, "max": p99, **points, "ci95": ends}
-
-
 def summary(
     plan: Plan,
     *,
@@ -73,54 +73,40 @@ def summary(
     completed: int = 1_000,
     by_error: Mapping[str, int] | None = None,
     seconds: float = 600.0,
-    shape: dict[str, Any] | None = None,
+    shape: ItlShape | None = None,
     growing: bool | None = None,
-) -> dict[str, Any]:
-    """A summary, as far as procedures read it. `width`: of all intervals, on either side, as a share."""
-    failed = sum((by_error or {}).values())
-    ended = completed + failed
-    latencies = {"ttft": ttft, "tpot": tpot, "e2e": e2e}
-    metrics = {f"{name}_ms": stats(*points, n=completed, width=width) for name, points in latencies.items()}
+    itl_method: str = "direct",
+    single: float = 1.0,
+    per_event: float = 1.0,
+) -> Summary:
+    """The summary of a plan's run: P50 and P99 of latencies in ms. `width`: of all intervals, on either side, as a share."""
+    points = {"ttft": ttft, "tpot": tpot, "e2e": e2e}
+    latencies = {name: stats(*ends, n=completed, width=width) for name, ends in points.items()}
     output = tokens * request_s
-    return {
-        "requests": {"completed": completed, "failed": failed, "by_error": dict(by_error or {})},
-        "success_rate": {"value": completed / ended if ended else None, "ci95": None, "succeeded": completed, "ended": ended},
-        "window": {"duration_s": seconds},
-        "metrics": {**metrics, "output_tokens": {"n": completed, "mean": tokens, "std": 0.0, "min": tokens}},
-        "throughput": {
-            "output_tok_s": output,
-            "input_tok_s": output,
-            "request_s": request_s,
-            "whole_run": {"output_tok_s": output, "input_tok_s": output, "request_s": request_s},
-            "cached_input_share": None,
-            "ci95": {name: [at * (1 - width), at * (1 + width)] for name, at in
-                     (("output_tok_s", output), ("input_tok_s", output), ("request_s", request_s))},
-        },
-        "steady": {
-            "completions": completed,
-            "completion_ratio": 1.0,
-            "completion_ratio_ci95": [0.99, 1.01],
-            "queue": {"growing": growing, "rise_share": 0.0},
-            "output_thirds_tok_s": [output] * 3,
-        },
-        "in_flight_tokens": {"mean": 1.0, "peak": 2.0},
-        "first_wave": {"ttft_p99_ms": ttft[0]},
-        "slos": [_outcome(slo, metrics, width) for slo in plan.slos],
-        "tokens": {"itl_method": "direct", "single_token_share": 1.0, "tokens_per_event": 1.0},
-        "itl_shape": shape,
-        "distributions": {
-            f"{name}_ms": {"q": [0.0, 50.0, 99.0, 100.0], "v": [low, low, high, high]}
-            for name, (low, high) in latencies.items()
-        },
-    }  # fmt: skip
-
-
-def _outcome(slo: Slo, metrics: dict[str, Any], width: float) -> dict[str, Any]:
-    found = metrics[f"{slo.metric}_ms"][slo.stat]
-    ends = {slo.met_by(found * (1 + side)) for side in (-width, width)}
-    return {
-        "expr": str(slo),
-        "value": found,
-        "limit": slo.limit,
-        "met": ends.pop() if len(ends) == 1 else None,
-    }
+    return summaries.summary(
+        ttft=latencies["ttft"],
+        tpot=latencies["tpot"],
+        e2e=latencies["e2e"],
+        output_tokens=stats(tokens, tokens, n=completed),
+        output_tok_s=output,
+        request_s=request_s,
+        width=width,
+        completed=completed,
+        by_error=by_error,
+        seconds=seconds,
+        steady=steady(output, completions=completed, growing=growing),
+        in_flight_tokens=TokensInFlight(1.0, 2.0),
+        first_wave=WithoutFirstWave(0, ttft[0], None, completed),
+        slos=tuple(objective(slo, getattr(latencies[slo.metric], str(slo.stat)), width) for slo in plan.slos),
+        itl_shape=shape,
+        tokens=changed(
+            simulated().tokens, itl_method=itl_method, single_token_share=single, tokens_per_event=per_event
+        ),
+        distributions=Distributions(
+            **{
+                f"{name}_ms": quantiles((0.0, low), (50.0, low), (99.0, high), (100.0, high))
+                for name, (low, high) in points.items()
+            },
+            itl_ms=None,
+        ),
+    )

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from procedures.driving import Ran, carried_out
 from procedures.modelled import System, carried, results, rows, summary, value
 
+from inferometer.documents.summary import Summary
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures import concurrency
 from inferometer.procedures.capacity import sought
 from inferometer.procedures.setup import Setup, workload_key
-from inferometer.procedures.step import Known, Run, runs
+from inferometer.procedures.step import KnownLimits, Run, runs
 from inferometer.server.engine.settings import Settings
 
 SERVICE_S = 0.5
@@ -26,7 +27,7 @@ MS = 1_000_000
 def system(room: int, *, service_s: float = SERVICE_S, by_error: str | None = None) -> System:
     """`room` requests are served at once; more wait in line, or, with `by_error`, one in fifty of them ends so."""
 
-    def answer(plan: Plan) -> dict[str, Any]:
+    def answer(plan: Plan) -> Summary:
         slots = plan.load.concurrency or 1
         over = max(0, slots - room)
         request_s = min(slots, room) / service_s
@@ -93,9 +94,9 @@ def test_each_level_has_its_seconds_and_its_completions(service_s: float, slots:
     done = carried("capacity", setup, system(3 * slots, service_s=service_s))
     counted = [one for one in concurrency.levels(sought(setup), done) if not one.short]
     for one in counted:
-        found = one.done.came.summary
-        assert found["window"]["duration_s"] >= seconds
-        assert found["requests"]["completed"] >= 100 * one.concurrency
+        found = one.done.outcome.summary
+        assert (found.window.duration_s or 0) >= seconds
+        assert found.requests.completed >= 100 * one.concurrency
     assert len(done) == len(counted) + 1, "beside the pilot, none was too short"
 
 
@@ -147,7 +148,7 @@ def test_what_is_known_is_not_searched_for_again() -> None:
     held = asked()  # with a threshold, what was found without one says nothing
     step = next(concurrency.find_capacity(Setup(Plan(), held.tests, known), sought(held)))
     assert isinstance(step, Run)
-    assert concurrency.capacity_of(Setup(Plan(), Tests(), Known()), sought(held), ()) is None
+    assert concurrency.capacity_of(Setup(Plan(), Tests(), KnownLimits()), sought(held), ()) is None
 
 
 @pytest.fixture(scope="module")

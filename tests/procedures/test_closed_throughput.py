@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from procedures.driving import Ran, carried_out
 from procedures.modelled import System, carried, results, rows, summary, value
 
+from inferometer.documents.summary import Summary
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures.setup import Setup
@@ -25,7 +26,7 @@ def asked(*slos: str, **parameters: Any) -> Setup:
 def system(room: float, width: float = 0.001, *, by_error: str | None = None) -> System:
     """`room` requests are served at once, one a second each; the others wait, or, with `by_error`, fail."""
 
-    def answer(plan: Plan) -> dict[str, Any]:
+    def answer(plan: Plan) -> Summary:
         slots = plan.load.concurrency or 1
         over = max(0.0, slots - room)
         count = int(min(slots, room) * (plan.load.duration_s or 0))

@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import pytest
 from procedures.driving import Failing, Ran, Silent, carried_out
-from procedures.scripted import played, summary
+from procedures.scripted import played
+from procedures.summaries import stats, summary
 
 from inferometer.errors import CannotSwitch
 from inferometer.plan import procedure_parameters
@@ -104,7 +105,7 @@ def test_medians_are_of_what_was_measured() -> None:
 
     def answer(step: Step) -> Any:
         if isinstance(step, Run):
-            return summary(ttft={"mean": next(ttfts)}, sent=1)
+            return summary(ttft=stats(latency := next(ttfts), latency, n=1), completed=1)
         seconds = next(loads) if step.state == "started" else None
         return Switched("verified", "a script", None, seconds)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from procedures.alone import Alone, Floats, alone
 from procedures.driving import Silent, carried_out
+from procedures.summaries import simulated
 from pydantic import ValidationError
 
 from inferometer.errors import PeerError
@@ -19,7 +20,7 @@ from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures import fairness
 from inferometer.procedures.setup import Setup, workload_key
-from inferometer.procedures.step import Known, Run, Seen
+from inferometer.procedures.step import KnownLimits, Measured, Run
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Virtual
@@ -208,14 +209,14 @@ def test_the_duration_follows_from_the_rarest_class() -> None:
             },
         ]
         tests = Tests.model_validate({"fairness": {"classes": classes, "percent": 100}})
-        setup = Setup(Plan(), tests, Known({workload_key(mix_of(tests)): rate}))
+        setup = Setup(Plan(), tests, KnownLimits({workload_key(mix_of(tests)): rate}))
         steps = fairness.steps(setup)
         asked, came = [], None
         for _ in range(3):
             step = steps.send(came)
             assert isinstance(step, Run)
             asked.append(step)
-            came = Seen("run", {})
+            came = Measured("run", simulated())
         assert [step.part for step in asked] == ["isolated", "isolated", "mixed"]
         assert least <= (asked[-1].plan.load.duration_s or 0) <= most
         assert [one.priority for one in asked[-1].plan.workload.classes] == [None, 9]

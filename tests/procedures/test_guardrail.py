@@ -14,7 +14,7 @@ from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures import guardrail
 from inferometer.procedures.setup import Setup, another_workload, variant
-from inferometer.procedures.step import Done, DoneRun, Refused, Switch
+from inferometer.procedures.step import Performed, PerformedRun, Refused, Switch
 from inferometer.server.engine.settings import Settings
 
 INPUT_MS, OUTPUT_MS, STEP_MS = 120.0, 300.0, 10.0
@@ -129,10 +129,10 @@ def test_throughput_falls_as_answers_take_longer(ran: Alone) -> None:
     """With 64 in flight and room for all of them, throughput is 64 over the time of a request (Little): it falls by 1 - E2E
     (baseline) / E2E (configuration), to 3 points. The table has the change, which is negative; the value the reduction."""
     rows = {row["configuration"]: row for row in ran.rows("throughput")}
-    base = ran.of("throughput", configuration="baseline").came.summary
+    base = ran.of("throughput", configuration="baseline").outcome.summary
     for name in NAMES[1:]:
-        summary = ran.of("throughput", configuration=name).came.summary
-        mean = [one["metrics"]["e2e_ms"]["mean"] for one in (base, summary)]
+        summary = ran.of("throughput", configuration=name).outcome.summary
+        mean = [one.metrics.e2e_ms.mean for one in (base, summary) if one.metrics.e2e_ms]
         expected = 100 * (1 - mean[0] / mean[1])
         found = ran.value(f"throughput_reduction_{name}")
         assert found == pytest.approx(expected, abs=3)
@@ -147,7 +147,9 @@ def test_results_come_of_whatever_was_done(ran: Alone) -> None:
         found = guardrail.results(ran.setup, ran.done[:count])
         values = {one.name: one.value for one in found.values}
         assert values["throughput_reduction_full"] is None
-        assert found.undecided or len([one for one in ran.done[:count] if isinstance(one, DoneRun)]) >= 15
+        assert (
+            found.undecided or len([one for one in ran.done[:count] if isinstance(one, PerformedRun)]) >= 15
+        )
     assert not ran.results.undecided
 
 
@@ -156,7 +158,7 @@ def test_a_configuration_that_cannot_be_had_is_left_out(tmp_path: Path) -> None:
     engine = replace(ENGINE, output_check_tokens=0)
     wanted = {"guardrail": {**SMALL, "configurations": ["output", "full"]}}
     found = alone(tmp_path, "guardrail", engine, bare(), 4.0, wanted)
-    (refused,) = [one for one in found.done if isinstance(one.came, Refused)]
+    (refused,) = [one for one in found.done if isinstance(one.outcome, Refused)]
     assert isinstance(refused.step, Switch)
     assert refused.step.state == "output"
     rows = {row["configuration"]: row for row in found.rows("latency_50")}
@@ -170,7 +172,7 @@ def test_a_configuration_that_cannot_be_had_is_left_out(tmp_path: Path) -> None:
 def test_without_any_guardrail_nothing_was_compared(ran: Alone) -> None:
     """A system that can be brought into none of them says nothing of their cost."""
     switches = [place for place, one in enumerate(ran.done) if isinstance(one.step, Switch)]
-    refused = [Done(Switch("guardrails", name), Refused("it has none")) for name in NAMES[1:]]
+    refused = [Performed(Switch("guardrails", name), Refused("it has none")) for name in NAMES[1:]]
     found = guardrail.results(ran.setup, [*ran.done[: switches[1]], *refused])
     assert "nothing was compared" in found.undecided[0]
     again = [*ran.done[: switches[2]], *refused[1:]]

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 from procedures.driving import Silent
-from procedures.modelled import System, carried, results, rows, stats, summary, value
+from procedures.modelled import System, carried, results, rows, summary, value
+from procedures.summaries import stats
 
-from inferometer.documents.part import to_data
+from inferometer.documents.summary import Summary
+from inferometer.measure.itl_shape import ItlShape
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup, variant, workload_key
-from inferometer.procedures.step import DoneRun, Known, runs
+from inferometer.procedures.step import KnownLimits, PerformedRun, runs
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Virtual
@@ -26,30 +28,29 @@ def asked(plan: Plan | None = None, base: float = BASE, **parameters: Any) -> Se
     """The saturation rate is known already."""
     plan = plan or Plan()
     lengths = {name: parameters[name] for name in ("output_tokens",) if name in parameters}
-    known = Known(saturation={workload_key(variant(plan, workload=lengths)): base})
+    known = KnownLimits(saturation={workload_key(variant(plan, workload=lengths)): base})
     return Setup(plan, Tests.model_validate({"itl": parameters}), known)
 
 
 def gaps(short: int = 0, answers: int = 1_000, method: str = "direct") -> System:
     """Answers of 101 tokens, and some that are short."""
 
-    def answer(plan: Plan) -> dict[str, Any]:
-        shape = {
-            "least_output_tokens": 50,
-            "answers": answers,
-            "short_answers": short,
-            "short_share": short / (answers + short),
-            "itl_ms": stats(10.0, 40.0, n=100 * answers),
-            "jitter_ms": stats(3.0, 9.0, n=answers),
-            "max_pause_ms": stats(41.0, 81.0, n=answers),
-            "modes_ms": [10.2, 40.6],
-            "modality": "multimodal",
-            "tail_ratio": 4.0,
-            "tail": "exponential or lighter",
-        }
-        found = summary(plan, request_s=plan.load.rate or 0.0, shape=shape)
-        found["tokens"] = {"itl_method": method, "single_token_share": 0.5, "tokens_per_event": 1.8}
-        return found
+    def answer(plan: Plan) -> Summary:
+        shape = ItlShape(
+            least_output_tokens=50,
+            answers=answers,
+            short_answers=short,
+            short_share=short / (answers + short),
+            itl_ms=stats(10.0, 40.0, n=100 * answers),
+            jitter_ms=stats(3.0, 9.0, n=answers),
+            max_pause_ms=stats(41.0, 81.0, n=answers),
+            modes_ms=(10.2, 40.6),
+            modality="multimodal",
+            tail_ratio=4.0,
+            tail="exponential or lighter",
+        )
+        rate = plan.load.rate or 0.0
+        return summary(plan, request_s=rate, shape=shape, itl_method=method, single=0.5, per_event=1.8)
 
     return answer
 
@@ -128,23 +129,23 @@ WORDS = Plan.model_validate({"workload": {"name": "custom", "input_tokens": "64"
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, list[DoneRun]]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, list[PerformedRun]]:
     engine = Settings(
         max_batch=PLACES, step_base_ns=STEP_MS * 1e6, step_per_request_ns=EACH_MS * 1e6, prefill_base_ns=30e6
     )
     stand, folder = Virtual(Chosen("tiny-cpu", engine), Silent()), Path(tmp_path_factory.mktemp("itl"))
     setup = asked(WORDS, SATURATION, output_tokens=str(TOKENS), requests=400)
-    done = carried("itl", setup, lambda plan: to_data(stand.measure(plan, folder).summary))
+    done = carried("itl", setup, lambda plan: stand.measure(plan, folder).summary)
     return results("itl", setup, done), runs(done, "level")
 
 
-def test_full_size_gaps_are_enough_and_none_is_left_out(whole: tuple[Results, list[DoneRun]]) -> None:
+def test_full_size_gaps_are_enough_and_none_is_left_out(whole: tuple[Results, list[PerformedRun]]) -> None:
     found, _ = whole
     assert len(found.notes) == 1  # the method
     assert set(rows(found, "itl")[0].values()) == {"ITL Samples", "", 400 * (TOKENS - 1)}
 
 
-def test_full_size_the_mean_gap_follows_from_the_engine(whole: tuple[Results, list[DoneRun]]) -> None:
+def test_full_size_the_mean_gap_follows_from_the_engine(whole: tuple[Results, list[PerformedRun]]) -> None:
     """Of a gap of m ms, r m is spent on the prompts that came in it; n = r m (tokens - 1) answers are under way (Little)."""
     found, _ = whole
     for row in rows(found, "shape"):
@@ -158,7 +159,7 @@ def test_full_size_the_mean_gap_follows_from_the_engine(whole: tuple[Results, li
 
 
 def test_full_size_prompts_between_steps_are_a_mode_of_their_own(
-    whole: tuple[Results, list[DoneRun]],
+    whole: tuple[Results, list[PerformedRun]],
 ) -> None:
     found, _ = whole
     for row in rows(found, "shape"):
@@ -169,19 +170,22 @@ def test_full_size_prompts_between_steps_are_a_mode_of_their_own(
 
 
 def test_full_size_answers_of_one_length_have_the_mean_gap_as_their_mean_pace(
-    whole: tuple[Results, list[DoneRun]],
+    whole: tuple[Results, list[PerformedRun]],
 ) -> None:
     """TPOT is taken from each answer's ends, gaps from its events: two ways to the same mean, and TTFT is in neither."""
     _, done = whole
     for one in done:
-        seen = one.came.summary
-        assert seen["itl_shape"]["itl_ms"]["mean"] == pytest.approx(
-            seen["metrics"]["tpot_ms"]["mean"], rel=1e-6
-        )
-        assert seen["itl_shape"]["max_pause_ms"]["max"] == seen["itl_shape"]["itl_ms"]["max"]
+        seen = one.outcome.summary
+        shape, tpot = seen.itl_shape, seen.metrics.tpot_ms
+        assert shape is not None
+        assert tpot is not None
+        assert shape.itl_ms is not None
+        assert shape.max_pause_ms is not None
+        assert shape.itl_ms.mean == pytest.approx(tpot.mean, rel=1e-6)
+        assert shape.max_pause_ms.max == shape.itl_ms.max
 
 
-def test_full_size_gaps_grow_with_the_load(whole: tuple[Results, list[DoneRun]]) -> None:
+def test_full_size_gaps_grow_with_the_load(whole: tuple[Results, list[PerformedRun]]) -> None:
     found, _ = whole
     for row in rows(found, "itl"):
         if row["metric"] in ("ITL Mean", "ITL P50", "ITL Std Dev"):

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 from procedures.driving import Ran, Silent, carried_out
-from procedures.scripted import played, summary
+from procedures.scripted import played
+from procedures.summaries import quantiles, stats, steady, summary
 
+from inferometer.documents.summary import Summary
 from inferometer.errors import PeerError, PlanError
+from inferometer.measure.distributions import Distributions
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
 from inferometer.plan.procedure_parameters import Tests, quickened
@@ -22,7 +25,7 @@ from inferometer.procedures.results import Results
 from inferometer.procedures.saturation import found_by
 from inferometer.procedures.search import Answer
 from inferometer.procedures.setup import Setup, reseeded, variant, workload_key
-from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, Step
+from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, Step
 from inferometer.run.evaluate import RunResult
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
@@ -188,7 +191,7 @@ def test_the_highest_rate_that_was_to_be_tried_is_no_base_for_other_tests(tmp_pa
 def test_what_was_found_by_other_rules_is_no_100_percent(tmp_path: Path, parameters: dict[str, Any]) -> None:
     """The end of a range that was given, or what is left when half may fail, is not what draft 5.2's search finds."""
     tests = Tests.model_validate(quickened({"throughput": parameters}))
-    assert throughput.results(Setup(PLAN, tests), _found(tests)).known == Known()
+    assert throughput.results(Setup(PLAN, tests), _found(tests)).known == KnownLimits()
 
 
 def test_what_was_found_without_range_and_objectives_is_the_100_percent() -> None:
@@ -196,31 +199,25 @@ def test_what_was_found_without_range_and_objectives_is_the_100_percent() -> Non
     assert throughput.results(Setup(PLAN, tests), _found(tests)).known.saturation == {workload_key(PLAN): 4.0}
 
 
-def _found(tests: Tests) -> list[Done]:
+def _found(tests: Tests) -> list[Performed]:
     """A search on a system that sustains 4 requests a second, and no more."""
     return played(throughput.steps(Setup(PLAN, tests)), _sustains_4)
 
 
-def _sustains_4(step: Step) -> dict[str, Any]:
+def _sustains_4(step: Step) -> Summary:
     assert isinstance(step, Run)
     offered = step.plan.load.rate
-    found = summary(ttft={"p50": 10.0, "p99": 20.0}, output_tok_s=100.0)
+    ttft = stats(10.0, 20.0, n=100)
     if offered is None:
-        found["throughput"] |= {"request_s": 4.0}
-        return found
+        return summary(ttft=ttft, output_tok_s=100.0, request_s=4.0)
     ratio = 1.0 if offered <= 4 else 0.5
-    return found | {
-        "steady": {
-            "duration_s": 60.0,
-            "completions": 10_000,
-            "completion_ratio": ratio,
-            "completion_ratio_ci95": (ratio, ratio),
-            "queue": {"growing": False, "rise_share": 0.0},
-            "output_thirds_tok_s": [100.0, 100.0, 100.0],
-        },
-        "distributions": {"ttft_ms": {"q": [0.0, 100.0], "v": [10.0, 20.0]}},
-        "metrics": found["metrics"] | {"output_tokens": {"mean": 50.0, "std": 0.0, "n": 100}},
-    }
+    return summary(
+        ttft=ttft,
+        output_tokens=stats(50.0, 50.0, n=100),
+        output_tok_s=100.0,
+        steady=steady(completions=10_000, ratio=ratio, ratio_ci=(ratio, ratio), growing=False),
+        distributions=Distributions(quantiles((0.0, 10.0), (100.0, 20.0)), None, None, None),
+    )
 
 
 @pytest.mark.parametrize(
@@ -239,14 +236,10 @@ def test_what_is_known_of_one_state_is_not_known_of_another(sut: dict[str, Any])
 
 def test_ttft_says_which_levels_are_missing() -> None:
     tests = Tests.model_validate({"ttft": {"rates": [1, 2], "percent": [50]}})
-    setup = Setup(PLAN, tests, Known(saturation={workload_key(PLAN): 4.0}))
+    setup = Setup(PLAN, tests, KnownLimits(saturation={workload_key(PLAN): 4.0}))
     step = next(step for step in ttft.steps(setup) if step.part == "level")  # type: ignore[union-attr]
-    done = [DoneRun(step, Seen("run", _of_ttft()))]  # type: ignore[arg-type]
+    done = [PerformedRun(step, Measured("run", summary(ttft=stats(10.0, 20.0))))]  # type: ignore[arg-type]
     assert ttft.results(setup, done).undecided == ("2 of the load levels were not measured.",)
-
-
-def _of_ttft() -> dict[str, Any]:
-    return summary(ttft={"p50": 10.0, "p99": 20.0}) | {"ttft_by_input": [], "verdict": {"checks": []}}
 
 
 def test_ttft_of_users_is_at_what_they_ask_for() -> None:

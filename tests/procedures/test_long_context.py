@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from procedures import summaries
 from procedures.driving import Failing, Ran, carried_out
-from procedures.scripted import played, summary
+from procedures.scripted import played
 from scipy import stats
 
 from inferometer.errors import PeerError, PlanError, Problem
@@ -169,9 +170,8 @@ def _answers(cost: Any, room: int = 10**9) -> Any:
         tokens = int(step.at.get("context") or 512)  # the warm-up's
         if tokens > room:
             return PlanError([Problem("--input-tokens", "the model takes less")])
-        return summary(
-            ttft={"mean": cost(tokens), "p50": cost(tokens), "p95": cost(tokens)}, tokens=tokens, sent=20
-        )
+        ttft = summaries.stats(cost(tokens), cost(tokens), n=20)
+        return summaries.summary(ttft=ttft, input_tokens=summaries.stats(tokens, tokens, n=20), completed=20)
 
     return answer
 

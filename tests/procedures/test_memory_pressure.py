@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from procedures.driving import Failing, Ran, Silent, carried_out
-from procedures.scripted import played, summary
+from procedures.scripted import played
+from procedures.summaries import changed, stats, summary
 
+from inferometer.documents.summary import Preemption, Summary
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD, Phase
 from inferometer.journal.seal import read_table
@@ -21,7 +23,7 @@ from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.procedures.memory_pressure import results, steps
 from inferometer.procedures.setup import Setup
-from inferometer.procedures.step import DoneRun, Run, Step, runs
+from inferometer.procedures.step import PerformedRun, Run, Step, runs
 from inferometer.run.conduct import conduct
 from inferometer.server.embedded import Embedded
 from inferometer.server.engine.settings import Settings
@@ -216,7 +218,7 @@ def _setup(**parameters: Any) -> Setup:
     return Setup(Plan(), procedure_parameters.Tests.model_validate({"memory-pressure": parameters}))
 
 
-def _play(setup: Setup, answer: Any) -> list[DoneRun]:
+def _play(setup: Setup, answer: Any) -> list[PerformedRun]:
     def answered(step: Step) -> Any:
         assert isinstance(step, Run)
         return answer(int(step.at["concurrency"] or 0), step)
@@ -224,11 +226,17 @@ def _play(setup: Setup, answer: Any) -> list[DoneRun]:
     return runs(played(steps(setup), answered))
 
 
-def _level(**more: Any) -> dict[str, Any]:
-    window = {"duration_s": 1e6}
-    found = summary(ttft={"p99": 100.0, "p50": 50.0}, output_tok_s=1000.0, window=window, **more)
-    found["throughput"]["whole_run"] = {"request_s": 5.0, "output_tok_s": 1000.0}
-    return found
+def _level(failed: int = 0, output_tok_s: float = 1000.0, **members: Any) -> Summary:
+    found = summary(
+        ttft=stats(50.0, 100.0),
+        seconds=1e6,
+        completed=100 - failed,
+        failed=failed,
+        output_tok_s=output_tok_s,
+        **members,
+    )
+    whole_run = changed(found.throughput.whole_run, output_tok_s=1000.0, request_s=5.0)
+    return changed(found, throughput=changed(found.throughput, whole_run=whole_run))
 
 
 @given(capacity=st.integers(1, 200), shares=st.sets(st.integers(101, 400), min_size=1, max_size=5))
@@ -267,9 +275,7 @@ def test_a_cliff_is_where_less_completes_than_fits(
 
     def answer(_: int, step: Run) -> Any:
         share = int(step.at.get("percent") or 0)
-        found = _level(failed=failing.get(share, 0))
-        found["throughput"]["output_tok_s"] = 1000.0 * slow.get(share, 1.0)
-        return found
+        return _level(failing.get(share, 0), 1000.0 * slow.get(share, 1.0))
 
     values = {value.name: value for value in results(setup, _play(setup, answer)).values}
     assert values["degradation"].value == pattern
@@ -277,12 +283,11 @@ def test_a_cliff_is_where_less_completes_than_fits(
     assert values["degradation"].capacity
 
 
-@pytest.mark.parametrize("counted", [None, {"source": "server metrics", "events": 7.0}])
-def test_what_nobody_counts_is_not_measured(counted: dict[str, Any] | None) -> None:
+@pytest.mark.parametrize("counted", [None, Preemption("server metrics", 7.0, None, None, None)])
+def test_what_nobody_counts_is_not_measured(counted: Preemption | None) -> None:
     """No counts at all, or vLLM's events alone: empty cells and a note why, no 0."""
-    whole = counted and {**counted, "requests": None, "finished": None, "discarded": None}
     setup = _setup(initial=8, maximum=8, percent=[150])
-    found = results(setup, _play(setup, lambda *_: _level(preemption=whole)))
+    found = results(setup, _play(setup, lambda *_: _level(preemption=counted)))
     table = found.tables[0]
     names = [column.name for column in table.columns]
     for row in table.rows:

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from procedures.driving import Silent
 
-from inferometer.documents.part import to_data
 from inferometer.plan.procedure_parameters import Tests, quickened
 from inferometer.plan.schema import Plan
 from inferometer.procedures.registry import PROCEDURES
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
-from inferometer.procedures.step import Done, DoneRun, Run, Seen, Step, Switched
+from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Step, Switched
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Virtual
@@ -52,12 +51,12 @@ SMALL: dict[str, Any] = {
 }
 
 
-def gone_through(name: str, folder: Path) -> Iterator[tuple[Setup, list[Done]]]:
+def gone_through(name: str, folder: Path) -> Iterator[tuple[Setup, list[Performed]]]:
     """A quick test in virtual time: what was done, before its first step and after each."""
     procedure, stand = PROCEDURES[name], Virtual(Chosen("tiny-cpu", ENGINE), Silent())
     setup = Setup(PLAN, Tests.model_validate(quickened(SMALL)))
-    steps, done = procedure.steps(setup), list[Done]()
-    came: Seen | Switched | None = None
+    steps, done = procedure.steps(setup), list[Performed]()
+    came: Measured | Switched | None = None
     while True:
         yield setup, list(done)
         try:
@@ -66,14 +65,16 @@ def gone_through(name: str, folder: Path) -> Iterator[tuple[Setup, list[Done]]]:
             return
         came = _carried_out(step, stand, folder)
         done.append(
-            DoneRun(step, came) if isinstance(step, Run) and isinstance(came, Seen) else Done(step, came)
+            PerformedRun(step, came)
+            if isinstance(step, Run) and isinstance(came, Measured)
+            else Performed(step, came)
         )
 
 
-def _carried_out(step: Step, stand: Virtual, folder: Path) -> Seen | Switched:
+def _carried_out(step: Step, stand: Virtual, folder: Path) -> Measured | Switched:
     if isinstance(step, Run):
         finding = stand.measure(step.plan, folder)
-        return Seen(finding.folder.name, to_data(finding.summary))
+        return Measured(finding.folder.name, finding.summary)
     return stand.switch(step.what, step.state)
 
 

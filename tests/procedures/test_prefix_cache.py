@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 from procedures.alone import Alone, alone
 from procedures.driving import Silent
+from procedures.summaries import simulated
 
 from inferometer.documents.part import to_data
+from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.judge.procedure_verdict import contradictions
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures import prefix_cache
 from inferometer.procedures.setup import Setup, another_workload, variant, workload_key
-from inferometer.procedures.step import Known, Run, Seen, Switch, Switched
+from inferometer.procedures.step import KnownLimits, Measured, Run, Switch, Switched
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Virtual
@@ -62,7 +64,7 @@ def test_the_three_passes_are_one_workload_in_three_states(ran: Alone) -> None:
     declared = [(one.step.plan.sut.prefix_caching, one.step.plan.sut.cache_state) for one in passes]
     assert declared == [("disabled", "cold"), ("enabled", "cold"), ("enabled", "warm")]
     assert [one.step.plan.load.warmup_prefixes for one in passes] == [False, False, True]
-    assert [one.came.summary["warm_up"]["prefixes"] for one in passes] == [
+    assert [one.outcome.summary.warm_up.prefixes for one in passes] == [
         "not populated",
         "not populated",
         "populated",
@@ -74,7 +76,7 @@ def test_the_three_passes_are_one_workload_in_three_states(ran: Alone) -> None:
         for column in ("input_tokens_asked", "output_tokens_asked", "input_tokens_shared"):
             assert np.array_equal(record[column], records[0][column])
         assert np.array_equal(record["t_intended"] - record["t_intended"][0], first)
-    assert len({one.came.summary["workload"]["fingerprint"] for one in passes}) == 1
+    assert len({one.outcome.summary.workload.fingerprint for one in passes}) == 1
 
 
 def test_ttft_falls_by_the_prefill_of_the_cached_tokens(ran: Alone) -> None:
@@ -125,7 +127,7 @@ def test_throughput_improves_in_closed_loop(ran: Alone) -> None:
     for caching in ("disabled", "enabled"):
         one = ran.of("throughput", cache=caching)
         assert (one.step.plan.load.model, one.step.plan.load.concurrency) == ("closed", 32)
-        rates.append(one.came.summary["throughput"]["output_tok_s"])
+        rates.append(one.outcome.summary.throughput.output_tok_s or 0.0)
     assert ran.value("throughput_improvement") == pytest.approx(100 * (rates[1] / rates[0] - 1))
     assert ran.value("throughput_improvement") > 20
     assert [row["output_tok_s"] for row in ran.rows("throughput")] == rates
@@ -146,7 +148,7 @@ def test_results_come_of_whatever_was_done(ran: Alone) -> None:
 
 def test_without_a_way_to_flush_enabled_will_do() -> None:
     """A server that is restarted for it, say. Without a way to disable it there is no test."""
-    known = Known({workload_key(bare()): 8.0})
+    known = KnownLimits({workload_key(bare()): 8.0})
     steps, asked = prefix_cache.steps(Setup(Plan(), Tests(), known)), []
     came: Any = None
     while True:
@@ -155,7 +157,7 @@ def test_without_a_way_to_flush_enabled_will_do() -> None:
         except StopIteration:
             break
         asked.append(step.state if isinstance(step, Switch) else step.part)
-        came = Seen("run", {}) if isinstance(step, Run) else Switched("declared", "a hook")
+        came = Measured("run", simulated()) if isinstance(step, Run) else Switched("declared", "a hook")
         if asked[-1] == "flushed":
             came = CannotSwitch("nobody knows how")
     passes = ["disabled", "throughput", "flushed", "enabled", "cold", "warm", "throughput"]
@@ -166,29 +168,31 @@ def test_without_a_way_to_flush_enabled_will_do() -> None:
         steps.throw(CannotSwitch("nobody knows how"))
 
 
+def contradicted(part: str, state: dict[str, str], summary: Summary) -> list[dict[str, Any]]:
+    return contradictions({"run": "r", "part": part, "state": state}, to_data(summary))
+
+
 def test_a_cache_that_was_not_switched_off_contradicts(tmp_path: Path, ran: Alone) -> None:
     """The server's usage tells, and the judge says so; an honest pass contradicts nothing."""
     stand = Virtual(Chosen("tiny-cpu", ENGINE), Silent())
     stand.switch("prefix_cache", "enabled")  # whoever was told to disable it did not
     plan = variant(ran.of("disabled").step.plan, load={"requests": 60})
-    liar = to_data(stand.measure(plan, tmp_path).summary)
+    liar = stand.measure(plan, tmp_path).summary
     for part, summary, wrong in (
         ("disabled", liar, True),
-        ("disabled", ran.of("disabled").came.summary, False),
-        ("cold", ran.of("cold").came.summary, False),
-        ("warm", ran.of("warm").came.summary, False),
+        ("disabled", ran.of("disabled").outcome.summary, False),
+        ("cold", ran.of("cold").outcome.summary, False),
+        ("warm", ran.of("warm").outcome.summary, False),
     ):
         state = {"prefix_cache": "disabled" if part == "disabled" else "flushed"}
-        said = contradictions({"run": "r", "part": part, "state": state}, summary)
+        said = contradicted(part, state, summary)
         assert [(one["code"], one["status"]) for one in said] == [("contradicted", "INVALID")] * wrong
 
 
 def test_a_warm_cache_without_a_hit_contradicts(ran: Alone) -> None:
     """A flushed cache counts as enabled."""
     one = ran.of("disabled")  # nothing cached, as seen
-    said = contradictions(
-        {"run": "r", "part": "warm", "state": {"prefix_cache": "flushed"}}, one.came.summary
-    )
+    said = contradicted("warm", {"prefix_cache": "flushed"}, one.outcome.summary)
     assert [reason["status"] for reason in said] == ["INVALID"]
 
 

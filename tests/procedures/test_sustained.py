@@ -7,53 +7,49 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from procedures.summaries import changed, quantiles, simulated, stats, steady, summary
 
+from inferometer.documents.summary import Objective, Summary
+from inferometer.measure.distributions import Distributions
 from inferometer.procedures.sustained import Decision, Signal, decide, decision
 
 
-def seen(**changes: Any) -> dict[str, Any]:
+def seen(**changes: Any) -> Summary:
     """A summary of a load that was sustained without any doubt, as far as `decide` reads it."""
     values: dict[str, Any] = {
         "growing": False, "rise": 0.0, "ratio": 1.0, "ratio_ci": (0.97, 1.03), "p99": 90.0, "above": 0.0, "n": 1000,
-        "thirds": (100.0, 101.0, 99.0), "completions": 900, "success": 1.0, "success_ci": (0.996, 1.0), "slos": [],
+        "thirds": (100.0, 101.0, 99.0), "completions": 900, "success": 1.0, "success_ci": (0.996, 1.0), "slos": (),
         "stay": (500.0, 250.0),
     } | changes  # fmt: skip
-    return {
-        "steady": {
-            "completion_ratio": values["ratio"],
-            "completion_ratio_ci95": values["ratio_ci"],
-            "duration_s": 54.0,
-            "queue": {
-                "growing": values["growing"],
-                "rise_share": values["rise"],
-                "source": "in_flight",
-                "thirds": (100.0, 100.0 + values["rise"] * 50, 100.0 + values["rise"] * 100),
-            },
-            "output_thirds_tok_s": values["thirds"],
-            "completions": values["completions"],
-        },
-        "metrics": {
-            "ttft_ms": {"p99": values["p99"], "n": values["n"]},
-            "e2e_ms": {"mean": values["stay"][0], "std": values["stay"][1]},
-            "output_tokens": {"mean": 160.0, "std": 55.0},
-        },
-        "distributions": {
-            "ttft_ms": {
-                "q": [0.0, 100 - 100 * values["above"], 100.0],
-                "v": [10.0, 200.0, 200.0 + values["above"]],
-            }
-        },
-        "success_rate": {"value": values["success"], "ci95": values["success_ci"]},
-        "slos": values["slos"],
-    }
+    above = values["above"]
+    found = summary(
+        ttft=stats(10.0, values["p99"], n=values["n"]),
+        e2e=stats(500.0, 500.0, mean=values["stay"][0], std=values["stay"][1]),
+        output_tokens=stats(160.0, 160.0, std=55.0),
+        steady=steady(
+            seconds=54.0,
+            completions=values["completions"],
+            ratio=values["ratio"],
+            ratio_ci=values["ratio_ci"],
+            growing=values["growing"],
+            rise=values["rise"],
+            thirds=values["thirds"],
+        ),
+        distributions=Distributions(
+            quantiles((0.0, 10.0), (100 - 100 * above, 200.0), (100.0, 200.0 + above)), None, None, None
+        ),
+        slos=tuple(values["slos"]),
+    )
+    rate = changed(simulated().success_rate, value=values["success"], ci95=values["success_ci"])
+    return changed(found, success_rate=rate)
 
 
 def decided(lowest: float | None = 20.0, *, final: bool = False, **changes: Any) -> Decision:
     return decide(seen(**changes), lowest, success_rate=0.99, final=final)
 
 
-def objective(met: bool | None, value: float = 600.0) -> dict[str, Any]:
-    return {"expr": "ttft_p99<500ms", "met": met, "value": value, "limit": 500.0}
+def objective(met: bool | None, value: float = 600.0) -> Objective:
+    return Objective("ttft_p99<500ms", value, 500.0, met, None)
 
 
 SATURATED: dict[str, dict[str, Any]] = {
@@ -125,14 +121,16 @@ def test_requests_in_flight_that_rise_within_chance_do_not_grow() -> None:
 
 def test_a_run_without_a_steady_span_sustains_nothing() -> None:
     """Shorter than its requests: nobody has seen whether they queue up, however good its values are."""
-    found = decide(seen() | {"steady": None}, 20.0, success_rate=0.99, final=True)
+    found = decide(changed(seen(), steady=None), 20.0, success_rate=0.99, final=True)
     assert found.sustained is None
-    assert decide(seen(p99=300.0, above=0.03) | {"steady": None}, 20.0, success_rate=0.99).sustained is False
+    assert (
+        decide(changed(seen(p99=300.0, above=0.03), steady=None), 20.0, success_rate=0.99).sustained is False
+    )
 
 
 def test_what_was_asked_for_is_not_met_by_not_being_measured() -> None:
     """After the last run too; what nobody asked for may be missing."""
-    unmeasured = {"expr": "itl_p99<50ms", "met": None, "value": None, "limit": 50.0}
+    unmeasured = Objective("itl_p99<50ms", None, 50.0, None, None)
     assert decided(final=True, slos=[unmeasured]).sustained is None
     assert decided(final=True, success=None, success_ci=None).sustained is None
     assert decided(None, final=True).sustained is True

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from procedures.driving import Ran, carried_out
 from procedures.modelled import System, carried, results, rows, summary, value
+from procedures.summaries import changed, steady
 from scipy import stats
 
+from inferometer.documents.summary import Summary
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures.setup import Setup
@@ -33,7 +35,7 @@ def curve(achieved: Sequence[float], p99: Sequence[float], width: float = 0.001)
     """A system with these requests a second, and this P99 of TTFT, at one level after the other."""
     levels = iter(zip(achieved, p99, strict=True))
 
-    def answer(plan: Plan) -> dict[str, Any]:
+    def answer(plan: Plan) -> Summary:
         if plan.load.warmup:
             return summary(plan, request_s=1)
         request_s, ttft = next(levels)
@@ -45,7 +47,7 @@ def curve(achieved: Sequence[float], p99: Sequence[float], width: float = 0.001)
 def queue(width: float = 0.001) -> System:
     """One that carries CAPACITY, loses 2 % of it for each 10 % beyond, and waits as M/M/1 does below."""
 
-    def answer(plan: Plan) -> dict[str, Any]:
+    def answer(plan: Plan) -> Summary:
         share = (plan.load.rate or 0.0) / CAPACITY
         achieved = CAPACITY * (share if share <= 1 else 1 - (share - 1) * 0.2)
         p99 = 100 / max(1 - share, 0.02)
@@ -131,12 +133,15 @@ def test_without_intervals_of_its_own_a_run_has_that_of_its_thirds(spread: float
     setup = asked(percent=(90, 100, 110), most_percent=110)
     system = curve((18, 20, 19.8), (9, 9, 9))
 
-    def long_answers(plan: Plan) -> dict[str, Any]:
+    def long_answers(plan: Plan) -> Summary:
         found = system(plan)
-        tokens = found["throughput"]["output_tok_s"]
-        found["throughput"]["ci95"]["output_tok_s"] = None
-        found["steady"]["output_thirds_tok_s"] = [tokens - spread, tokens, tokens + spread]
-        return found
+        throughput = found.throughput
+        tokens = throughput.output_tok_s or 0.0
+        return changed(
+            found,
+            throughput=changed(throughput, ci95=changed(throughput.ci95, output_tok_s=None)),
+            steady=steady(thirds=(tokens - spread, tokens, tokens + spread)),
+        )
 
     found = results("tradeoff", setup, carried("tradeoff", setup, long_answers))
     assert words in value(found, "saturation").note

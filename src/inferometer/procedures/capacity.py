@@ -24,8 +24,8 @@ from inferometer.procedures.concurrency import (
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table, Value
 from inferometer.procedures.search import Answer
 from inferometer.procedures.setup import Setup, answering, closed_loop
-from inferometer.procedures.step import Done, Steps
-from inferometer.procedures.summary_access import percent, rate, rate_interval, stat, success
+from inferometer.procedures.step import Performed, Steps
+from inferometer.procedures.summary_access import rate, rate_interval, stat, success
 
 NAME, SECTION, TITLE = "capacity", "5.5", "Concurrent Request Capacity"
 OBJECTIVE = (
@@ -59,7 +59,7 @@ def planned(setup: Setup) -> Plan:
     return closed_loop(wanted.plan, setup.tests.capacity.initial, seconds=wanted.seconds)
 
 
-def results(setup: Setup, done: Sequence[Done]) -> Results:
+def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Table 7, the way the search went, and the answer."""
     wanted = sought(setup)
     found, ended, top = levels(wanted, done), answer(wanted, done), best(wanted, done)
@@ -76,8 +76,9 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
 
 
 def _values(top: Level | None, ended: Answer | None) -> tuple[Value, ...]:
-    summary = None if top is None else top.done.came.summary
-    tokens = (summary or {}).get("in_flight_tokens") or {}
+    summary = None if top is None else top.done.outcome.summary
+    tokens = None if summary is None else summary.in_flight_tokens
+    mean, peak = (None, None) if tokens is None else (tokens.mean, tokens.peak)
     below = None if ended is None or ended.below is None else int(ended.below)
     why = "" if below is None else f"the lowest that did not meet the criteria: {below}"
     if top is None:
@@ -89,14 +90,14 @@ def _values(top: Level | None, ended: Answer | None) -> tuple[Value, ...]:
             "in flight", None, why, capacity=True,
         ),
         Value(
-            "throughput_at_max", "Achieved throughput at maximum", None if summary is None else rate(summary, "output_tok_s"),
-            "tok/s", None if summary is None else rate_interval(summary, "output_tok_s"), "", capacity=True,
+            "throughput_at_max", "Achieved throughput at maximum", rate(summary, "output_tok_s"),
+            "tok/s", rate_interval(summary, "output_tok_s"), "", capacity=True,
         ),
         Value(
-            "tokens_in_flight_mean", "Tokens in flight at maximum, mean over time", tokens.get("mean"), "tokens", None,
+            "tokens_in_flight_mean", "Tokens in flight at maximum, mean over time", mean, "tokens", None,
             approximate, capacity=True,
         ),
-        Value("tokens_in_flight_peak", "Tokens in flight at maximum, peak", tokens.get("peak"), "tokens", None,
+        Value("tokens_in_flight_peak", "Tokens in flight at maximum, peak", peak, "tokens", None,
               approximate, capacity=True),
     )  # fmt: skip
 
@@ -129,22 +130,22 @@ def _table(found: Sequence[Level], top: Level | None) -> Table:
 
 
 def _row(one: Level) -> tuple[Cell, ...]:
-    summary = one.done.came.summary
-    tokens, later = summary.get("in_flight_tokens") or {}, summary.get("first_wave") or {}
+    summary = one.done.outcome.summary
+    tokens, later = summary.in_flight_tokens, summary.first_wave
     met = one.decision.sustained
     because = "" if met else ", ".join(signal.code for signal in one.decision.reasons)
     return (
         one.concurrency,
-        percent(success(summary)),
+        success(summary),
         stat(summary, "ttft", "p99"),
         stat(summary, "tpot", "p99"),
         errors(summary),
         status(one) + (" (confirmed)" if one.confirms and met else ""),
-        later.get("ttft_p99_ms"),
+        None if later is None else later.ttft_p99_ms,
         rate(summary, "output_tok_s"),
-        tokens.get("mean"),
-        tokens.get("peak"),
-        summary["requests"]["completed"],
+        None if tokens is None else tokens.mean,
+        None if tokens is None else tokens.peak,
+        summary.requests.completed,
         lasted(summary),
         because,
     )
@@ -189,7 +190,11 @@ def _notes(setup: Setup, wanted: Sought, found: Sequence[Level], ended: Answer |
     else:
         said.append(f"Threshold held: TTFT P99 <= {wanted.ttft_p99_ms:g} ms, by its 95 % interval.")
     brief = sorted(
-        {one.concurrency for one in found if not one.short and lasted(one.done.came.summary) < wanted.seconds}
+        {
+            one.concurrency
+            for one in found
+            if not one.short and lasted(one.done.outcome.summary) < wanted.seconds
+        }
     )
     if brief:
         named = ", ".join(str(level) for level in brief)

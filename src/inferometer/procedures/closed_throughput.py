@@ -22,12 +22,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.summary import Summary
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table
 from inferometer.procedures.saturation import CONFIRMING_SEED
 from inferometer.procedures.search import MOST_TRIALS, Answer, Ask, Ladder, Trial, advance, reached
 from inferometer.procedures.setup import Setup, closed_loop, reseeded, warm, warmed
-from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
-from inferometer.procedures.summary_access import Summary, percent, rate, rate_interval, stat, success
+from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
+from inferometer.procedures.summary_access import held_to, percent, rate, rate_interval, stat, success
 from inferometer.procedures.sustained import (
     P99_OVER_P50,
     Decision,
@@ -55,7 +56,7 @@ STEP_SHARE = (10, 11)
 class Level:
     """A concurrency that was run, and what it came to."""
 
-    done: DoneRun
+    done: PerformedRun
     concurrency: int
     times: int
     confirms: bool
@@ -75,10 +76,10 @@ class Level:
 
 def steps(setup: Setup) -> Steps:
     """Levels, stepping up; the last one sustained once more."""
-    done: list[Done] = []
+    done: list[Performed] = []
     while isinstance(move := _next(setup, done), Ask):
         run = _run(setup, move, cold=not done)
-        done.append(DoneRun(run, (yield run)))
+        done.append(PerformedRun(run, (yield run)))
 
 
 def _ladder(setup: Setup) -> Ladder:
@@ -97,7 +98,7 @@ def _ladder(setup: Setup) -> Ladder:
     )
 
 
-def _next(setup: Setup, done: Sequence[Done]) -> Ask | Answer:
+def _next(setup: Setup, done: Sequence[Performed]) -> Ask | Answer:
     return advance(_ladder(setup), [one.trial for one in levels(setup, done)])
 
 
@@ -116,26 +117,26 @@ def _run(setup: Setup, ask: Ask, *, cold: bool) -> Run:
     )
 
 
-def levels(setup: Setup, done: Sequence[Done]) -> list[Level]:
+def levels(setup: Setup, done: Sequence[Performed]) -> list[Level]:
     """The levels among what was done, each with what it came to at that point."""
     found: list[Level] = []
     asked = {str(slo) for slo in setup.plan.slos}
     longest = 2**setup.tests.search.longer
     for one in runs(done, "level", "confirm"):
-        at, summary = one.step.at, one.came.summary
+        at, summary = one.step.at, one.outcome.summary
         slots, times = int(at["concurrency"] or 0), int(at["times"] or 1)
         below, lowest = (
             _below(found, slots),
-            stat((found[0].done if found else one).came.summary, "ttft", "p50"),
+            stat((found[0].done if found else one).outcome.summary, "ttft", "p50"),
         )
-        held = {**summary, "slos": [slo for slo in summary["slos"] if slo["expr"] in asked]}
+        held = held_to(summary, asked)
         final = times >= longest
         signals = [] if below is None else [gain(below, summary, final=final)]
         if lowest is not None:
             signals.append(latency(summary, P99_OVER_P50 * lowest, final=final))
         signals.append(steadiness(summary, final=final))
         signals += objectives(held, setup.tests.throughput.success_rate, final=final)
-        met = frozenset(slo["expr"] for slo in summary["slos"] if slo["met"])
+        met = frozenset(slo.expr for slo in summary.slos if slo.met)
         confirms = one.step.part == "confirm"
         found.append(Level(one, slots, times, confirms, decision(signals, final=final), met))
     return found
@@ -146,7 +147,7 @@ def _below(found: Sequence[Level], slots: int) -> Summary | None:
     share, whole = STEP_SHARE
     under = [one for one in found if whole * one.concurrency <= share * slots]
     level = max((one.concurrency for one in under), default=None)
-    return next((one.done.came.summary for one in reversed(under) if one.concurrency == level), None)
+    return next((one.done.outcome.summary for one in reversed(under) if one.concurrency == level), None)
 
 
 def gain(below: Summary, here: Summary, *, final: bool) -> Signal:
@@ -166,7 +167,7 @@ def gain(below: Summary, here: Summary, *, final: bool) -> Signal:
     )
 
 
-def results(setup: Setup, done: Sequence[Done]) -> Results:
+def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """As in open loop: Tables 3 and 4, the levels, and their picture."""
     found = levels(setup, done)
     if not found:
@@ -197,7 +198,7 @@ def _point(found: Sequence[Level], asked: set[str]) -> Level | None:
     meeting = [one for one in found if one.decision.sustained and asked <= one.met]
     return max(
         meeting,
-        key=lambda one: (one.concurrency, rate(one.done.came.summary, "output_tok_s") or 0.0),
+        key=lambda one: (one.concurrency, rate(one.done.outcome.summary, "output_tok_s") or 0.0),
         default=None,
     )
 
@@ -226,7 +227,7 @@ def _table(found: Sequence[Level]) -> Table:
 
 
 def _row(one: Level) -> tuple[Cell, ...]:
-    summary, sustained = one.done.came.summary, one.decision.sustained
+    summary, sustained = one.done.outcome.summary, one.decision.sustained
     said = {True: "yes", False: "no", None: "not settled"}[sustained]
     return (
         one.concurrency,
@@ -236,14 +237,14 @@ def _row(one: Level) -> tuple[Cell, ...]:
         stat(summary, "ttft", "p50"),
         stat(summary, "ttft", "p99"),
         stat(summary, "tpot", "p99"),
-        percent(success(summary)),
+        success(summary),
         said + (" (confirmed)" if one.confirms and sustained else ""),
         "" if sustained else ", ".join(signal.code for signal in one.decision.reasons),
     )
 
 
 def _figure(found: Sequence[Level], top: Level | None) -> Figure:
-    last = {one.concurrency: one.done.came.summary for one in found}
+    last = {one.concurrency: one.done.outcome.summary for one in found}
     slots = sorted(last)
     series = Series(
         "achieved", tuple(map(float, slots)), tuple(rate(last[level], "output_tok_s") for level in slots)

@@ -17,7 +17,7 @@ from statistics import median
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Cell, Column, Results, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, variant, warmed
-from inferometer.procedures.step import Done, Run, Steps, Switch, Switched, of_run
+from inferometer.procedures.step import Performed, Run, Steps, Switch, Switched, is_run
 from inferometer.procedures.summary_access import stat
 
 NAME, SECTION, TITLE = "cold-start", "4.5.3", "Cold Start"
@@ -40,7 +40,7 @@ def planned(setup: Setup) -> Plan:
     return _cold(setup.plan)
 
 
-def results(setup: Setup, done: Sequence[Done]) -> Results:
+def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Each start, and the medians."""
     rows = _rows(done)
     asked = setup.tests.cold_start.starts
@@ -79,14 +79,14 @@ def _cold(plan: Plan) -> Plan:
     return variant(_once(plan), load={"cold_start": True})
 
 
-def _rows(done: Sequence[Done]) -> list[tuple[Cell, ...]]:
+def _rows(done: Sequence[Performed]) -> list[tuple[Cell, ...]]:
     """By start: its number, load time in s, TTFT of the first and of the second request in ms."""
     found: list[list[Cell]] = []
     for one in done:
-        if isinstance(one.came, Switched) and isinstance(one.step, Switch) and one.step.state == "started":
-            found.append([len(found) + 1, one.came.seconds, None, None])
-        elif of_run(one) and found:
-            found[-1][2 if one.step.part == FIRST else 3] = stat(one.came.summary, "ttft", "mean")
+        if isinstance(one.outcome, Switched) and isinstance(one.step, Switch) and one.step.state == "started":
+            found.append([len(found) + 1, one.outcome.seconds, None, None])
+        elif is_run(one) and found:
+            found[-1][2 if one.step.part == FIRST else 3] = stat(one.outcome.summary, "ttft", "mean")
     return [tuple(row) for row in found]
 
 

@@ -20,14 +20,15 @@ import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.summary import Summary
 from inferometer.plan.rules import MOST_REQUESTS
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
 from inferometer.procedures.saturation import BASE, CONFIRMING_SEED
 from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached
 from inferometer.procedures.setup import Setup, closed_loop, reseeded, variant, warm, warmed, workload_key
-from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, runs
-from inferometer.procedures.summary_access import Summary
+from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, runs
+from inferometer.procedures.summary_access import held_to
 from inferometer.procedures.sustained import Decision, Signal, decision, objectives
 
 SYSTEM_ERRORS = (
@@ -79,7 +80,7 @@ class Sought:
 class Level:
     """A level that was run, and what it came to. `short`: it did not last as long as asked, and does not count."""
 
-    done: DoneRun
+    done: PerformedRun
     concurrency: int
     times: int
     confirms: bool
@@ -109,8 +110,7 @@ def ladder_of(setup: Setup, initial: int, maximum: int) -> Ladder:
 
 def errors(summary: Summary) -> int:
     """Out-of-memory and other system errors of a run."""
-    found = summary["requests"]["by_error"]
-    return sum(found.get(name, 0) for name in SYSTEM_ERRORS)
+    return sum(summary.requests.by_error.get(name, 0) for name in SYSTEM_ERRORS)
 
 
 def criteria(
@@ -118,8 +118,7 @@ def criteria(
 ) -> Decision:
     """Whether a run meets the criteria above; the threshold is among its plan's objectives. `final`: it will not be made
     longer."""
-    expression = None if ttft_p99_ms is None else threshold(ttft_p99_ms)
-    held = {**summary, "slos": [one for one in summary["slos"] if one["expr"] == expression]}
+    held = held_to(summary, () if ttft_p99_ms is None else (threshold(ttft_p99_ms),))
     failed = errors(summary)
     system = Signal("errors", failed > 0, float(failed), 0.0)
     return decision([system, *objectives(held, success_rate, final=final)], final=final)
@@ -130,12 +129,12 @@ def threshold(ttft_p99_ms: float) -> str:
     return str(Slo.parse(f"ttft_p99<={ttft_p99_ms!r}ms"))
 
 
-def levels(sought: Sought, done: Sequence[Done]) -> list[Level]:
+def levels(sought: Sought, done: Sequence[Performed]) -> list[Level]:
     """The levels of a search among what was done, each with what it came to at that point."""
     found: list[Level] = []
     longest = 2**sought.ladder.longer
     for one in runs(done, *sought.parts[:2]):
-        at, summary = one.step.at, one.came.summary
+        at, summary = one.step.at, one.outcome.summary
         slots, times = int(at["concurrency"] or 0), int(at["times"] or 1)
         came = criteria(summary, sought.success_rate, sought.ttft_p99_ms, final=times >= longest)
         before = 0
@@ -148,30 +147,29 @@ def levels(sought: Sought, done: Sequence[Done]) -> list[Level]:
 
 def lasted(summary: Summary) -> float:
     """Seconds of a run, without its warm-up."""
-    seconds: float = summary["window"]["duration_s"] or 0.0
-    return seconds
+    return summary.window.duration_s or 0.0
 
 
-def seek(sought: Sought, before: Sequence[Done] = ()) -> Generator[Run, Seen, list[Done]]:
+def seek(sought: Sought, before: Sequence[Performed] = ()) -> Generator[Run, Measured, list[Performed]]:
     """Search, going on from the levels among what was done before; gives all that was done. The pilot has the warm-up before
     it."""
     done = list(before)
     if not done:
         first = _pilot(sought)
-        done.append(DoneRun(first, (yield first)))
+        done.append(PerformedRun(first, (yield first)))
     while isinstance(move := _next(sought, done), Ask):
         run = _run(sought, move, done)
-        done.append(DoneRun(run, (yield run)))
+        done.append(PerformedRun(run, (yield run)))
     return done
 
 
-def answer(sought: Sought, done: Sequence[Done]) -> Answer | None:
+def answer(sought: Sought, done: Sequence[Performed]) -> Answer | None:
     """What the search found; None: it has not come to its end."""
     move = _next(sought, done)
     return move if isinstance(move, Answer) else None
 
 
-def _next(sought: Sought, done: Sequence[Done]) -> Ask | Answer:
+def _next(sought: Sought, done: Sequence[Performed]) -> Ask | Answer:
     found = levels(sought, done)
     if found and found[-1].short:
         return Ask(float(found[-1].concurrency), found[-1].times, found[-1].confirms)
@@ -186,7 +184,7 @@ def _pilot(sought: Sought) -> Run:
     return Run(plan, sought.parts[2], {"concurrency": slots}, why)
 
 
-def _run(sought: Sought, ask: Ask, done: Sequence[Done]) -> Run:
+def _run(sought: Sought, ask: Ask, done: Sequence[Performed]) -> Run:
     slots = int(ask.level)
     count = min(requests(sought, slots, done) * ask.times, MOST_REQUESTS)
     plan = reseeded(
@@ -208,12 +206,12 @@ def _asked(sought: Sought) -> Plan:
     return variant(sought.plan, slos=slos)
 
 
-def requests(sought: Sought, slots: int, done: Sequence[Done]) -> int:
+def requests(sought: Sought, slots: int, done: Sequence[Performed]) -> int:
     """How many a level has, so that it lasts as long as asked, by the rate seen last at the nearest level at or below it,
     or else above it. A service only gets slower with more in flight, so this is seldom too few."""
     completions = math.ceil(sought.completions * slots / sought.success_rate)
     rates = {
-        int(one.step.at["concurrency"] or 1): _rate(one.came.summary) for one in runs(done, *sought.parts)
+        int(one.step.at["concurrency"] or 1): _rate(one.outcome.summary) for one in runs(done, *sought.parts)
     }
     near = max((level for level in rates if level <= slots), default=min(rates, default=None))
     if near is None:
@@ -223,11 +221,10 @@ def requests(sought: Sought, slots: int, done: Sequence[Done]) -> int:
 
 def _rate(summary: Summary) -> float:
     """Requests a second over the whole run, which is what has to last."""
-    found: float | None = summary["throughput"]["whole_run"]["request_s"]
-    return found or 0.0
+    return summary.throughput.whole_run.request_s or 0.0
 
 
-def best(sought: Sought, done: Sequence[Done]) -> Level | None:
+def best(sought: Sought, done: Sequence[Performed]) -> Level | None:
     """The run at the highest concurrency that met the criteria: the one that confirmed it if there is one. Of a search that was
     cut short, the highest that met them below the lowest that did not."""
     found = [one for one in levels(sought, done) if not one.short]
@@ -236,13 +233,13 @@ def best(sought: Sought, done: Sequence[Done]) -> Level | None:
     return at[-1] if at else None
 
 
-def find_capacity(setup: Setup, sought: Sought) -> Generator[Run, Seen, int | None]:
+def find_capacity(setup: Setup, sought: Sought) -> Generator[Run, Measured, int | None]:
     """The highest concurrency that meets the criteria: known already, or searched for. None: there is none."""
     done = [] if _known(setup, sought) is not None else (yield from seek(sought))
     return capacity_of(setup, sought, done)
 
 
-def capacity_of(setup: Setup, sought: Sought, done: Sequence[Done]) -> int | None:
+def capacity_of(setup: Setup, sought: Sought, done: Sequence[Performed]) -> int | None:
     """What `find_capacity` came to, out of what was done."""
     known = _known(setup, sought)
     if known is not None:
@@ -251,11 +248,11 @@ def capacity_of(setup: Setup, sought: Sought, done: Sequence[Done]) -> int | Non
     return None if ended is None or ended.level is None or ended.why == "endless" else int(ended.level)
 
 
-def known_capacity(sought: Sought, ended: Answer | None) -> Known:
+def known_capacity(sought: Sought, ended: Answer | None) -> KnownLimits:
     """For other tests of the campaign: of a search that found both sides, by the draft's criteria alone."""
     if ended is None or ended.why != "bracketed" or ended.level is None or not _plain(sought):
-        return Known()
-    return Known(capacity={workload_key(sought.plan): int(ended.level)})
+        return KnownLimits()
+    return KnownLimits(capacity={workload_key(sought.plan): int(ended.level)})
 
 
 def _known(setup: Setup, sought: Sought) -> int | None:

@@ -23,16 +23,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from inferometer.documents.summary import ClassAccount
 from inferometer.measure.jain import jain, jain_of_moments
+from inferometer.metrics.statistics import Stats
 from inferometer.plan.procedure_parameters import FairnessClass
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, another_workload, open_loop, warm, warmed
-from inferometer.procedures.step import Done, DoneRun, Run, Scalar, Steps, runs
-from inferometer.procedures.summary_access import pairs, percent
+from inferometer.procedures.step import Performed, PerformedRun, Run, Scalar, Steps, runs
+from inferometer.procedures.summary_access import percent, statistic, steps_of
 
 NAME, SECTION, TITLE = "fairness", "5.6", "Scheduling Fairness"
 OBJECTIVE = (
@@ -51,8 +52,6 @@ LONGEST_S = 604_800
 
 PERCENTILES = ("p50", "p95", "p99")
 STATISTICS = (("mean", "Mean"), ("p50", "P50"), ("p95", "P95"), ("p99", "P99"))
-
-OfClass = Mapping[str, Any]
 
 
 def steps(setup: Setup) -> Steps:
@@ -79,7 +78,7 @@ def planned(setup: Setup) -> Plan:
     return open_loop(mix(setup), 1.0, seconds=setup.tests.fairness.duration_s)
 
 
-def results(setup: Setup, done: Sequence[Done]) -> Results:
+def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Tables 8 and 9, the inflation, and how TTFT is distributed by class."""
     base = base_of(setup, mix(setup), done)
     alone, mixed = _alone(done), runs(done, "mixed")
@@ -94,7 +93,7 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
         return Results(
             tables=(_isolated_table(setup, done),), undecided=(open_,), known=known_base(mix(setup), base)
         )
-    classes = list(mixed[0].came.summary["by_class"])
+    classes = list(mixed[0].outcome.summary.by_class)
     return Results(
         values=_values(classes, alone),
         tables=(
@@ -147,64 +146,65 @@ def _seconds(setup: Setup, rate: float) -> float:
     return max(wanted.duration_s, min(needed, LONGEST_S))
 
 
-def _alone(done: Sequence[Done]) -> dict[str, OfClass]:
+def _alone(done: Sequence[Performed]) -> dict[str, ClassAccount]:
     """By name, each class as it was alone."""
-    return {str(one.step.at["class"]): one.came.summary["by_class"][0] for one in runs(done, "isolated")}
+    return {str(one.step.at["class"]): one.outcome.summary.by_class[0] for one in runs(done, "isolated")}
 
 
-def _stat(one: OfClass | None, metric: str, name: str) -> float | None:
-    found: float | None = ((one or {}).get(metric) or {}).get(name)
-    return found
+def _stat(one: ClassAccount | None, metric: str, name: str) -> float | None:
+    stats: Stats | None = getattr(one, metric, None)
+    return statistic(stats, name)
 
 
-def inflation(mixed: OfClass, alone: OfClass | None, name: str) -> float | None:
+def inflation(mixed: ClassAccount, alone: ClassAccount | None, name: str) -> float | None:
     """TTFT in the mix / TTFT alone, of one statistic."""
     above, below = _stat(mixed, "ttft_ms", name), _stat(alone, "ttft_ms", name)
     return None if above is None or not below else above / below
 
 
-def jain_of_requests(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> float | None:
+def jain_of_requests(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> float | None:
     """J over all requests of x = TTFT / the class's median TTFT alone, out of each class's moments."""
     moments = []
     for one in classes:
-        found, median = one["ttft_ms"], _stat(alone.get(one["name"]), "ttft_ms", "p50")
-        if found is None:
+        ttft, median = one.ttft_ms, _stat(alone.get(one.name), "ttft_ms", "p50")
+        if ttft is None:
             continue
         if not median:
             return None
-        moments.append((found["n"], found["mean"], found["std"], median))
+        moments.append((ttft.n, ttft.mean, ttft.std, median))
     return jain_of_moments(moments)
 
 
-def jain_alone(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> float | None:
+def jain_alone(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> float | None:
     """What J would be if every class met in the mix what it met alone: requests of a class differ in length, so it is below 1
     on a system that is fair."""
     moments = []
     for one in classes:
-        found, n = alone.get(one["name"], {}).get("ttft_ms"), (one["ttft_ms"] or {}).get("n", 0)
-        if found is None or not found["p50"]:
+        isolated = alone.get(one.name)
+        ttft, n = None if isolated is None else isolated.ttft_ms, 0 if one.ttft_ms is None else one.ttft_ms.n
+        if ttft is None or not ttft.p50:
             return None
-        moments.append((n, found["mean"], found["std"], found["p50"]))
+        moments.append((n, ttft.mean, ttft.std, ttft.p50))
     return jain_of_moments(moments)
 
 
-def jain_by_token(classes: Sequence[OfClass]) -> float | None:
+def jain_by_token(classes: Sequence[ClassAccount]) -> float | None:
     """J over all requests of end-to-end latency / output tokens."""
-    found = [one["e2e_per_token_ms"] for one in classes]
-    return jain_of_moments([(one["n"], one["mean"], one["std"], 1.0) for one in found if one])
+    latencies = [one.e2e_per_token_ms for one in classes]
+    return jain_of_moments([(one.n, one.mean, one.std, 1.0) for one in latencies if one is not None])
 
 
-def jain_of_classes(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> float | None:
+def jain_of_classes(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> float | None:
     """J over the classes of their inflations of the median."""
-    found = [inflation(one, alone.get(one["name"]), "p50") for one in classes]
+    found = [inflation(one, alone.get(one.name), "p50") for one in classes]
     known = [one for one in found if one is not None]
     return jain(known) if len(known) == len(found) else None
 
 
-def starved_against(one: OfClass, alone: OfClass | None) -> float | None:
+def starved_against(one: ClassAccount, alone: ClassAccount | None) -> float | None:
     """The share of a class's TTFTs in the mix that lie over STARVED medians of it alone, interpolated between quantiles."""
     median = _stat(alone, "ttft_ms", "p50")
-    values, shares = pairs((one.get("distributions") or {}).get("ttft_ms"))
+    values, shares = steps_of(one.distributions.ttft_ms)
     if median is None or not values:
         return None
     limit = STARVED * median
@@ -218,7 +218,7 @@ def starved_against(one: OfClass, alone: OfClass | None) -> float | None:
     return 1.0 - (shares[above - 1] + part * (shares[above] - shares[above - 1]))
 
 
-def _values(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> tuple[Value, ...]:
+def _values(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> tuple[Value, ...]:
     index = jain_of_requests(classes, alone)
     reading = (
         "" if index is None else "significant unfairness: below 0.9" if index < UNFAIR else "0.9 or above"
@@ -235,10 +235,10 @@ def _values(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> tuple[V
         Value("jain_e2e", "Jain's index of end-to-end latency by output token", jain_by_token(classes)),
     ]
     for one in classes:
-        name = one["name"]
+        name = one.name
         found += [
             Value(
-                f"starvation_{name}", f"{_title(name)} Class Starvation", percent(one["waits"]["starved_share"]), "%",
+                f"starvation_{name}", f"{_title(name)} Class Starvation", percent(one.waits.starved_share), "%",
                 note="over 5 medians of its TTFT in the mix",
             ),
             Value(
@@ -253,7 +253,7 @@ def _title(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _classes_table(classes: Sequence[OfClass]) -> Table:
+def _classes_table(classes: Sequence[ClassAccount]) -> Table:
     """Draft Table 8, with more to the right."""
     columns = (
         Column("class", "Class"),
@@ -268,22 +268,21 @@ def _classes_table(classes: Sequence[OfClass]) -> Table:
     )
     rows = tuple(
         (
-            _title(one["name"]), one["requests"]["completed"],
+            _title(one.name), one.requests.completed,
             _stat(one, "ttft_ms", "p50"), _stat(one, "ttft_ms", "p99"),
             _stat(one, "tpot_ms", "p50"), _stat(one, "tpot_ms", "p99"),
-            _stat(one, "ttft_ms", "p95"), _stat(one, "e2e_per_token_ms", "p50"), one["requests"]["sent"],
+            _stat(one, "ttft_ms", "p95"), _stat(one, "e2e_per_token_ms", "p50"), one.requests.sent,
         )
         for one in classes
     )  # fmt: skip
     return Table("classes", "Per-class results in the mix", "5.6.5", columns, rows)
 
 
-def _fairness_table(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> Table:
+def _fairness_table(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> Table:
     """Draft Table 9, with more below. A cell is a number; its unit stands beside it."""
     rows: list[tuple[Cell, ...]] = [("Jain's Fairness Index", jain_of_requests(classes, alone), "")]
     rows += [
-        (f"{_title(one['name'])} Class Starvation", percent(one["waits"]["starved_share"]), "%")
-        for one in classes
+        (f"{_title(one.name)} Class Starvation", percent(one.waits.starved_share), "%") for one in classes
     ]
     rows += [
         ("Jain's index of the classes alone", jain_alone(classes, alone), ""),
@@ -292,8 +291,8 @@ def _fairness_table(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) ->
     ]
     rows += [
         (
-            f"{_title(one['name'])} Class Starvation against its median alone",
-            percent(starved_against(one, alone.get(one["name"]))), "%",
+            f"{_title(one.name)} Class Starvation against its median alone",
+            percent(starved_against(one, alone.get(one.name))), "%",
         )
         for one in classes
     ]  # fmt: skip
@@ -308,10 +307,10 @@ def _fairness_table(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) ->
     return Table("fairness", "Fairness metrics", "5.6.5", columns, tuple(rows), notes)
 
 
-def _inflation_table(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> Table:
+def _inflation_table(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> Table:
     """Mix / alone, for each class and statistic."""
     rows = tuple(
-        (_title(one["name"]), *(inflation(one, alone.get(one["name"]), name) for name, _ in STATISTICS))
+        (_title(one.name), *(inflation(one, alone.get(one.name), name) for name, _ in STATISTICS))
         for one in classes
     )
     columns = (Column("class", "Class"), *(Column(name, f"TTFT {label}") for name, label in STATISTICS))
@@ -319,7 +318,7 @@ def _inflation_table(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -
     return Table("inflation", "Latency inflation", "5.6.4", columns, rows, notes)
 
 
-def _isolated_table(setup: Setup, done: Sequence[Done]) -> Table:
+def _isolated_table(setup: Setup, done: Sequence[Performed]) -> Table:
     """Each class alone, with the request rate that the same tokens a second come to."""
     columns = (
         Column("class", "Class"),
@@ -335,24 +334,24 @@ def _isolated_table(setup: Setup, done: Sequence[Done]) -> Table:
     return Table("isolated", "Each class alone", "5.6.3", columns, rows, notes, capacity=True)
 
 
-def _isolated_row(one: DoneRun, drawn: FairnessClass) -> tuple[Cell, ...]:
-    alone, rate = one.came.summary["by_class"][0], float(one.step.at["rate"] or 0)
+def _isolated_row(one: PerformedRun, drawn: FairnessClass) -> tuple[Cell, ...]:
+    alone, rate = one.outcome.summary.by_class[0], float(one.step.at["rate"] or 0)
     return (
         _title(drawn.name),
         rate,
         rate * drawn.mean_tokens,
         one.step.plan.load.duration_s,
-        alone["requests"]["completed"],
+        alone.requests.completed,
         *(_stat(alone, "ttft_ms", name) for name in PERCENTILES),
     )
 
 
-def _cdf(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> Figure:
+def _cdf(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> Figure:
     series = []
     for one in classes:
-        name = one["name"]
-        for words, found in (("in the mix", one), ("alone", alone.get(name) or {})):
-            curve = pairs((found.get("distributions") or {}).get("ttft_ms"))
+        name = one.name
+        for words, account in (("in the mix", one), ("alone", alone.get(name))):
+            curve = steps_of(None if account is None else account.distributions.ttft_ms)
             series += [Series(f"{name}, {words}", *curve)] if curve[0] else []
     return Figure(
         "ttft_by_class",
@@ -364,19 +363,17 @@ def _cdf(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> Figure:
     )
 
 
-def _bars(classes: Sequence[OfClass], alone: Mapping[str, OfClass]) -> Figure:
+def _bars(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> Figure:
     labels = tuple(label for _, label in STATISTICS)
     series = tuple(
-        Series(
-            one["name"], labels, tuple(inflation(one, alone.get(one["name"]), name) for name, _ in STATISTICS)
-        )
+        Series(one.name, labels, tuple(inflation(one, alone.get(one.name), name) for name, _ in STATISTICS))
         for one in classes
     )
     return Figure("inflation", "Latency inflation", "bars", Axis("TTFT"), Axis("mix / alone"), series)
 
 
 def _notes(
-    setup: Setup, mixed: DoneRun, classes: Sequence[OfClass], alone: Mapping[str, OfClass]
+    setup: Setup, mixed: PerformedRun, classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]
 ) -> tuple[str, ...]:
     wanted, rate = setup.tests.fairness, mixed.step.at["rate"]
     said = [
@@ -397,11 +394,11 @@ def _notes(
                 f"Of the classes alone it is {apart:.3f}: their lengths bring it below {UNFAIR:g} without any mixing."
             )
     said += [
-        f"{_title(one['name'])}: {one['requests']['completed']} requests completed of {wanted.requests_per_class} asked for."
+        f"{_title(one.name)}: {one.requests.completed} requests completed of {wanted.requests_per_class} asked for."
         for one in classes
-        if one["requests"]["completed"] < wanted.requests_per_class
+        if one.requests.completed < wanted.requests_per_class
     ]
-    missing = [one["name"] for one in classes if one["name"] not in alone]
+    missing = [one.name for one in classes if one.name not in alone]
     if missing:
         said.append(f"Not measured alone: {', '.join(missing)}; so there is no inflation, and no index.")
     return tuple(said)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
@@ -32,8 +33,8 @@ from inferometer.procedures.setup import (
     warm_up,
     warmed,
 )
-from inferometer.procedures.step import Done, Refused, Run, Scalar, Steps, Switch, runs
-from inferometer.procedures.summary_access import Summary, percent, rate, rate_interval, stat, success
+from inferometer.procedures.step import Performed, Refused, Run, Scalar, Steps, Switch, runs
+from inferometer.procedures.summary_access import Metric, rate, rate_interval, samples, stat, success
 
 NAME, SECTION, TITLE = "guardrail", "5.10", "Guardrail Overhead"
 OBJECTIVE = "Find out what safety systems and content filters cost in latency and throughput, with content that they let pass."
@@ -44,7 +45,7 @@ FILTERS = {"baseline": (False, False), "input": (True, False), "output": (False,
 """By configuration: whether input and output are filtered."""
 RECOMMENDED = "conversation"
 STATISTICS = (("mean", "Mean"), ("p50", "P50"), ("p95", "P95"), ("p99", "P99"))
-OVERHEADS = (
+OVERHEADS: tuple[tuple[str, Metric, str], ...] = (
     ("input", "ttft", "Input filter overhead (TTFT)"),
     ("output", "e2e", "Output filter overhead (end-to-end)"),
     ("full", "e2e", "Total overhead (end-to-end)"),
@@ -74,7 +75,7 @@ def planned(setup: Setup) -> Plan:
     return open_loop(_plan(setup, BASELINE), 1.0, seconds=setup.tests.guardrail.duration_s)
 
 
-def results(setup: Setup, done: Sequence[Done]) -> Results:
+def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Tables 13 and 14, overheads."""
     plan = _plan(setup, BASELINE)
     base = base_of(setup, plan, done)
@@ -85,10 +86,10 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
             )
         )
     levels: Levels = {
-        (str(one.step.at["configuration"]), float(one.step.at["percent"] or 0)): one.came.summary
+        (str(one.step.at["configuration"]), float(one.step.at["percent"] or 0)): one.outcome.summary
         for one in runs(done, "level")
     }
-    throughputs = {str(one.step.at["configuration"]): one.came.summary for one in runs(done, "throughput")}
+    throughputs = {str(one.step.at["configuration"]): one.outcome.summary for one in runs(done, "throughput")}
     refused = _refused(done)
     missing = [
         f"{LABELS[name]} at {share:g} %"
@@ -158,35 +159,31 @@ def _configuration(setup: Setup, name: str, base: float) -> Steps:
     yield Run(warmed(closed), "throughput", at, f"{label}: throughput with {wanted.concurrency} in flight")
 
 
-def _refused(done: Sequence[Done]) -> dict[str, str]:
+def _refused(done: Sequence[Performed]) -> dict[str, str]:
     """Why the system could not be brought into a configuration."""
     return {
-        one.step.state: one.came.why
+        one.step.state: one.outcome.why
         for one in done
-        if isinstance(one.step, Switch) and isinstance(one.came, Refused)
+        if isinstance(one.step, Switch) and isinstance(one.outcome, Refused)
     }
 
 
-def overhead(levels: Levels, configuration: str, share: float, metric: str, name: str) -> float | None:
+def overhead(levels: Levels, configuration: str, share: float, metric: Metric, name: str) -> float | None:
     """A statistic of a configuration less that of the baseline, at one level, in ms."""
     found = [levels.get((one, share)) for one in (configuration, BASELINE)]
-    with_, without = (None if one is None else stat(one, metric, name) for one in found)
+    with_, without = (stat(one, metric, name) for one in found)
     return None if with_ is None or without is None else with_ - without
 
 
 def reduction(throughputs: Mapping[str, Summary], configuration: str) -> float | None:
     """Of output tokens a second against the baseline, in per cent; positive for less."""
-    before, after = (
-        None if (one := throughputs.get(name)) is None else rate(one, "output_tok_s")
-        for name in (BASELINE, configuration)
-    )
+    before, after = (rate(throughputs.get(name), "output_tok_s") for name in (BASELINE, configuration))
     return None if after is None or not before else 100.0 * (before - after) / before
 
 
 def refusals(summary: Summary | None) -> int | None:
     """Requests refused on grounds of policy."""
-    found: int | None = ((summary or {}).get("refusals") or {}).get("requests")
-    return found
+    return None if summary is None else summary.refusals.requests
 
 
 def _values(
@@ -213,7 +210,7 @@ def _values(
 
 def _latency_table(setup: Setup, share: float, levels: Levels, refused: Mapping[str, str]) -> Table:
     """Draft Table 13 at one load level, with more to the right."""
-    several = (
+    several: tuple[tuple[Metric, str], ...] = (
         ("ttft", "p50"),
         ("ttft", "p99"),
         ("e2e", "p50"),
@@ -234,9 +231,8 @@ def _latency_table(setup: Setup, share: float, levels: Levels, refused: Mapping[
         if summary is None:
             rows.append((LABELS[name], *(None for _ in range(len(columns) - 1))))
             continue
-        n = (summary["metrics"]["ttft_ms"] or {}).get("n")
         cells = (stat(summary, metric, statistic) for metric, statistic in several)
-        rows.append((LABELS[name], *cells, n, percent(success(summary)), refusals(summary)))
+        rows.append((LABELS[name], *cells, samples(summary), success(summary), refusals(summary)))
     notes = tuple(f"{LABELS[name]}: not measured. {why}" for name, why in refused.items())
     return Table(
         f"latency_{share:g}",
@@ -279,8 +275,8 @@ def _throughput_table(setup: Setup, throughputs: Mapping[str, Summary], refused:
     rows: list[tuple[Cell, ...]] = []
     for name in _asked(setup):
         summary = throughputs.get(name)
-        found = None if summary is None else rate(summary, "output_tok_s")
-        ends = None if summary is None else rate_interval(summary, "output_tok_s")
+        found = rate(summary, "output_tok_s")
+        ends = rate_interval(summary, "output_tok_s")
         lost = reduction(throughputs, name)
         change: Cell = "" if name == BASELINE else None if lost is None else -lost
         rows.append((LABELS[name], found, change, *(ends or (None, None))))
@@ -295,15 +291,13 @@ def _throughput_table(setup: Setup, throughputs: Mapping[str, Summary], refused:
 def _figures(setup: Setup, levels: Levels) -> Iterator[Figure]:
     shares = [share for share in setup.tests.guardrail.percent if (BASELINE, share) in levels]
     labels = tuple(f"{share:g} %" for share in shares)
-    for metric, words in (("ttft", "TTFT"), ("e2e", "End-to-end latency")):
+    shown: tuple[tuple[Metric, str], ...] = (("ttft", "TTFT"), ("e2e", "End-to-end latency"))
+    for metric, words in shown:
         series = tuple(
             Series(
                 LABELS[name],
                 labels,
-                tuple(
-                    None if (one := levels.get((name, share))) is None else stat(one, metric, "p50")
-                    for share in shares
-                ),
+                tuple(stat(levels.get((name, share)), metric, "p50") for share in shares),
             )
             for name in _asked(setup)
             if any((name, share) in levels for share in shares)

@@ -6,16 +6,18 @@ several tokens, a gap is the time between two chunks and is called so (draft 4.6
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from inferometer.documents.summary import Summary
+from inferometer.measure.itl_shape import ItlShape
+from inferometer.metrics.statistics import Stats
 from inferometer.plan.procedure_parameters import LEAST_OUTPUT
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, answering, open_loop, warm_up, warmed, workload_key
-from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
-from inferometer.procedures.summary_access import Summary, curve
+from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
+from inferometer.procedures.summary_access import curve, interval, percent, statistic
 
 NAME, SECTION, TITLE = "itl", "5.4", "Inter-Token Latency Distribution"
 OBJECTIVE = "Describe how evenly tokens arrive while an answer is written, at several shares of the highest throughput."
@@ -71,7 +73,7 @@ def planned(setup: Setup) -> Plan:
     return open_loop(_plan(setup), 1.0, requests=setup.tests.itl.requests)
 
 
-def results(setup: Setup, done: Sequence[Done]) -> Results:
+def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Table 6 a column a level, jitter and pauses, the shape, and the distributions."""
     found = runs(done, "level")
     base = base_of(setup, _plan(setup), done)
@@ -93,57 +95,66 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
     )  # fmt: skip
 
 
-def _undecided(setup: Setup, found: Sequence[DoneRun]) -> Iterator[str]:
+def _undecided(setup: Setup, found: Sequence[PerformedRun]) -> Iterator[str]:
     if len(found) < len(set(setup.tests.itl.percent)):
         yield "Not all load levels were measured."
     if silent := [_words(one) for one in found if not _stat(one, "itl_ms", "n")]:
         yield f"No answer of at least {LEAST_OUTPUT} tokens was streamed at {', '.join(silent)}: its gaps are not known."
 
 
-def _shape(one: DoneRun) -> Mapping[str, Any]:
-    return one.came.summary.get("itl_shape") or {}
+def _shape(one: PerformedRun) -> ItlShape | None:
+    return one.outcome.summary.itl_shape
 
 
-def _stat(one: DoneRun, of: str, name: str) -> float | None:
-    found: float | None = (_shape(one).get(of) or {}).get(name)
-    return found
+def _stat(one: PerformedRun, of: str, name: str) -> float | None:
+    stats: Stats | None = getattr(_shape(one), of, None)
+    return statistic(stats, name)
 
 
-def _words(one: DoneRun) -> str:
+def _tail_ratio(one: PerformedRun) -> float | None:
+    shape = _shape(one)
+    return None if shape is None else shape.tail_ratio
+
+
+def _answers(one: PerformedRun) -> int | None:
+    shape = _shape(one)
+    return None if shape is None else shape.answers
+
+
+def _words(one: PerformedRun) -> str:
     return f"{one.step.at['percent']:g} %"
 
 
 def gap_name(summaries: Sequence[Summary]) -> str:
     """What a gap is called: ITL only where each token is timed."""
-    by_chunk = any(summary["tokens"]["itl_method"] == "chunk" for summary in summaries)
+    by_chunk = any(summary.tokens.itl_method == "chunk" for summary in summaries)
     return "Time Between Chunks" if by_chunk else "ITL"
 
 
-def _named(found: Sequence[DoneRun]) -> str:
-    return gap_name([one.came.summary for one in found])
+def _named(found: Sequence[PerformedRun]) -> str:
+    return gap_name([one.outcome.summary for one in found])
 
 
-def _values(one: DoneRun) -> tuple[Value, ...]:
+def _values(one: PerformedRun) -> tuple[Value, ...]:
     gap, at, share = _named([one]), _words(one), f"{one.step.at['percent']:g}".replace(".", "_")
-    intervals = (_shape(one).get("itl_ms") or {}).get("ci95") or {}
+    shape = _shape(one)
 
     def of(name: str) -> Value:
-        ci = intervals.get(name)
         value = _stat(one, "itl_ms", name)
         return Value(
             f"itl_{name}_{share}", f"{gap} {name.upper()} at {at}", value, "ms",
-            None if ci is None else (ci[0], ci[1]),
+            interval(None if shape is None else shape.itl_ms, name),
             "" if value is not None else "no answer of at least 50 tokens was streamed",
         )  # fmt: skip
 
-    tail, modes = _shape(one).get("tail"), _shape(one).get("modality")
+    tail, modes = (None, None) if shape is None else (shape.tail, shape.modality)
     return (
         of("p50"),
         of("p99"),
         Value(
             f"tail_ratio_{share}",
             f"P99/P50 at {at}",
-            _shape(one).get("tail_ratio"),
+            _tail_ratio(one),
             "",
             None,
             f"{modes or 'modality not measured'}; tail: {tail or 'not measured'}",
@@ -151,7 +162,7 @@ def _values(one: DoneRun) -> tuple[Value, ...]:
     )
 
 
-def _table(found: Sequence[DoneRun]) -> Table:
+def _table(found: Sequence[PerformedRun]) -> Table:
     """Draft Table 6."""
     gap = _named(found)
     columns = (
@@ -163,7 +174,7 @@ def _table(found: Sequence[DoneRun]) -> Table:
         (label.format(gap=gap), unit, *(_stat(one, "itl_ms", name) for one in found))
         for name, label, unit in ROWS
     ]
-    rows.append(("P99/P50 Ratio", "", *(_shape(one).get("tail_ratio") for one in found)))
+    rows.append(("P99/P50 Ratio", "", *(_tail_ratio(one) for one in found)))
     notes = (
         "Levels are shares of the saturation rate.",
         f"Over answers of at least {LEAST_OUTPUT} tokens; TTFT is no part of it.",
@@ -171,7 +182,7 @@ def _table(found: Sequence[DoneRun]) -> Table:
     return Table("itl", f"{gap} by load level", "5.4.5", columns, tuple(rows), notes)
 
 
-def _per_request(found: Sequence[DoneRun]) -> Table:
+def _per_request(found: Sequence[PerformedRun]) -> Table:
     """Draft 5.4.4.2."""
     columns = (
         Column("percent", "Load level", "%"),
@@ -186,7 +197,7 @@ def _per_request(found: Sequence[DoneRun]) -> Table:
         (
             one.step.at["percent"],
             *(_stat(one, of, name) for of, _ in PER_REQUEST for name in PERCENTILES),
-            _shape(one).get("answers"),
+            _answers(one),
         )
         for one in found
     )
@@ -194,7 +205,7 @@ def _per_request(found: Sequence[DoneRun]) -> Table:
     return Table("per_request", "Jitter and pauses by request", "5.4.4.2", columns, rows, notes)
 
 
-def _shapes(found: Sequence[DoneRun]) -> Table:
+def _shapes(found: Sequence[PerformedRun]) -> Table:
     """Draft 5.4.4.3, and how gaps were measured (4.6.3)."""
     columns = (
         Column("percent", "Load level", "%"),
@@ -211,27 +222,26 @@ def _shapes(found: Sequence[DoneRun]) -> Table:
     return Table("shape", "Shape of the distribution", "5.4.4.3", columns, tuple(map(_shape_row, found)))
 
 
-def _shape_row(one: DoneRun) -> tuple[Cell, ...]:
-    shape, tokens = _shape(one), one.came.summary["tokens"]
-    modes = shape.get("modes_ms")
-    single, short = tokens["single_token_share"], shape.get("short_share")
+def _shape_row(one: PerformedRun) -> tuple[Cell, ...]:
+    shape, tokens = _shape(one), one.outcome.summary.tokens
+    modes = None if shape is None else shape.modes_ms
     return (
         one.step.at["percent"],
-        shape.get("modality"),
+        None if shape is None else shape.modality,
         ", ".join(f"{mode:.3g}" for mode in modes) if modes else None,
-        shape.get("tail"),
-        shape.get("tail_ratio"),
-        tokens["itl_method"],
-        tokens["tokens_per_event"],
-        None if single is None else 100 * single,
-        shape.get("answers"),
-        None if short is None else 100 * short,
+        None if shape is None else shape.tail,
+        None if shape is None else shape.tail_ratio,
+        tokens.itl_method,
+        tokens.tokens_per_event,
+        percent(tokens.single_token_share),
+        _answers(one),
+        percent(None if shape is None else shape.short_share),
     )
 
 
-def _cdf(found: Sequence[DoneRun]) -> Figure:
+def _cdf(found: Sequence[PerformedRun]) -> Figure:
     gap = _named(found)
-    series = tuple(Series(_words(one), *curve(one.came.summary, "itl")) for one in found)
+    series = tuple(Series(_words(one), *curve(one.outcome.summary, "itl")) for one in found)
     return Figure(
         "itl_cdf",
         f"Distribution of {gap}",
@@ -242,19 +252,19 @@ def _cdf(found: Sequence[DoneRun]) -> Figure:
     )
 
 
-def _notes(found: Sequence[DoneRun]) -> tuple[str, ...]:
+def _notes(found: Sequence[PerformedRun]) -> tuple[str, ...]:
     """How it was measured, and what of draft 5.4.2 was not met."""
-    methods = {one.came.summary["tokens"]["itl_method"] for one in found}
+    methods = {one.outcome.summary.tokens.itl_method for one in found}
     said = [
-        f"Measurement method (draft 4.6.3): {METHODS.get(method, 'none: nothing was streamed')}."
+        f"Measurement method (draft 4.6.3): {METHODS.get(method or '', 'none: nothing was streamed')}."
         for method in sorted(methods, key=str)
     ]
     for one in found:
         shape = _shape(one)
-        answers, gaps = shape.get("answers") or 0, _stat(one, "itl_ms", "n") or 0
-        if shape.get("short_share"):
+        answers, gaps = _answers(one) or 0, _stat(one, "itl_ms", "n") or 0
+        if shape is not None and shape.short_share:
             said.append(
-                f"At {_words(one)}: {100 * shape['short_share']:.3g} % of the answers have fewer than {LEAST_OUTPUT} tokens "
+                f"At {_words(one)}: {100 * shape.short_share:.3g} % of the answers have fewer than {LEAST_OUTPUT} tokens "
                 "and are left out of the tables, though not of the picture (draft 5.4.2 wants none)."
             )
         if answers < LEAST_REQUESTS or gaps < LEAST_GAPS:

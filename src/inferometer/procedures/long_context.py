@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from inferometer.documents.summary import Summary
 from inferometer.errors import PlanError
 from inferometer.measure.scaling import Model, Scaling, fit
 from inferometer.plan.lengths import fixed
@@ -20,8 +21,8 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.long_context_workload import documents
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, warm_up, warmed
-from inferometer.procedures.step import Done, DoneRun, Run, Steps, refusals, runs
-from inferometer.procedures.summary_access import Summary, percent, rate, stat, success
+from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, refusals, runs
+from inferometer.procedures.summary_access import rate, samples, stat, statistic, success
 
 NAME, SECTION, TITLE = "long-context", "5.9", "Long Context Scaling"
 OBJECTIVE = "Find out how latency and throughput change with the length of the context."
@@ -52,7 +53,7 @@ def planned(setup: Setup) -> Plan:
     return closed_loop(_plan(setup, wanted.lengths[0]), wanted.concurrency, requests=wanted.requests)
 
 
-def results(setup: Setup, done: Sequence[Done]) -> Results:
+def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Table 12, the fits, and their picture."""
     found = runs(done, "level")
     scaling = _scaling(found)
@@ -75,36 +76,35 @@ def _plan(setup: Setup, length: int) -> Plan:
     return documents(setup.plan, fixed(length), fixed(setup.tests.long_context.output_tokens))
 
 
-def _left_out(setup: Setup, done: Sequence[Done]) -> tuple[str, ...]:
+def _left_out(setup: Setup, done: Sequence[Performed]) -> tuple[str, ...]:
     """Which lengths the model has no room for, in the words of the refusal."""
     refused = [one for one in refusals(done) if "context" in one.step.at]
     if not refused:
         return ()
     first = int(refused[0].step.at["context"] or 0)
     lengths = ", ".join(f"{length:,}" for length in setup.tests.long_context.lengths if length >= first)
-    return (f"Left out, for the model has no room: {lengths} tokens. {refused[0].came.why}",)
+    return (f"Left out, for the model has no room: {lengths} tokens. {refused[0].outcome.why}",)
 
 
-def _short_of(found: Sequence[DoneRun], asked: int) -> tuple[str, ...]:
+def _short_of(found: Sequence[PerformedRun], asked: int) -> tuple[str, ...]:
     return tuple(
-        f"{one.step.at['context']:,} tokens: {_n(one.came.summary)} of {asked} requests have a TTFT."
+        f"{one.step.at['context']:,} tokens: {_n(one.outcome.summary)} of {asked} requests have a TTFT."
         for one in found
-        if _n(one.came.summary) < asked
+        if _n(one.outcome.summary) < asked
     )
 
 
 def _n(summary: Summary) -> int:
-    return int((summary["metrics"]["ttft_ms"] or {}).get("n") or 0)
+    return samples(summary) or 0
 
 
 def _tokens(summary: Summary) -> float | None:
-    found: float | None = (summary["metrics"]["input_tokens"] or {}).get("mean")
-    return found
+    return statistic(summary.metrics.input_tokens, "mean")
 
 
-def _scaling(found: Sequence[DoneRun]) -> Scaling | None:
+def _scaling(found: Sequence[PerformedRun]) -> Scaling | None:
     """The fit; None where fewer than three lengths have a TTFT."""
-    pairs = [(_tokens(one.came.summary), stat(one.came.summary, "ttft", "mean")) for one in found]
+    pairs = [(_tokens(one.outcome.summary), stat(one.outcome.summary, "ttft", "mean")) for one in found]
     known = {length: mean for length, mean in pairs if length and mean}
     return fit(list(known), list(known.values())) if len(known) >= LEAST_FITTED else None
 
@@ -148,7 +148,7 @@ def _values(scaling: Scaling | None) -> tuple[Value, ...]:
 _TOO_FEW = "AICc needs at least five lengths, of the quadratic model six"
 
 
-def _table(found: Sequence[DoneRun], concurrency: int) -> Table:
+def _table(found: Sequence[PerformedRun], concurrency: int) -> Table:
     """Draft Table 12, and what else 5.9.4 asks for."""
     columns = (
         Column("context", "Context", "tokens"),
@@ -167,8 +167,8 @@ def _table(found: Sequence[DoneRun], concurrency: int) -> Table:
     return Table("lengths", "Latency by context length", "5.9.5", columns, rows)
 
 
-def _row(one: DoneRun) -> tuple[Cell, ...]:
-    summary = one.came.summary
+def _row(one: PerformedRun) -> tuple[Cell, ...]:
+    summary = one.outcome.summary
     tokens, mean = _tokens(summary), stat(summary, "ttft", "mean")
     return (
         one.step.at["context"],
@@ -181,7 +181,7 @@ def _row(one: DoneRun) -> tuple[Cell, ...]:
         stat(summary, "e2e", "mean"),
         rate(summary, "output_tok_s"),
         rate(summary, "input_tok_s"),
-        percent(success(summary)),
+        success(summary),
     )
 
 
@@ -211,11 +211,11 @@ def _padded(coefficients: tuple[float, ...]) -> tuple[Cell, ...]:
     return (*coefficients, *("" for _ in range(3 - len(coefficients))))
 
 
-def _figure(found: Sequence[DoneRun], scaling: Scaling | None) -> Figure:
+def _figure(found: Sequence[PerformedRun], scaling: Scaling | None) -> Figure:
     """Measured points, and the fitted curves between them."""
-    lengths = tuple(_tokens(one.came.summary) or float(one.step.at["context"] or 0) for one in found)
+    lengths = tuple(_tokens(one.outcome.summary) or float(one.step.at["context"] or 0) for one in found)
     measured = tuple(
-        Series(label, lengths, tuple(stat(one.came.summary, "ttft", name) for one in found))
+        Series(label, lengths, tuple(stat(one.outcome.summary, "ttft", name) for one in found))
         for name, label in (("mean", "TTFT mean"), ("p95", "TTFT P95"))
     )
     curves = (

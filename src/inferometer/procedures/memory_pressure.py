@@ -21,10 +21,10 @@ least that share completes and throughput is half of the base level's or more; t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 from inferometer.procedures.concurrency import (
     BASE_LEVELS,
@@ -42,8 +42,8 @@ from inferometer.procedures.concurrency import (
 from inferometer.procedures.long_context_workload import documents
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, variant, warm, warmed
-from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
-from inferometer.procedures.summary_access import Summary, percent, rate, stat
+from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps, runs
+from inferometer.procedures.summary_access import percent, rate, stat
 
 NAME, SECTION, TITLE = "memory-pressure", "5.8", "Memory Pressure Behavior"
 OBJECTIVE = "Find out how the system behaves when more requests are in flight than its memory has room for."
@@ -59,7 +59,7 @@ SPARE = 2.0
 def steps(setup: Setup) -> Steps:
     """The capacity, then the levels."""
     wanted = _sought(setup)
-    done: Sequence[Done] = []
+    done: Sequence[Performed] = []
     if capacity_of(setup, wanted, done) is None:
         done = yield from seek(wanted)
     capacity, top = capacity_of(setup, wanted, done), best(wanted, done)
@@ -67,22 +67,22 @@ def steps(setup: Setup) -> Steps:
         return
     base: float | None = None
     if top is not None:
-        base = top.done.came.summary["throughput"]["whole_run"]["request_s"]
+        base = top.done.outcome.summary.throughput.whole_run.request_s
     for number, share in enumerate(_percentages(setup)):
-        came = yield _level(setup, share, capacity, base, first=number == 0)
-        base = base or came.summary["throughput"]["whole_run"]["request_s"]
+        measured: Measured = yield _level_run(setup, share, capacity, base, first=number == 0)
+        base = base or measured.summary.throughput.whole_run.request_s
 
 
 def planned(setup: Setup) -> Plan:
     """One of its levels, as far as it is known before the start."""
-    return _level(setup, 100.0, setup.tests.memory_pressure.initial, None, first=True).plan
+    return _level_run(setup, 100.0, setup.tests.memory_pressure.initial, None, first=True).plan
 
 
-def results(setup: Setup, done: Sequence[Done]) -> Results:
+def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Table 11, how it degrades, and the picture."""
     wanted = _sought(setup)
     capacity = capacity_of(setup, wanted, done)
-    found = [_seen(one) for one in runs(done, "level")]
+    found = [_pressure(one) for one in runs(done, "level")]
     return Results(
         values=_values(capacity, found),
         tables=(_table(found),),
@@ -111,7 +111,7 @@ def _percentages(setup: Setup) -> list[float]:
     return [100.0, *sorted({share for share in setup.tests.memory_pressure.percent if share != 100})]
 
 
-def _level(setup: Setup, share: float, capacity: int, base: float | None, *, first: bool) -> Run:
+def _level_run(setup: Setup, share: float, capacity: int, base: float | None, *, first: bool) -> Run:
     """`base`: requests a second at the capacity, if they were measured."""
     seconds = setup.tests.memory_pressure.duration_s
     slots = math.ceil(capacity * share / 100 - 1e-9)
@@ -123,11 +123,11 @@ def _level(setup: Setup, share: float, capacity: int, base: float | None, *, fir
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Pressure:
     """A level, in numbers: per cent, but for the TTFT in ms, the throughput in tokens a second and the loss in tokens. Where
     nobody was preempted, recovery and loss say so."""
 
-    run: DoneRun
+    run: PerformedRun
     share: float
     completion: float | None
     preempted: float | None
@@ -139,26 +139,27 @@ class _Seen:
     output_tok_s: float | None
 
 
-def _completed(summary: Mapping[str, Any]) -> float | None:
+def _completed(summary: Summary) -> float | None:
     """Of the requests that ended by themselves: those cut off at the end of a level had no time to."""
-    counts = summary["requests"]
-    ended = counts["completed"] + counts["failed"]
-    return counts["completed"] / ended if ended else None
+    counts = summary.requests
+    ended = counts.completed + counts.failed
+    return counts.completed / ended if ended else None
 
 
-def _seen(one: DoneRun) -> _Seen:
-    summary = one.came.summary
-    counts: Mapping[str, Any] = summary.get("preemption") or {}
-    requests, events = counts.get("requests"), counts.get("events")
-    return _Seen(
+def _pressure(one: PerformedRun) -> _Pressure:
+    summary = one.outcome.summary
+    counts = summary.preemption
+    requests, events = (None, None) if counts is None else (counts.requests, counts.events)
+    finished, discarded = (None, None) if counts is None else (counts.finished, counts.discarded)
+    return _Pressure(
         run=one,
         share=float(one.step.at["percent"] or 0),
         completion=percent(_completed(summary)),
-        preempted=_ratio(requests, summary["requests"]["sent"], 100),
-        recovered=NOBODY if requests == 0 else _ratio(counts.get("finished"), requests, 100),
-        lost=NOBODY if requests == 0 else _ratio(counts.get("discarded"), events),
+        preempted=_ratio(requests, summary.requests.sent, 100),
+        recovered=NOBODY if requests == 0 else _ratio(finished, requests, 100),
+        lost=NOBODY if requests == 0 else _ratio(discarded, events),
         events=events,
-        source=counts.get("source"),
+        source=None if counts is None else counts.source,
         ttft_p99=stat(summary, "ttft", "p99"),
         output_tok_s=_throughput(summary),
     )
@@ -170,11 +171,11 @@ def _ratio(part: float | None, whole: float | None, times: float = 1.0) -> float
 
 def _throughput(summary: Summary) -> float | None:
     """Over the steady span, or without one the whole run."""
-    found: float | None = rate(summary, "output_tok_s")
-    return summary["throughput"]["whole_run"]["output_tok_s"] if found is None else found
+    steady = rate(summary, "output_tok_s")
+    return summary.throughput.whole_run.output_tok_s if steady is None else steady
 
 
-def _table(found: Sequence[_Seen]) -> Table:
+def _table(found: Sequence[_Pressure]) -> Table:
     """Draft Table 11, with what else 5.8.3 and 5.8.4 ask for on its right."""
     columns = (
         Column("percent", "Oversub Level", "%"),
@@ -200,8 +201,8 @@ def _table(found: Sequence[_Seen]) -> Table:
     return Table("levels", "Memory pressure degradation", "5.8.5", columns, rows, notes, capacity=True)
 
 
-def _row(one: _Seen) -> tuple[Cell, ...]:
-    summary = one.run.came.summary
+def _row(one: _Pressure) -> tuple[Cell, ...]:
+    summary = one.run.outcome.summary
     return (
         one.share,
         one.completion,
@@ -214,13 +215,13 @@ def _row(one: _Seen) -> tuple[Cell, ...]:
         errors(summary),
         one.output_tok_s,
         one.run.step.at["concurrency"],
-        summary["requests"]["sent"],
-        summary["requests"]["cancelled"],
+        summary.requests.sent,
+        summary.requests.cancelled,
         lasted(summary),
     )
 
 
-def _values(capacity: int | None, found: Sequence[_Seen]) -> tuple[Value, ...]:
+def _values(capacity: int | None, found: Sequence[_Pressure]) -> tuple[Value, ...]:
     never = "never" if found else None
     below: Cell = next((one.share for one in found if _incomplete(one)), never)
     note = "" if found else "no level was measured"
@@ -247,11 +248,11 @@ _RULE = (
 )
 
 
-def _incomplete(one: _Seen) -> bool:
+def _incomplete(one: _Pressure) -> bool:
     return one.completion is not None and one.completion < LEAST_COMPLETION
 
 
-def _over_the_cliff(one: _Seen, base: _Seen) -> bool:
+def _over_the_cliff(one: _Pressure, base: _Pressure) -> bool:
     """Less than what fits completes, or throughput has broken down."""
     if one is base:
         return False
@@ -262,7 +263,7 @@ def _over_the_cliff(one: _Seen, base: _Seen) -> bool:
     )
 
 
-def _words(found: Sequence[_Seen]) -> tuple[str, ...]:
+def _words(found: Sequence[_Pressure]) -> tuple[str, ...]:
     """What changes from level to level, in a sentence each."""
     if len(found) < 2:
         return ()
@@ -291,7 +292,7 @@ def _four(value: float) -> str:
     return f"{float(f'{value:.4g}'):,.10g}"
 
 
-def _figure(found: Sequence[_Seen]) -> Figure:
+def _figure(found: Sequence[_Pressure]) -> Figure:
     """All in per cent, for they have units of their own: of the requests, or of the base level."""
     shares = tuple(one.share for one in found)
     ttft, output = ([getattr(one, name) for one in found] for name in ("ttft_p99", "output_tok_s"))
@@ -335,7 +336,7 @@ def _notes(setup: Setup, wanted: Sought) -> tuple[str, ...]:
     )
 
 
-def _of_preemption(found: Sequence[_Seen]) -> tuple[str, ...]:
+def _of_preemption(found: Sequence[_Pressure]) -> tuple[str, ...]:
     """Whose counts they are, and what is missing."""
     if not found:
         return ()
@@ -354,7 +355,7 @@ def _of_preemption(found: Sequence[_Seen]) -> tuple[str, ...]:
 
 
 def _undecided(
-    setup: Setup, wanted: Sought, capacity: int | None, found: Sequence[_Seen], done: Sequence[Done]
+    setup: Setup, wanted: Sought, capacity: int | None, found: Sequence[_Pressure], done: Sequence[Performed]
 ) -> tuple[str, ...]:
     ended = answer(wanted, done)
     if capacity is None:

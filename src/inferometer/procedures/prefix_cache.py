@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
@@ -35,8 +35,8 @@ from inferometer.procedures.setup import (
     warm,
     warmed,
 )
-from inferometer.procedures.step import Done, Run, Scalar, Steps, Switch, runs
-from inferometer.procedures.summary_access import Summary, percent, rate, rate_interval, stat, success
+from inferometer.procedures.step import Performed, Run, Scalar, Steps, Switch, runs
+from inferometer.procedures.summary_access import percent, rate, rate_interval, samples, stat, success
 
 NAME, SECTION, TITLE = "prefix-cache", "5.7", "Prefix Cache Effectiveness"
 OBJECTIVE = "Find out how much sooner the first token comes where a shared prefix is cached, and what throughput gains by it."
@@ -88,7 +88,7 @@ def planned(setup: Setup) -> Plan:
     return open_loop(_plan(setup, DISABLED), 1.0, requests=setup.tests.prefix_cache.requests)
 
 
-def results(setup: Setup, done: Sequence[Done]) -> Results:
+def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Table 10, reductions, hit rates, throughput."""
     passes = {one.part: found for one in PASSES if (found := _summary(done, one.part)) is not None}
     bare = _plan(setup, DISABLED)
@@ -137,42 +137,42 @@ def _throughput(setup: Setup, one: Pass) -> Run:
     return Run(ready, "throughput", at, why)
 
 
-def _summary(done: Sequence[Done], part: str) -> Summary | None:
+def _summary(done: Sequence[Performed], part: str) -> Summary | None:
     found = runs(done, part)
-    return found[-1].came.summary if found else None
+    return found[-1].outcome.summary if found else None
 
 
-def _throughput_of(done: Sequence[Done], one: Pass) -> Summary | None:
+def _throughput_of(done: Sequence[Performed], one: Pass) -> Summary | None:
     found = [ran for ran in runs(done, "throughput") if ran.step.at["cache"] == one.caching]
-    return found[-1].came.summary if found else None
+    return found[-1].outcome.summary if found else None
 
 
 def reduction(without: Summary | None, cached: Summary | None, name: str) -> float | None:
     """Draft 5.7.4, of one statistic of TTFT, in per cent."""
-    before, after = (None if one is None else stat(one, "ttft", name) for one in (without, cached))
+    before, after = (stat(one, "ttft", name) for one in (without, cached))
     return None if after is None or not before else 100.0 * (before - after) / before
 
 
 def hit_rate(summary: Summary | None) -> float | None:
     """Of the tokens that requests have in common with others, those from the cache. None: the server does not tell."""
-    return None if summary is None else percent(summary["throughput"].get("cached_prefix_share"))
+    return None if summary is None else percent(summary.throughput.cached_prefix_share)
 
 
 def best_hit_rate(summary: Summary | None) -> float | None:
     """What a cache without limit would have found of them."""
-    about: Any = (summary or {}).get("workload") or {}
-    drawn, hits = about.get("drawn") or {}, about.get("prefix_hits") or {}
-    shared, sent = drawn.get("shared") or {}, drawn.get("sent_tokens") or {}
-    if hits.get("exact") is None or not shared.get("requests") or not sent:
+    workload = None if summary is None else summary.workload
+    if workload is None or workload.drawn is None or workload.prefix_hits is None:
         return None
-    prefix: float = shared["requests"] * shared["tokens"]["mean"]
-    found: float = 100.0 * hits["exact"] * sent["mean"] * drawn["requests"] / prefix
-    return min(100.0, found)
+    drawn, share = workload.drawn, workload.prefix_hits.exact
+    shared, sent = drawn.shared, drawn.sent_tokens
+    if share is None or sent is None or not shared.requests or shared.tokens is None:
+        return None
+    return min(100.0, 100.0 * share * sent.mean * drawn.requests / (shared.requests * shared.tokens.mean))
 
 
 def improvement(throughputs: dict[str, Summary | None]) -> float | None:
     """Output tokens a second more, in per cent."""
-    before, after = (None if one is None else rate(one, "output_tok_s") for one in throughputs.values())
+    before, after = (rate(one, "output_tok_s") for one in throughputs.values())
     return None if after is None or not before else 100.0 * (after - before) / before
 
 
@@ -231,11 +231,11 @@ def _cache_row(one: Pass, summary: Summary | None) -> tuple[Cell, ...]:
         one.label,
         *(stat(summary, "ttft", name) for name in PERCENTILES),
         stat(summary, "ttft", "mean"),
-        (summary["metrics"]["ttft_ms"] or {}).get("n"),
+        samples(summary),
         hit_rate(summary),
         "" if one is DISABLED else best_hit_rate(summary),
-        percent(summary["throughput"]["cached_input_share"]),
-        percent(success(summary)),
+        percent(summary.throughput.cached_input_share),
+        success(summary),
     )
 
 
@@ -263,10 +263,10 @@ def _throughput_table(throughputs: dict[str, Summary | None]) -> Table:
     )
     rows = []
     for label, (part, summary) in zip(("Cache Disabled", "Cache Enabled"), throughputs.items(), strict=True):
-        found = None if summary is None else rate(summary, "output_tok_s")
-        ends = None if summary is None else rate_interval(summary, "output_tok_s")
+        found = rate(summary, "output_tok_s")
+        ends = rate_interval(summary, "output_tok_s")
         change: Cell = "" if part == DISABLED.part else improvement(throughputs)
-        inputs = None if summary is None else rate(summary, "input_tok_s")
+        inputs = rate(summary, "input_tok_s")
         rows.append((label, found, *(ends or (None, None)), inputs, change))
     notes = ("Closed loop at one concurrency, no search: what the system does there, not the most it can.",)
     return Table(
@@ -314,12 +314,9 @@ def _said(setup: Setup, passes: dict[str, Summary], base: float) -> Iterator[str
     ]
     for one, n in short:
         yield f"{one.label}: {n} of {wanted.requests} requests have a TTFT."
-    if (
-        len({found["workload"].get("fingerprint") for found in passes.values()}) > 1
-        and setup.plan.workload.file
-    ):
+    if len({found.workload.fingerprint for found in passes.values()}) > 1 and setup.plan.workload.file:
         yield "The passes did not send the same requests."
 
 
 def _count(summary: Summary | None) -> int | None:
-    return None if summary is None else (summary["metrics"]["ttft_ms"] or {}).get("n") or 0
+    return None if summary is None else samples(summary) or 0

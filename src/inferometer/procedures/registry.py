@@ -23,7 +23,7 @@ from inferometer.procedures import (
 )
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
-from inferometer.procedures.step import Done, Steps
+from inferometer.procedures.step import Performed, Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Procedure:
     title: str
     objective: str
     steps: Callable[[Setup], Steps]
-    results: Callable[[Setup, Sequence[Done]], Results]
+    results: Callable[[Setup, Sequence[Performed]], Results]
     planned: Callable[[Setup], Plan]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from inferometer.procedures.step import Known
+from inferometer.procedures.step import KnownLimits
 
 Cell = float | int | str | bool | None
 Interval = tuple[float, float]
@@ -105,12 +105,12 @@ class Results:
     figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
-    known: Known = field(default_factory=Known)
+    known: KnownLimits = field(default_factory=KnownLimits)
 
 
 def joined(parts: Sequence[Results]) -> Results:
     """Several results as one, in their order."""
-    known = Known()
+    known = KnownLimits()
     for part in parts:
         known = known | part.known
     return Results(

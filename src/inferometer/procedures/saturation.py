@@ -20,8 +20,8 @@ from inferometer.procedures.setup import (
     warmed,
     workload_key,
 )
-from inferometer.procedures.step import Done, DoneRun, Known, Run, Seen, runs
-from inferometer.procedures.summary_access import rate, stat
+from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, runs
+from inferometer.procedures.summary_access import held_to, rate, stat
 from inferometer.procedures.sustained import Decision, decide
 
 FIRST, STEP, FACTOR, MOST, LEAST = 0.5, 0.25, 1.25, 64.0, 1 / 64
@@ -51,7 +51,7 @@ class Sought:
 class Level:
     """A level that was run, and what it came to."""
 
-    done: DoneRun
+    done: PerformedRun
     rate: float
     times: int
     confirms: bool
@@ -63,7 +63,7 @@ class Level:
         return Trial(self.rate, self.decision.sustained, self.times, self.confirms)
 
 
-def pilot(setup: Setup, plan: Plan, prefix: str = "") -> Generator[Run, Seen, DoneRun]:
+def pilot(setup: Setup, plan: Plan, prefix: str = "") -> Generator[Run, Measured, PerformedRun]:
     """An estimate of the capacity, with the warm-up before it: a little while of closed loop."""
     search = setup.tests.search
     closed = closed_loop(warm(plan), search.pilot_concurrency, requests=search.pilot_requests)
@@ -71,13 +71,13 @@ def pilot(setup: Setup, plan: Plan, prefix: str = "") -> Generator[Run, Seen, Do
         closed, f"{prefix}pilot", {"concurrency": search.pilot_concurrency},
         "a first estimate of what the system carries",
     )  # fmt: skip
-    return DoneRun(run, (yield run))
+    return PerformedRun(run, (yield run))
 
 
-def estimate(done: DoneRun) -> float:
+def estimate(done: PerformedRun) -> float:
     """Requests a second that a pilot saw complete. 0 if none did."""
-    summary = done.came.summary
-    return rate(summary, "request_s") or summary["throughput"]["whole_run"]["request_s"] or 0.0
+    summary = done.outcome.summary
+    return rate(summary, "request_s") or summary.throughput.whole_run.request_s or 0.0
 
 
 def ladder_of(setup: Setup, estimated: float) -> Ladder:
@@ -94,31 +94,31 @@ def ladder_of(setup: Setup, estimated: float) -> Ladder:
     )
 
 
-def levels(sought: Sought, done: Sequence[Done]) -> list[Level]:
+def levels(sought: Sought, done: Sequence[Performed]) -> list[Level]:
     """The levels of a search among what was done, each with what it came to at that point."""
     found: list[Level] = []
     lowest: tuple[float, float] | None = None
     longest = 2**sought.ladder.longer
     for one in runs(done, f"{sought.prefix}level", f"{sought.prefix}confirm"):
-        at, summary = one.step.at, one.came.summary
+        at, summary = one.step.at, one.outcome.summary
         level, times = float(at["rate"] or 0), int(at["times"] or 1)
         p50 = stat(summary, "ttft", "p50")
         if p50 is not None and (lowest is None or level < lowest[0]):
             lowest = level, p50
-        asked = {**summary, "slos": [one for one in summary["slos"] if one["expr"] in sought.objectives]}
+        held = held_to(summary, sought.objectives)
         decision = decide(
-            asked, lowest and lowest[1], success_rate=sought.success_rate, final=times >= longest
+            held, lowest and lowest[1], success_rate=sought.success_rate, final=times >= longest
         )
         found.append(Level(one, level, times, one.step.part.endswith("confirm"), decision))
     return found
 
 
-def seek(sought: Sought, before: Sequence[Done] = ()) -> Generator[Run, Seen, list[Done]]:
+def seek(sought: Sought, before: Sequence[Performed] = ()) -> Generator[Run, Measured, list[Performed]]:
     """Search, going on from the levels among what was done before; gives all that was done."""
     done = list(before)
     while isinstance(move := advance(sought.ladder, [one.trial for one in levels(sought, done)]), Ask):
         run = _run(sought, move)
-        done.append(DoneRun(run, (yield run)))
+        done.append(PerformedRun(run, (yield run)))
     return done
 
 
@@ -138,13 +138,13 @@ def _run(sought: Sought, ask: Ask) -> Run:
     )
 
 
-def answer(sought: Sought, done: Sequence[Done]) -> Answer | None:
+def answer(sought: Sought, done: Sequence[Performed]) -> Answer | None:
     """What the search found; None: it has not come to its end."""
     move = advance(sought.ladder, [one.trial for one in levels(sought, done)])
     return move if isinstance(move, Answer) else None
 
 
-def best(sought: Sought, done: Sequence[Done]) -> Level | None:
+def best(sought: Sought, done: Sequence[Performed]) -> Level | None:
     """The run at the highest load sustained: the one that confirmed it if there is one. Of a search that was cut short, the
     highest that was sustained below the lowest that was not."""
     found = levels(sought, done)
@@ -162,9 +162,9 @@ def base_search(setup: Setup, plan: Plan, estimated: float) -> Sought:
     )
 
 
-def find_base(setup: Setup, plan: Plan) -> Generator[Run, Seen, float | None]:
+def find_base(setup: Setup, plan: Plan) -> Generator[Run, Measured, float | None]:
     """The highest sustainable request rate for a plan's workload: known already, or searched for. None: there is none."""
-    done: list[Done] = []
+    done: list[Performed] = []
     if workload_key(plan) not in setup.known.saturation:
         first = yield from pilot(setup, variant(plan, slos=[]), BASE)
         done.append(first)
@@ -173,7 +173,7 @@ def find_base(setup: Setup, plan: Plan) -> Generator[Run, Seen, float | None]:
     return base_of(setup, plan, done)
 
 
-def base_of(setup: Setup, plan: Plan, done: Sequence[Done]) -> float | None:
+def base_of(setup: Setup, plan: Plan, done: Sequence[Performed]) -> float | None:
     """What `find_base` came to, out of what was done."""
     key = workload_key(plan)
     if key in setup.known.saturation:
@@ -190,6 +190,6 @@ def found_by(ended: Answer | None) -> float | None:
     return ended.level if ended is not None and ended.why == "bracketed" else None
 
 
-def known_base(plan: Plan, base: float | None) -> Known:
+def known_base(plan: Plan, base: float | None) -> KnownLimits:
     """For other tests of the campaign."""
-    return Known() if base is None else Known(saturation={workload_key(plan): base})
+    return KnownLimits() if base is None else KnownLimits(saturation={workload_key(plan): base})

@@ -11,7 +11,7 @@ from typing import Any
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
-from inferometer.procedures.step import Known, Run
+from inferometer.procedures.step import KnownLimits, Run
 
 WARMUP_REQUESTS, WARMUP_TOKENS = 100, 10_000
 """Draft 4.5.1's amounts; both are reached."""
@@ -27,7 +27,7 @@ class Setup:
 
     plan: Plan
     tests: Tests
-    known: Known = field(default_factory=Known)
+    known: KnownLimits = field(default_factory=KnownLimits)
 
 
 def variant(plan: Plan, **parts: Mapping[str, Any] | Sequence[Any]) -> Plan:

@@ -1,7 +1,7 @@
 """What a procedure asks for, and what it is sent back.
 
     procedure -- Run(plan) ------------------> run or simulation
-              <- Seen(summary) ---------------
+              <- Measured(summary) -----------
               <- PlanError, thrown ----------- it cannot be carried out: the model has no room for it
               -- Switch("prefix_cache", ...) -> whoever can: the reference engine, a hook, a person
               <- Switched(status) ------------
@@ -16,6 +16,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeGuard
 
+from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 
 Scalar = float | str | bool | None
@@ -46,18 +47,18 @@ Step = Run | Switch
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What came of a Run: the name of its folder and its summary, the data of summary.json."""
+class Measured:
+    """The outcome of a Run: the name of its folder and its summary."""
 
     run: str
-    summary: Mapping[str, Any]
+    summary: Summary
 
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """What came of a Switch. `verified`: asked afterwards, the system said so itself; `declared`: somebody or something was
-    told to, and nothing contradicts it. `how` says who did it; `evidence` what was seen. `seconds`: of a server that was
-    started, from there to its first healthy answer."""
+    """The outcome of a Switch. `verified`: the system itself confirmed it afterwards; `declared`: a command, a call or a
+    person was to do it, and nothing contradicts it. `how`: who did it; `evidence`: what was observed. `seconds`: of a server
+    that was started, from the start to its first healthy answer."""
 
     status: Literal["verified", "declared"]
     how: str
@@ -67,63 +68,63 @@ class Switched:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A Run that could not be carried out, of which nothing was sent, or a Switch; and why: PlanError's or CannotSwitch's
-    words."""
+    """A Run of which nothing could be sent, or a Switch that is not possible. `why`: the message of the PlanError or
+    CannotSwitch."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A step and what came of it."""
+class Performed:
+    """A step and its outcome."""
 
     step: Step
-    came: Seen | Switched | Refused
+    outcome: Measured | Switched | Refused
 
 
 Steps = Generator[Step, Any, None]
-"""A procedure under way. Sent Seen for a Run and Switched for a Switch; ends when there is nothing more to measure."""
+"""A procedure in progress. It is sent Measured for a Run and Switched for a Switch; it ends when nothing is left to measure."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What earlier tests of a campaign found out about the system, so that later ones need not: by key of a workload
+class KnownLimits:
+    """Limits of the system that earlier tests of the campaign measured, so that later ones need not: by key of a workload
     (`setup.workload_key`), the highest sustainable request rate of draft 5.2 without objectives, and the highest
     concurrency of 5.5."""
 
     saturation: Mapping[str, float] = field(default_factory=dict)
     capacity: Mapping[str, int] = field(default_factory=dict)
 
-    def __or__(self, other: Known) -> Known:
-        return Known({**self.saturation, **other.saturation}, {**self.capacity, **other.capacity})
+    def __or__(self, other: KnownLimits) -> KnownLimits:
+        return KnownLimits({**self.saturation, **other.saturation}, {**self.capacity, **other.capacity})
 
 
-def of_run(done: Done) -> TypeGuard[DoneRun]:
+def is_run(done: Performed) -> TypeGuard[PerformedRun]:
     """Whether a measurement was done."""
-    return isinstance(done.came, Seen)
+    return isinstance(done.outcome, Measured)
 
 
 @dataclass(frozen=True, slots=True)
-class DoneRun(Done):
+class PerformedRun(Performed):
     """A measurement that was done."""
 
     step: Run
-    came: Seen
+    outcome: Measured
 
 
 @dataclass(frozen=True, slots=True)
-class DoneRefused(Done):
+class RefusedRun(Performed):
     """A measurement that was refused."""
 
     step: Run
-    came: Refused
+    outcome: Refused
 
 
-def refusals(done: Sequence[Done]) -> list[DoneRefused]:
+def refusals(done: Sequence[Performed]) -> list[RefusedRun]:
     """The measurements that could not be carried out, in their order."""
-    return [one for one in done if isinstance(one, DoneRefused)]
+    return [one for one in done if isinstance(one, RefusedRun)]
 
 
-def runs(done: Sequence[Done], *parts: str) -> list[DoneRun]:
+def runs(done: Sequence[Performed], *parts: str) -> list[PerformedRun]:
     """The measurements among what was done, of these parts or of all, in their order."""
-    return [one for one in done if of_run(one) and (not parts or one.step.part in parts)]
+    return [one for one in done if is_run(one) and (not parts or one.step.part in parts)]

@@ -1,44 +1,61 @@
-"""Reading a run's summary: one number at a time, None where it was not measured."""
+"""Figures of a summary by the name of their metric, None where they were not measured; and what is derived from them."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Literal
 
-from inferometer.procedures.results import Cell, Interval
+import msgspec
 
-Summary = Mapping[str, Any]
+from inferometer.documents.summary import Summary
+from inferometer.measure.distributions import Quantiles
+from inferometer.metrics.statistics import Interval, Stats
+
+Metric = Literal["ttft", "tpot", "e2e", "itl"]
+Rate = Literal["output_tok_s", "input_tok_s", "request_s"]
+Curve = tuple[tuple[float, ...], tuple[float, ...]]
+"""Values, and the share of samples up to each."""
 
 
-def stat(summary: Summary, metric: str, name: str) -> float | None:
-    """A statistic of a metric in ms: `stat(summary, "ttft", "p99")`."""
-    found: float | None = (summary["metrics"][f"{metric}_ms"] or {}).get(name)
-    return found
+def stat(summary: Summary | None, metric: Metric, name: str) -> float | None:
+    """A statistic of a latency in ms: `stat(summary, "ttft", "p99")`."""
+    return None if summary is None else statistic(_stats(summary, metric), name)
 
 
-def stat_interval(summary: Summary, metric: str, name: str) -> Interval | None:
+def stat_interval(summary: Summary, metric: Metric, name: str) -> Interval | None:
     """Its 95 % interval."""
-    found = ((summary["metrics"][f"{metric}_ms"] or {}).get("ci95") or {}).get(name)
-    return None if found is None else (found[0], found[1])
+    return interval(_stats(summary, metric), name)
 
 
-def rate(summary: Summary, name: str) -> float | None:
-    """A rate over the steady span, per second: `output_tok_s`, `input_tok_s` or `request_s`."""
-    found: float | None = summary["throughput"][name]
-    return found
+def statistic(stats: Stats | None, name: str) -> float | None:
+    """A statistic by its name."""
+    value: float | None = getattr(stats, name, None)
+    return value
 
 
-def rate_interval(summary: Summary, name: str) -> Interval | None:
+def interval(stats: Stats | None, name: str) -> Interval | None:
+    """The 95 % interval of a statistic; None where that statistic has none."""
+    ends: Interval | None = None if stats is None else getattr(stats.ci95, name, None)
+    return ends
+
+
+def samples(summary: Summary | None) -> int | None:
+    """The number of requests with a TTFT; None: none."""
+    stats = None if summary is None else summary.metrics.ttft_ms
+    return None if stats is None else stats.n
+
+
+def rate(summary: Summary | None, name: Rate) -> float | None:
+    """A rate over the steady span, per second."""
+    value: float | None = None if summary is None else getattr(summary.throughput, name)
+    return value
+
+
+def rate_interval(summary: Summary | None, name: Rate) -> Interval | None:
     """Its 95 % interval."""
-    found = summary["throughput"]["ci95"].get(name)
-    return None if found is None else (found[0], found[1])
-
-
-def success(summary: Summary) -> float | None:
-    """Succeeded / ended requests."""
-    found: float | None = (summary.get("success_rate") or {}).get("value")
-    return found
+    ends: Interval | None = None if summary is None else getattr(summary.throughput.ci95, name)
+    return ends
 
 
 def percent(share: float | None) -> float | None:
@@ -46,23 +63,34 @@ def percent(share: float | None) -> float | None:
     return None if share is None else 100.0 * share
 
 
-def growth(summary: Summary) -> Cell:
+def success(summary: Summary) -> float | None:
+    """Requests that succeeded among those that ended, in per cent."""
+    return percent(summary.success_rate.value)
+
+
+def growth(summary: Summary) -> str | None:
     """Draft 5.3.4's indicator of queue growth."""
-    growing = ((summary.get("steady") or {}).get("queue") or {}).get("growing")
+    queue = None if summary.steady is None else summary.steady.queue
+    growing = None if queue is None else queue.growing
     return None if growing is None else "growing" if growing else "stable"
 
 
-def curve(summary: Summary, metric: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Values in ms and the share of samples up to each: what a CDF is drawn of. Empty where there are none."""
-    found = (summary.get("distributions") or {}).get(f"{metric}_ms")
-    return pairs(found)
+def held_to(summary: Summary, objectives: Collection[str]) -> Summary:
+    """The summary with these of its objectives alone."""
+    return msgspec.structs.replace(summary, slos=tuple(slo for slo in summary.slos if slo.expr in objectives))
 
 
-def pairs(found: Mapping[str, Sequence[float]] | None) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Quantiles of a summary as values and shares."""
-    if not found:
+def curve(summary: Summary, metric: Metric) -> Curve:
+    """What a CDF of a latency in ms is drawn of. Empty where there are no samples."""
+    quantiles: Quantiles | None = getattr(summary.distributions, f"{metric}_ms")
+    return steps_of(quantiles)
+
+
+def steps_of(quantiles: Quantiles | None) -> Curve:
+    """Quantiles as values and shares."""
+    if quantiles is None:
         return (), ()
-    return tuple(found["v"]), tuple(percent / 100.0 for percent in found["q"])
+    return quantiles.v, tuple(percent / 100.0 for percent in quantiles.q)
 
 
 def share_below(values: Sequence[float], shares: Sequence[float], limit: float) -> float:
@@ -74,3 +102,8 @@ def share_below(values: Sequence[float], shares: Sequence[float], limit: float) 
         return 1.0
     low, high = values[at - 1], values[at]
     return shares[at - 1] + (shares[at] - shares[at - 1]) * (limit - low) / (high - low)
+
+
+def _stats(summary: Summary, metric: Metric) -> Stats | None:
+    stats: Stats | None = getattr(summary.metrics, f"{metric}_ms")
+    return stats

@@ -17,10 +17,10 @@ as not sustained (search.py). The first signal that says saturated decides; a lo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from inferometer.documents.summary import Objective, Summary
 from inferometer.measure.stats import wilson
 from inferometer.plan.slo import Slo
 from inferometer.procedures.summary_access import curve, share_below
@@ -28,10 +28,10 @@ from inferometer.procedures.summary_access import curve, share_below
 LEAST_COMPLETION_RATIO = 0.9
 P99_OVER_P50 = 10.0
 STEADY_SHARE = 0.10
+LEAST_RISE = 0.10
+"""A queue grows that rises by this share from third to third."""
 SIGMAS = 3.0
 """What chance explains: three standard deviations."""
-
-Summary = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def decide(
     signals.append(steadiness(summary, final=final))
     signals += objectives(summary, success_rate, final=final)
     # Without a steady span nobody has seen whether requests queue up: then nothing but saturation can be told of it.
-    return decision(signals, final=final and summary.get("steady") is not None)
+    return decision(signals, final=final and summary.steady is not None)
 
 
 def decision(signals: Sequence[Signal], *, final: bool) -> Decision:
@@ -84,7 +84,7 @@ def decision(signals: Sequence[Signal], *, final: bool) -> Decision:
 def objectives(summary: Summary, success_rate: float, *, final: bool) -> list[Signal]:
     """The plan's objectives, and the success rate, which every search asks for: failing fast is no throughput."""
     return [
-        *(_objective(one, final=final) for one in summary["slos"]),
+        *(_objective(one, final=final) for one in summary.slos),
         _success(summary, success_rate, final=final),
     ]
 
@@ -92,30 +92,33 @@ def objectives(summary: Summary, success_rate: float, *, final: bool) -> list[Si
 def _queue(summary: Summary, *, final: bool) -> Signal:
     """Three thirds that rise may be chance, and have no interval: a longer run says whether they go on rising. Requests in
     flight move by chance alone; a rise within that is none."""
-    steady = summary.get("steady") or {}
-    queue = steady.get("queue") or {}
-    growing = queue.get("growing")
+    steady = summary.steady
+    queue = None if steady is None else steady.queue
+    if steady is None or queue is None:
+        return Signal("queue", None, None, LEAST_RISE)
+    growing = queue.growing
     if growing and not final:
         growing = None
-    elif growing and queue["source"] == "in_flight":
-        growing = queue["thirds"][-1] - queue["thirds"][0] > _chance(
-            summary, queue["thirds"][0], steady["duration_s"] / 3
-        )
-    return Signal("queue", growing, queue.get("rise_share"), 0.10)
+    elif growing and queue.source == "in_flight":
+        first, *_, last = queue.thirds
+        growing = last - first > _chance(summary, first, steady.duration_s / 3)
+    return Signal("queue", growing, queue.rise_share, LEAST_RISE)
 
 
 def _chance(summary: Summary, mean: float, seconds: float) -> float:
     """How far the means of two thirds are apart by chance: where Poisson arrivals stay for S, n in flight on average, a mean
     over t has a variance of n min(1, E[S^2] / (E[S] t)): long answers stay in flight for long."""
-    stay = summary["metrics"]["e2e_ms"] or {}
-    mean_s, std_s = (stay.get("mean") or 0.0) / 1000, (stay.get("std") or 0.0) / 1000
+    stay = summary.metrics.e2e_ms
+    mean_s, std_s = (0.0, 0.0) if stay is None else (stay.mean / 1000, (stay.std or 0.0) / 1000)
     lasting = mean_s + std_s**2 / mean_s if mean_s else 0.0
     return SIGMAS * math.sqrt(2 * mean * min(1.0, lasting / seconds))
 
 
 def _completions(summary: Summary, *, final: bool) -> Signal:
-    steady = summary.get("steady") or {}
-    ratio, interval = steady.get("completion_ratio"), steady.get("completion_ratio_ci95")
+    steady = summary.steady
+    ratio, interval = (
+        (None, None) if steady is None else (steady.completion_ratio, steady.completion_ratio_ci95)
+    )
     below = beyond(ratio, interval, lambda value: value < LEAST_COMPLETION_RATIO, final=final)
     return Signal("completions", below, ratio, LEAST_COMPLETION_RATIO)
 
@@ -123,48 +126,48 @@ def _completions(summary: Summary, *, final: bool) -> Signal:
 def latency(summary: Summary, limit: float, *, final: bool) -> Signal:
     """P99 lies above a limit when more than 1 % of the samples do: a share has an interval also where so few samples give P99
     itself none."""
-    ttft = summary["metrics"]["ttft_ms"] or {}
+    ttft = summary.metrics.ttft_ms
     values, shares = curve(summary, "ttft")
-    if not values:
+    if ttft is None or not values:
         return Signal("latency", None, None, limit, "ms")
     above = 1.0 - share_below(values, shares, limit)
-    interval = wilson(above * ttft["n"], ttft["n"])
+    interval = wilson(above * ttft.n, ttft.n)
     more = beyond(above, interval, lambda share: share > 0.01, final=False)
     if more is None and final:
-        more = ttft["p99"] > limit
-    return Signal("latency", more, ttft["p99"], limit, "ms")
+        more = ttft.p99 > limit
+    return Signal("latency", more, ttft.p99, limit, "ms")
 
 
 def steadiness(summary: Summary, *, final: bool) -> Signal:
     """Answers come in whole: a third with n of them has a relative standard deviation of sqrt((1 + cv^2) / n) by chance,
     cv being that of their lengths."""
-    steady = summary.get("steady") or {}
-    thirds = steady.get("output_thirds_tok_s")
-    lengths = summary["metrics"]["output_tokens"]
-    if not thirds or not lengths or not sum(thirds):
+    steady = summary.steady
+    lengths = summary.metrics.output_tokens
+    if steady is None or lengths is None or not sum(steady.output_thirds_tok_s):
         return Signal("steady", None, None, STEADY_SHARE)
+    thirds = steady.output_thirds_tok_s
     mean = sum(thirds) / len(thirds)
     off = max(abs(third / mean - 1) for third in thirds)
-    answers = max(1.0, (steady.get("completions") or 0) / len(thirds))
-    spread = (lengths["std"] or 0.0) / lengths["mean"] if lengths["mean"] else 0.0
+    answers = max(1.0, steady.completions / len(thirds))
+    spread = (lengths.std or 0.0) / lengths.mean if lengths.mean else 0.0
     chance = SIGMAS * math.sqrt((1 + spread**2) / answers)
     limit = max(STEADY_SHARE, chance)
     return Signal("steady", (True if final else None) if off > limit else False, off, limit)
 
 
-def _objective(found: Mapping[str, Any], *, final: bool) -> Signal:
-    missed = None if found["met"] is None else not found["met"]
-    if missed is None and final and found["value"] is not None:
-        missed = not Slo.parse(found["expr"]).met_by(found["value"])
-    return Signal(f"objective {found['expr']}", missed, found["value"], found["limit"])
+def _objective(slo: Objective, *, final: bool) -> Signal:
+    missed = None if slo.met is None else not slo.met
+    if missed is None and final and slo.value is not None:
+        missed = not Slo.parse(slo.expr).met_by(slo.value)
+    return Signal(f"objective {slo.expr}", missed, slo.value, slo.limit)
 
 
 def _success(summary: Summary, least: float, *, final: bool) -> Signal:
-    rate = summary.get("success_rate") or {}
-    below = beyond(rate.get("value"), rate.get("ci95"), lambda value: value < least, final=final)
-    if below is None and rate.get("value") == 1.0:
+    rate = summary.success_rate
+    below = beyond(rate.value, rate.ci95, lambda value: value < least, final=final)
+    if below is None and rate.value == 1.0:
         below = False  # nothing failed: no run, however long, could say more
-    return Signal("success", below, rate.get("value"), least)
+    return Signal("success", below, rate.value, least)
 
 
 def beyond(

@@ -28,8 +28,8 @@ from inferometer.procedures.saturation import (
 )
 from inferometer.procedures.search import Answer, Ladder
 from inferometer.procedures.setup import Setup, closed_loop, open_loop
-from inferometer.procedures.step import Done, Known, Steps, runs
-from inferometer.procedures.summary_access import growth, percent, rate, stat, success
+from inferometer.procedures.step import KnownLimits, Performed, Steps, runs
+from inferometer.procedures.summary_access import growth, rate, stat, success
 from inferometer.procedures.throughput_results import (
     latency_table,
     point_expression,
@@ -51,7 +51,7 @@ def steps(setup: Setup) -> Steps:
     first = yield from pilot(setup, plan)
     if not estimate(first) and setup.tests.throughput.min_rate is None:
         return
-    done: Sequence[Done] = yield from seek(_sought(setup, estimate(first)), [first])
+    done: Sequence[Performed] = yield from seek(_sought(setup, estimate(first)), [first])
     yield from seek(_point(setup, estimate(first)), done)
 
 
@@ -63,7 +63,7 @@ def planned(setup: Setup) -> Plan:
     return open_loop(setup.plan, wanted.min_rate or 1.0, seconds=wanted.duration_s)
 
 
-def results(setup: Setup, done: Sequence[Done]) -> Results:
+def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Tables 3 and 4, the levels, and their picture."""
     if setup.tests.throughput.loop == "closed":
         return closed_throughput.results(setup, done)
@@ -74,7 +74,9 @@ def results(setup: Setup, done: Sequence[Done]) -> Results:
     top, ended = best(sought, done), answer(sought, done)
     point = best(_point(setup, estimate(pilots[0])), done)
     highest = None if top is None else top.done
-    known = known_base(setup.plan, ended.level) if ended is not None and _plain(setup, ended) else Known()
+    known = (
+        known_base(setup.plan, ended.level) if ended is not None and _plain(setup, ended) else KnownLimits()
+    )
     return Results(
         values=values(setup, highest, None if point is None else point.done, "req/s", "rate"),
         tables=(
@@ -152,7 +154,7 @@ def _levels_table(found: Sequence[Level]) -> Table:
 
 
 def _level_row(one: Level) -> tuple[Cell, ...]:
-    summary = one.done.came.summary
+    summary = one.done.outcome.summary
     sustained = {True: "yes", False: "no", None: "not settled"}[one.decision.sustained]
     because = (
         ", ".join(signal.code for signal in one.decision.reasons)
@@ -163,11 +165,11 @@ def _level_row(one: Level) -> tuple[Cell, ...]:
         one.rate,
         one.done.step.plan.load.duration_s,
         rate(summary, "output_tok_s"),
-        (summary.get("steady") or {}).get("completion_ratio"),
+        None if summary.steady is None else summary.steady.completion_ratio,
         stat(summary, "ttft", "p50"),
         stat(summary, "ttft", "p99"),
         stat(summary, "tpot", "p99"),
-        percent(success(summary)),
+        success(summary),
         growth(summary),
         sustained + (" (confirmed)" if one.confirms and one.decision.sustained else ""),
         because,
@@ -176,7 +178,7 @@ def _level_row(one: Level) -> tuple[Cell, ...]:
 
 def _figure(found: Sequence[Level], top: Level | None) -> Figure:
     """Achieved against offered: they part where the system saturates."""
-    by_rate = {one.rate: one.done.came.summary for one in found}
+    by_rate = {one.rate: one.done.outcome.summary for one in found}
     rates = tuple(sorted(by_rate))
     achieved = tuple(rate(by_rate[level], "output_tok_s") for level in rates)
     marks = () if top is None else (Mark("sustainable", x=top.rate),)

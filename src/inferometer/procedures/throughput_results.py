@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
 from inferometer.procedures.results import Cell, Column, Table, Value
 from inferometer.procedures.setup import Setup, variant
-from inferometer.procedures.step import DoneRun
-from inferometer.procedures.summary_access import percent, rate, rate_interval, stat
+from inferometer.procedures.step import PerformedRun
+from inferometer.procedures.summary_access import Metric, Rate, percent, rate, rate_interval, stat
 
-LATENCIES = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "End-to-End"))
+LATENCIES: tuple[tuple[Metric, str], ...] = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "End-to-End"))
 PERCENTILES = ("p50", "p95", "p99")
 
 
@@ -25,19 +26,18 @@ def with_point(setup: Setup) -> Plan:
 
 
 def values(
-    setup: Setup, top: DoneRun | None, point: DoneRun | None, unit: str, key: str
+    setup: Setup, top: PerformedRun | None, point: PerformedRun | None, unit: str, key: str
 ) -> tuple[Value, ...]:
     """Draft 5.2.4, of the run at the highest load sustained and of that at C.1's operating point. `key`: the load's name in
     `at`."""
-    summary = None if top is None else top.came.summary
+    summary = None if top is None else top.outcome.summary
     kind = "with the objectives met" if setup.plan.slos else "without latency constraint"
     limit = setup.tests.throughput.ttft_p99_ms
 
-    def of(level: DoneRun | None, name: str, label: str, value: str, unit: str, note: str) -> Value:
-        summary = None if level is None else level.came.summary
-        found = None if summary is None else rate(summary, value)
-        ci = None if summary is None else rate_interval(summary, value)
-        return Value(name, label, found, unit, ci, note, capacity=True)
+    def of(level: PerformedRun | None, name: str, label: str, value: Rate, unit: str, note: str) -> Value:
+        summary = None if level is None else level.outcome.summary
+        ci = rate_interval(summary, value)
+        return Value(name, label, rate(summary, value), unit, ci, note, capacity=True)
 
     return (
         of(top, "max_output_tok_s", "Max Output Throughput", "output_tok_s", "tok/s", kind),
@@ -50,7 +50,7 @@ def values(
         per_gpu(setup, summary),
         Value(
             "cached_input_share", "Prompt tokens served from a cache",
-            percent(None if summary is None else summary["throughput"]["cached_input_share"]), "%", None,
+            percent(None if summary is None else summary.throughput.cached_input_share), "%", None,
             "they are counted as input and were not prefilled",
         ),
         Value("batch_utilisation", "Batch utilisation", None, "%", None, "no engine says how large a batch it allows"),
@@ -61,28 +61,25 @@ def values(
     )  # fmt: skip
 
 
-def per_gpu(setup: Setup, summary: object) -> Value:
+def per_gpu(setup: Setup, summary: Summary | None) -> Value:
     """Output tokens a second by accelerator; not measured without a declared number of them."""
     count = setup.plan.sut.accelerator_count
-    found = rate(summary, "output_tok_s") if isinstance(summary, dict) and count else None
+    found = rate(summary, "output_tok_s")
     value = None if found is None or not count else found / count
     note = "by the declared number of accelerators" if count else "no accelerator is declared"
     return Value("tok_per_gpu_s", "Tokens per GPU-second", value, "tok/s/GPU", None, note, capacity=True)
 
 
-def summary_table(setup: Setup, top: DoneRun | None, unit: str, key: str) -> Table:
+def summary_table(setup: Setup, top: PerformedRun | None, unit: str, key: str) -> Table:
     """Draft Table 3, with units in a column of their own. The row of tokens per GPU-second only where there are GPUs."""
-    summary = None if top is None else top.came.summary
+    summary = None if top is None else top.outcome.summary
     load: Cell = None if top is None else top.step.at[key]
-
-    def of(name: str) -> Cell:
-        return None if summary is None else rate(summary, name)
 
     gpu = per_gpu(setup, summary)
     rows: list[tuple[Cell, ...]] = [
-        ("Max Output Throughput", of("output_tok_s"), "tok/s"),
-        ("Max Request Throughput", of("request_s"), "req/s"),
-        ("Max Input Throughput", of("input_tok_s"), "tok/s"),
+        ("Max Output Throughput", rate(summary, "output_tok_s"), "tok/s"),
+        ("Max Request Throughput", rate(summary, "request_s"), "req/s"),
+        ("Max Input Throughput", rate(summary, "input_tok_s"), "tok/s"),
         ("Sustainable Load", load, unit),
     ]
     rows += [("Tokens per GPU-second", gpu.value, "tok/s/GPU")] if setup.plan.sut.accelerator_count else []
@@ -91,12 +88,11 @@ def summary_table(setup: Setup, top: DoneRun | None, unit: str, key: str) -> Tab
     return Table("summary", "Throughput summary", "5.2.5.1", columns, tuple(rows), (kind,), capacity=True)
 
 
-def latency_table(top: DoneRun | None) -> Table:
+def latency_table(top: PerformedRun | None) -> Table:
     """Draft Table 4."""
-    summary = None if top is None else top.came.summary
+    summary = None if top is None else top.outcome.summary
     rows = tuple(
-        (label, *(None if summary is None else stat(summary, metric, name) for name in PERCENTILES))
-        for metric, label in LATENCIES
+        (label, *(stat(summary, metric, name) for name in PERCENTILES)) for metric, label in LATENCIES
     )
     columns = (Column("metric", "Metric"), *(Column(name, name.upper(), "ms") for name in PERCENTILES))
     return Table("latency", "Latency at maximum throughput", "5.2.5.2", columns, rows)

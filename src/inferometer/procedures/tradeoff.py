@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import (
     Axis,
@@ -33,13 +34,13 @@ from inferometer.procedures.results import (
 )
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, lasting, open_loop, warm_up, warmed, workload_key
-from inferometer.procedures.step import Done, DoneRun, Run, Steps, runs
+from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import (
-    Summary,
+    Metric,
     growth,
-    percent,
     rate,
     rate_interval,
+    samples,
     stat,
     stat_interval,
     success,
@@ -55,7 +56,7 @@ T_OF_THIRDS = 4.3027
 """t(0.975, 2)."""
 LEAST_SAMPLES = 1_000
 """For a P99 within 10 % (draft 5.1.4.3)."""
-LATENCIES = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "E2E"))
+LATENCIES: tuple[tuple[Metric, str], ...] = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "E2E"))
 PERCENTILES = ("p50", "p95", "p99")
 
 
@@ -77,7 +78,7 @@ class Point:
         """Its 95 % interval. Where answers are so long that the run's own method gives none, as beyond saturation: by the
         spread of the run's three thirds, Student's with two degrees of freedom."""
         own = rate_interval(self.summary, "output_tok_s")
-        thirds = (self.summary.get("steady") or {}).get("output_thirds_tok_s") or ()
+        thirds = () if self.summary.steady is None else self.summary.steady.output_thirds_tok_s
         if own is not None or self.achieved is None or len(thirds) != 3:
             return own
         half = T_OF_THIRDS * statistics.stdev(thirds) / math.sqrt(3)
@@ -95,7 +96,7 @@ def steps(setup: Setup) -> Steps:
     base = published if published is not None else (yield from find_base(setup, setup.plan))
     if published is not None or workload_key(setup.plan) in setup.known.saturation:
         yield warm_up(setup.plan)  # nothing went before, and the first level is a low one
-    done: list[Done] = []
+    done: list[Performed] = []
     while base is not None and (share := _following(setup, points(done))) is not None:
         level = float(f"{base * share / 100:.6g}")
         seconds = lasting(setup, level, setup.tests.tradeoff.duration_s)
@@ -105,7 +106,7 @@ def steps(setup: Setup) -> Steps:
             {"percent": share, "rate": level},
             f"{share:g} % of capacity, {level:.4g} requests/s for {seconds:g} s",
         )
-        done.append(DoneRun(run, (yield run)))
+        done.append(PerformedRun(run, (yield run)))
 
 
 def _following(setup: Setup, found: Sequence[Point]) -> float | None:
@@ -118,10 +119,10 @@ def _following(setup: Setup, found: Sequence[Point]) -> float | None:
     return further if fall(found) is None and further <= wanted.most_percent else None
 
 
-def points(done: Sequence[Done]) -> list[Point]:
+def points(done: Sequence[Performed]) -> list[Point]:
     """The levels that were measured, in their order."""
     return [
-        Point(float(one.step.at["percent"] or 0), float(one.step.at["rate"] or 0), one.came.summary)
+        Point(float(one.step.at["percent"] or 0), float(one.step.at["rate"] or 0), one.outcome.summary)
         for one in runs(done, "level")
     ]
 
@@ -133,7 +134,7 @@ def fall(found: Sequence[Point]) -> int | None:
     return next((at for at, (one, next_) in enumerate(pairwise(achieved), 1) if next_ < one), None)
 
 
-def knee(found: Sequence[Point], metric: str) -> tuple[int | None, float | None]:
+def knee(found: Sequence[Point], metric: Metric) -> tuple[int | None, float | None]:
     """Which level is the first whose P99 is above twice the least P99, and that least one, ms (draft 5.3.4)."""
     seen = [stat(one.summary, metric, "p99") for one in found]
     least = min((value for value in seen if value is not None), default=None)
@@ -149,7 +150,7 @@ def optimum(found: Sequence[Point], *, settled: bool = True) -> int | None:
     meeting = [
         at
         for at, one in enumerate(found)
-        if one.achieved is not None and all(slo["met"] in said for slo in one.summary["slos"])
+        if one.achieved is not None and all(slo.met in said for slo in one.summary.slos)
     ]
     return max(meeting, key=lambda at: found[at].achieved or 0.0, default=None)
 
@@ -160,7 +161,7 @@ def planned(setup: Setup) -> Plan:
     return open_loop(setup.plan, wanted.capacity_rate or 1.0, seconds=wanted.duration_s)
 
 
-def results(setup: Setup, done: Sequence[Done]) -> Results:
+def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Table 5 with all that 5.3.4 records, the derived points, and the curves."""
     wanted = setup.tests.tradeoff
     base = wanted.capacity_rate if wanted.capacity_rate is not None else base_of(setup, setup.plan, done)
@@ -204,7 +205,7 @@ def _values(setup: Setup, found: Sequence[Point]) -> tuple[Value, ...]:
     )  # fmt: skip
 
 
-def _knee(found: Sequence[Point], metric: str, label: str) -> Value:
+def _knee(found: Sequence[Point], metric: Metric, label: str) -> Value:
     at, least = knee(found, metric)
     name = "knee" if metric == "ttft" else f"knee_{metric}"
     title = "Knee point" if metric == "ttft" else f"Knee point of {label}"
@@ -294,7 +295,7 @@ def _row(one: Point) -> tuple[Cell, ...]:
         one.rate,
         one.achieved,
         *(stat(one.summary, metric, name) for metric, _ in LATENCIES for name in PERCENTILES),
-        percent(success(one.summary)),
+        success(one.summary),
         growth(one.summary),
         one.percent,
         *(one.interval or (None, None)),
@@ -303,11 +304,10 @@ def _row(one: Point) -> tuple[Cell, ...]:
 
 
 def _samples(one: Point) -> int:
-    found: int = (one.summary["metrics"]["ttft_ms"] or {}).get("n", 0)
-    return found
+    return samples(one.summary) or 0
 
 
-def _curve(setup: Setup, found: Sequence[Point], metric: str, name: str) -> Figure:
+def _curve(setup: Setup, found: Sequence[Point], metric: Metric, name: str) -> Figure:
     """Draft 5.3.3: latency against throughput, in the order of the load, so that the curve may turn back."""
     label = metric.upper()
     measured = [one for one in found if one.achieved is not None]
@@ -333,9 +333,7 @@ def _offered(found: Sequence[Point]) -> Figure:
     rates = tuple(one.rate for one in found)
     series = [Series("achieved", rates, tuple(one.achieved for one in found))]
     lengths = [
-        (stats["mean"], stats["n"])
-        for one in found
-        if (stats := one.summary["metrics"]["output_tokens"]) is not None
+        (stats.mean, stats.n) for one in found if (stats := one.summary.metrics.output_tokens) is not None
     ]
     if lengths:
         mean = sum(mean * n for mean, n in lengths) / sum(n for _, n in lengths)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value, joined
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, closed_loop, open_loop, warm_up, warmed
-from inferometer.procedures.step import Done, DoneRun, Run, Scalar, Steps, runs
-from inferometer.procedures.summary_access import Summary, curve, stat, stat_interval
+from inferometer.procedures.step import Performed, PerformedRun, Run, Scalar, Steps, runs
+from inferometer.procedures.summary_access import curve, samples, stat, stat_interval
 
 NAME, SECTION, TITLE = "ttft", "5.1", "Time to First Token"
 OBJECTIVE = "Find out how long it takes from the submission of a request to its first token, under the load levels given."
@@ -45,7 +46,7 @@ def planned(setup: Setup) -> Plan:
     return levels[0][1] if levels else open_loop(setup.plan, 1.0, requests=setup.tests.ttft.requests)
 
 
-def results(setup: Setup, done: Sequence[Done]) -> Results:
+def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Tables 1 and 2 and the distribution, for each level."""
     found = runs(done, "level")
     base = base_of(setup, setup.plan, done) if setup.tests.ttft.percent else None
@@ -105,12 +106,12 @@ def _words(at: Mapping[str, Scalar]) -> str:
     return percent + (f"{at['rate']:.4g} requests/s" if "rate" in at else f"{at['concurrency']} in flight")
 
 
-def _n(one: DoneRun) -> int | None:
-    return (one.came.summary["metrics"]["ttft_ms"] or {}).get("n")
+def _n(one: PerformedRun) -> int | None:
+    return samples(one.outcome.summary)
 
 
-def _of_level(one: DoneRun, *, several: bool) -> Results:
-    summary, words = one.came.summary, _words(one.step.at)
+def _of_level(one: PerformedRun, *, several: bool) -> Results:
+    summary, words = one.outcome.summary, _words(one.step.at)
     suffix = f", {words}" if several else ""
     samples = _n(one) or 0
     rows: list[tuple[Cell, ...]] = [("Requests", samples)]
@@ -147,11 +148,11 @@ def _by_input(summary: Summary, suffix: str) -> tuple[Table, ...]:
     )
     rows = tuple(
         (
-            f"{bucket['from']}-{bucket['to']}" if bucket["to"] is not None else f"{bucket['from']}+",
-            bucket["n"], bucket["p50"], bucket["p95"], bucket["p99"],
+            f"{bucket.from_tokens}-{bucket.to_tokens}" if bucket.to_tokens is not None else f"{bucket.from_tokens}+",
+            bucket.n, bucket.p50, bucket.p95, bucket.p99,
         )
-        for bucket in summary["ttft_by_input"]
-        if bucket["n"]
+        for bucket in summary.ttft_by_input
+        if bucket.n
     )  # fmt: skip
     if len(rows) < 2:
         return ()  # prompts are of one length, as far as the buckets go
@@ -161,12 +162,11 @@ def _by_input(summary: Summary, suffix: str) -> tuple[Table, ...]:
 
 
 def _components(summary: Summary, suffix: str) -> tuple[Table, ...]:
-    """Queue wait and prefill, where the server tells (draft 5.1.4.2)."""
-    server = summary.get("server") or {}
-    parts = [("queue wait", server.get("queue_ms")), ("prefill", server.get("prefill_ms"))]
-    rows = tuple((name, found.get("mean")) for name, found in parts if isinstance(found, dict))
-    if not rows:
+    """Queue wait, where the server's metrics have it (draft 5.1.4.2). No engine so far exposes prefill time this way."""
+    queue = None if summary.server is None else summary.server.queue_ms
+    if queue is None:
         return ()
+    rows = (("queue wait", queue.mean),)
     columns = (Column("component", "Component"), Column("mean", "Mean", "ms"))
     note = "By the server's own metrics; they leave out the network."
     return (
@@ -178,8 +178,8 @@ def _components(summary: Summary, suffix: str) -> tuple[Table, ...]:
 
 def _noncontent(summary: Summary) -> tuple[str, ...]:
     """Draft 5.1.3.1: whether anything comes before the first content token, and what TTFT measures then."""
-    variants = next((one for one in summary["verdict"]["checks"] if one["code"] == "ttft_variants"), None)
-    if variants is None or variants["status"] != "note":
+    variants = next((one for one in summary.verdict.checks if one.code == "ttft_variants"), None)
+    if variants is None or variants.status != "note":
         return ()
     return (
         "Other events came before the first token that is not white space; TTFT is to that token, "
@@ -187,9 +187,9 @@ def _noncontent(summary: Summary) -> tuple[str, ...]:
     )
 
 
-def _cdf(found: Sequence[DoneRun]) -> Figure:
+def _cdf(found: Sequence[PerformedRun]) -> Figure:
     """Draft 5.1.5.4."""
-    series = tuple(Series(_words(one.step.at), *curve(one.came.summary, "ttft")) for one in found)
+    series = tuple(Series(_words(one.step.at), *curve(one.outcome.summary, "ttft")) for one in found)
     return Figure(
         "ttft_cdf",
         "Distribution of TTFT",

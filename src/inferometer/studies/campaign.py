@@ -32,13 +32,13 @@ from inferometer.procedures.registry import PROCEDURES, Procedure
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import (
-    Done,
-    DoneRefused,
-    DoneRun,
-    Known,
+    KnownLimits,
+    Measured,
+    Performed,
+    PerformedRun,
     Refused,
+    RefusedRun,
     Run,
-    Seen,
     Step,
     Steps,
     Switch,
@@ -137,7 +137,7 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
     measured; RecordError and InstrumentError after what was measured has been reported."""
     started = time.time_ns()
     write_atomically(folder / "tests.json", campaigns.to_json(whole))
-    tested, known = Tested(folder), Known()
+    tested, known = Tested(folder), KnownLimits()
     documents: list[dict[str, Any]] = []
     summaries: dict[str, Mapping[str, Any]] = {}
     evidence: list[Evidence] = []
@@ -149,7 +149,7 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
         one = _Test(whole, PROCEDURES[name], Setup(whole.plan, whole.tests, known), stand, folder, ui)
         documents.append(one.carry_out())
         known = known | one.results.known
-        summaries |= {ran.came.run: ran.came.summary for ran in runs(one.done)}
+        summaries |= {ran.outcome.run: to_data(ran.outcome.summary) for ran in runs(one.done)}
         if name in TESTS:
             evidence.append(of_test(documents[-1], summaries))
             documents[-1]["compliance"] = comply(evidence[-1]).as_dict()
@@ -218,7 +218,7 @@ class _Test:
     stand: Stand
     folder: Path
     ui: Ui
-    done: list[Done] = field(default_factory=list)
+    done: list[Performed] = field(default_factory=list)
     state: dict[str, str] = field(default_factory=dict)
     states: list[dict[str, str]] = field(default_factory=list)
     ended_by: str | None = None
@@ -261,7 +261,7 @@ class _Test:
                 self.ui.note(f"{what} could not be switched back to {usual}: {why}")
 
     def _go_through(self, steps: Steps) -> None:
-        came: Seen | Switched | PlanError | CannotSwitch | None = None
+        came: Measured | Switched | PlanError | CannotSwitch | None = None
         while True:
             try:
                 step: Step = steps.throw(came) if isinstance(came, Exception) else steps.send(came)
@@ -276,7 +276,7 @@ class _Test:
                 came = why
             self.done.append(_done(step, came))
 
-    def _do(self, step: Step) -> Seen | Switched:
+    def _do(self, step: Step) -> Measured | Switched:
         if isinstance(step, Switch):
             self.ui.note(f"switching {step.what}: {step.state}")
             switched = self.stand.switch(step.what, step.state)
@@ -288,7 +288,7 @@ class _Test:
         if finding.summary.run.interrupted:
             raise Interrupted
         self.states.append(self.state)
-        return Seen(finding.folder.name, to_data(finding.summary))
+        return Measured(finding.folder.name, finding.summary)
 
     def _document(self, started: int) -> dict[str, Any]:
         procedure, base = self.procedure, self.setup.plan
@@ -309,42 +309,42 @@ class _Test:
             "parameters": _parameters(self.setup, procedure.name),
             "plan": resolved(base),
             "plan_hash": plan_hash(base),
-            "switches": [_switch(one) for one in self.done if isinstance(one.came, Switched)],
+            "switches": [_switch(one) for one in self.done if isinstance(one.outcome, Switched)],
             "runs": [_run(one, state) for one, state in zip(ran, self.states, strict=True)],
             **_plain(self.results),
         }
-        document["verdict"] = verdict_of_test(document, [one.came.summary for one in ran])
+        document["verdict"] = verdict_of_test(document, [to_data(one.outcome.summary) for one in ran])
         document["compliance"] = None
         return document
 
 
-def _done(step: Step, came: Seen | Switched | PlanError | CannotSwitch) -> Done:
-    if isinstance(step, Run) and isinstance(came, Seen):
-        return DoneRun(step, came)
+def _done(step: Step, came: Measured | Switched | PlanError | CannotSwitch) -> Performed:
+    if isinstance(step, Run) and isinstance(came, Measured):
+        return PerformedRun(step, came)
     if isinstance(came, Exception):
         refused = Refused(str(came))
-        return DoneRefused(step, refused) if isinstance(step, Run) else Done(step, refused)
-    return Done(step, came)
+        return RefusedRun(step, refused) if isinstance(step, Run) else Performed(step, refused)
+    return Performed(step, came)
 
 
-def _switch(one: Done) -> dict[str, Any]:
-    step, came = one.step, one.came
+def _switch(one: Performed) -> dict[str, Any]:
+    step, came = one.step, one.outcome
     assert isinstance(step, Switch)
     assert isinstance(came, Switched)
     told = {"status": came.status, "how": came.how, "evidence": came.evidence}
     return {"what": step.what, "state": step.state, **told}
 
 
-def _run(one: DoneRun, state: Mapping[str, str]) -> dict[str, Any]:
-    step, came = one.step, one.came
+def _run(one: PerformedRun, state: Mapping[str, str]) -> dict[str, Any]:
+    step, came = one.step, one.outcome
     return {
         "run": came.run,
         "part": step.part,
         "at": dict(step.at),
         "why": step.why,
         "state": dict(state),
-        "verdict": came.summary["verdict"]["status"],
-        "fingerprint": came.summary["workload"]["fingerprint"],
+        "verdict": came.summary.verdict.status,
+        "fingerprint": came.summary.workload.fingerprint,
     }
 
 
