@@ -410,10 +410,21 @@ def parts() -> dict[str, Any]:
             "output_tok_s": 3118.2,
             "input_tok_s": 6240.9,
             "request_s": 19.47,
-            "whole_run": {"output_tok_s": 3033.4, "input_tok_s": 6071.2, "request_s": 18.96},
+            "goodput_request_s": None,
+            "whole_run": {
+                "output_tok_s": 3033.4,
+                "input_tok_s": 6071.2,
+                "request_s": 18.96,
+                "goodput_request_s": None,
+            },
             "cached_input_share": 0.0,
             "cached_prefix_share": None,
-            "ci95": {"output_tok_s": [2987.0, 3249.5], "input_tok_s": None, "request_s": [18.3, 20.6]},
+            "ci95": {
+                "output_tok_s": [2987.0, 3249.5],
+                "input_tok_s": None,
+                "request_s": [18.3, 20.6],
+                "goodput_request_s": None,
+            },
         },
         "steady": {
             "duration_s": 47.37,
@@ -679,7 +690,7 @@ def empty_summary() -> Summary:
     whole["metrics"] = dict.fromkeys(metrics.METRICS)
     whole["load"] |= {"model": "closed", "offered": {**OFFERED}, "lateness_ms": None, "arrival_check": None}
     whole["load"] |= {"lateness_causes_ms": None, "lateness_shares": None}
-    whole["throughput"]["ci95"] = dict.fromkeys(("output_tok_s", "input_tok_s", "request_s"))
+    whole["throughput"]["ci95"] = dict.fromkeys(metrics.RATES)
     whole["instrument"]["receive_lag_ms"] = None
     checks = [check(c["code"], "na") for c in VALID_CHECKS[:-1]] + [check("few_samples", "unsure", 0, 2)]
     return compose(version="0.1.0", status="INCONCLUSIVE", checks=checks, **whole)

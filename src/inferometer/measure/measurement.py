@@ -206,7 +206,9 @@ def as_dict(measurement: Measurement) -> dict[str, Any]:
 
 def samples_of(plan: Plan, record: Record) -> Samples:
     """The record's samples; `measure` and `series` can share them."""
-    return Samples(record, streamed=plan.target.stream, reference=_reference(plan))
+    return Samples(
+        record, streamed=bool(plan.target.stream), reference=_reference(plan), objectives=plan.slos
+    )
 
 
 def _reference(plan: Plan) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from inferometer.measure.goodput import meets_objectives
 from inferometer.measure.load import Span, Spans, within
 from inferometer.measure.record import Floats, Ints
 from inferometer.measure.samples import Samples
@@ -43,10 +44,16 @@ def request_s(samples: Samples) -> Arrivals:
     return samples.record.t_end[samples.rows], np.ones(len(samples))
 
 
-ARRIVALS: dict[str, Callable[[Samples], Arrivals]] = {
-    one.__name__: one for one in (output_tok_s, input_tok_s, request_s)
+def goodput_request_s(samples: Samples) -> Arrivals | None:
+    """Requests that met every objective a request can meet by itself, where they ended; None without such an objective."""
+    good = meets_objectives(samples)
+    return None if good is None else (samples.record.t_end[samples.rows], good.astype(np.float64))
+
+
+ARRIVALS: dict[str, Callable[[Samples], Arrivals | None]] = {
+    one.__name__: one for one in (output_tok_s, input_tok_s, request_s, goodput_request_s)
 }
-"""By the name of the rate; the same names as RATES."""
+"""By the name of the rate; the same names as RATES. None: the run has no such rate."""
 
 
 def rates(samples: Samples, spans: Spans) -> tuple[Rates[float], Rates[float], Rates[Interval]]:
@@ -56,7 +63,10 @@ def rates(samples: Samples, spans: Spans) -> tuple[Rates[float], Rates[float], R
     intervals: dict[str, Interval | None] = dict.fromkeys(RATES)
     long_s = percentile(np.sort(samples.e2e), 0.9) / 1_000 if len(samples) else 0.0
     for name in RATES:
-        at, weights = ARRIVALS[name](samples)
+        arrivals = ARRIVALS[name](samples)
+        if arrivals is None:
+            continue
+        at, weights = arrivals
         if spans.run is not None and spans.run.seconds > 0:
             whole[name] = float(weights.sum()) / spans.run.seconds
         if spans.steady is not None:

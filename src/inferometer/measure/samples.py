@@ -27,6 +27,7 @@ TTFT is no part of TPOT, ITL, jitter or pauses. Gaps are differences of recorded
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -34,6 +35,7 @@ import numpy as np
 from inferometer.measure.record import Column, Floats, Ints, Record, between_ms
 from inferometer.measure.tokens import Counts, count
 from inferometer.metrics.catalogue import stem
+from inferometer.plan.slo import Slo
 from inferometer.units import NS_PER_MS
 
 MS_PER_S = 1_000.0
@@ -43,13 +45,16 @@ class Samples:
     """The samples of a record: `rows` are their rows in it. Every array has one entry a sample, in ms where not said otherwise.
 
     `streamed`: the plan requests a stream; otherwise no event time means anything, and what rests on one is NaN. `counts`: the
-    token counts of each sample. Properties are worked out when they are first read. A metric of metrics/catalogue.py has one
-    here, named like it without its unit.
+    token counts of each sample. `objectives`: the plan's, which goodput is about. Properties are worked out when they are first
+    read. A metric of metrics/catalogue.py has one here, named like it without its unit.
     """
 
-    def __init__(self, record: Record, *, streamed: bool, reference: bool = False) -> None:
+    def __init__(
+        self, record: Record, *, streamed: bool, reference: bool = False, objectives: Sequence[Slo] = ()
+    ) -> None:
         self.record = record
         self.streamed = streamed
+        self.objectives = objectives
         self.rows: Ints = np.flatnonzero(record.samples)
         self.counts: Counts = count(record, self.rows, reference=reference)
         self._submit, self._intended = record.t_submit[self.rows], record.t_intended[self.rows]

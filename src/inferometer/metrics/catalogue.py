@@ -48,7 +48,8 @@ class Metric:
 @dataclass(frozen=True, slots=True)
 class Rate:
     """A figure of a whole run, per second. `objective`: the unit that `--slo` may spell behind its limit; None: no objective.
-    `compared`: its heading in a comparison; None: it is not compared. The rest: see Metric."""
+    `compared`: its heading in a comparison; None: it is not compared. `optional`: not
+    every run has it, and one without it does not show it. The rest: see Metric."""
 
     title: str
     short: str
@@ -58,6 +59,8 @@ class Rate:
     objective: str | None = None
     compared: str | None = None
     tokens: bool = False
+    row: bool = False
+    optional: bool = False
 
 
 class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -296,6 +299,7 @@ class Rates(msgspec.Struct, Generic[T], frozen=True, forbid_unknown_fields=True)
             objective="tok/s",
             compared="Output tok/s",
             tokens=True,
+            row=True,
         ),
     ]
     input_tok_s: Annotated[
@@ -320,6 +324,20 @@ class Rates(msgspec.Struct, Generic[T], frozen=True, forbid_unknown_fields=True)
             better="more",
             objective="/s",
             compared="Requests/s",
+            row=True,
+        ),
+    ]
+    goodput_request_s: Annotated[
+        T | None,
+        Rate(
+            "Goodput",
+            "good req/s",
+            "req/s",
+            "Requests that completed in the steady window and met every latency objective each by itself, divided by the "
+            "window's length; of several limits on one metric the loosest holds.",
+            objective="/s",
+            row=True,
+            optional=True,
         ),
     ]
 

@@ -62,8 +62,9 @@ def _rows(summary: Mapping[str, Any], long: bool) -> list[tuple[str, dict[str, s
                 texts,
             )
         )
-    for name in ("output_tok_s", "request_s"):
-        rate = RATES[name]
+    for name, rate in RATES.items():
+        if not rate.row or (rate.optional and summary["throughput"][name] is None):
+            continue
         rows.append(
             (
                 f"{rate.title} ({rate.unit})" if long else rate.short,

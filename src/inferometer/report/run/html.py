@@ -113,6 +113,7 @@ def _rate_rows(summary: Mapping[str, Any]) -> list[Context]:
             "whole": figure(rates["whole_run"][name]),
         }
         for name, rate in RATES.items()
+        if not rate.optional or rates[name] is not None
     ]
 
 

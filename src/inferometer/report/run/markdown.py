@@ -105,6 +105,8 @@ def _results(summary: Mapping[str, Any]) -> str:
             rows.append([f"{metric.title} ({metric.unit})", figure(stats["n"]), *values])
     for name, rate in RATES.items():
         value = summary["throughput"][name]
+        if rate.optional and value is None:
+            continue
         rows.append([f"{rate.title} ({rate.unit})", "", figure(value), *[""] * (len(STATISTICS) - 1)])
     table = _table(["Metric", "n", *STATISTICS.values()], rows)
     return f"{table}\n\n{MARK} fewer samples than this percentile needs; take it as a rough figure."
