@@ -30,7 +30,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": {"documents", "plan", "measure", "metrics", "judge"},
     "server": {"protocol", "workload"},
     "simulation": {"drive", "engines", "journal", "server"},
-    "calibration": {"plan", "journal"},
+    "calibration": {"documents", "journal", "plan"},
     "run": {
         "calibration", "documents", "drive", "engines", "journal", "judge", "measure", "plan", "report", "server",
         "simulation", "telemetry", "workload",

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from inferometer.calibration import certificate as certificates
-from inferometer.calibration.certificate import Certificate, cited, find, folder, read, store
+from inferometer.calibration.certificate import cited, find, folder, read, store
+from inferometer.documents.certificate import Certificate
 from inferometer.telemetry.host import environment, hot_path
 
 Make = Callable[..., Certificate]
@@ -46,7 +47,7 @@ def test_another_machine_kernel_or_version_is_named(made: Make, tmp_path: Path, 
     """What differs is said, with both values."""
     certificate = made()
     store(certificate, tmp_path)
-    found = find(tmp_path, certificate.machine | {name: "new"}, certificate.packages, 1)
+    found = find(tmp_path, {**certificate.machine, name: "new"}, certificate.packages, 1)
     assert (found.status, found.certificate) == ("mismatch", None)
     assert found.why == f"{name} was some {name}, is new"
 

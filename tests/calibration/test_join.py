@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.calibration.join import Errors, Ours, Theirs, joined, matched, nonces, ours, theirs
+from inferometer.calibration.join import Ours, Theirs, joined, matched, nonces, ours, spread, theirs
 from inferometer.journal.schema import RECORD, EventClass
 
 MS = 1_000_000
@@ -60,7 +60,7 @@ def test_a_lateness_of_all_stamps_is_found_in_first_token_and_end_and_not_in_gap
     """By exactly as much, in every statistic of the differences."""
     seen = joined(*both(tokens, late, seed))
     for mine, true in ((seen.ttft, seen.ttft_true), (seen.e2e, seen.e2e_true)):
-        errors = Errors.of(mine, true)
+        errors = spread(mine, true)
         assert errors is not None
         assert errors.n == len(tokens)
         assert [errors.mean, errors.p50, errors.p99, errors.max] == pytest.approx([late / MS] * 4, abs=1e-6)
@@ -68,7 +68,7 @@ def test_a_lateness_of_all_stamps_is_found_in_first_token_and_end_and_not_in_gap
     assert np.array_equal(seen.gaps, seen.gaps_true)
     assert len(seen.gaps) == sum(tokens) - len(tokens)
     assert (seen.missing, seen.merged) == (0, 0)
-    assert Errors.of(seen.gaps[:0], seen.gaps_true[:0]) is None
+    assert spread(seen.gaps[:0], seen.gaps_true[:0]) is None
 
 
 def test_two_tokens_read_as_one_are_merged() -> None:
@@ -80,7 +80,7 @@ def test_two_tokens_read_as_one_are_merged() -> None:
     assert seen.merged == 1 / 4
     assert seen.missing == 0
     assert (seen.gaps - seen.gaps_true).sum() == pytest.approx(0)
-    errors = Errors.of(seen.gaps, seen.gaps_true)
+    errors = spread(seen.gaps, seen.gaps_true)
     assert errors is not None
     assert errors.each_max == pytest.approx((true[0].sent[3] - true[0].sent[2]) / MS)
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from inferometer.calibration import ladder
-from inferometer.calibration.join import Errors
 from inferometer.calibration.ladder import Tried, ended_by, faults, next_load, plan_of, plan_rung
+from inferometer.documents.certificate import ErrorSpread
 from inferometer.errors import PlanError
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Plan, Trace, Workload
 
 LOADS = [64.0, 128.0, 256.0, 512.0]
-GOOD = Errors(100, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+GOOD = ErrorSpread(100, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def climbed(holds: float, *, server: float = float("inf"), refine: bool = True) -> list[Tried]:
@@ -85,9 +85,9 @@ def test_each_limit_is_broken_by_itself(broken: str, changed: dict[str, object])
     rung: dict[str, object] = {
         "ttft": GOOD, "itl": GOOD, "e2e": GOOD, "missing": 0.0, "merged": 0.0, "verdict": "INCONCLUSIVE",
     }  # fmt: skip
-    assert faults(**rung) == []  # type: ignore[arg-type]  # a dict of all of them
-    assert faults(**rung | {"itl": None}) == []  # type: ignore[arg-type]  # likewise
-    assert faults(**rung | changed) == [broken]  # type: ignore[arg-type]  # likewise
+    assert faults(**rung) == ()  # type: ignore[arg-type]  # a dict of all of them
+    assert faults(**rung | {"itl": None}) == ()  # type: ignore[arg-type]  # likewise
+    assert faults(**rung | changed) == (broken,)  # type: ignore[arg-type]  # likewise
 
 
 @pytest.mark.parametrize("quick", [False, True])

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import msgspec
 import pytest
 from commands import COMMAND, SMALL, finish
 
 from inferometer.calibration import certificate as certificates
-from inferometer.calibration.certificate import Certificate, Limit
+from inferometer.documents.certificate import SCHEMA, Certificate, CertifiedLimit, CertifiedLimits
 from inferometer.plan.schema import Plan
 from inferometer.report.calibration import lines
 from inferometer.report.run.summary import summary_schema
@@ -59,7 +58,9 @@ def test_a_calibration_joins_every_rung_with_the_truth(
         assert (rung.itl_ms.n if rung.itl_ms else 0) == requests * (tokens - 1)
         assert rung.tok_s > 0
         assert rung.good == (not rung.faults)
-    assert (done.stored is not None) == all(limit.per_worker > 0 for limit in made.limits.values())
+    assert (done.stored is not None) == (
+        made.limits.token_events_s.per_worker > 0 and made.limits.requests_s.per_worker > 0
+    )
     assert list(state.iterdir()) == ([done.stored] if done.stored else [])
     assert done.exit_code == (0 if done.stored and by_kind["plan"].good else 4)
     assert 3 <= len(said) <= 6
@@ -82,19 +83,19 @@ def test_the_table_has_a_line_a_rung_and_fits_a_terminal(
 ) -> None:
     """80 columns, ASCII, and the certificate's name where there is one."""
     made = tiny[0].certificate
-    said = lines(msgspec.to_builtins(made), "the/file.json")
+    said = lines(made, "the/file.json")
     assert all(len(line) <= 80 for line in said if made.id not in line)
     assert "\n".join(said).isascii()
     for word in ("streams", "req/s", "plan"):
         assert [line for line in said if line.startswith(word)]
     assert made.id in said[-1]
-    assert "Not certified" in lines(msgspec.to_builtins(made), None)[-1]
+    assert "Not certified" in lines(made, None)[-1]
 
 
 def here(**changes: Any) -> Certificate:
     """A certificate of the machine that the tests run on."""
     content: dict[str, Any] = {
-        "schema": certificates.SCHEMA,
+        "schema": SCHEMA,
         "date": "2026-01-02T03:04:05.678Z",
         "machine": certificates.machine_of(environment()),
         "packages": hot_path(),
@@ -104,10 +105,10 @@ def here(**changes: Any) -> Certificate:
         "quick": True,
         "pinned": None,
         "interval_ms": 20.0,
-        "limits": {"token_events_s": Limit(1e9, "ladder"), "requests_s": Limit(1e9, "ladder")},
-        "rungs": [],
+        "limits": CertifiedLimits(CertifiedLimit(1e9, "ladder"), CertifiedLimit(1e9, "ladder")),
+        "rungs": (),
     } | changes
-    return Certificate(id=certificates.named(content), **content)
+    return certificates.named(Certificate(id="", **content))
 
 
 def test_a_run_cites_the_certificate_it_began_with_also_when_that_is_gone(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_a_run_cites_the_certificate_it_began_with_also_when_that_is_gone(tmp_pa
 
 def test_beyond_what_is_certified_a_run_is_inconclusive_and_says_so(tmp_path: Path) -> None:
     """The check names the load and the limit, per worker."""
-    low = here(limits={"token_events_s": Limit(0.5, "instrument"), "requests_s": Limit(1e9, "ladder")})
+    low = here(limits=CertifiedLimits(CertifiedLimit(0.5, "instrument"), CertifiedLimit(1e9, "ladder")))
     certificates.store(low, tmp_path / "state")
     out = str(tmp_path / "runs")
     _, stdout, _ = finish(

@@ -18,75 +18,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from inferometer.calibration.join import Errors
-from inferometer.calibration.ladder import Kind
+from inferometer.documents.certificate import Certificate, CertificateRung
 
-SCHEMA: Literal["inferometer/certificate/1"] = "inferometer/certificate/1"
 FOLDER_VARIABLE = "INFEROMETER_CALIBRATIONS"
 
 MACHINE = ("cpu", "cores", "machine", "kernel", "os", "python", "inferometer")
 """What of telemetry's environment has to be the same."""
-
-
-class Rung(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One load and how far off the instrument was under it; rates in all, per second. `load`: streams or requests/s.
-
-    `faults`: names of the limits broken. `verdict`, `reasons`: the run's own, and its failed checks. `tries`: 2 when
-    repeated.
-    """
-
-    kind: Kind
-    load: float
-    offered_tok_s: float
-    tok_s: float
-    request_s: float
-    cpu: float | None
-    ttft_ms: Errors | None
-    itl_ms: Errors | None
-    e2e_ms: Errors | None
-    missing: float
-    merged: float
-    server_late_ms: float
-    server_read_ms: float
-    server_behind: bool
-    verdict: str
-    reasons: list[str]
-    faults: list[str]
-    tries: int
-
-    @property
-    def good(self) -> bool:
-        """No limit was broken."""
-        return not self.faults
-
-
-class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Up to which load of one worker, per second, the instrument was right, and what ended the ladder there.
-
-    `ended_by`: `instrument` (the next load was too much), `server` (the reference server fell behind) or `ladder` (its top):
-    in the last two cases the instrument's own limit was not reached.
-    """
-
-    per_worker: float
-    ended_by: Literal["instrument", "server", "ladder"]
-
-
-class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A calibration's result. `machine` holds MACHINE's facts; `pinned` the cores of server and client, None if unpinned."""
-
-    schema: Literal["inferometer/certificate/1"]
-    id: str
-    date: str
-    machine: dict[str, str | int | None]
-    packages: dict[str, str]
-    workers: int
-    timestamp_source: Literal["kernel", "user"]
-    truth_from_kernel: bool
-    quick: bool
-    pinned: dict[str, list[int]] | None
-    interval_ms: float
-    limits: dict[str, Limit]
-    rungs: list[Rung]
+CITED = CertificateRung.__struct_fields__
+"""What a run notes of each rung."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +45,13 @@ def folder(environ: Mapping[str, str]) -> Path:
     return Path(state) / "inferometer" / "calibrations"
 
 
-def named(content: Mapping[str, Any]) -> str:
-    """A certificate's id: its date without punctuation, and eight digits of the digest of all it says."""
+def named(certificate: Certificate) -> Certificate:
+    """The certificate with its id: its date without punctuation, and eight digits of the digest of all it says."""
+    content = msgspec.to_builtins(certificate)
+    del content["id"]
     digest = hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:8]
-    date = "".join(char for char in str(content["date"])[:19] if char.isalnum())
-    return f"{date}Z-{digest}"
+    date = "".join(char for char in certificate.date[:19] if char.isalnum())
+    return msgspec.structs.replace(certificate, id=f"{date}Z-{digest}")
 
 
 def machine_of(environment: Mapping[str, Any]) -> dict[str, str | int | None]:
@@ -185,13 +126,6 @@ def cited(found: Found) -> dict[str, Any]:
     if certificate is None:
         return {"status": found.status, "why": found.why}
     names = ("id", "date", "workers", "timestamp_source", "quick", "limits")
-    rungs = [
-        {
-            name: getattr(rung, name)
-            for name in ("kind", "load", "tok_s", "request_s", "ttft_ms", "itl_ms", "e2e_ms")
-        }
-        for rung in certificate.rungs
-        if rung.good
-    ]
+    rungs = [{name: getattr(rung, name) for name in CITED} for rung in certificate.rungs if rung.good]
     plain = msgspec.to_builtins({name: getattr(certificate, name) for name in names} | {"rungs": rungs})
     return {"status": "found", **plain}

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from inferometer.documents.certificate import ErrorSpread
 from inferometer.journal.schema import EventClass, Phase
 from inferometer.units import NS_PER_MS
 
@@ -64,31 +65,18 @@ class Theirs:
     model: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """How far off, in ms; ours less true.
+def spread(ours: Floats, true: Floats) -> ErrorSpread | None:
+    """The errors of paired values, entry by entry the same request or gap, ms; None without any.
 
-    mean, p50, p99, max      difference of the two statistics: by how much the figure in a report is wrong
+    mean, p50, p99, max            difference of the two statistics: by how much the figure in a report is wrong
     each_p50, each_p99, each_max   percentiles of |ours - true| over the single requests or gaps
     """
-
-    n: int
-    mean: float
-    p50: float
-    p99: float
-    max: float
-    each_p50: float
-    each_p99: float
-    each_max: float
-
-    @classmethod
-    def of(cls, ours: Floats, true: Floats) -> Errors | None:
-        """Of paired values, entry by entry the same request or gap, ms; None without any."""
-        if not len(ours):
-            return None
-        each = np.percentile(np.abs(ours - true), (50, 99, 100))
-        mine, theirs = (np.percentile(values, (50, 99, 100)) for values in (ours, true))
-        return cls(len(ours), float(ours.mean() - true.mean()), *map(float, mine - theirs), *map(float, each))
+    if not len(ours):
+        return None
+    each = np.percentile(np.abs(ours - true), (50, 99, 100))
+    mine, theirs = (np.percentile(values, (50, 99, 100)) for values in (ours, true))
+    mean = float(ours.mean() - true.mean())
+    return ErrorSpread(len(ours), mean, *map(float, mine - theirs), *map(float, each))
 
 
 @dataclass(frozen=True, slots=True)

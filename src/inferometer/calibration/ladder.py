@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from inferometer.calibration.join import Errors
+from inferometer.documents.certificate import ErrorSpread
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Load, Plan, Target, Tokenizer, Workload
@@ -110,8 +110,13 @@ def ended_by(tried: Sequence[Tried]) -> Literal["instrument", "server", "ladder"
 
 
 def faults(
-    ttft: Errors | None, itl: Errors | None, e2e: Errors | None, missing: float, merged: float, verdict: str
-) -> list[str]:
+    ttft: ErrorSpread | None,
+    itl: ErrorSpread | None,
+    e2e: ErrorSpread | None,
+    missing: float,
+    merged: float,
+    verdict: str,
+) -> tuple[str, ...]:
     """Names of the limits a rung broke; empty if it is good. `itl` is None where answers have one token."""
     found = [] if ttft is not None and e2e is not None else ["nothing_measured"]
     limits = (
@@ -123,7 +128,7 @@ def faults(
         ("merged", merged, MERGED),
     )
     found += [name for name, value, limit in limits if value is not None and not abs(value) <= limit]
-    return [*found, *(["verdict"] if verdict == "INVALID" else [])]
+    return (*found, *(["verdict"] if verdict == "INVALID" else []))
 
 
 def stream_rung(streams: float, *, quick: bool) -> Rung:

@@ -61,7 +61,7 @@ def command(
         said = msgspec.json.encode(done.certificate).decode()
     else:
         stored = None if done.stored is None else str(done.stored)
-        said = "\n".join(lines(msgspec.to_builtins(done.certificate), stored))
+        said = "\n".join(lines(done.certificate, stored))
     try:
         sys.stdout.write(said + "\n")
         sys.stdout.flush()

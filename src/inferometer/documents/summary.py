@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
+from inferometer.documents.certificate import CertificateRung, CertifiedLimits
 from inferometer.documents.load import LoadAccount
 from inferometer.documents.part import Part
 from inferometer.documents.verdict import RunVerdict
@@ -326,50 +327,11 @@ class Preemption(Part, frozen=True):
     discarded: float | None
 
 
-class CertifiedLimit(Part, frozen=True):
-    """A certified load per worker and second, and what ended the ladder."""
-
-    per_worker: float
-    ended_by: Literal["instrument", "server", "ladder"]
-
-
-class CertifiedLimits(Part, frozen=True):
-    """By dimension of the load."""
-
-    token_events_s: CertifiedLimit
-    requests_s: CertifiedLimit
-
-
 class LoadPerWorker(Part, frozen=True):
     """The run's own load, per second and worker."""
 
     token_events_s: float
     requests_s: float
-
-
-class ErrorSpread(Part, frozen=True):
-    """Error of the instrument in ms: of the statistics (n, mean, p50, p99, max) and of single values (`each_*`)."""
-
-    n: int
-    mean: float
-    p50: float
-    p99: float
-    max: float
-    each_p50: float
-    each_p99: float
-    each_max: float
-
-
-class CertificateRung(Part, frozen=True):
-    """A rung of the calibration ladder: its load and the errors measured there."""
-
-    kind: Literal["streams", "requests"]
-    load: float
-    tok_s: float
-    request_s: float
-    ttft_ms: ErrorSpread | None
-    itl_ms: ErrorSpread | None
-    e2e_ms: ErrorSpread | None
 
 
 class CalibrationCited(Part, frozen=True):

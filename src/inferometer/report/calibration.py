@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from inferometer.documents.certificate import CalibrationRung, Certificate, CertifiedLimits
 from inferometer.report.run.disclosure import ENDS
 
 FAULTS = {
@@ -26,9 +26,9 @@ _HEAD = (
 _UNITS = {"streams": "streams", "requests": "req/s", "plan": "plan"}
 
 
-def lines(certificate: Mapping[str, Any], stored: str | None) -> list[str]:
+def lines(certificate: Certificate, stored: str | None) -> list[str]:
     """The table and the words under it. `stored`: the certificate's file, None if there is none."""
-    rows = [*_HEAD, *(_row(rung) for rung in certificate["rungs"])]
+    rows = [*_HEAD, *(_row(rung) for rung in certificate.rungs)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD[0]) - 1)]
     said = ["Errors in ms: the instrument's figure less the server's own.", ""]
     for row in rows:
@@ -36,48 +36,46 @@ def lines(certificate: Mapping[str, Any], stored: str | None) -> list[str]:
         cells = [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:], strict=True)]
         said.append("  ".join([first, *cells, row[-1]]).rstrip())
     reasons = [
-        f"{rung['load']:.0f} {_UNITS[rung['kind']]}: the run is INVALID ({', '.join(rung['reasons'])})"
-        for rung in certificate["rungs"]
-        if "verdict" in rung["faults"]
+        f"{rung.load:.0f} {_UNITS[rung.kind]}: the run is INVALID ({', '.join(rung.reasons)})"
+        for rung in certificate.rungs
+        if "verdict" in rung.faults
     ]
     said += ["", *reasons] if reasons else []
-    said += ["", *_limits(certificate["limits"]), ""]
+    said += ["", *_limits(certificate.limits), ""]
     if stored is None:
         return [*said, "Not certified: not even the lowest load was measured right."]
-    failed = [rung for rung in certificate["rungs"] if rung["kind"] == "plan" and rung["faults"]]
+    failed = [rung for rung in certificate.rungs if rung.kind == "plan" and rung.faults]
     if failed:
         said.append("The plan's own load was not measured right on this machine.")
-    return [*said, f"Certificate {certificate['id']}, for {certificate['workers']} worker(s): {stored}"]
+    return [*said, f"Certificate {certificate.id}, for {certificate.workers} worker(s): {stored}"]
 
 
-def _limits(limits: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    names = {"token_events_s": "Token events a second", "requests_s": "Requests a second"}
-    return [
-        f"{names[name]}, a worker: {limit['per_worker']:.0f} ({ENDS[limit['ended_by']]})"
-        for name, limit in limits.items()
-    ]
+def _limits(limits: CertifiedLimits) -> list[str]:
+    named = (("Token events a second", limits.token_events_s), ("Requests a second", limits.requests_s))
+    return [f"{name}, a worker: {limit.per_worker:.0f} ({ENDS[limit.ended_by]})" for name, limit in named]
 
 
-def _row(rung: Mapping[str, Any]) -> Sequence[str]:
-    def error(metric: str, name: str) -> str:
-        return "-" if rung[metric] is None else f"{rung[metric][name]:.3f}"
-
+def _row(rung: CalibrationRung) -> Sequence[str]:
     return (
-        _UNITS[rung["kind"]],
-        f"{rung['load']:.0f}",
-        f"{rung['offered_tok_s']:.0f}",
-        f"{rung['tok_s']:.0f}",
-        "-" if rung["cpu"] is None else f"{rung['cpu'] * 100:.0f}",
-        error("ttft_ms", "mean"),
-        error("ttft_ms", "p99"),
-        error("itl_ms", "p99"),
-        error("e2e_ms", "p99"),
+        _UNITS[rung.kind],
+        f"{rung.load:.0f}",
+        f"{rung.offered_tok_s:.0f}",
+        f"{rung.tok_s:.0f}",
+        "-" if rung.cpu is None else f"{rung.cpu * 100:.0f}",
+        _ms(rung.ttft_ms.mean if rung.ttft_ms else None),
+        _ms(rung.ttft_ms.p99 if rung.ttft_ms else None),
+        _ms(rung.itl_ms.p99 if rung.itl_ms else None),
+        _ms(rung.e2e_ms.p99 if rung.e2e_ms else None),
         _word(rung),
     )
 
 
-def _word(rung: Mapping[str, Any]) -> str:
-    if rung["server_behind"]:
-        return "yes, server late" if not rung["faults"] else "no, server late"
-    words = list(dict.fromkeys(FAULTS.get(name, name) for name in rung["faults"]))
+def _word(rung: CalibrationRung) -> str:
+    if rung.server_behind:
+        return "yes, server late" if not rung.faults else "no, server late"
+    words = list(dict.fromkeys(FAULTS.get(name, name) for name in rung.faults))
     return f"no: {words[0]}" + (" ..." if len(words) > 1 else "") if words else "yes"
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

@@ -16,15 +16,19 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from inferometer.calibration import certificate as certificates
 from inferometer.calibration import join, ladder
-from inferometer.calibration.certificate import Certificate, Limit, Rung
-from inferometer.calibration.join import Errors
-from inferometer.documents.part import to_data
+from inferometer.documents.certificate import (
+    SCHEMA,
+    CalibrationRung,
+    Certificate,
+    CertifiedLimit,
+    CertifiedLimits,
+)
+from inferometer.documents.summary import Summary
 from inferometer.drive.progress_counters import Progress
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
@@ -123,22 +127,24 @@ def calibrate(ask: Ask, out: Path | None, say: Say) -> Calibrated:
             streams = session.climb(server, "streams")
         with session.serving(interval, REQUEST_TTFT_MS, REQUEST_SPREAD_MS) as server:
             requests = session.climb(server, "requests")
-    content: dict[str, Any] = {
-        "schema": certificates.SCHEMA,
-        "date": session.ended,
-        "machine": machine,
-        "packages": hot_path(),
-        "workers": ask.plan.instrument.workers,
-        "timestamp_source": "kernel" if session.sources == {"kernel"} else "user",
-        "truth_from_kernel": session.from_kernel,
-        "quick": ask.quick,
-        "pinned": cores,
-        "interval_ms": interval,
-        "limits": {"token_events_s": streams, "requests_s": requests},
-        "rungs": session.rungs,
-    }
-    made = Certificate(id=certificates.named(content), **content)
-    certified = all(limit.per_worker > 0 for limit in made.limits.values())
+    made = certificates.named(
+        Certificate(
+            schema=SCHEMA,
+            id="",
+            date=session.ended,
+            machine=machine,
+            packages=hot_path(),
+            workers=ask.plan.instrument.workers,
+            timestamp_source="kernel" if session.sources == {"kernel"} else "user",
+            truth_from_kernel=session.from_kernel,
+            quick=ask.quick,
+            pinned=None if cores is None else {name: tuple(numbers) for name, numbers in cores.items()},
+            interval_ms=interval,
+            limits=CertifiedLimits(streams, requests),
+            rungs=tuple(session.rungs),
+        )
+    )
+    certified = min(streams.per_worker, requests.per_worker) > 0
     return Calibrated(made, certificates.store(made, certificates.folder(os.environ)) if certified else None)
 
 
@@ -146,7 +152,7 @@ class _Session:
     """The rungs tried so far, and what trying one takes."""
 
     def __init__(self, ask: Ask, place: Path, cores: dict[str, list[int]] | None, say: Say) -> None:
-        self.rungs: list[Rung] = []
+        self.rungs: list[CalibrationRung] = []
         self.sources: set[str] = set()
         self.from_kernel = True
         self.ended = ""
@@ -167,7 +173,7 @@ class _Session:
             server.url()
             yield server
 
-    def climb(self, server: Embedded, kind: ladder.Kind) -> Limit:
+    def climb(self, server: Embedded, kind: ladder.Kind) -> CertifiedLimit:
         """One ladder to its end; what it certifies, for one worker."""
         workers, quick = self._ask.plan.instrument.workers, self._ask.quick
         streams = kind == "streams"
@@ -179,14 +185,14 @@ class _Session:
             tried.append(ladder.Tried(load, rung.good, rung.server_behind))
         mine = [rung for rung in self.rungs if rung.kind == kind and rung.good]
         best = max((rung.tok_s if streams else rung.request_s for rung in mine), default=0.0)
-        return Limit(best / workers, ladder.ended_by(tried))
+        return CertifiedLimit(best / workers, ladder.ended_by(tried))
 
     def once_or_twice(self, server: Embedded, rung: ladder.Rung) -> None:
         """A rung outside the ladders: tried again once if it is not good."""
         if not self._try(server, rung, 1).good:
             self._try(server, rung, 2)
 
-    def _try(self, server: Embedded, rung: ladder.Rung, tries: int) -> Rung:
+    def _try(self, server: Embedded, rung: ladder.Rung, tries: int) -> CalibrationRung:
         """Run it, join it, keep it; a repetition takes the place of the first try."""
         what = "requests/s" if rung.open_loop else "streams"
         self._say(
@@ -205,7 +211,7 @@ class _Session:
         if finding.summary.run.interrupted:
             raise KeyboardInterrupt
         seen = _joined(finding, server.truth())
-        result = self._judged(rung, to_data(finding.summary), seen, tries)
+        result = self._judged(rung, finding.summary, seen, tries)
         self.sources.add(str(finding.summary.instrument.timestamp_source))
         self.from_kernel = self.from_kernel and seen.from_kernel
         self.ended = str(finding.summary.run.ended)
@@ -213,26 +219,25 @@ class _Session:
         self.rungs.append(result)
         return result
 
-    def _judged(self, rung: ladder.Rung, summary: dict[str, Any], seen: join.Joined, tries: int) -> Rung:
+    def _judged(self, rung: ladder.Rung, summary: Summary, seen: join.Joined, tries: int) -> CalibrationRung:
         """Errors, load and limits of one run."""
         interval, ttft, spread = self._script
         seconds = (ttft + spread / 2 + (rung.tokens - 1) * interval) / 1_000
         rate = rung.load if rung.open_loop else rung.load / seconds
         errors = (
-            Errors.of(seen.ttft, seen.ttft_true),
-            Errors.of(seen.gaps, seen.gaps_true),
-            Errors.of(seen.e2e, seen.e2e_true),
+            join.spread(seen.ttft, seen.ttft_true),
+            join.spread(seen.gaps, seen.gaps_true),
+            join.spread(seen.e2e, seen.e2e_true),
         )
         late, read = (_median(values) for values in (seen.server_late, seen.read_delay))
-        verdict, got = summary["verdict"], summary["throughput"]
-        shares = [share for share in summary["instrument"]["cpu_fraction"] if share is not None]
-        status = str(verdict["status"])
-        return Rung(
+        verdict, got = summary.verdict, summary.throughput
+        shares = [share for share in summary.instrument.cpu_fraction if share is not None]
+        return CalibrationRung(
             rung.kind,
             rung.load,
             rate * rung.tokens,
-            _rate(got["output_tok_s"], got["whole_run"]["output_tok_s"]),
-            _rate(summary["load"]["achieved"]["request_s"], got["whole_run"]["request_s"]),
+            _rate(got.output_tok_s, got.whole_run.output_tok_s),
+            _rate(summary.load.achieved.request_s, got.whole_run.request_s),
             max(shares, default=None),
             *errors,
             seen.missing,
@@ -240,9 +245,9 @@ class _Session:
             late,
             read,
             max(late, read) > ladder.SERVER_LATE_MS,
-            status,
-            [check["code"] for check in verdict["checks"] if check["status"] == "fail"],
-            ladder.faults(*errors, seen.missing, seen.merged, status),
+            verdict.status,
+            tuple(check.code for check in verdict.checks if check.status == "fail"),
+            ladder.faults(*errors, seen.missing, seen.merged, verdict.status),
             tries,
         )
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from inferometer.documents.certificate import Certificate
 from inferometer.documents.comparison import ComparisonDocument
 from inferometer.documents.fit import FitDocument
 from inferometer.documents.part import json_schema
 from inferometer.documents.summary import Summary
 
-DOCUMENTS: dict[str, type] = {"summary": Summary, "comparison": ComparisonDocument, "fit": FitDocument}
+DOCUMENTS: dict[str, type] = {
+    "summary": Summary,
+    "comparison": ComparisonDocument,
+    "fit": FitDocument,
+    "certificate": Certificate,
+}
 """By the name of the file."""
 
 
