@@ -28,6 +28,9 @@ COMMANDS = {
     "recover": "Make a run that died readable.",
 }
 
+_FILES = {"test": "procedure"}
+"""Commands whose file has another name than theirs: tools take a file named test for tests."""
+
 EXAMPLES = """\b
 Examples:
   inferometer run
@@ -46,7 +49,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"inferometer.cli.{cmd_name}").command
+        file = _FILES.get(cmd_name, cmd_name)
+        command: click.Command = importlib.import_module(f"inferometer.cli.{file}").command
         return command
 
     def format_commands(
