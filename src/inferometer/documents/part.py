@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -95,6 +96,8 @@ def json_schema(kind: type, title: str) -> dict[str, Any]:
     for part in _objects(whole):
         if "properties" in part:
             part["additionalProperties"] = False
+            if "description" in part:  # a docstring, whose indentation Python 3.13 removes and others keep
+                part["description"] = inspect.cleandoc(part["description"])
     return whole
 
 

@@ -25,6 +25,8 @@ More than 100,000 observations are scaled down to as many.
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass
 
 import numpy as np
@@ -175,7 +177,7 @@ def _with_variance(count: int, low: float, high: float, mean: float, variance: f
 def _adjust(placed: list[Floats], lows: Floats, highs: Floats, target: float) -> list[Floats]:
     """Phase 4, second half: one shift towards the sum."""
     sums = [float(values.sum()) for values in placed]
-    placed_sum = sum(sums)
+    placed_sum = functools.reduce(operator.add, sums)  # sum() rounds differently from Python 3.12 on
     lacking = target - placed_sum
     if placed_sum <= 0 or target <= 0 or abs(lacking) / target < ENOUGH:
         return placed
