@@ -59,6 +59,10 @@ def by_the_book(stream: bytes) -> list[bytes | None]:
         (b"\xef\xbb\xbfdata: a\n\n", [b"a"]),
         (b"event: x\nid: 1\nretry: 3\ndata: a\nnonsense\n\n", [b"a"]),
         (b"\n\n\ndata: a\n\n\n\n", [b"a"]),
+        (b"event: x\ndata: a\n\n", [b"a"]),
+        (b"event: x\n\ndata: a\n\n", [b"a"]),
+        (b"event: x\ndata: a\ndata: b\n\n", [b"a\nb"]),
+        (b"event: x\ndata: a\n\nevent: y\ndata: b\n\n", [b"a", b"b"]),
         (b"data: a\n\ndata: never dispatched\n", [b"a"]),
         (b"data: a\n\ndata: cut", [b"a"]),
         (b"database: x\ndata : y\n\n", []),
@@ -84,6 +88,7 @@ pieces = st.sampled_from(
         b":",
         b" ",
         b"event: e",
+        b"event: e\ndata: {}\n\n",
         b"\xef\xbb\xbf",
     ]
 )
@@ -97,12 +102,32 @@ def test_any_stream_cut_anywhere_decodes_as_by_the_standards_own_algorithm(
     assert decode(split_at(stream, places)) == by_the_book(stream)
 
 
+events = st.sampled_from(
+    [
+        b"data: a\n\n",
+        b"event: e\ndata: b\n\n",
+        b"event: e\n\n",
+        b"event: e\ndata: c",
+        b"\n",
+        b": x\n\n",
+        b"\xef\xbb\xbf",
+    ]
+)
+
+
+@given(st.lists(st.lists(events, max_size=3).map(b"".join), max_size=12))
+def test_reads_that_end_with_events_decode_as_by_the_standards_own_algorithm(reads: list[bytes]) -> None:
+    """The same for the cuts that servers make, at or near the borders of events, where the quick ways are taken."""
+    assert decode(reads) == by_the_book(b"".join(reads))
+
+
 def test_an_event_over_the_limit_is_refused_and_never_held() -> None:
     """However an oversized event comes, in one line, many lines or many reads, memory stays bounded."""
     for stream in (
         b"data: " + b"x" * 2000 + b"\n\n",
         b"data: xxxxxxxx\n" * 200 + b"\n",
         b"data: a\n\ndata: " + b"x" * 2000 + b"\n\n",
+        b"event: e\ndata: " + b"x" * 2000 + b"\n\n",
     ):
         for step in (1, 100, len(stream)):
             decoder = SseDecoder(limit=1000)

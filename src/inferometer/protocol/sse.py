@@ -60,6 +60,12 @@ class SseDecoder:
             # As many line ends as separators have: none is left inside a piece.
             if chunk.count(b"\n") == 2 * len(pieces) and max(map(len, pieces)) <= self._limit:
                 return pieces
+        # Typed events come one a read, as a type and one data line.
+        elif self._between and chunk[:7] == b"event: " and chunk[-2:] == b"\n\n" and chunk.find(b"\r") < 0:
+            kind, separator, payload = chunk[:-2].partition(b"\ndata: ")
+            if separator and kind.find(b"\n") < 0 and payload.find(b"\n") < 0 and len(payload) <= self._limit:
+                self._started = True
+                return (payload,)
         return self._feed_lines(chunk)
 
     def _feed_lines(self, chunk: bytes) -> list[bytes | None]:
