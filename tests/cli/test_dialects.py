@@ -55,6 +55,21 @@ def test_a_run_of_each_interface_ends_with_the_servers_own_counts(
             assert durations == [None] * 3
 
 
+def test_a_simulation_speaks_every_interface_with_the_same_latencies(tmp_path: Path) -> None:
+    """The model of the engine does not know the interface: outcomes, tokens and times to first token are a chat's."""
+    found: dict[str, Any] = {}
+    for api in INTERFACES:
+        arguments = ("--api", api, "--requests", "40", "--concurrency", "4", "--warmup", "4", *SMALL)
+        _, stdout, _ = run("simulate", *arguments, "--json", out=tmp_path / api)
+        summary = json.loads(stdout)
+        assert (summary["requests"]["completed"], summary["requests"]["failed"]) == (40, 0)
+        assert summary["tokens"]["prompt"]["misses"] == 0
+        found[api] = {
+            name: summary["metrics"][name]["p50"] for name in ("ttft_ms", "e2e_ms", "output_tokens")
+        }
+    assert all(one == found["chat"] for api, one in found.items() if INTERFACES[api].applies_template)
+
+
 def typed(*events: dict[str, Any]) -> list[bytes]:
     return chunked(*(f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in events))
 

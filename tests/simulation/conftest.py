@@ -18,8 +18,9 @@ from inferometer.journal.seal import read_stream
 from inferometer.journal.writer import Journal
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.settings import Settings
-from inferometer.server.openai import Ask, Script
+from inferometer.server.openai import Ask
 from inferometer.simulation.driver import Driver, Server
+from inferometer.simulation.generation import opener
 
 Rows = list[dict[str, Any]]
 Play = Callable[..., Rows]
@@ -62,7 +63,7 @@ def play(tmp_path: Path) -> Play:
         server = Server(
             CHAT,
             Engine(settings, 7),
-            Script("m", "chat"),
+            opener("m", "chat"),
             lambda hit, _: Ask("chat", True, True, *lengths[hit.row]),
         )
         driver = Driver(server, journal, timeout_ns=timeout_ns, drain_ns=drain_ns, heard=heard)

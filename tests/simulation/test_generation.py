@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.http1_channel import Http1Channel
 from inferometer.engines.dialect import load
-from inferometer.server.answers import Streamed, Whole
 from inferometer.server.connection import Connection, Outbox
+from inferometer.server.dialects import APIS, Dialects
 from inferometer.server.engine.emission import GOES_ON, LENGTH, REFUSED
-from inferometer.server.openai import Ask, Script
+from inferometer.server.openai import Ask
 from inferometer.server.truth_log import Entry
-from inferometer.simulation.generation import Generation
+from inferometer.simulation.generation import opener
 
 SENT = 1_000
 
@@ -51,16 +53,14 @@ Puts = list[tuple[int, int, int]]
 
 def over_the_wire(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
     """The server's writer and the client's decoders, with each piece of bytes stamped by the token it came with."""
-    outbox, wire, script = Outbox(), Wire(), Script("m", ask.api)
-    entry = Entry("id", None, "chat", ask.stream, ask.prompt_tokens, ask.max_tokens, 0)
-    make = Streamed if ask.stream else Whole
-    answer = make(
+    outbox, wire = Outbox(), Wire()
+    entry = Entry("id", None, ask.api, ask.stream, ask.prompt_tokens, ask.max_tokens, SENT)
+    answer = Dialects("m", stamped=False).answer(
         Connection(wire, 1, outbox),
-        script,
         ask,
         entry,
         number="a" * 32,
-        created=1_700_000_000,
+        wall_offset_ns=1_700_000_000 * 10**9,
         start=start,
         keep_alive=True,
     )
@@ -89,39 +89,39 @@ def in_virtual_time(ask: Ask, puts: Puts, start: int, cached: int) -> Exchange:
     """The same answer as the simulation writes it down."""
     exchange = Exchange(0, 0, SENT, b"", b"", 10**12, load(ask.api))
     exchange.t_taken = exchange.t_send = exchange.t_submit = SENT
-    generation = Generation(exchange, ask, start)
+    generation = opener("m", ask.api)(exchange, ask, start)
     generation.cached = cached
     for put in puts:
         generation.put(*put)
-    generation.finish(Script("m", ask.api), puts[-1][2])
+    generation.finish(puts[-1][2])
     exchange.conclude()
     return exchange
 
 
-@pytest.mark.parametrize("chat", [True, False])
+@pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("usage", [True, False])
 @pytest.mark.parametrize(("tokens", "start"), [(1, 0), (2, 23), (300, 61)])
 def test_the_record_is_what_the_bytes_would_have_left(
-    chat: bool, stream: bool, usage: bool, tokens: int, start: int
+    api: str, stream: bool, usage: bool, tokens: int, start: int
 ) -> None:
     """Every field that reaches the record is the same: events, classes, text, counts, reasons, instants, outcome."""
-    ask = Ask("chat" if chat else "completions", stream, usage, 17, tokens)
+    ask = Ask(api, stream, usage, 17, tokens)
     puts = [(1, LENGTH if i == tokens else GOES_ON, SENT + 10 * i) for i in range(1, tokens + 1)]
     same_record(ask, puts, start, 0)
 
 
-@pytest.mark.parametrize("chat", [True, False])
+@pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize(
     "counts",
     [[(3, LENGTH)], [(1, GOES_ON), (4, LENGTH)], [(2, GOES_ON), (1, GOES_ON), (3, LENGTH)], [(5, REFUSED)]],
 )
 def test_tokens_of_one_instant_cached_prompts_and_refusals_are_recorded_alike(
-    chat: bool, stream: bool, counts: list[tuple[int, int]]
+    api: str, stream: bool, counts: list[tuple[int, int]]
 ) -> None:
     """Several tokens in an event, cached tokens in the counts, and the reason of a guardrail."""
-    ask = Ask("chat" if chat else "completions", stream, True, 40, 9)
+    ask = Ask(api, stream, True, 40, 9)
     same_record(ask, [(count, end, SENT + 10 * i) for i, (count, end) in enumerate(counts, 1)], 23, 16)
 
 
@@ -137,13 +137,16 @@ def same_record(ask: Ask, puts: Puts, start: int, cached: int) -> None:
 
 def test_an_answer_cut_off_keeps_what_had_come() -> None:
     """No counts, no reason, no end; a whole answer leaves nothing."""
-    for stream, events in ((True, 4), (False, 0)):
-        exchange = Exchange(0, 0, SENT, b"", b"", 10**12, load("chat"))
+    # A chat's role; a response's opening, its item and its part; a message's opening, its block and a ping.
+    before = {"chat": 1, "responses": 4, "anthropic": 3}
+    for api, stream in product(APIS, (True, False)):
+        events = 3 + before.get(api, 0) if stream else 0
+        exchange = Exchange(0, 0, SENT, b"", b"", 10**12, load(api))
         exchange.t_submit = SENT
-        generation = Generation(exchange, Ask("chat", stream, True, 17, 9), 0)
+        generation = opener("m", api)(exchange, Ask(api, stream, True, 17, 9), 0)
         for at in (1, 2, 3):
             generation.put(1, GOES_ON, SENT + at)
-        generation.finish(Script("m", "chat"), SENT + 50)
+        generation.finish(SENT + 50)
         assert len(exchange.answer.event_ns) == len(exchange.answer.event_class) == events
         assert (exchange.answer.finish_reason, exchange.answer.done) == (None, False)
         assert exchange.t_end == SENT + 50

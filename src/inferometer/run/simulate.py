@@ -18,7 +18,6 @@ from inferometer.drive.progress_counters import Progress
 from inferometer.drive.turns import share_of
 from inferometer.engines import dialect as dialects
 from inferometer.engines.dialect import GenerationRequest
-from inferometer.errors import PlanError, Problem
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.journal.schedule import Schedule
@@ -33,13 +32,13 @@ from inferometer.run.replay import Replayed
 from inferometer.run.requests import Requests, Served, last_facts, requests_of, surveyed
 from inferometer.run.ui import Ui, expected_requests, interrupts
 from inferometer.run.warmup import Part, warm_up
+from inferometer.server.dialects import reader as body_reader
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.preemption import Preempted
-from inferometer.server.openai import SCRIPTED, Reader, Script
 from inferometer.server.options import Options
 from inferometer.simulation.driver import Driver, Server
 from inferometer.simulation.engine import Chosen
-from inferometer.simulation.generation import Generation
+from inferometer.simulation.generation import Generation, opener
 from inferometer.simulation.reading import reader
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
@@ -62,10 +61,6 @@ def simulate(
     """
     started = time.time_ns()
     plan, source = sourced(plan)
-    if plan.target.api not in SCRIPTED:
-        raise PlanError(
-            [Problem("--api", f"a simulation speaks {' or '.join(SCRIPTED)}, not {plan.target.api}")]
-        )
     plan = _without_server(plan)
     folder = RunFolder.create(out, plan.name, started)
     try:
@@ -128,7 +123,8 @@ def _simulated_server(plan: Plan) -> Served:
     """What the probe would have found of the reference server, with any model's name."""
     model = plan.target.model or Options().model
     ids = plan.target.interface.takes_ids and not plan.workload.text_only
-    return Served(model, [model], None, "ids" if ids else "text", "max_tokens")
+    length_field = dialects.load(plan.target.api).length_fields[0]
+    return Served(model, [model], None, "ids" if ids else "text", length_field)
 
 
 def _room(plan: Plan, engine: Chosen, served: Served, tokenizer: tokenizers.Tokenizer) -> Room:
@@ -138,7 +134,7 @@ def _room(plan: Plan, engine: Chosen, served: Served, tokenizer: tokenizers.Toke
     if exact and plan.target.interface.applies_template:
         api = plan.target.api
         body = dialects.load(api).body(GenerationRequest(served.model, ".", 1))
-        request = Reader(served.model, options.max_model_len, theirs).scripted(api)(body)
+        request = body_reader(api, served.model, options.max_model_len, theirs)(body)
         template = request.prompt_tokens - len(theirs.encode("."))
     context = min(options.max_model_len, engine.settings.capacity_tokens)
     return Room(context, exact, tokenizer.name, template)
@@ -171,7 +167,7 @@ def _simulate(
     server = Server(
         dialects.load(target.api),
         modelled,
-        Script(model, target.api),
+        opener(model, target.api),
         reader(target.api, model, engine.settings, theirs, counted, lengths),
     )
     slots = load.concurrency or 1 if load.model == "closed" else None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from inferometer.server import anthropic
 from inferometer.server.answer_parts import Passage
 from inferometer.server.answers import Answer, Streamed, Whole
 from inferometer.server.connection import Connection
 from inferometer.server.event_writer import Telling, Voice
-from inferometer.server.ollama import CHAT, GENERATE, Lines, loaded_body
-from inferometer.server.openai import SCRIPTED, Ask, Script
+from inferometer.server.ollama import CHAT, GENERATE, Lines, OllamaReader, loaded_body
+from inferometer.server.openai import SCRIPTED, Ask, Reader, Script, Tokenizer
 from inferometer.server.openai_events import Chat, Completion
-from inferometer.server.responses import Response
+from inferometer.server.responses import Response, ResponsesReader
 from inferometer.server.truth_log import Entry
 from inferometer.server.voiced_answers import Loading, Spoken, SpokenWhole
 
@@ -28,6 +32,30 @@ APIS = tuple(_VOICES)
 """The interfaces, as an Ask and the truth log name them."""
 
 
+_READS: dict[str, Callable[[Any, bytes], Ask]] = {
+    "chat": Reader.chat,
+    "completions": Reader.completion,
+    "responses": ResponsesReader.responses,
+    anthropic.API: anthropic.AnthropicReader.messages,
+    GENERATE: OllamaReader.generate,
+    CHAT: OllamaReader.converse,
+}
+_READERS: dict[str, type[Reader]] = {
+    "responses": ResponsesReader,
+    anthropic.API: anthropic.AnthropicReader,
+    GENERATE: OllamaReader,
+    CHAT: OllamaReader,
+}
+
+
+def reader(
+    api: str, model: str, max_model_len: int, tokenizer: Tokenizer, block_tokens: int = 0
+) -> Callable[[bytes], Ask]:
+    """Reads the bodies of one interface for one served model; see Reader."""
+    made = _READERS.get(api, Reader)(model, max_model_len, tokenizer, block_tokens=block_tokens)
+    return partial(_READS[api], made)
+
+
 class Dialects:
     """Makes the answers of one server. `stamped`: each token's event says when it was put out (event_writer.py)."""
 
@@ -39,6 +67,14 @@ class Dialects:
     def ident(self, api: str, number: str) -> str:
         """An answer's id from 32 hexadecimal digits. (Ollama's answers carry none: there it is the log's alone.)"""
         return _PREFIXES.get(api, "") + number
+
+    def voice(self, ask: Ask, number: str, received_ns: int, wall_offset_ns: int, start: int) -> Voice:
+        """What words the answer to `ask`; see `answer`."""
+        return _VOICES[ask.api](self._telling(ask, number, received_ns, wall_offset_ns, start))
+
+    def _telling(self, ask: Ask, number: str, received_ns: int, wall_offset_ns: int, start: int) -> Telling:
+        passage = Passage(ask.parts, start, ask.max_tokens)
+        return Telling(self._model, ask, passage, number, received_ns, wall_offset_ns, self._stamped)
 
     def answer(
         self,
@@ -55,8 +91,7 @@ class Dialects:
         if not ask.max_tokens:
             body = loaded_body(ask, entry.received_ns + wall_offset_ns)
             return Loading(connection, body, ask, entry, keep_alive=keep_alive)
-        passage = Passage(ask.parts, start, ask.max_tokens)
-        telling = Telling(self._model, ask, passage, number, entry.received_ns, wall_offset_ns, self._stamped)
+        telling = self._telling(ask, number, entry.received_ns, wall_offset_ns, start)
         script = self._scripts.get(ask.api)
         if script is None or ask.parts or (self._stamped and ask.stream):
             made = Spoken if ask.stream else SpokenWhole

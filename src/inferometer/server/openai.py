@@ -15,7 +15,6 @@ chunk size and text before the response's id | id, time and model | the token's 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any, Protocol
 
 import msgspec
@@ -187,10 +186,6 @@ class Reader:
             raise ApiError(400, "the prompt has no token", "prompt")
         limit = asked.max_tokens or DEFAULT_COMPLETION_TOKENS
         return self._ask(asked, "completions", ids, limit, head_of(asked.prompt))
-
-    def scripted(self, api: str) -> Callable[[bytes], Ask]:
-        """The reader of the bodies of one of SCRIPTED."""
-        return self.chat if api == "chat" else self.completion
 
     def tokenize(self, body: bytes) -> dict[str, object]:
         """A body of `/tokenize`, and the answer to it."""

@@ -30,9 +30,9 @@ from inferometer.engines.dialect import Dialect
 from inferometer.journal.schema import Outcome
 from inferometer.journal.writer import Journal
 from inferometer.server.engine.emission import Emission
-from inferometer.server.openai import ApiError, Ask, Script, queue_full
+from inferometer.server.openai import ApiError, Ask, queue_full
 from inferometer.server.options import Options
-from inferometer.simulation.generation import Generation
+from inferometer.simulation.generation import Generation, Open
 
 START_NS = 1_000_000_000
 """When virtual time begins: not 0, which in a record means that something did not happen."""
@@ -85,11 +85,11 @@ class Server:
     """The server's side: an engine behind a reader of bodies, in a dialect. `read` may raise ApiError."""
 
     def __init__(
-        self, dialect: Dialect, engine: Engine, script: Script, read: Callable[[Hit, bytes], Ask]
+        self, dialect: Dialect, engine: Engine, open_generation: Open, read: Callable[[Hit, bytes], Ask]
     ) -> None:
         self.dialect = dialect
         self.engine = engine
-        self.script = script
+        self.open = open_generation
         self.read = read
         self.started = 0
 
@@ -218,7 +218,7 @@ class Driver:
         self._sent += 1
         try:
             ask = server.read(hit, body)
-            generation = Generation(exchange, ask, server.started * SCATTER)
+            generation = server.open(exchange, ask, server.started * SCATTER)
             server.started += 1
             if not self._engine.submit(
                 generation, ask.prompt_tokens, ask.max_tokens, now, hashes=ask.hashes, priority=ask.priority
@@ -235,14 +235,14 @@ class Driver:
 
     def _finish(self, generation: Generation, at: int) -> None:
         self._in_flight -= 1
-        events = generation.finish(self._server.script, at)
+        events = generation.finish(at)
         generation.exchange.conclude()
         self._record(generation.exchange, events, at)
 
     def _give_up(self, generation: Generation, outcome: Outcome, detail: str) -> None:
         self._engine.cancel(generation, self.now)
         self._in_flight -= 1
-        events = generation.finish(self._server.script, self.now)
+        events = generation.finish(self.now)
         generation.exchange.fail(outcome, detail)
         self._record(generation.exchange, events, self.now)
 

@@ -13,8 +13,9 @@ from typing import Protocol
 import msgspec
 
 from inferometer.drive.pacer import Hit
+from inferometer.server import dialects
 from inferometer.server.engine.settings import Settings
-from inferometer.server.openai import Ask, Reader
+from inferometer.server.openai import Ask
 from inferometer.server.options import Options
 
 
@@ -61,13 +62,9 @@ def reader(
     whatever the body says.
     """
     known = None if counted is None or engine.prefix_caching else _Counted(tokenizer)
-    reads = Reader(
-        model,
-        min(Options().max_model_len, engine.capacity_tokens),
-        known or tokenizer,
-        block_tokens=engine.block_tokens if engine.prefix_caching else 0,
-    )
-    read = reads.scripted(api)
+    limit = min(Options().max_model_len, engine.capacity_tokens)
+    blocks = engine.block_tokens if engine.prefix_caching else 0
+    read = dialects.reader(api, model, limit, known or tokenizer, blocks)
 
     def ask(hit: Hit, body: bytes) -> Ask:
         if known is not None and counted is not None:
