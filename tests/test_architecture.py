@@ -95,6 +95,29 @@ def test_the_allowed_imports_have_no_circle() -> None:
     assert left == {}
 
 
+def test_no_file_imports_itself_through_others() -> None:
+    """The same for files: each can be understood after those that it imports. Imports for types alone count too."""
+    left = {_dotted(path): _imported_files(path) for path in modules()}
+    while free := {name for name, others in left.items() if not others & left.keys()}:
+        left = {name: others for name, others in left.items() if name not in free}
+    assert left == {}
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imported_files(path: Path) -> set[str]:
+    known, found = {_dotted(one) for one in modules()}, set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inner & known if inner & known else {node.module}
+    return (found & known) - {_dotted(path)}
+
+
 def test_every_room_is_on_the_map_and_none_is_a_drawer() -> None:
     """A folder without a line in the table, or named after nothing, is a mistake."""
     rooms = {room(path) for path in modules()} - {""}

@@ -11,7 +11,7 @@ import pytest
 
 from inferometer.errors import RecordError
 from inferometer.journal.schema import EventClass as E
-from inferometer.measure.classes import Waits, by_class
+from inferometer.measure.breakdown import Waits, by_class
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import Record
 from inferometer.plan.schema import Plan

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from inferometer.journal.schema import EventClass
-from inferometer.measure.goodput import loosest, meets_objectives
 from inferometer.measure.measurement import measure
 from inferometer.measure.record import Record
 from inferometer.measure.samples import Samples
+from inferometer.measure.throughput import loosest, meets_objectives
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferometer.journal.schema import EventClass as E
-from inferometer.measure.in_flight import tokens_in_flight
-from inferometer.measure.load import Span
+from inferometer.measure.load import Span, tokens_in_flight
 from inferometer.measure.record import Record
 from inferometer.measure.tokens import count
 

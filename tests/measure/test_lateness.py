@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from inferometer.journal.schema import EventClass as E
 from inferometer.measure.instrument import instrument
-from inferometer.measure.lateness import PARTS, causes, excused_ms, lateness_ms, parts_ns
-from inferometer.measure.load import Span
+from inferometer.measure.load import PARTS, Span, causes, excused_ms, lateness_ms, parts_ns
 from inferometer.measure.samples import Samples
 
 steps = st.tuples(*[st.integers(0, 10**9)] * 3)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from inferometer.journal.schema import EventClass as E
 from inferometer.measure.measurement import as_dict, measure, samples_of
-from inferometer.measure.rates import rate_interval
 from inferometer.measure.samples import Samples
+from inferometer.measure.throughput import rate_interval
 from inferometer.measure.tokens import itl_method, single_token_share
 
 OPEN = {"load": {"model": "open", "rate": 100, "requests": 40}}

@@ -11,12 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.journal.schema import EventClass as E
-from inferometer.measure.distributions import PERCENT, quantiles
-from inferometer.measure.first_wave import WithoutFirstWave, without_first_wave
-from inferometer.measure.measurement import measure
+from inferometer.measure.load import WithoutFirstWave, without_first_wave
+from inferometer.measure.measurement import measure, refusals
 from inferometer.measure.record import Record
-from inferometer.measure.refusals import refusals
-from inferometer.measure.samples import Samples
+from inferometer.measure.samples import PERCENT, Samples, quantiles
 from inferometer.plan.schema import Plan
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from inferometer.journal.schema import EventClass
+from inferometer.measure.breakdown import MOST_TURNS, conversations, held
 from inferometer.measure.lengths import prompt_lengths
 from inferometer.measure.measurement import samples_of
 from inferometer.measure.record import Record
-from inferometer.measure.turns import MOST_TURNS, conversations, held
 from inferometer.plan.schema import Plan
 
 

@@ -14,7 +14,7 @@ from procedures.summaries import quantiles, stats, steady, summary
 
 from inferometer.documents.summary import Summary
 from inferometer.errors import PeerError, PlanError
-from inferometer.measure.distributions import Distributions
+from inferometer.measure.samples import Distributions
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
 from inferometer.plan.procedure_parameters import Tests, quickened

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from inferometer.documents.part import Part
-from inferometer.measure.lateness import Causes
-from inferometer.measure.turns import Held
+from inferometer.measure.breakdown import Held
+from inferometer.measure.load import Causes
 from inferometer.metrics.statistics import Interval, Stats
 
 

@@ -13,17 +13,15 @@ from inferometer.documents.load import LoadAccount
 from inferometer.documents.part import Part
 from inferometer.documents.verdict import RunVerdict
 from inferometer.documents.workload import WorkloadAccount
-from inferometer.measure.classes import MeanLengths, Waits
-from inferometer.measure.distributions import Distributions, Quantiles
-from inferometer.measure.first_wave import WithoutFirstWave
-from inferometer.measure.in_flight import TokensInFlight
+from inferometer.measure.breakdown import Conversations, MeanLengths, Waits
+from inferometer.measure.instrument import Loss
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.lengths import Spread
-from inferometer.measure.losses import Loss
-from inferometer.measure.refusals import Refusals
+from inferometer.measure.load import TokensInFlight, WithoutFirstWave
+from inferometer.measure.measurement import Refusals
+from inferometer.measure.samples import Distributions, Quantiles
 from inferometer.measure.server import EndpointSeen, Level, Timed, Whole
 from inferometer.measure.steady import Steady
-from inferometer.measure.turns import Conversations
 from inferometer.metrics.catalogue import Metrics, Rates
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Plan

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from inferometer.judge.verdict import Check, Status
-from inferometer.measure.lateness import excused_ms, lateness_ms, parts_ns, sent_rows
 from inferometer.measure.lengths import Lengths
+from inferometer.measure.load import excused_ms, lateness_ms, parts_ns, sent_rows
 from inferometer.measure.measurement import Measurement, Requests
 from inferometer.measure.record import Record
 from inferometer.measure.stats import describe

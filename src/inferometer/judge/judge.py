@@ -13,7 +13,7 @@ from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, com
 from inferometer.judge.calibration import calibration
 from inferometer.judge.server_metrics import server_queue, server_tokens, server_ttft
 from inferometer.judge.verdict import Check, Verdict, verdict_of
-from inferometer.measure.lateness import connecting_ms, excused_ms, lateness_ms
+from inferometer.measure.load import connecting_ms, excused_ms, lateness_ms
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.record import Floats, Record
 from inferometer.plan.schema import Load, Plan

@@ -44,7 +44,7 @@ BESIDE = {"cold-start": {"receive_lag"}}
 """What a test is not about: a cold start is a time of one first token, and reads no gaps."""
 ESTIMATES = ("pilot", "base-pilot", "warm-up")
 OF_FILTERS = ("finish_reason", "policy_status")
-"""Signals of a filter at work (measure/refusals.py). A refusal in the answer's own field is the model's."""
+"""Signals of a filter at work (measure/measurement.py). A refusal in the answer's own field is the model's."""
 CACHED_SHARE = 0.001
 """Prompt tokens from a cache that is off: none, but for a rounding."""
 WORST: tuple[RunStatus, ...] = ("INVALID", "INCONCLUSIVE", "VALID")

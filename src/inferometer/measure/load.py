@@ -1,4 +1,4 @@
-"""The load the server really saw: who was in flight when, and which part of the run counts as steady.
+"""The load as the server saw it: requests and tokens in flight, lateness, the spans of a run, and the first wave.
 
 Let b_i be the beginnings and d_i the ends of the measured requests that were sent. A request begins with its first
 byte (t_send), or, if a connection was opened for it, when connecting began (t_connect): from then on its slot is taken, and
@@ -22,8 +22,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from inferometer.measure.record import Floats, Ints, Mask, Record
-from inferometer.units import NS_PER_S
+from inferometer.measure.record import Floats, Ints, Mask, Record, between_ms
+from inferometer.measure.samples import Samples
+from inferometer.measure.stats import describe, percentile, quantile_interval
+from inferometer.measure.tokens import count
+from inferometer.metrics.statistics import Interval, Stats
+from inferometer.units import NS_PER_MS, NS_PER_S
 
 RAMP_SHARE = 0.1
 """The first tenth of the load span is ramp (draft 5.2.3, the last 90 % count)."""
@@ -120,3 +124,165 @@ def within(t_ns: Ints, span: Span) -> Mask:
     """Which instants fall in [start, end)."""
     mask: Mask = (t_ns >= span.start) & (t_ns < span.end)
     return mask
+
+
+# Why requests left late. Lateness is t_submit - t_intended, and three parts add up to it, nanosecond for nanosecond:
+#
+# | part          | from       | to       | the request waited for                                        | through     |
+# | ------------- | ---------- | -------- | ------------------------------------------------------------- | ----------- |
+# | scheduling    | t_intended | t_taken  | the worker, which took it up late                             | us          |
+# | socket        | t_taken    | t_send   | a connection: the TCP and TLS handshakes; its bytes' making   | see below   |
+# | back_pressure | t_send     | t_submit | the socket, which took its first byte and not yet its last    | the server  |
+#
+# A connection opened for the request is the plan's or the server's time (`connecting`), a part of `socket`. What else a request
+# waits before its first byte is ours. So what counts against the instrument is lateness - connecting - back_pressure.
+
+
+PARTS = ("scheduling", "socket", "back_pressure")
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """One distribution (ms) a part, over the requests that `lateness_ms` is of."""
+
+    scheduling: Stats
+    socket: Stats
+    back_pressure: Stats
+
+
+def sent_rows(record: Record) -> Ints:
+    """Rows of the measured requests that were sent, in order of t_submit."""
+    rows = np.flatnonzero(record.measured & record.t_submit.valid)
+    ordered: Ints = rows[np.lexsort((record.index[rows], record.t_submit.values[rows]))]
+    return ordered
+
+
+def lateness_ms(record: Record) -> Floats:
+    """t_submit - t_intended in ms, one entry a measured request that was sent, in order of t_submit."""
+    rows = sent_rows(record)
+    return between_ms(record.t_intended[rows], record.t_submit[rows])
+
+
+def parts_ns(record: Record) -> dict[str, Ints]:
+    """The PARTS of `lateness_ms` in ns, in its order."""
+    rows = sent_rows(record)
+    marks = (
+        record.t_intended[rows],
+        record.t_taken[rows],
+        record.t_send.values[rows],
+        record.t_submit.values[rows],
+    )
+    return {
+        name: later - marks[place] for place, (name, later) in enumerate(zip(PARTS, marks[1:], strict=True))
+    }
+
+
+def causes(record: Record) -> tuple[Causes | None, dict[str, float] | None]:
+    """The parts' distributions, and each part's share of all lateness; None where nothing was sent, or nothing was late."""
+    parts = parts_ns(record)
+    found = [stats for name in PARTS if (stats := describe(parts[name] / NS_PER_MS)) is not None]
+    if len(found) < len(PARTS):
+        return None, None
+    total = sum(int(part.sum()) for part in parts.values())
+    shares = {name: int(part.sum()) / total for name, part in parts.items()} if total > 0 else None
+    return Causes(*found), shares
+
+
+def connecting_ms(record: Record) -> Floats:
+    """Time spent on connect and TLS by the requests of `lateness_ms`, in its order; 0 where none was opened for the request."""
+    rows = sent_rows(record)
+    plain = between_ms(record.t_connect[rows], record.t_connected[rows])
+    secured = between_ms(record.t_connect[rows], record.t_tls[rows])
+    return np.where(record.opened[rows], np.nan_to_num(np.fmax(plain, secured), nan=0.0), 0.0)
+
+
+def excused_ms(record: Record) -> Floats:
+    """What of `lateness_ms`, in its order, is the plan's or the server's time: connecting and back-pressure."""
+    excused: Floats = connecting_ms(record) + parts_ns(record)["back_pressure"] / NS_PER_MS
+    return excused
+
+
+# Tokens in flight: what the server held, about, in prompts and half-made answers (draft 5.5.4).
+#
+# T(t) = sum over the requests in flight at t of (input tokens + output tokens that had arrived by t). A request is in flight as
+# in measure/load.py, whatever becomes of it. Its output tokens come spread evenly over its events with text; those of an answer
+# that comes whole are made when nobody sees it, and do not count. Where the server did not count a request, as one that failed,
+# it has what was sent and what its text amounts to (measure/tokens.py).
+#
+# With w_j tokens that come at t_j and leave at d_j, the mean over [x, y] is sum w_j |[t_j, d_j] in [x, y]| / (y - x).
+
+
+@dataclass(frozen=True, slots=True)
+class TokensInFlight:
+    """Time average and peak over a span."""
+
+    mean: float
+    peak: float
+
+
+def tokens_in_flight(record: Record, span: Span | None, *, reference: bool) -> TokensInFlight | None:
+    """Tokens in flight over the span; None for an empty one. `reference`: counted as in `samples.take`."""
+    if span is None or span.end <= span.start:
+        return None
+    rows = np.flatnonzero(record.measured & record.t_submit.valid)
+    counts = count(record, rows, reference=reference)
+    begins = np.where(record.opened, record.t_connect.values, record.t_send.values)[rows]
+    ends = record.t_end[rows]
+    events = record.event_is_text
+    sizes = np.diff(np.concatenate(([0], np.cumsum(events)))[record.event_offsets])
+    each = counts.output / np.maximum(sizes[rows], 1)
+    mine = np.zeros(len(record), np.bool_)
+    mine[rows] = True
+    chosen = events & np.repeat(mine, np.diff(record.event_offsets))
+    owner = np.repeat(np.arange(len(rows)), sizes[rows])
+    at = np.concatenate((begins, record.event_ns[chosen]))
+    until = np.concatenate((ends, ends[owner]))
+    tokens = np.concatenate((counts.input, each[owner]))
+    gone = counts.input + np.where(sizes[rows] > 0, counts.output, 0.0)
+    held = np.maximum(np.minimum(until, span.end) - np.maximum(at, span.start), 0) / NS_PER_S
+    return TokensInFlight(float(tokens @ held) / span.seconds, _peak(at, tokens, ends, gone, span))
+
+
+def _peak(at: Ints, tokens: Floats, ends: Ints, gone: Floats, span: Span) -> float:
+    """The most at any instant of the span. What begins the instant another ends takes its place."""
+    times = np.concatenate((ends, at))
+    order = np.argsort(times, kind="stable")  # ends first
+    held = np.cumsum(np.concatenate((-gone, tokens))[order])
+    first = int(np.searchsorted(times[order], span.start, side="right"))
+    last = int(np.searchsorted(times[order], span.end, side="left"))
+    before = held[max(first - 1, 0) : first]  # what there was when the span began
+    return float(np.concatenate(([0.0], before, held[first:last])).max())
+
+
+# TTFT without the first wave of a closed loop.
+#
+# A closed loop begins with all its slots at once, and so with a queue. With 100 requests a slot (draft 5.5.3) that wave is one
+# request in a hundred: just what a P99 is made of. It stays among the samples; here is the P99 without it beside.
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutFirstWave:
+    """P99 of TTFT in ms over the `n` samples that are left without the first `requests` that were sent."""
+
+    requests: int
+    ttft_p99_ms: float | None
+    ttft_p99_ci95: Interval | None
+    n: int
+
+
+def without_first_wave(record: Record, samples: Samples, slots: int | None) -> WithoutFirstWave | None:
+    """Leave out the `slots` measured requests that were sent first; None in an open loop, whose `slots` are None."""
+    if slots is None:
+        return None
+    sent = np.flatnonzero(record.measured & record.t_submit.valid)
+    order = np.lexsort((record.index[sent], record.t_submit.values[sent]))
+    wave = np.zeros(len(record), np.bool_)
+    wave[sent[order[:slots]]] = True
+    left = samples.ttft[~wave[samples.rows]]
+    ordered = np.sort(left[~np.isnan(left)])
+    return WithoutFirstWave(
+        requests=min(slots, len(sent)),
+        ttft_p99_ms=percentile(ordered, 0.99) if len(ordered) else None,
+        ttft_p99_ci95=quantile_interval(ordered, 0.99),
+        n=len(ordered),
+    )

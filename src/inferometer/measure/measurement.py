@@ -17,20 +17,27 @@ import msgspec
 import numpy as np
 
 from inferometer.journal.schema import EventClass, Outcome
-from inferometer.measure.classes import OfClass, by_class
-from inferometer.measure.distributions import Distributions, distributions
-from inferometer.measure.first_wave import WithoutFirstWave, without_first_wave
-from inferometer.measure.in_flight import TokensInFlight, tokens_in_flight
-from inferometer.measure.instrument import Instrument, instrument, read_late
+from inferometer.measure.breakdown import Conversations, Held, OfClass, by_class, conversations, held
+from inferometer.measure.instrument import Instrument, instrument, losses, read_late
 from inferometer.measure.itl_shape import ItlShape, itl_shape
-from inferometer.measure.lateness import Causes, causes, lateness_ms
 from inferometer.measure.lengths import Lengths, cached_beyond_template, output_lengths, prompt_lengths
-from inferometer.measure.load import Span, Spans, Sweep, spans, thirds, within
-from inferometer.measure.losses import losses
-from inferometer.measure.rates import rates
+from inferometer.measure.load import (
+    Causes,
+    Span,
+    Spans,
+    Sweep,
+    TokensInFlight,
+    WithoutFirstWave,
+    causes,
+    lateness_ms,
+    spans,
+    thirds,
+    tokens_in_flight,
+    within,
+    without_first_wave,
+)
 from inferometer.measure.record import Floats, Record
-from inferometer.measure.refusals import Refusals, refusals
-from inferometer.measure.samples import Samples, values_of
+from inferometer.measure.samples import Distributions, Samples, distributions, values_of
 from inferometer.measure.server import ServerSeen, server_seen
 from inferometer.measure.stats import (
     describe,
@@ -39,8 +46,8 @@ from inferometer.measure.stats import (
     quantile_interval,
 )
 from inferometer.measure.steady import Steady, steady
+from inferometer.measure.throughput import rates
 from inferometer.measure.tokens import ItlMethod, itl_method, single_token_share
-from inferometer.measure.turns import Conversations, Held, conversations, held
 from inferometer.metrics.catalogue import METRICS, Metrics, Rates
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Load, Plan
@@ -445,3 +452,39 @@ def _first_event_classes(record: Record, samples: Samples) -> dict[str, int]:
     some = np.diff(record.event_offsets)[samples.rows] > 0
     tally = np.bincount(record.event_class[starts[some]], minlength=len(EventClass))
     return {one.name.lower(): int(tally[one]) for one in EventClass if tally[one]}
+
+
+# Requests that were refused on grounds of policy, by what said so (draft 4.8.1).
+#
+# | signal          | is                                                                                        |
+# | --------------- | ----------------------------------------------------------------------------------------- |
+# | `finish_reason` | the answer ended for `content_filter` or `refusal`                                        |
+# | `refusal_field` | text came in the `refusal` field of a delta or message                                    |
+# | `policy_status` | a status that is not 2xx, with an error code that names a policy (drive/exchange.py)      |
+#
+# Only structured signals count; text is never guessed at. A request counts once, by the first of the three that it gave.
+
+
+REASONS = ("content_filter", "refusal")
+"""Finish reasons of a refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """Measured requests that were refused: all, and by signal."""
+
+    requests: int
+    by_signal: dict[str, int]
+
+
+def refusals(record: Record) -> Refusals:
+    """Count them; every signal is there, if only with 0."""
+    refused = record.measured & record.outcome.are(Outcome.REFUSED)
+    by_status = refused & record.status.valid & ((record.status.values < 200) | (record.status.values >= 300))
+    by_reason = refused & ~by_status & np.any([record.finish_reason.are(name) for name in REASONS], axis=0)
+    by_signal = {
+        "finish_reason": int(by_reason.sum()),
+        "refusal_field": int((refused & ~by_reason & ~by_status).sum()),
+        "policy_status": int(by_status.sum()),
+    }
+    return Refusals(int(refused.sum()), by_signal)

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from inferometer.journal.schema import Outcome
-from inferometer.measure.lateness import lateness_ms
-from inferometer.measure.load import Span, Sweep, spans
+from inferometer.measure.load import Span, Sweep, lateness_ms, spans
 from inferometer.measure.measurement import samples_of
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples

@@ -3,7 +3,7 @@
 What follows from an entry: the member of summary.json and its JSON Schema, the definition printed in every report, the row of
 the result tables, the objectives that `--slo` takes, the figures that a comparison shows and which direction is better, and
 the table in docs/definitions.md. The one function of a metric is the property of the same name (without `_ms`) in
-measure/samples.py; that of a rate is in measure/rates.py.
+measure/samples.py; that of a rate is in measure/throughput.py.
 
 Tools disagree about where TTFT starts and stops and what ITL is, so a report that does not say it cannot be compared. Where the
 IETF draft (draft-gaikwad-llm-benchmarking-methodology-00) defines a quantity, that definition is taken.

@@ -8,13 +8,16 @@ not other clients' time. Whoever sends can hand over an array: the instant after
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from inferometer.protocol.http_request import BadRequest, Request, RequestDecoder
 from inferometer.server.clock import now
 
-if TYPE_CHECKING:
-    from inferometer.server.answers import Answer
+
+class Generation(Protocol):
+    """What is under way on a connection: an answer (answers.py). `done`: all its bytes are with the connection."""
+
+    done: bool
 
 
 class Socket(Protocol):
@@ -115,7 +118,7 @@ class Connection:
         self._outbox = outbox
         self.decoder = RequestDecoder(body_limit=body_limit)
         self.requests: deque[tuple[Request | BadRequest, int, int | None]] = deque()
-        self.answer: Answer | None = None
+        self.answer: Generation | None = None
         self.closing = False  # nothing more is answered: close when everything is sent
         self.discarding = False  # our side is shut: read to the end, so that the client gets what was sent
         self.discarded = 0  # bytes read since

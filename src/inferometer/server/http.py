@@ -347,7 +347,7 @@ class Server:
             return
         self._connections.remove(connection)
         answer, connection.answer = connection.answer, None
-        if answer is not None:
+        if isinstance(answer, Answer):
             self._residence.tell(now())
             self._residence.end()
             if answer.ask.max_tokens:
@@ -401,7 +401,7 @@ class Server:
             if answer is not None and not answer.done and connection.backlog > self._options.backlog_limit:
                 self._drop(connection, "overflow")
             return False
-        if answer is not None:
+        if isinstance(answer, Answer):
             if not answer.done:
                 return False
             self._finish(answer)

@@ -61,7 +61,7 @@ from inferometer.judge.calibration import beside
 from inferometer.judge.checks import failures
 from inferometer.judge.slo import SloOutcome
 from inferometer.judge.verdict import Verdict
-from inferometer.measure.classes import OfClass
+from inferometer.measure.breakdown import OfClass
 from inferometer.measure.measurement import Bucket, Measurement
 from inferometer.measure.stats import wilson
 from inferometer.metrics.catalogue import RATES, definitions
