@@ -27,9 +27,9 @@ from framed import (
 )
 from peers import tokens
 
+from inferometer.client.trust import context
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.reactor import Reactor
-from inferometer.drive.tls import context
 from inferometer.drive.transport import Peer
 
 GOOD = tokens(" one", " two", " three")

@@ -16,11 +16,11 @@ from driving import exchange, exchange_all
 from peers import Script, Seen, chunked, scripted, tokens, whole
 from serving import serving
 
+from inferometer.client.trust import context
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.http1_channel import HTTP1
 from inferometer.drive.probe import endpoint, resolve
 from inferometer.drive.reactor import Reactor
-from inferometer.drive.tls import context
 from inferometer.drive.transport import Peer
 from inferometer.errors import PeerError
 from inferometer.journal.schema import EventClass

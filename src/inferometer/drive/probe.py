@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-import httpx
-
+from inferometer.client.http_client import Client, Response, Unanswered
+from inferometer.drive.credentials import merged
 from inferometer.engines.answer import Answer
 from inferometer.engines.dialect import Dialect, GenerationRequest, Models
 from inferometer.engines.error_body import error_text
@@ -81,9 +81,25 @@ def resolve(target: Endpoint, timeout_s: float) -> tuple[int, tuple[str | int, .
     )
 
 
+def client_of(
+    target: Endpoint,
+    headers: Mapping[str, str],
+    tls: Callable[[], ssl.SSLContext] | None,
+    timeout_s: float,
+) -> Client:
+    """A client of this server; `tls` is left aside where its URL is http. Paths are given without the URL's own."""
+    lines = {"Host": target.host_header, "User-Agent": "inferometer", "Accept": "*/*"}
+    return Client(
+        target.host,
+        target.port,
+        merged(lines, headers),
+        timeout_s=timeout_s,
+        base=target.base,
+        tls=tls if target.scheme == "https" else None,
+    )
+
+
 GREETING = "Hello"
-ALPN = ("http/1.1",)
-"""What its client speaks, whatever the measured requests are sent by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +118,14 @@ class Probe:
         dialect: Dialect,
         target: Endpoint,
         headers: dict[str, str],
-        verify: ssl.SSLContext | bool,
+        tls: ssl.SSLContext | None,
         timeout_s: float,
         redact: Redactor,
     ) -> None:
         self.endpoint = target
         self._dialect = dialect
         self._redact = redact
-        self._client = httpx.Client(
-            base_url=target.url,
-            headers={name.encode(): value.encode("latin-1") for name, value in headers.items()},
-            verify=verify,
-            timeout=timeout_s,
-            trust_env=False,
-        )
+        self._client = client_of(target, headers, None if tls is None else lambda: tls, timeout_s)
 
     def __enter__(self) -> Probe:
         """Use as a context manager."""
@@ -128,17 +138,13 @@ class Probe:
     def models(self) -> tuple[Models, str | None]:
         """The models (none if the server has no such list) and the Server header. Raises PeerError."""
         path = self._dialect.models_path
-        try:
-            reply = self._client.get(path)
-        except httpx.HTTPError as cause:
-            raise PeerError(f"{self.endpoint.url}{path}: {self._redact(_why(cause))}") from cause
-        if reply.status_code in (401, 403):
+        reply = self._send("GET", path)
+        if reply.status in (401, 403):
             raise PeerError(
-                f"{self.endpoint.url}{path}: {reply.status_code}, the server wants a key; "
+                f"{self.endpoint.url}{path}: {reply.status}, the server wants a key; "
                 "name its place with --api-key-env or --api-key-file"
             )
-        server = reply.headers.get("server")
-        server = None if server is None else self._redact(server)
+        server = self._redact(reply.header(b"server")) or None
         try:
             return self._redacted(self._dialect.read_models(reply.json())), server
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -155,11 +161,14 @@ class Probe:
 
     def _post(self, path: str, body: bytes) -> tuple[int, bytes, str]:
         """One whole request: the reply's status and body, and the error's text."""
+        reply = self._send("POST", path, body)
+        return reply.status, reply.body, self._redact.short(error_text(reply.body), 300)
+
+    def _send(self, method: str, path: str, body: bytes | None = None) -> Response:
         try:
-            reply = self._client.post(path, content=body, headers={"content-type": "application/json"})
-        except httpx.HTTPError as cause:
-            raise PeerError(f"{self.endpoint.url}{path}: {self._redact(_why(cause))}") from cause
-        return reply.status_code, reply.content, self._redact.short(error_text(reply.content), 300)
+            return self._client.request(method, path, body)
+        except Unanswered as cause:
+            raise PeerError(f"{self.endpoint.url}{path}: {self._redact(str(cause))}") from cause
 
     def takes_ids(self, model: str, ids: list[int]) -> bool:
         """True if the interface takes these token ids as a prompt."""
@@ -175,11 +184,7 @@ class Probe:
 
         def ask(path: str, question: dict[str, Any]) -> dict[str, Any]:
             body = json.dumps({"model": model, **question}).encode()
-            try:
-                status, content, _ = self._post(path, body)
-            except PeerError:
-                # A connection that had stood idle through the run may be gone; the second is a new one.
-                status, content, _ = self._post(path, body)
+            status, content, _ = self._post(path, body)
             return _object(content) if status == 200 else {}
 
         return ask
@@ -224,12 +229,3 @@ def _object(content: bytes) -> dict[str, Any]:
     except ValueError:
         return {}
     return answer if isinstance(answer, dict) else {}
-
-
-def _why(cause: httpx.HTTPError) -> str:
-    kinds: dict[type[httpx.HTTPError], str] = {
-        httpx.ConnectTimeout: "no connection in time",
-        httpx.ReadTimeout: "connected, but no answer in time",
-        httpx.RemoteProtocolError: "the answer is not HTTP",
-    }
-    return f"{kinds.get(type(cause), 'the request failed')} ({cause or type(cause).__name__})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
 
 
 class TlsLayer:
@@ -47,13 +46,3 @@ class TlsLayer:
     def pending_output(self) -> bytes:
         """What the session itself wants sent (handshake messages)."""
         return self._outgoing.read()
-
-
-def context(verify: bool, ca_file: str | None, alpn: Sequence[str]) -> ssl.SSLContext:
-    """The client's settings: the system's trust, or `ca_file`, or none where `verify` is off; the protocols offered."""
-    made = ssl.create_default_context(cafile=ca_file)
-    made.set_alpn_protocols(list(alpn))
-    if not verify:
-        made.check_hostname = False
-        made.verify_mode = ssl.CERT_NONE
-    return made

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from inferometer.client.trust import context
 from inferometer.drive import clock, progress_counters
 from inferometer.drive.channel import ChannelKind
 from inferometer.drive.channel_kinds import KINDS
@@ -23,7 +24,6 @@ from inferometer.drive.exchange import Exchange
 from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.reactor import Reactor
 from inferometer.drive.schedule_partition import Share, TailShare
-from inferometer.drive.tls import context
 from inferometer.drive.transport import Peer
 from inferometer.drive.turns import share_of
 from inferometer.drive.worker_messages import Command, Go, Job, More, PhaseDone, Ready, Report, Stop

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from inferometer.client.trust import context
 from inferometer.drive import probe as probing
 from inferometer.drive.channel import RequestHead
 from inferometer.drive.channel_kinds import Protocol
 from inferometer.drive.credentials import headers, merged
 from inferometer.drive.exchange import DECODERS
-from inferometer.drive.tls import context
 from inferometer.engines import dialect as dialects
 from inferometer.errors import PlanError, Problem
 from inferometer.journal.folder import RunFolder
@@ -81,16 +81,16 @@ def reach(
 def open_probe(plan: Plan, url: str, key: str | None) -> probing.Probe:
     """The client for untimed requests to this plan's server. Raises PlanError."""
     endpoint = probing.endpoint(url)
-    verify = _trust(plan) if endpoint.scheme == "https" else False
+    tls = _trust(plan) if endpoint.scheme == "https" else None
     redact = Redactor([key] if key is not None else [])
     dialect = dialects.load(plan.target.api)
     lines = headers(plan.target, key, dialect)
-    return probing.Probe(dialect, endpoint, lines, verify, plan.target.timeout_s, redact)
+    return probing.Probe(dialect, endpoint, lines, tls, plan.target.timeout_s, redact)
 
 
 def _trust(plan: Plan) -> ssl.SSLContext:
     try:
-        return context(plan.target.tls_verify, plan.target.tls_ca_file, probing.ALPN)
+        return context(plan.target.tls_verify, plan.target.tls_ca_file)
     except (OSError, ssl.SSLError) as cause:
         raise PlanError(
             [Problem("--ca-file", f"holds no certificates that can be read ({cause})")]

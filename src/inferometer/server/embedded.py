@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import http.client
 import subprocess
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from inferometer.client.http_client import Client, Unanswered
 from inferometer.errors import InstrumentError
 
 MODEL = "reference"
 _PATIENCE_S = 60
+_TRUTH = 1 << 40
+"""Bytes of a truth log: as many as there are."""
 
 
 class Embedded:
@@ -59,18 +61,15 @@ class Embedded:
 
     def _ask(self, method: str) -> bytes:
         where = urlsplit(self.url())
-        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=_PATIENCE_S)
+        host, port = where.hostname or "", where.port or 80
         try:
-            connection.request(method, "/inferometer/truth")
-            answer = connection.getresponse()
-            body = answer.read()
-        except (OSError, http.client.HTTPException) as cause:
-            raise InstrumentError(f"the reference server did not tell its truth log: {cause}") from cause
-        finally:
-            connection.close()
-        if answer.status != 200 or answer.headers.get("X-Inferometer-Forgotten", "0") != "0":
+            with Client(host, port, {"Host": where.netloc}, timeout_s=_PATIENCE_S, largest=_TRUTH) as client:
+                answer = client.request(method, "/inferometer/truth")
+        except Unanswered as cause:
+            raise InstrumentError(f"the reference server did not report its truth log: {cause}") from cause
+        if answer.status != 200 or answer.header(b"x-inferometer-forgotten") not in ("", "0"):
             raise InstrumentError("the reference server's truth log is not complete")
-        return body
+        return answer.body
 
     def __enter__(self) -> Embedded:
         """Use as a context manager."""

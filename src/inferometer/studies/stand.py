@@ -21,19 +21,21 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote, urlsplit
 
-import httpx
-
+from inferometer.client.http_client import Client, Response, Unanswered
+from inferometer.client.trust import context
 from inferometer.drive.credentials import headers, read_key
-from inferometer.drive.probe import endpoint
-from inferometer.errors import CannotSwitch, PeerError
+from inferometer.drive.probe import client_of, endpoint
+from inferometer.errors import CannotSwitch, PeerError, PlanError
 from inferometer.journal.redact import Redactor
 from inferometer.plan.body import secret_name
 from inferometer.plan.campaign import Campaign, EngineChoice
 from inferometer.plan.schema import Plan, Target
-from inferometer.plan.switching import Switching, Way
+from inferometer.plan.switching import Call, Switching, Way
 from inferometer.procedures.step import Switched
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
@@ -52,6 +54,8 @@ PATIENCE_S = 600.0
 LEAST_SECRET = 8
 """Characters of a value in the environment that is struck out of words: a shorter one is in too many of them."""
 NO_HEALTH = (404, 405, 501)
+IN_PATH, IN_QUERY = "/%:@!$&'()*+,;=~", "/%:@!$&'()*+,;=~?-._[]"
+"""What stays as it is in a URL's path and query."""
 
 START = {"prefix_cache": "disabled", "guardrails": "baseline"}
 """How the reference engine begins a campaign, and what it is brought back to after each test."""
@@ -207,19 +211,19 @@ class Live:
         assert self._plan.target.url is not None
         return endpoint(self._plan.target.url).url
 
-    def _client(self) -> httpx.Client:
+    def _client(self) -> Client:
         target: Target = self._plan.target
-        verify: Any = target.tls_ca_file or target.tls_verify
-        own = headers(target, read_key(target, os.environ))
-        return httpx.Client(base_url=self._url(), headers=own, verify=verify, timeout=ANSWER_S)
+        lines = headers(target, read_key(target, os.environ))
+        tls = partial(context, target.tls_verify, target.tls_ca_file)
+        return client_of(endpoint(self._url()), lines, tls, ANSWER_S)
 
     def _is_ours(self) -> bool:
         try:
             with self._client() as client:
                 answer = client.get("/inferometer/state")
-        except httpx.HTTPError:
+        except Unanswered:
             return False
-        return answer.status_code == 200 and answer.headers.get("server", "").startswith(PRODUCT)
+        return answer.status == 200 and answer.header(b"server").startswith(PRODUCT)
 
     def _process(self, state: str) -> Switched:
         """The embedded engine: its process ended, or begun anew. It is well before its states are made again."""
@@ -244,12 +248,14 @@ class Live:
         told = wanted | ({"flush_cache": True} if what == "prefix_cache" else {})
         try:
             with self._client() as client:
-                answer = client.patch("/inferometer/state", json=told)
+                answer = client.send_json("PATCH", "/inferometer/state", told)
                 seen = client.get("/inferometer/state").json()
-        except (httpx.HTTPError, ValueError) as cause:
+        except (Unanswered, ValueError) as cause:
             raise PeerError(f"the reference engine does not answer: {cause}") from cause
-        if answer.status_code != 200 or any(seen.get(key) != value for key, value in wanted.items()):
-            raise CannotSwitch(f"the reference engine does not switch {what} to {state}: {answer.text[:300]}")
+        if answer.status != 200 or any(seen.get(key) != value for key, value in wanted.items()):
+            raise CannotSwitch(
+                f"the reference engine does not switch {what} to {state}: {answer.text()[:300]}"
+            )
         self._states[what] = state
         shown = ", ".join(f"{key} {value}" for key, value in wanted.items())
         return Switched("verified", "the reference engine, by /inferometer/state", f"it shows: {shown}")
@@ -299,13 +305,13 @@ class Live:
         raise CannotSwitch(f"the server {found} {patience_s:g} s after {what} was switched to {state}")
 
 
-def _well(client: httpx.Client) -> bool:
+def _well(client: Client) -> bool:
     """Whether a server says that it is well."""
     try:
-        status = client.get("/health").status_code
+        status = client.get("/health").status
         if status in NO_HEALTH:
-            status = client.get("/v1/models").status_code
-    except httpx.HTTPError:
+            status = client.get("/v1/models").status
+    except Unanswered:
         return False
     return status < 500
 
@@ -348,13 +354,27 @@ def _call(way: Way, struck: Redactor) -> str:
     call = way.http
     assert call is not None
     try:
-        answer = httpx.request(call.method, call.url, json=call.body, timeout=way.patience_s)
-    except (httpx.HTTPError, httpx.InvalidURL) as cause:
+        answer = _requested(call, way.patience_s)
+    except (Unanswered, PlanError, ValueError) as cause:
         raise CannotSwitch(f"{call.method} {call.url} failed: {cause}") from cause
-    if not answer.is_success:
-        said = struck(answer.text)[:300]
-        raise CannotSwitch(f"{call.method} {call.url} was answered {answer.status_code}: {said}")
+    if not 200 <= answer.status < 300:
+        said = struck(answer.text())[:300]
+        raise CannotSwitch(f"{call.method} {call.url} was answered {answer.status}: {said}")
     return f"{call.method} {call.url}"
+
+
+def _requested(call: Call, timeout_s: float) -> Response:
+    """The response to a plan's own request. Raises Unanswered, or of a URL that is none, ValueError or PlanError."""
+    parts = urlsplit(call.url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("its URL does not begin with http:// or https:// and a host")
+    path = quote(parts.path, safe=IN_PATH) or "/"
+    query = f"?{quote(parts.query, safe=IN_QUERY)}" if parts.query else ""
+    origin = endpoint(f"{parts.scheme}://{parts.netloc}")
+    with client_of(origin, {}, partial(context, True, None), timeout_s) as client:
+        if call.body is None:
+            return client.request(call.method, path + query)
+        return client.send_json(call.method, path + query, call.body)
 
 
 @contextmanager

@@ -1,0 +1,261 @@
+"""Whole requests and responses over HTTP/1.1, for all that is not load: within one deadline, over connections that are kept.
+
+| reason        | there is no response, because                                           |
+| ------------- | ----------------------------------------------------------------------- |
+| `unresolved`  | the host's name has no address                                          |
+| `refused`     | nothing listens there                                                   |
+| `unreachable` | there is no connection for another reason                               |
+| `tls`         | there is no TLS session: an untrusted certificate, or no TLS at all     |
+| `timeout`     | it is not whole by the deadline, name look-up and connecting included   |
+| `closed`      | the connection ended inside the response, or without one                |
+| `not_http`    | the bytes break HTTP                                                    |
+| `too_large`   | it has more bytes than allowed, or declares so                          |
+
+Redirects are not followed, proxies of the environment are not used, and nothing is decompressed, as nothing compressed is asked
+for. A kept connection that the server has closed is no failure: the request goes out on another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from inferometer.protocol.http_response import BadResponse, HeadTooLarge, ResponseDecoder
+
+LARGEST = 64 << 20
+"""Bytes of a response, unless a client is told otherwise."""
+READ_BYTES = 1 << 18
+
+Addresses = list[tuple[Any, ...]]
+"""As `socket.getaddrinfo` gives them."""
+
+
+class Unanswered(Exception):
+    """There is no response. `reason` is of the table above; the text says it in words."""
+
+    def __init__(self, reason: str, words: object) -> None:
+        super().__init__(str(words) or reason)
+        self.reason = reason
+
+
+class _Stale(Exception):
+    """A kept connection had been closed before anything was answered on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole response; header names are in lower case. `first_byte_ns`: monotonic; `latency_ns`: from the call to the end."""
+
+    status: int
+    headers: Mapping[bytes, bytes]
+    body: bytes
+    first_byte_ns: int
+    latency_ns: int
+
+    def header(self, name: bytes) -> str:
+        """The first header of this name (lower case), or the empty string."""
+        return self.headers.get(name, b"").decode("latin-1")
+
+    def text(self) -> str:
+        """The body as text, whatever its bytes."""
+        return self.body.decode("utf-8", "replace")
+
+    def json(self) -> Any:
+        """The body as JSON. Raises ValueError."""
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    sock: socket.socket
+    decoder: ResponseDecoder
+
+    def close(self) -> None:
+        self.decoder.close()
+        with contextlib.suppress(OSError):
+            self.sock.close()
+
+
+class Client:
+    """Requests to one host and port, from any thread, each over a connection of its own while it lasts.
+
+    `headers`: of every request, Host among them. `base` stands before every path. `tls` makes the context at the first connect.
+    `resolve` finds a host's addresses, and may hang.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        headers: Mapping[str, str],
+        *,
+        timeout_s: float,
+        base: str = "",
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        largest: int = LARGEST,
+        resolve: Callable[..., Addresses] = socket.getaddrinfo,
+    ) -> None:
+        self._host, self._port = host, port
+        self._headers = dict(headers)
+        self._base = base
+        self._timeout_s = timeout_s
+        self._tls = tls
+        self._context: ssl.SSLContext | None = None
+        self._largest = largest
+        self._resolve = resolve
+        self._lookup: Future[Addresses] | None = None
+        self._idle: list[_Connection] = []
+
+    def __enter__(self) -> Client:
+        """Use as a context manager."""
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Close the connections."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def get(self, path: str) -> Response:
+        """See `request`."""
+        return self.request("GET", path)
+
+    def send_json(self, method: str, path: str, value: Any) -> Response:
+        """See `request`; the body is this value as JSON."""
+        return self.request(method, path, json.dumps(value, ensure_ascii=False).encode())
+
+    def request(self, method: str, path: str, body: bytes | None = None) -> Response:
+        """One request, with a body of JSON if any. Raises Unanswered."""
+        began = time.monotonic_ns()
+        until = began + int(self._timeout_s * 1e9)
+        wire = self._wire(method, path, body)
+        while True:
+            try:
+                connection, kept = self._idle.pop(), True
+            except IndexError:
+                connection, kept = self._connected(until), False
+            try:
+                return self._exchange(connection, wire, began, until, kept=kept)
+            except _Stale:
+                connection.close()
+            except Unanswered:
+                connection.close()
+                raise
+
+    def _wire(self, method: str, path: str, body: bytes | None) -> bytes:
+        lines = dict(self._headers)
+        if body is not None:
+            lines["Content-Type"] = "application/json"
+        if body is not None or method != "GET":
+            lines["Content-Length"] = str(len(body or b""))
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        return f"{method} {self._base}{path} HTTP/1.1\r\n{head}\r\n".encode("latin-1") + (body or b"")
+
+    def _exchange(
+        self, connection: _Connection, wire: bytes, began: int, until: int, *, kept: bool
+    ) -> Response:
+        sock, decoder = connection.sock, connection.decoder
+        decoder.next()
+        first, taken = 0, 0
+        try:
+            sock.settimeout(_left(until))
+            sock.sendall(wire)
+            while not decoder.complete:
+                sock.settimeout(_left(until))
+                data = sock.recv(READ_BYTES)
+                if not data:
+                    if decoder.eof():
+                        break
+                    raise ConnectionResetError("the server closed the connection")
+                first = first or time.monotonic_ns()
+                decoder.feed(data)
+                taken += len(data)
+                declared = decoder.header(b"content-length")
+                if taken > self._largest or (declared.isdigit() and int(declared) > self._largest):
+                    raise Unanswered("too_large", f"the answer has more than {self._largest} bytes")
+        except TimeoutError:
+            raise Unanswered("timeout", "connected, but no answer in time") from None
+        except (BadResponse, HeadTooLarge) as cause:
+            raise Unanswered("not_http", f"the answer is not HTTP ({cause})") from None
+        except OSError as cause:
+            if kept and not first:
+                raise _Stale from None
+            raise Unanswered("closed", f"the connection ended before the answer did ({cause})") from None
+        ended = time.monotonic_ns()
+        found = Response(decoder.status, dict(decoder.headers), b"".join(decoder.body), first, ended - began)
+        if decoder.keep_alive:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        return found
+
+    def _connected(self, until: int) -> _Connection:
+        """A new connection to the first address that takes one."""
+        reason, words = "unreachable", "no address"
+        for family, kind, proto, _, address in self._addresses(until):
+            sock = socket.socket(family, kind, proto)
+            try:
+                sock.settimeout(_left(until))
+                sock.connect(address)
+                return _Connection(self._wrapped(sock), ResponseDecoder())
+            except TimeoutError:
+                reason, words = "timeout", "no connection in time"
+            except ConnectionRefusedError as cause:
+                reason, words = "refused", str(cause)
+            except (ssl.SSLError, ssl.CertificateError) as cause:
+                reason, words = "tls", str(cause)
+            except OSError as cause:
+                reason, words = "unreachable", str(cause)
+            sock.close()
+        raise Unanswered(reason, words)
+
+    def _addresses(self, until: int) -> Addresses:
+        """Of the host. The system's call takes no limit of time, so a thread makes it; one that hangs is waited for again by
+        the next request, so that there is never more than one."""
+        lookup = self._lookup
+        if lookup is None:
+            lookup = self._lookup = Future()
+            threading.Thread(target=self._look_up, args=(lookup,), daemon=True).start()
+        try:
+            failure = lookup.exception(_left(until))
+        except TimeoutError:
+            raise Unanswered("timeout", f"the name {self._host} is still being looked up") from None
+        self._lookup = None
+        if failure is None:
+            return lookup.result()
+        if isinstance(failure, OSError | UnicodeError):
+            raise Unanswered("unresolved", f"the name {self._host} has no address ({failure})") from None
+        raise failure
+
+    def _look_up(self, lookup: Future[Addresses]) -> None:
+        try:
+            found = self._resolve(self._host, self._port, type=socket.SOCK_STREAM)
+        except Exception as failure:
+            lookup.set_exception(failure)
+        else:
+            lookup.set_result(found)
+
+    def _wrapped(self, sock: socket.socket) -> socket.socket:
+        if self._tls is None:
+            return sock
+        self._context = self._context or self._tls()
+        return self._context.wrap_socket(sock, server_hostname=self._host)
+
+
+def _left(until: int) -> float:
+    """Seconds until then. Raises TimeoutError once it is over."""
+    left = (until - time.monotonic_ns()) / 1e9
+    if left <= 0:
+        raise TimeoutError
+    return left
