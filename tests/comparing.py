@@ -14,8 +14,6 @@ import numpy as np
 
 from benchmarks.comparison_null import drawn, facts_of
 from inferometer.documents.comparison import ComparisonDocument, Difference
-from inferometer.documents.part import from_data
-from inferometer.documents.statement import ComplianceStatement
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
 from inferometer.judge.comparison.compare import Comparison, Criteria, Run, compare
@@ -24,6 +22,7 @@ from inferometer.judge.compliance.of_comparison import complied
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.report.comparison.document import compose
+from inferometer.report.compliance import statement_document
 from inferometer.run.evaluate import RunResult
 from inferometer.run.simulate import simulate
 from inferometer.run.ui import Ui
@@ -94,8 +93,7 @@ def document(sides: Sequence[Sequence[Run]], criteria: Criteria | None = None) -
     criteria = criteria or Criteria(replicates=100)
     names = [f"side {at}" for at in range(len(sides) + len(criteria.noise))]
     found = compare(sides, criteria)
-    statement = from_data(complied(found).as_dict(), ComplianceStatement)
-    return compose("0.1.0", names, sides, criteria, found, statement)
+    return compose("0.1.0", names, sides, criteria, found, statement_document(complied(found)))
 
 
 __all__ = ["drawn", "facts_of"]

@@ -67,12 +67,33 @@ def campaign_of(folder: Path, where: Path, compliance: dict[str, Any] | None = N
         folder, where / "runs" / "one", ignore=shutil.ignore_patterns("journal", "*.arrow*", "*.html")
     )
     plan = json.loads((folder / "plan.json").read_text())
+    run: dict[str, Any] = {
+        "run": "one",
+        "part": "level",
+        "at": {},
+        "why": "",
+        "state": {},
+        "verdict": "VALID",
+        "fingerprint": None,
+    }
     test = {
+        "version": "0.1.0",
         "test": "ttft",
+        "section": "5.1",
+        "title": "TTFT",
+        "objective": "",
+        "started": None,
+        "ended": None,
+        "simulated": True,
+        "quick": False,
+        "ended_by": None,
+        "problem": None,
+        "verdict": {"status": "VALID", "reasons": []},
         "parameters": {"requests": 60},
         "plan": plan,
+        "plan_hash": None,
         "switches": [],
-        "runs": [{"run": "one", "part": "level", "at": {}}],
+        "runs": [run],
         "values": [],
         "tables": [],
         "figures": [],

@@ -1,18 +1,42 @@
-"""Evidence of tests in which nothing is amiss, as plain data, of which a test of the statement spoils one fact at a time."""
+"""Evidence of tests in which nothing is amiss: the summary of a simulated run with other values, of which a test of the
+statement changes one at a time."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping, Sequence
+import dataclasses
+import functools
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from inferometer.judge.compliance.evidence import Evidence, Ran, Sheet, Shown
-from inferometer.plan.procedure_parameters import NAMES, Tests
-from inferometer.plan.saved import resolved
-from inferometer.plan.schema import Plan
+import msgspec
+from msgspec.structs import replace
+from pydantic import BaseModel
 
-Spec = dict[str, Any]
-"""plan, parameters, runs ([{part, at, summary}]), switches, values, tables ({name: [section, rows, empty]}), figures."""
+from inferometer.documents.campaign import StateSwitch
+from inferometer.documents.summary import (
+    ClassAccount,
+    RequestCounts,
+    Summary,
+    TtftBucket,
+    WarmUp,
+    WarmUpCount,
+    WarmUpProbes,
+    WarmUpVolume,
+)
+from inferometer.documents.verdict import CheckResult, CheckStatus, RunVerdict
+from inferometer.documents.workload import Dataset, DisclosureItem, TextSource
+from inferometer.drive.progress_counters import Progress
+from inferometer.journal.schema import Phase
+from inferometer.judge.compliance.evidence import Evidence, MeasuredRun, Shown, ShownTable
+from inferometer.measure.itl_shape import ItlShape
+from inferometer.measure.measurement import Refusals
+from inferometer.metrics.statistics import Stats
+from inferometer.plan.procedure_parameters import NAMES, Parameters, Tests
+from inferometer.plan.schema import Plan
+from inferometer.run.simulate import simulate
+from inferometer.simulation.engine import choose
 
 ITEMS = ("input", "output", "control", "domain", "language", "system-prompt", "prefix")
 WORKLOADS = {
@@ -24,7 +48,7 @@ WORKLOADS = {
 }
 """All others: conversation, as gateways have it."""
 DATASETS = {"conversation": "sharegpt", "code-completion": "the-stack"}
-SHEETS = {
+TABLES = {
     "ttft": [("ttft", "5.1.5.2"), ("ttft_by_input", "5.1.5.3")],
     "throughput": [("summary", "5.2.5.1"), ("latency", "5.2.5.2")],
     "tradeoff": [("levels", "5.3.5")],
@@ -37,6 +61,8 @@ SHEETS = {
     "guardrail": [("rails", "5.10.5")],
     "cold-start": [("starts", "4.5.3")],
 }
+ALL = tuple(TABLES)
+"""Every test that can carry a statement."""
 FIGURES = {"ttft": ["ttft_cdf"], "tradeoff": ["curve"]}
 PARAMETERS: dict[str, dict[str, Any]] = {"capacity": {"ttft_p99_ms": 500.0}}
 """What the defaults leave out and the draft asks for."""
@@ -61,114 +87,8 @@ SUT = {
     "accelerator_count": 4,
     "accelerator_memory": "80GB",
     "prefix_caching": "enabled",
-    "guardrails": {"input_filter": True, "output_filter": True, "names": ["Llama Guard"]},
 }
-STATS = {"n": 20_000, "mean": 100.0, "std": 5.0, "min": 60.0, "max": 400.0} | dict.fromkeys(
-    ("p50", "p75", "p90", "p95", "p99", "p99_9"), 100.0
-)
-
-
-def plan(
-    test: str, rate: float | None = 10.0, concurrency: int | None = None, duration_s: float | None = None
-) -> Spec:
-    """The plan of one measurement of this test, resolved."""
-    load = {"rate": rate} if concurrency is None else {"concurrency": concurrency}
-    name = WORKLOADS.get(test, "conversation")
-    workload: Spec = {"name": name, "seed": 42} | ({"dataset": "data"} if name in DATASETS else {})
-    workload |= {"output_tokens": 256} if test == "capacity" else {}
-    made = Plan.model_validate(
-        {
-            "target": {"url": "https://gateway.example.org", "model": "m"},
-            "load": load | {"requests": 20_000 if duration_s is None else None, "duration_s": duration_s},
-            "workload": workload,
-            "sut": SUT,
-            "declared": DECLARED,
-        }
-    )
-    return resolved(made)
-
-
-def summary(of: Spec, test: str, part: str = "first") -> Spec:
-    """What such a measurement comes to: the members that rules look at. A start's second request is no cold one."""
-    name = of["workload"]["name"]
-    dataset = {"name": "d", "version": "1", "revision": None, "preprocessing": "whole", "subset": None}
-    load = of["load"]
-    cold = test == "cold-start"
-    probes = {"before_ms": 50.0, "after_ms": [50.0, 50.0, 50.0], "variation": 0.0, "stable": True, "most": 10}
-    return {
-        "run": {"simulated": False, "interrupted": False, "started": "2026-01-02T03:04:05.678Z"},
-        "verdict": {"checks": [check(code) for code in CODES]},
-        "sut": SUT
-        | {
-            "model": "m",
-            "url": of["target"]["url"],
-            "stream": True,
-            "protocol": "HTTP/1.1 with server-sent events",
-        },
-        "plan": of,
-        "requests": {
-            "sent": 20_000,
-            "completed": 20_000,
-            "failed": 0,
-            "cancelled": 0,
-            "by_error": {},
-            "warmup": {"sent": 0 if cold else 120, "completed": 0 if cold else 120},
-        },
-        "window": {"duration_s": 400.0},
-        "metrics": dict.fromkeys(
-            ("ttft_ms", "ttft_any_ms", "itl_ms", "e2e_ms", "stream_end_ms", "connect_ms", "input_tokens"),
-            STATS,
-        )
-        | {"output_tokens": STATS | {"min": 60}},
-        "ttft_by_input": [{"from": at, "n": 9} for at in (0, 256, 512, 1024, 2048, 4096)],
-        "by_class": [{"name": name, "requests": {"completed": 600}} for name in ("short", "long")],
-        "workload": {
-            "items": [{"id": f"D-4.3.1-{item}", "name": item, "value": "told"} for item in ITEMS],
-            "fingerprint": "f" * 64,
-            "texts": {"dataset": dataset} if name in DATASETS else None,
-        },
-        "throughput": {"cached_input_share": 0.3},
-        "load": {
-            "model": load["model"],
-            "offered": {"rate": load["rate"], "concurrency": load["concurrency"]},
-        },
-        "tokens": {
-            "count_source": "server usage",
-            "tokenizer": {
-                "kind": "file",
-                "name": "t",
-                "version": "1",
-                "vocab_size": 1000,
-                "source": "file",
-                "method": "native",
-            },
-            "itl_method": "direct",
-            "single_token_share": 1.0,
-            "events": 100_000,
-        },
-        "instrument": {"timestamp_source": "kernel"},
-        "warm_up": {
-            "requests": 120,
-            "completed": 120,
-            "output_tokens": 12_000,
-            "drained": True,
-            "prefixes": "populated" if test == "prefix-cache" else None,
-            "probes": probes,
-            "skipped": cold and part == "first",
-        },
-        "itl_shape": {
-            "least_output_tokens": 50,
-            "short_share": 0.0,
-            "modality": "unimodal",
-            "tail": "exponential",
-        },
-        "refusals": {
-            "requests": 0,
-            "by_signal": {"finish_reason": 0, "refusal_field": 0, "policy_status": 0},
-        },
-    }
-
-
+GUARDRAILS = {"input_filter": True, "output_filter": True, "names": ("Llama Guard",)}
 CODES = (
     "arrival_rate",
     "arrival_dispersion",
@@ -183,17 +103,163 @@ CODES = (
 )
 
 
-def check(code: str, status: str = "pass") -> Spec:
+class Quiet:
+    """A Ui that shows nothing."""
+
+    def note(self, text: str) -> None:
+        """See Ui."""
+
+    def watch(self, phase: Phase, progress: Progress, total: int | None) -> None:
+        """See Ui."""
+
+
+@functools.cache
+def simulated() -> Summary:
+    """The summary of a short run in virtual time, of two classes of requests."""
+    classes = [{"name": name, "input_tokens": 50, "output_tokens": 60} for name in ("short", "long")]
+    plan = Plan.model_validate(
+        {"load": {"rate": 40.0, "requests": 60, "warmup": 5}, "workload": {"classes": classes}}
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        return simulate(plan, choose(None, ()), Path(folder), Quiet()).summary
+
+
+@functools.cache
+def stats() -> Stats:
+    """Statistics of so many samples that each of the draft's numbers is reached."""
+    measured = simulated().metrics.e2e_ms
+    assert measured is not None
+    hundred = dict.fromkeys(("mean", "p50", "p75", "p90", "p95", "p99", "p99_9"), 100.0)
+    return dataclasses.replace(measured, n=20_000, std=5.0, min=60.0, max=400.0, **hundred)  # type: ignore[arg-type]
+
+
+@functools.cache
+def plan(
+    test: str, rate: float | None = 10.0, concurrency: int | None = None, duration_s: float | None = None
+) -> Plan:
+    """The plan of one measurement of this test."""
+    load = {"rate": rate} if concurrency is None else {"concurrency": concurrency}
+    name = WORKLOADS.get(test, "conversation")
+    workload: dict[str, Any] = {"name": name, "seed": 42} | ({"dataset": "data"} if name in DATASETS else {})
+    workload |= {"output_tokens": 256} if test == "capacity" else {}
+    return Plan.model_validate(
+        {
+            "target": {"url": "https://gateway.example.org", "model": "m"},
+            "load": load | {"requests": 20_000 if duration_s is None else None, "duration_s": duration_s},
+            "workload": workload,
+            "sut": SUT | {"guardrails": GUARDRAILS},
+            "declared": DECLARED,
+        }
+    )
+
+
+def warm_up(test: str, part: str) -> WarmUp:
+    """A warm-up as draft 4.5 wants it. A start's second request is no cold one."""
+    cold = test == "cold-start"
+    probes = WarmUpProbes(10, None, None, 50.0, (50.0, 50.0, 50.0), 0.0, 0.1, True)
+    return WarmUp(
+        asked=WarmUpVolume(100, 0),
+        requests=120,
+        completed=120,
+        output_tokens=12_000,
+        reached=True,
+        drained=True,
+        waiting=None,
+        running=None,
+        prefixes="populated" if test == "prefix-cache" else None,
+        probes=probes,
+        skipped=cold and part == "first",
+    )
+
+
+NO_WARM_UP = replace(
+    warm_up("ttft", "level"),
+    requests=0,
+    completed=0,
+    output_tokens=0,
+    drained=False,
+    probes=WarmUpProbes(0, None, None, None, (), None, 0.1, None),
+)
+
+
+def buckets(*counts: tuple[int, int]) -> tuple[TtftBucket, ...]:
+    """TTFT by input length: where each bucket begins, and its samples."""
+    return tuple(TtftBucket(at, None, n, None, None, None, None, None) for at, n in counts)
+
+
+def classes(*counts: tuple[str, int]) -> tuple[ClassAccount, ...]:
+    """What classes met: their names, and requests that were completed."""
+    first = simulated().by_class[0]
+    return tuple(
+        replace(first, name=name, requests=replace(first.requests, completed=n)) for name, n in counts
+    )
+
+
+def summary(of: Plan, test: str, part: str = "first") -> Summary:
+    """What such a measurement comes to, in all that rules look at."""
+    base, name, cold = simulated(), of.workload.name, test == "cold-start"
+    dataset = Dataset(
+        "sharegpt", "d", "1", None, None, (), "0" * 64, rows=9, texts=9, sampled=9, left_out={}, preprocessing="whole"
+    )  # fmt: skip
+    sut = replace(
+        base.sut,
+        **SUT,
+        guardrails=replace(base.sut.guardrails, **GUARDRAILS),
+        model="m",
+        url=of.target.url,
+        stream=True,
+        protocol="HTTP/1.1 with server-sent events",
+    )
+    offered = replace(base.load.offered, rate=of.load.rate, concurrency=of.load.concurrency)
+    tokenizer = replace(
+        base.tokens.tokenizer, kind="file", name="t", version="1", vocab_size=1000, source="file", method="native"
+    )  # fmt: skip
+    warmed = WarmUpCount(0, 0) if cold else WarmUpCount(120, 120)
+    metrics = replace(
+        base.metrics,
+        **dict.fromkeys(
+            ("ttft_ms", "ttft_any_ms", "itl_ms", "e2e_ms", "stream_end_ms", "connect_ms", "input_tokens"),
+            stats(),
+        ),
+        output_tokens=stats(),
+    )
+    return replace(
+        base,
+        run=replace(base.run, simulated=False, interrupted=False, started="2026-01-02T03:04:05.678Z"),
+        verdict=RunVerdict("VALID", (), tuple(check(code) for code in CODES)),
+        sut=sut,
+        plan=of,
+        requests=RequestCounts(20_000, 20_000, 0, 0, {}, None, warmed),
+        window=replace(base.window, duration_s=400.0),
+        metrics=metrics,
+        ttft_by_input=buckets(*((at, 9) for at in (0, 256, 512, 1024, 2048, 4096))),
+        by_class=classes(("short", 600), ("long", 600)),
+        workload=replace(
+            base.workload,
+            items=tuple(DisclosureItem(f"D-4.3.1-{item}", item, "given") for item in ITEMS),
+            fingerprint="f" * 64,
+            texts=TextSource(None, dataset) if name in DATASETS else None,
+        ),
+        throughput=replace(base.throughput, cached_input_share=0.3),
+        load=replace(base.load, model=of.load.model, offered=offered),
+        tokens=replace(
+            base.tokens,
+            count_source="server usage",
+            tokenizer=tokenizer,
+            itl_method="direct",
+            single_token_share=1.0,
+            events=100_000,
+        ),
+        instrument=replace(base.instrument, timestamp_source="kernel"),
+        warm_up=warm_up(test, part),
+        itl_shape=ItlShape(50, 20_000, 0, 0.0, None, None, None, (), "unimodal", None, "exponential or lighter"),
+        refusals=Refusals(0, {"finish_reason": 0, "refusal_field": 0, "policy_status": 0}),
+    )  # fmt: skip
+
+
+def check(code: str, status: CheckStatus = "pass") -> CheckResult:
     """A check of a run's verdict."""
-    return {
-        "code": code,
-        "status": status,
-        "value": 2.0,
-        "limit": 1.0,
-        "unit": "ms",
-        "message": "",
-        "facts": {},
-    }
+    return CheckResult(code, status, 2.0, 1.0, "ms", {}, "")
 
 
 def places(test: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
@@ -227,62 +293,58 @@ def places(test: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
             return [("level", {"rate": 10.0}, {})]
 
 
-def perfect(test: str) -> Spec:
-    """Data of a test in which every rule that applies is kept: a gateway elsewhere, measured as it runs in production."""
+def parameters(test: str) -> Parameters:
+    """The parameters of this test, with the draft's numbers."""
     attribute = next(key for key, name in NAMES.items() if name == test)
-    parameters = getattr(Tests(), attribute).model_dump(mode="json") | PARAMETERS.get(test, {})
+    defaults: Parameters = getattr(Tests(), attribute)
+    return type(defaults).model_validate(defaults.model_dump() | PARAMETERS.get(test, {}))
+
+
+@functools.cache
+def perfect(test: str) -> Evidence:
+    """Evidence of a test in which every rule that applies is kept: a gateway elsewhere, measured as it runs in production."""
     switched = {"prefix-cache": "prefix_cache", "guardrail": "guardrails"}.get(test)
-    return {
-        "test": test,
-        "plan": plan(test),
-        "parameters": parameters,
-        "runs": [
-            {"part": part, "at": at, "summary": copy.deepcopy(summary(plan(test, **load), test, part))}
-            for part, at, load in places(test)
-        ],
-        "switches": [{"what": switched, "state": "on", "status": "verified"}] if switched else [],
-        "values": {"v": True},
-        "tables": {name: [section, 3, []] for name, section in SHEETS[test]},
-        "figures": FIGURES.get(test, []),
-    }
-
-
-def evidence(spec: Mapping[str, Any]) -> Evidence:
-    """The data as evidence."""
-    runs = tuple(
-        Ran(f"run-{i}", one["part"], one["at"], one["summary"]) for i, one in enumerate(spec["runs"])
+    tables = {name: ShownTable(section, 3) for name, section in TABLES[test]}
+    return Evidence(
+        test,
+        plan(test),
+        parameters(test),
+        tuple(
+            MeasuredRun(f"run-{i}", part, at, summary(plan(test, **load), test, part))
+            for i, (part, at, load) in enumerate(places(test))
+        ),
+        (StateSwitch(switched, "on", "verified", None, None),) if switched else (),
+        Shown({"v": True}, tables, frozenset(FIGURES.get(test, []))),
     )
-    tables = {
-        name: Sheet(section, rows, tuple(empty)) for name, (section, rows, empty) in spec["tables"].items()
-    }
-    shown = Shown(spec["values"], tables, frozenset(spec["figures"]))
-    return Evidence(spec["test"], spec["plan"], spec["parameters"], runs, tuple(spec["switches"]), shown)
 
 
-def spoiled(spec: Spec, path: str, value: Any) -> Spec:
-    """A copy in which what is at this dotted path is another; `runs.*` stands for each run, `runs.-1` for the last."""
-    made = copy.deepcopy(spec)
-    _put(made, path.split("."), value)
-    return made
+def changed(evidence: Evidence, changes: Mapping[str, Any]) -> Evidence:
+    """The same evidence, but with these values at these dotted paths; `runs.*` stands for each run, `runs.-1` for the last. A
+    part of a list may be named by its `code`, `name` or `id`.
+
+    Raises for a member that its type does not have.
+    """
+    for path, value in changes.items():
+        evidence = _with(evidence, path.split("."), value)
+    return evidence
 
 
-def _put(part: Any, path: list[str], value: Any) -> None:
+def _with(part: Any, path: list[str], value: Any) -> Any:
+    if not path:
+        return value
     name, rest = path[0], path[1:]
-    places: Sequence[int | str]
-    if isinstance(part, list):
-        at = next(
-            (
-                i
-                for i, one in enumerate(part)
-                if isinstance(one, dict) and name in (one.get("code"), one.get("name"))
-            ),
-            None,
+    if isinstance(part, tuple):
+        return tuple(
+            _with(one, rest, value) if _is(one, name, i, len(part)) else one for i, one in enumerate(part)
         )
-        places = range(len(part)) if name == "*" else [int(name) if at is None else at]
-    else:
-        places = [name]
-    for place in places:
-        if rest:
-            _put(part[place], rest, value)
-        else:
-            part[place] = value
+    if isinstance(part, Mapping):
+        return {**part, name: _with(part.get(name), rest, value)}
+    made = {name: _with(getattr(part, name), rest, value)}
+    if isinstance(part, BaseModel):
+        return part.model_copy(update=made)
+    return replace(part, **made) if isinstance(part, msgspec.Struct) else dataclasses.replace(part, **made)
+
+
+def _is(one: Any, name: str, i: int, length: int) -> bool:
+    names = {getattr(one, key, None) for key in ("code", "name")}
+    return name == "*" or name in names or name in (str(i), str(i - length))

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from judge.compliant import SHEETS, evidence, perfect
+from judge.compliant import TABLES, buckets, changed, perfect
+from msgspec.structs import replace as with_members
 
-from inferometer.judge.compliance.report_rules import shown_in
+from inferometer.documents.campaign import (
+    TEST_SCHEMA,
+    ProcedureDocument,
+    ProcedureRun,
+    ProcedureVerdict,
+    ReportedTable,
+    ReportedValue,
+)
+from inferometer.documents.note import Note
+from inferometer.documents.results import Axis, Cell, Column, Figure
+from inferometer.judge.compliance.evidence import Evidence, ahead_of, of_run, of_test, shown_in
 from inferometer.judge.compliance.rule import TESTS
-from inferometer.judge.compliance.sources import ahead_of, deviations_of, of_run, of_test
-from inferometer.judge.compliance.statement import OPEN, comply
+from inferometer.judge.compliance.statement import OPEN, comply, deviations_of
 from inferometer.plan import procedure_parameters
+from inferometer.plan.lengths import uniform
 from inferometer.plan.parse import build
+from inferometer.plan.procedure_parameters import Parameters
+from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
 
 ALONE = [test for test in TESTS if test != "compare"]
@@ -24,17 +38,17 @@ GATEWAY: dict[str, object] = {
 }
 
 
-def parameters(test: str, *, quick: bool = False) -> dict[str, Any]:
-    """A test's parameters: the draft's own, or a quick run's."""
+def parameters(test: str, *, quick: bool = False, **more: Any) -> Parameters:
+    """A test's parameters: the draft's own, or a quick run's; with others in their place."""
     tests = procedure_parameters.Tests.model_validate(procedure_parameters.quickened({}) if quick else {})
     attribute = next(key for key, name in procedure_parameters.NAMES.items() if name == test)
-    found: dict[str, Any] = getattr(tests, attribute).model_dump(mode="json")
-    return found
+    found: Parameters = getattr(tests, attribute)
+    return found.model_copy(update=more)
 
 
-def foreseen(test: str, flags: dict[str, object], *, quick: bool = False, **more: Any) -> dict[str, str]:
-    """Rules that such a plan breaks before anything is sent, and what is seen of each."""
-    found = deviations_of(test, parameters(test, quick=quick) | more, build(None, GATEWAY | flags))
+def foreseen(test: str, flags: dict[str, object], *, quick: bool = False, **more: Any) -> dict[str, Note]:
+    """Rules that such a plan breaks before anything is sent, and what is observed of each."""
+    found = deviations_of(test, parameters(test, quick=quick, **more), build(None, GATEWAY | flags))
     return {one.rule.id: one.note for one in found}
 
 
@@ -66,7 +80,7 @@ FORESEEN: list[tuple[str, dict[str, object], dict[str, Any], str]] = [
     ("prefix-cache", {"--workload": "synthetic-uniform"}, {}, "D-5.7.2-workload"),
     ("capacity", {}, {}, "D-5.5.2-ttft"),
     ("itl", {"--workload": "synthetic-skewed"}, {}, "D-5.4.2-min-output"),
-    ("itl", {}, {"output_tokens": "uniform(49,256)"}, "D-5.4.2-min-output"),
+    ("itl", {}, {"output_tokens": uniform(49, 256)}, "D-5.4.2-min-output"),
     ("ttft", {"--arrival": "constant"}, {}, "D-5.1.2-arrival"),
     ("ttft", {"--no-stream": True}, {}, "D-4.2.2-streaming"),
     ("ttft", {}, {}, "D-4.5.1-load"),
@@ -78,10 +92,8 @@ FORESEEN: list[tuple[str, dict[str, object], dict[str, Any], str]] = [
 def test_what_a_plan_breaks_is_said_before_the_start(
     test: str, flags: dict[str, object], more: dict[str, Any], rule: str
 ) -> None:
-    """With its number or its word, so that a tester can change it."""
-    found = foreseen(test, flags, **more)
-    assert rule in found
-    assert all(found.values())
+    """Whatever is wrong with it: load, workload, parameters or declarations."""
+    assert rule in foreseen(test, flags, **more)
 
 
 @pytest.mark.parametrize("test", ALONE)
@@ -123,55 +135,84 @@ def test_what_a_test_brings_along_is_not_held_against_the_plan() -> None:
 
 def test_a_run_by_itself_is_a_test_of_ttft() -> None:
     """Its load is the one level; enough samples and all declarations make it as compliant as a test."""
-    spec = perfect("ttft")["runs"][0]["summary"]
-    spec["run"]["id"] = "run"
-    for bucket in spec["ttft_by_input"]:
-        bucket["n"] = 10
-    statement = comply(of_run(spec))
+    of = changed(
+        perfect("ttft"),
+        {"runs.0.summary.run.id": "run", "runs.0.summary.ttft_by_input": buckets((0, 10), (256, 10))},
+    )
+    summary = of.runs[0].summary
+    statement = comply(of_run(summary))
     assert (statement.test, statement.label) == ("ttft", "unconditionally compliant")
-    spec["metrics"]["ttft_ms"] = spec["metrics"]["ttft_ms"] | {"n": 9_999}
-    (broken, *_) = comply(of_run(spec)).deviations
+    assert summary.metrics.ttft_ms is not None
+    few = with_members(summary.metrics, ttft_ms=replace(summary.metrics.ttft_ms, n=9_999))
+    (broken, *_) = comply(of_run(with_members(summary, metrics=few))).deviations
     assert (broken.rule.id, broken.run) == ("D-5.1.2-count-p999", "run")
+
+
+def table(name: str, section: str, *rows: tuple[Cell, ...]) -> ReportedTable:
+    """A table of as many columns as its rows have cells."""
+    columns = tuple(Column("abc"[i], "") for i in range(len(rows[0])))
+    return ReportedTable(name, "", section, columns, rows, (), capacity=False)
+
+
+def document_of(evidence: Evidence) -> ProcedureDocument:
+    """The document of a test whose evidence this is."""
+    shown, parameters = evidence.shown, evidence.parameters
+    assert shown is not None
+    assert parameters is not None
+    return ProcedureDocument(
+        TEST_SCHEMA,
+        "0.1.0",
+        evidence.test,
+        "",
+        "",
+        "",
+        started=None,
+        ended=None,
+        simulated=False,
+        quick=False,
+        ended_by=None,
+        problem=None,
+        parameters=parameters.model_dump(mode="json"),
+        plan=resolved(evidence.plan),
+        plan_hash=None,
+        verdict=ProcedureVerdict("VALID", ()),
+        compliance=None,
+        switches=tuple(evidence.switches),
+        runs=tuple(
+            ProcedureRun(one.name, one.part, one.at, "", one.state, "VALID", None) for one in evidence.runs
+        ),
+        values=tuple(
+            ReportedValue(name, "", 1.0 if measured else None, "", None, None, capacity=False)
+            for name, measured in shown.values.items()
+        ),
+        tables=tuple(table(name, one.section, *[(1, 2)] * one.rows) for name, one in shown.tables.items()),
+        figures=tuple(Figure(name, "", "cdf", Axis(""), Axis(""), ()) for name in shown.figures),
+        notes=(),
+        undecided=(),
+    )
 
 
 @pytest.mark.parametrize("test", ALONE)
 def test_a_tests_document_with_its_runs_is_its_evidence(test: str) -> None:
     """Whatever was null in a table, and whatever was measured, is the same from the document."""
-    spec = perfect(test)
-    document = {
-        "test": test,
-        "plan": spec["plan"],
-        "parameters": spec["parameters"],
-        "switches": spec["switches"],
-        "runs": [
-            {"run": f"run-{i}", "part": one["part"], "at": one["at"]} for i, one in enumerate(spec["runs"])
-        ],
-        "values": [{"name": name, "value": 1.0 if found else None} for name, found in spec["values"].items()],
-        "tables": [
-            {
-                "name": name,
-                "section": section,
-                "columns": [{"name": "a"}, {"name": "b"}],
-                "rows": [[1, 2]] * 3,
-            }
-            for name, section in SHEETS[test]
-        ],
-        "figures": [{"name": name} for name in spec["figures"]],
-    }
-    summaries = {f"run-{i}": one["summary"] for i, one in enumerate(spec["runs"])}
-    assert of_test(document, summaries) == evidence(spec)
-    document["tables"][0]["rows"] = [[1, 2], [None, 2]]
-    shown = of_test(document, summaries).shown
+    whole = perfect(test)
+    document = document_of(whole)
+    summaries = {one.name: one.summary for one in whole.runs}
+    assert of_test(document, summaries) == whole
+    name, section = TABLES[test][0]
+    lacking = with_members(document, tables=(table(name, section, (1, 2), (None, 2)),))
+    shown = of_test(lacking, summaries).shown
     assert shown is not None
-    assert shown.tables[SHEETS[test][0][0]].empty == ("a",)
+    assert shown.tables[name].empty == ("a",)
 
 
 def test_a_table_for_each_level_is_whole_if_each_of_them_is() -> None:
     """They share a name."""
 
-    def table(cell: float | None) -> dict[str, Any]:
-        return {"name": "ttft", "section": "5.1.5.2", "columns": [{"name": "value"}], "rows": [[cell]]}
+    def empty(*cells: float | None) -> tuple[str, ...]:
+        tables = tuple(table("ttft", "5.1.5.2", (cell,)) for cell in cells)
+        return shown_in(with_members(document, tables=tables)).tables["ttft"].empty
 
-    document = {"values": [], "figures": [], "tables": [table(None), table(1.0)]}
-    assert shown_in(document).tables["ttft"].empty == ("value",)
-    assert shown_in(document | {"tables": [table(1.0), table(2.0)]}).tables["ttft"].empty == ()
+    document = document_of(perfect("ttft"))
+    assert empty(None, 1.0) == ("a",)
+    assert empty(1.0, 2.0) == ()

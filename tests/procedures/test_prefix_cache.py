@@ -11,8 +11,6 @@ from procedures.alone import Alone, alone
 from procedures.driving import Silent
 from procedures.summaries import simulated
 
-from inferometer.documents.part import to_data
-from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.judge.procedure_verdict import contradictions
 from inferometer.plan.procedure_parameters import Tests
@@ -168,10 +166,6 @@ def test_without_a_way_to_flush_enabled_will_do() -> None:
         steps.throw(CannotSwitch("nobody knows how"))
 
 
-def contradicted(part: str, state: dict[str, str], summary: Summary) -> list[dict[str, Any]]:
-    return contradictions({"run": "r", "part": part, "state": state}, to_data(summary))
-
-
 def test_a_cache_that_was_not_switched_off_contradicts(tmp_path: Path, ran: Alone) -> None:
     """The server's usage tells, and the judge says so; an honest pass contradicts nothing."""
     stand = Virtual(Chosen("tiny-cpu", ENGINE), Silent())
@@ -185,15 +179,14 @@ def test_a_cache_that_was_not_switched_off_contradicts(tmp_path: Path, ran: Alon
         ("warm", ran.of("warm").outcome.summary, False),
     ):
         state = {"prefix_cache": "disabled" if part == "disabled" else "flushed"}
-        said = contradicted(part, state, summary)
-        assert [(one["code"], one["status"]) for one in said] == [("contradicted", "INVALID")] * wrong
+        assert len(contradictions(part, state, summary)) == wrong
 
 
 def test_a_warm_cache_without_a_hit_contradicts(ran: Alone) -> None:
     """A flushed cache counts as enabled."""
     one = ran.of("disabled")  # nothing cached, as seen
-    said = contradicted("warm", {"prefix_cache": "flushed"}, one.outcome.summary)
-    assert [reason["status"] for reason in said] == ["INVALID"]
+    (said,) = contradictions("warm", {"prefix_cache": "flushed"}, one.outcome.summary)
+    assert said.code == "cache_unused_while_on"
 
 
 def test_the_workload_is_the_plans_if_it_shares() -> None:

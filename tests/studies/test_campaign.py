@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from procedures.driving import Failing, Silent
 
 from inferometer.cli.procedure import told
 from inferometer.errors import CannotSwitch, PlanError, RecordError
-from inferometer.judge.procedure_verdict import verdict_of_campaign, verdict_of_test
 from inferometer.plan.campaign import Campaign, campaign, to_json
 from inferometer.plan.rerun import Simulated, again, reach
 from inferometer.plan.schema import Plan
@@ -223,99 +221,6 @@ def test_what_a_plan_breaks_is_told_before_anything_is_sent() -> None:
     assert any("D-5.2.2-duration" in line for line in quick)
     as_it_should = foreseen(campaign(["ttft", "throughput"], None, {"--rate": "2"}))
     assert not any("D-5.2.2-duration" in line or "D-5.1.2-count" in line for line in as_it_should)
-
-
-def document(**changes: Any) -> dict[str, Any]:
-    run = {"run": "r", "part": "level", "state": {}}
-    return {"test": "ttft", "runs": [run], "ended_by": None, "problem": None, "undecided": [], **changes}
-
-
-def summary(status: str = "pass", code: str = "lateness", **changes: Any) -> dict[str, Any]:
-    check = {"code": code, "status": status, "message": "words"}
-    return {
-        "verdict": {"checks": [check]},
-        "throughput": {"cached_input_share": changes.get("cached")},
-        "refusals": {
-            "requests": changes.get("refused", 0) + changes.get("declined", 0),
-            "by_signal": {
-                "finish_reason": changes.get("refused", 0),
-                "refusal_field": changes.get("declined", 0),
-            },
-        },
-        "requests": {"completed": changes.get("completed", 9)},
-    }
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "expected"),
-    [
-        ("pass", "lateness", "VALID"),
-        ("fail", "lateness", "INVALID"),
-        ("unsure", "receive_lag", "INCONCLUSIVE"),
-        ("note", "lateness", "VALID"),
-        ("fail", "error_rate", "VALID"),
-        ("unsure", "stationary", "VALID"),
-        ("unsure", "samples_p99", "VALID"),
-    ],
-)
-def test_what_a_run_says_of_the_instrument_counts_and_what_it_says_of_the_system_does_not(
-    status: str, code: str, expected: str
-) -> None:
-    """A test drives a system where it fails, on purpose."""
-    assert verdict_of_test(document(), [summary(status, code)])["status"] == expected
-
-
-def test_a_test_of_which_nothing_was_answered_says_nothing() -> None:
-    """However well the instrument worked; one run with answers will do."""
-    none, two = summary(completed=0), document(runs=document()["runs"] * 2)
-    assert verdict_of_test(document(), [none])["status"] == "INCONCLUSIVE"
-    assert verdict_of_test(two, [none, none])["reasons"][0]["code"] == "unanswered"
-    assert verdict_of_test(two, [none, summary()])["status"] == "VALID"
-
-
-def test_a_run_that_only_estimates_does_not_count() -> None:
-    """A pilot says where to look, and nothing else."""
-    pilot = document(runs=[{"run": "r", "part": "pilot", "state": {}}])
-    assert verdict_of_test(pilot, [summary("fail")])["status"] == "VALID"
-
-
-@pytest.mark.parametrize(
-    ("part", "state", "seen", "expected"),
-    [
-        ("disabled", {"prefix_cache": "disabled"}, {"cached": 0.4}, "INVALID"),
-        ("disabled", {"prefix_cache": "disabled"}, {"cached": 0.0}, "VALID"),
-        ("disabled", {"prefix_cache": "disabled"}, {"cached": None}, "VALID"),
-        ("warm", {"prefix_cache": "enabled"}, {"cached": 0.0}, "INVALID"),
-        ("warm", {"prefix_cache": "enabled"}, {"cached": None}, "VALID"),
-        ("cold", {"prefix_cache": "enabled"}, {"cached": 0.0}, "VALID"),
-        ("level", {"guardrails": "baseline"}, {"refused": 3}, "INVALID"),
-        ("level", {"guardrails": "baseline"}, {"declined": 3}, "VALID"),  # the model itself did
-        ("level", {"guardrails": "full"}, {"refused": 3}, "VALID"),
-    ],
-)
-def test_a_state_that_the_system_contradicts_makes_the_test_invalid(
-    part: str, state: Mapping[str, str], seen: Mapping[str, Any], expected: str
-) -> None:
-    """Whoever declared it."""
-    found = verdict_of_test(document(runs=[{"run": "r", "part": part, "state": state}]), [summary(**seen)])
-    assert found["status"] == expected
-    assert ("contradicted" in {reason["code"] for reason in found["reasons"]}) == (expected == "INVALID")
-
-
-def test_a_campaign_is_as_good_as_its_worst_test() -> None:
-    """And names it."""
-    tests = [
-        {"test": "a", "title": "A", "verdict": {"status": "VALID", "reasons": []}},
-        {
-            "test": "b",
-            "title": "B",
-            "verdict": {"status": "INCONCLUSIVE", "reasons": [{"status": "INCONCLUSIVE", "message": "why"}]},
-        },
-    ]
-    found = verdict_of_campaign(tests)
-    assert found["status"] == "INCONCLUSIVE"
-    assert [(one["code"], one["message"]) for one in found["reasons"]] == [("b", "B: why")]
-    assert verdict_of_campaign(tests[:1])["status"] == "VALID"
 
 
 class Unread(Virtual):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from inferometer.errors import PlanError, Problem, RecordError
+
+if TYPE_CHECKING:  # help does not wait for what only a statement needs
+    from inferometer.documents.statement import ComplianceStatement
+    from inferometer.documents.summary import Summary
 
 HELP = """\b
 Examples:
@@ -47,37 +50,41 @@ def command(run: Path | None, test: str | None, as_list: bool, level: str | None
         raise PlanError([Problem("--level" if level else "RUN", f"needs {wanted}")])
     tests, together = _statements(run)
     if test is not None:
-        tests, known = [one for one in tests if one["test"] == test], [one["test"] for one in tests]
+        tests, known = [one for one in tests if one.test == test], [one.test for one in tests]
         if not tests:
             raise PlanError([Problem("--test", f"{test} is not in {run}, which has {', '.join(known)}")])
         together = None
-    say(
-        json.dumps({"tests": tests, "campaign": together}, ensure_ascii=False)
-        if as_json
-        else _text(tests, together)
-    )
+    say(_json(tests, together) if as_json else _text(tests, together))
     return 0
 
 
 def _rules(level: str | None, *, as_json: bool) -> str:
-    from inferometer.judge.compliance.statement import catalogue_data
+    from inferometer.documents.part import to_data
+    from inferometer.judge.compliance.rule import catalogue
     from inferometer.report.compliance import catalogue_lines
 
-    rules = [one for one in catalogue_data() if level in (None, one["level"])]
-    return json.dumps(rules, ensure_ascii=False) if as_json else "\n".join(catalogue_lines(rules))
+    rules = [one for one in catalogue() if level in (None, one.level)]
+    return json.dumps(to_data(rules), ensure_ascii=False) if as_json else "\n".join(catalogue_lines(rules))
 
 
-def _text(tests: list[dict[str, Any]], together: dict[str, Any] | None) -> str:
+def _json(tests: list[ComplianceStatement], together: ComplianceStatement | None) -> str:
+    from inferometer.documents.part import to_data
+
+    return json.dumps({"tests": to_data(tests), "campaign": to_data(together)}, ensure_ascii=False)
+
+
+def _text(tests: list[ComplianceStatement], together: ComplianceStatement | None) -> str:
     from inferometer.report.compliance import lines
 
     shown = [*tests, *([] if together is None else [together])]
     return "\n\n".join("\n".join(lines(one)) for one in shown)
 
 
-def _statements(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+def _statements(path: Path) -> tuple[list[ComplianceStatement], ComplianceStatement | None]:
     """The statements on the tests that are there, and the one on all of them. Raises RecordError."""
-    from inferometer.judge.compliance.sources import of_run
+    from inferometer.judge.compliance.evidence import of_run
     from inferometer.judge.compliance.statement import comply
+    from inferometer.report.compliance import statement_document
 
     whole = path / "campaign.json" if path.is_dir() else path
     if whole.is_file() and not (path / "summary.json").is_file():
@@ -87,37 +94,40 @@ def _statements(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any] | None
             KeyError,
             TypeError,
             AttributeError,
+            ValueError,
         ) as cause:  # a member that is not there, or is of another kind
             raise RecordError(f"{whole}: is damaged, or was not written by this program") from cause
-    return [comply(of_run(_summary(path))).as_dict()], None
+    return [statement_document(comply(of_run(_summary(path))))], None
 
 
-def _campaign(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+def _campaign(path: Path) -> tuple[list[ComplianceStatement], ComplianceStatement | None]:
     """As the campaign's document has them; what it lacks is worked out from its run folders."""
+    from inferometer.documents.part import optional
+    from inferometer.documents.statement import ComplianceStatement
+    from inferometer.judge.compliance.evidence import of_test
+    from inferometer.judge.compliance.statement import campaign, comply
+    from inferometer.report.compliance import statement_document
+    from inferometer.studies.campaign import typed
+
     document = _read(path)
     if document.get("schema") != CAMPAIGN:
         raise RecordError(f"{path}: is no campaign.json of a version this program reads")
     tests: list[dict[str, Any]] = document["tests"]
-    together = document.get("compliance")
-    missing = [one for one in tests if not _whole(one["compliance"])]
-    if not missing and _whole(together):
-        return [one["compliance"] for one in tests], together
-    from inferometer.judge.compliance.sources import of_test
-    from inferometer.judge.compliance.statement import campaign, comply
-
+    stored = [optional(one["compliance"], ComplianceStatement) for one in tests]
+    together = optional(document.get("compliance"), ComplianceStatement)
+    if together is not None and all(stored):
+        return [one for one in stored if one is not None], together
     folder = path.parent / "runs"
     evidence = [
-        of_test(one, {ran["run"]: _summary(folder / ran["run"]) for ran in one["runs"]}) for one in tests
+        of_test(typed(one), {ran["run"]: _summary(folder / ran["run"]) for ran in one["runs"]})
+        for one in tests
     ]
-    return [comply(one).as_dict() for one in evidence], campaign(evidence).as_dict()
+    return [statement_document(comply(one)) for one in evidence], statement_document(campaign(evidence))
 
 
-def _whole(statement: Mapping[str, Any] | None) -> bool:
-    return statement is not None and "findings" in statement
-
-
-def _summary(folder: Path) -> dict[str, Any]:
-    from inferometer.documents.summary import SCHEMA
+def _summary(folder: Path) -> Summary:
+    from inferometer.documents.part import from_json
+    from inferometer.documents.summary import SCHEMA, Summary
 
     if not folder.is_dir():
         raise RecordError(f"{folder}: no such folder of a run or a campaign")
@@ -126,12 +136,11 @@ def _summary(folder: Path) -> dict[str, Any]:
         raise RecordError(
             f"{folder}: holds no summary.json; `inferometer recover` makes that of a run that died"
         )
-    summary = _read(path)
-    if summary.get("schema") != SCHEMA:
+    if _read(path).get("schema") != SCHEMA:
         raise RecordError(
             f"{path}: is of a version this program does not read; `inferometer report` makes it anew"
         )
-    return summary
+    return from_json(path.read_bytes(), Summary, SCHEMA, str(path))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -15,10 +15,14 @@ here. Runs that only estimate where to look do not count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from inferometer.judge.verdict import RunStatus
+from inferometer.documents.campaign import ProcedureReason, ProcedureVerdict
+from inferometer.documents.note import Note
+from inferometer.documents.summary import Summary
+from inferometer.documents.verdict import RunStatus
+from inferometer.judge.compliance.evidence import MeasuredRun
 
 OF_THE_INSTRUMENT = frozenset(
     {
@@ -49,91 +53,98 @@ CACHED_SHARE = 0.001
 """Prompt tokens from a cache that is off: none, but for a rounding."""
 WORST: tuple[RunStatus, ...] = ("INVALID", "INCONCLUSIVE", "VALID")
 
-Document = Mapping[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a test is not VALID, the first run that shows it and how many do. `said`: a note, or the sentence that a run's
+    summary or the test's document has for it."""
+
+    code: str
+    status: RunStatus
+    run: str | None
+    said: Note | str
+    runs: int = 1
 
 
-def verdict_of_test(document: Document, summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """`{status, reasons: [{code, status, run, message}]}`. `document`: of the test (docs/tests.md), `summaries`: of its runs,
-    in the same order."""
-    reasons: list[dict[str, Any]] = []
-    counting = OF_THE_INSTRUMENT - BESIDE.get(document["test"], set())
-    for run, summary in zip(document["runs"], summaries, strict=True):
-        reasons += contradictions(run, summary)
-        if run["part"] in ESTIMATES:
-            continue
-        for check in summary["verdict"]["checks"]:
-            if check["code"] in counting and check["status"] in ("fail", "unsure"):
-                status = "INVALID" if check["status"] == "fail" else "INCONCLUSIVE"
-                reasons.append(_reason(check["code"], status, run["run"], check["message"]))
-    if document["ended_by"] is not None:
-        reasons.append(
-            _reason(
-                "partial", "INCONCLUSIVE", None, f"The test did not come to its end: {document['problem']}"
-            )
+@dataclass(frozen=True, slots=True)
+class ProcedureJudgement:
+    """Whether to believe a test's answer. `objections`: worst first."""
+
+    status: RunStatus
+    objections: tuple[Objection, ...]
+
+
+def verdict_of_test(
+    test: str, runs: Sequence[MeasuredRun], problem: str | None, undecided: Iterable[str]
+) -> ProcedureJudgement:
+    """The verdict of a test. `problem`: why it did not come to its end; `undecided`: what its runs do not settle, in
+    sentences."""
+    objections: list[Objection] = []
+    counting = OF_THE_INSTRUMENT - BESIDE.get(test, set())
+    for one in runs:
+        objections += (
+            Objection("contradicted", "INVALID", one.name, note)
+            for note in contradictions(one.part, one.state, one.summary)
         )
-    counted = [
-        summary["requests"]["completed"]
-        for run, summary in zip(document["runs"], summaries, strict=True)
-        if run["part"] not in ESTIMATES
-    ]
-    if counted and not any(counted):
-        words = "Not one request of the runs that count was answered in full."
-        reasons.append(_reason("unanswered", "INCONCLUSIVE", None, words))
-    reasons += [_reason("undecided", "INCONCLUSIVE", None, words) for words in document["undecided"]]
-    return {"status": worst(reason["status"] for reason in reasons), "reasons": _once(reasons)}
+        if one.part in ESTIMATES:
+            continue
+        for check in one.summary.verdict.checks:
+            if check.code in counting and check.status in ("fail", "unsure"):
+                status: RunStatus = "INVALID" if check.status == "fail" else "INCONCLUSIVE"
+                objections.append(Objection(check.code, status, one.name, check.message))
+    if problem is not None:
+        objections.append(
+            Objection("partial", "INCONCLUSIVE", None, Note("partial", {"problem": problem}, True))
+        )
+    completed = [one.summary.requests.completed for one in runs if one.part not in ESTIMATES]
+    if completed and not any(completed):
+        objections.append(Objection("unanswered", "INCONCLUSIVE", None, Note("unanswered")))
+    objections += (Objection("undecided", "INCONCLUSIVE", None, words) for words in undecided)
+    return ProcedureJudgement(worst(one.status for one in objections), _merged(objections))
 
 
 def contradictions(
-    run: Document, summary: Mapping[str, Any], what: str | None = None
-) -> list[dict[str, Any]]:
+    part: str, state: Mapping[str, str], summary: Summary, what: str | None = None
+) -> list[Note]:
     """What a run shows that the state it was made in rules out; of `what` was switched, or of all."""
-    state = {name: one for name, one in run["state"].items() if what in (None, name)}
+    state = {name: one for name, one in state.items() if what in (None, name)}
     found = []
-    cached = summary["throughput"]["cached_input_share"]
+    cached = summary.throughput.cached_input_share
     if state.get("prefix_cache") == "disabled" and cached is not None and cached > CACHED_SHARE:
-        words = f"The prefix cache was to be off, and the server took {100 * cached:.2g} % of the prompt tokens from it."
-        found.append(_reason("contradicted", "INVALID", run["run"], words))
-    if run["part"] == "warm" and state.get("prefix_cache") in ("enabled", "flushed") and cached == 0.0:
-        words = "The prefix cache was to be on and filled, and the server says that it took no token from it."
-        found.append(_reason("contradicted", "INVALID", run["run"], words))
-    signals = (summary.get("refusals") or {}).get("by_signal") or {}
-    refused = sum(signals.get(name, 0) for name in OF_FILTERS)
+        found.append(Note("cache_used_while_off", {"share": cached}))
+    if part == "warm" and state.get("prefix_cache") in ("enabled", "flushed") and cached == 0.0:
+        found.append(Note("cache_unused_while_on"))
+    refused = sum(summary.refusals.by_signal.get(name, 0) for name in OF_FILTERS)
     if state.get("guardrails") == "baseline" and refused:
-        words = f"The guardrails were to be off, and {refused} requests were refused by a filter."
-        found.append(_reason("contradicted", "INVALID", run["run"], words))
+        found.append(Note("refused_while_off", {"requests": refused}, True))
     return found
 
 
-def worst(statuses: Any) -> RunStatus:
+def worst(statuses: Iterable[RunStatus]) -> RunStatus:
     """The worst of some statuses; VALID of none."""
-    said = set(statuses)
-    return next((status for status in WORST if status in said), "VALID")
+    given = set(statuses)
+    return next((status for status in WORST if status in given), "VALID")
 
 
-def verdict_of_campaign(tests: Sequence[Document]) -> dict[str, Any]:
-    """The worst of its tests', and whose that is."""
-    status = worst(test["verdict"]["status"] for test in tests)
-    guilty = [test for test in tests if test["verdict"]["status"] == status != "VALID"]
-    reasons = [
-        {"code": test["test"], "status": status, "run": None, "message": f"{test['title']}: {_first(test)}"}
-        for test in guilty
-    ]
-    return {"status": status, "reasons": reasons}
+def verdict_of_campaign(tests: Sequence[tuple[str, str, ProcedureVerdict]]) -> ProcedureVerdict:
+    """The worst of its tests' verdicts, and whose that is. `tests`: name, title and verdict of each."""
+    status = worst(verdict.status for _, _, verdict in tests)
+    reasons = tuple(
+        ProcedureReason(name, status, None, f"{title}: {_first(verdict)}")
+        for name, title, verdict in tests
+        if verdict.status == status != "VALID"
+    )
+    return ProcedureVerdict(status, reasons)
 
 
-def _first(test: Document) -> str:
-    reasons = test["verdict"]["reasons"]
-    return str(next(one["message"] for one in reasons if one["status"] == test["verdict"]["status"]))
+def _first(verdict: ProcedureVerdict) -> str:
+    return next(one.message for one in verdict.reasons if one.status == verdict.status)
 
 
-def _reason(code: str, status: str, run: str | None, message: str) -> dict[str, Any]:
-    return {"code": code, "status": status, "run": run, "message": message}
-
-
-def _once(reasons: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Worst first; of one code and status the first run's, with how many more say so."""
-    kept: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for reason in sorted(reasons, key=lambda one: WORST.index(one["status"])):
-        own = reason["message"] if reason["run"] is None else ""
-        kept.setdefault((reason["code"], reason["status"], own), []).append(reason)
-    return [same[0] | {"runs": len(same)} for same in kept.values()]
+def _merged(objections: Sequence[Objection]) -> tuple[Objection, ...]:
+    """Worst first; of one code and status the first run's, with how many more show it."""
+    kept: dict[tuple[object, ...], list[Objection]] = {}
+    for objection in sorted(objections, key=lambda one: WORST.index(one.status)):
+        own = str(objection.said) if objection.run is None else ""
+        kept.setdefault((objection.code, objection.status, own), []).append(objection)
+    return tuple(replace(same[0], runs=len(same)) for same in kept.values())

@@ -1,21 +1,22 @@
-"""A compliance statement for people, in 80 columns: the label, the counts, what deviates, then every rule.
-
-It takes statements as JSON has them (judge/compliance/statement.py, `as_dict`), so that one of an old document reads the same.
-"""
+"""A compliance statement in words: as a document, and for people in 80 columns (the label, the counts, what deviates, then
+every rule)."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from inferometer.documents.statement import ComplianceLabel, ComplianceStatement, RuleFinding
+from inferometer.judge.compliance.rule import DRAFT, TESTS, Rule
+from inferometer.judge.compliance.statement import Finding, Statement
+from inferometer.report.compliance_notes import worded
 from inferometer.report.figures import clean
 
 WIDTH = 80
 COLUMNS = (22, 12, 15)
 """Of a rule's id, its level and how it stands; the rest is for words."""
 STATES = ("satisfied", "declared", "violated", "unknown", "not applicable")
-MEANS = {
+MEANS: Mapping[ComplianceLabel, str] = {
     "unconditionally compliant": "Every MUST and every SHOULD that applies is kept.",
     "conditionally compliant": "Every MUST that applies is kept, not every SHOULD.",
     "not compliant": "Not every MUST that applies is kept.",
@@ -25,24 +26,70 @@ PLAIN = "states: said without a word in capitals; it leaves the label alone."
 WORK = "work in progress, revision -00, January 2026"
 
 
-def lines(statement: Mapping[str, Any]) -> list[str]:
+def statement_document(statement: Statement) -> ComplianceStatement:
+    """A statement with its words: a member `compliance` of a test's document, a campaign's or a comparison's."""
+    findings = tuple(map(_finding, statement.findings))
+    return ComplianceStatement(
+        draft=DRAFT,
+        test=statement.test,
+        section=TESTS.get(statement.test),
+        label=statement.label,
+        counts=statement.counts,
+        deviations=tuple(map(_finding, statement.deviations)),
+        limitations=_taken_on_trust(findings, statement.label, statement.cut),
+        findings=findings,
+    )
+
+
+def _finding(finding: Finding) -> RuleFinding:
+    rule, note = finding.rule, finding.note
+    return RuleFinding(
+        id=rule.id,
+        section=rule.section,
+        level=rule.level,
+        text=rule.text,
+        state=finding.state,
+        note=worded(note),
+        run=finding.run,
+        code=note.code,
+        facts=note.facts,
+        capacity=note.capacity,
+    )
+
+
+def _taken_on_trust(
+    findings: Sequence[RuleFinding], label: ComplianceLabel, cut: str | None
+) -> tuple[str, ...]:
+    """What a reader has to take on trust, in sentences."""
+    said = [
+        f"{one.id}: {one.note} (declared by the tester, not observed)"
+        for one in findings
+        if one.state == "declared"
+    ]
+    if cut is not None:
+        said.insert(0, f"The test did not come to its end, so it complies with nothing: {cut}")
+    if label == "not a measurement":
+        said.insert(0, MEANS[label])
+    return tuple(said)
+
+
+def lines(statement: ComplianceStatement) -> list[str]:
     """A statement on one test, or on a campaign."""
-    test, section = clean(statement["test"]), statement["section"]
+    test, section = clean(statement.test), statement.section
     title = f"{test} (draft {section})" if section else f"{test}, all tests together"
-    label = str(statement["label"])
     return [
-        f"{title}: {label.upper()}",
-        MEANS.get(label, ""),
-        f"By {clean(statement['draft'])},",
+        f"{title}: {statement.label.upper()}",
+        MEANS[statement.label],
+        f"By {clean(statement.draft)},",
         f"{WORK}.",
         "",
-        *_counts(statement["counts"]),
+        *_counts(statement.counts),
         PLAIN,
         "",
-        *_deviations(statement["deviations"]),
-        *_limitations(statement["limitations"]),
+        *_deviations(statement.deviations),
+        *_limitations(statement.limitations),
         "All rules:",
-        *_table((one["id"], one["level"], one["state"], one["note"]) for one in statement["findings"]),
+        *_table((one.id, one.level, one.state, one.note or "") for one in statement.findings),
     ]
 
 
@@ -55,15 +102,15 @@ def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
     return [head, *rows]
 
 
-def _deviations(found: Sequence[Mapping[str, Any]]) -> list[str]:
+def _deviations(found: Sequence[RuleFinding]) -> list[str]:
     if not found:
         return ["No deviations.", ""]
     said = [f"Deviations ({len(found)}):"]
     for one in found:
-        said.append(f"  {one['id']}  {one['level']}, draft {one['section']}: {one['state']}")
-        said += _wrapped(one["text"], "    ")
-        where = f" (run {clean(one['run'])})" if one["run"] else ""
-        said += _wrapped(f"seen: {one['note']}{where}", "    ")
+        said.append(f"  {one.id}  {one.level}, draft {one.section}: {one.state}")
+        said += _wrapped(one.text, "    ")
+        where = f" (run {clean(one.run)})" if one.run else ""
+        said += _wrapped(f"seen: {one.note}{where}", "    ")
     return [*said, ""]
 
 
@@ -73,12 +120,11 @@ def _limitations(found: Sequence[str]) -> list[str]:
     return ["Taken on trust:", *(line for one in found for line in _wrapped(one, "    ", "  - ")), ""]
 
 
-def catalogue_lines(rules: Sequence[Mapping[str, Any]]) -> list[str]:
+def catalogue_lines(rules: Sequence[Rule]) -> list[str]:
     """The rules themselves."""
     said = [f"{len(rules)} rules", ""]
     return said + _table(
-        (one["id"], one["level"], " ".join(one["tests"]), f"{one['text']} Checked on {one['how']}.")
-        for one in rules
+        (one.id, one.level, " ".join(one.tests), f"{one.text} Checked on {one.how}.") for one in rules
     )
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from inferometer.documents.part import from_data, to_data
-from inferometer.documents.summary import ComplianceBrief, Summary
+from inferometer.documents.part import to_data
+from inferometer.documents.summary import Summary
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD
 from inferometer.journal.seal import read_table, seal
-from inferometer.judge.compliance.sources import brief_of
+from inferometer.judge.compliance.statement import brief_of
 from inferometer.judge.judge import arrival_found, judge
 from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.measurement import measure, samples_of
@@ -87,8 +87,7 @@ def evaluate(folder: RunFolder) -> RunResult:
     arrival = arrival_found(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
-    brief = from_data(brief_of(to_data(summary)), ComplianceBrief)
-    summary = msgspec.structs.replace(summary, compliance=brief)
+    summary = msgspec.structs.replace(summary, compliance=brief_of(summary))
     write_reports(folder.path, to_data(summary), series(plan, record, samples, server_metrics))
     return RunResult(folder.path, summary, notes)
 

@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from inferometer import __version__
-from inferometer.documents.part import to_data
+from inferometer.documents.campaign import TEST_SCHEMA, ProcedureDocument, ProcedureVerdict
+from inferometer.documents.part import from_data, to_data
 from inferometer.errors import CannotSwitch, InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
-from inferometer.judge.compliance.evidence import Evidence
+from inferometer.judge.compliance.evidence import Evidence, MeasuredRun, of_test
 from inferometer.judge.compliance.rule import TESTS
-from inferometer.judge.compliance.sources import deviations_of, of_test
-from inferometer.judge.compliance.statement import campaign, comply
+from inferometer.judge.compliance.statement import campaign, comply, deviations_of
 from inferometer.judge.procedure_verdict import verdict_of_campaign, verdict_of_test
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
-from inferometer.plan.procedure_parameters import NAMES
+from inferometer.plan.procedure_parameters import NAMES, Parameters
 from inferometer.plan.saved import plan_hash, resolved
 from inferometer.procedures.registry import PROCEDURES, Procedure
 from inferometer.procedures.results import Results
@@ -49,6 +49,9 @@ from inferometer.report.campaign.files import write_reports
 from inferometer.report.campaign.redaction import redact
 from inferometer.report.campaign.sections import SCHEMA as CAMPAIGN_SCHEMA
 from inferometer.report.campaign.sections import compose
+from inferometer.report.campaign.verdict import verdict_document
+from inferometer.report.compliance import statement_document
+from inferometer.report.compliance_notes import worded
 from inferometer.report.run.composition import moment
 from inferometer.run.ui import Ui
 from inferometer.studies.stand import Asked, Stand, stand_of
@@ -96,8 +99,8 @@ def foreseen(whole: Campaign) -> list[str]:
         found = deviations_of(name, _parameters(setup, name), procedure.planned(setup))
         broken = [one for one in found if one.state == "violated"]
         must = [one for one in broken if one.rule.weight == "MUST"]
-        for note in dict.fromkeys(one.note for one in must):  # one thing may break several rules
-            rules = [one.rule for one in must if one.note == note]
+        for note in dict.fromkeys(worded(one.note) for one in must):  # one thing may break several rules
+            rules = [one.rule for one in must if worded(one.note) == note]
             named = ", ".join(rule.id for rule in rules)
             sections = ", ".join(dict.fromkeys(rule.section for rule in rules))
             lines.append(f"{name}: deviates from {rules[0].level} {named} (draft {sections}): {note}")
@@ -115,10 +118,18 @@ def _counted(rules: int) -> str:
     return f"{rules} rule{'' if rules == 1 else 's'}"
 
 
-def _parameters(setup: Setup, name: str) -> dict[str, Any]:
+def _parameters(setup: Setup, name: str) -> Parameters:
     attribute = next(attribute for attribute, test in NAMES.items() if test == name)
-    parameters: dict[str, Any] = getattr(setup.tests, attribute).model_dump(mode="json")
+    parameters: Parameters = getattr(setup.tests, attribute)
     return parameters
+
+
+def typed(document: Mapping[str, Any]) -> ProcedureDocument:
+    """A test's document without its notes."""
+    values = [one | {"note": None} for one in document["values"]]
+    tables = [one | {"notes": []} for one in document["tables"]]
+    bare = {"schema": TEST_SCHEMA, "values": values, "tables": tables, "notes": [], "undecided": []}
+    return from_data({**document, **bare}, ProcedureDocument)
 
 
 def conduct_campaign(whole: Campaign, out: Path, ui: Ui, asked: Asked, command: str) -> Tested:
@@ -151,8 +162,9 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
         known = known | one.results.known
         summaries |= {ran.outcome.run: to_data(ran.outcome.summary) for ran in runs(one.done)}
         if name in TESTS:
-            evidence.append(of_test(documents[-1], summaries))
-            documents[-1]["compliance"] = comply(evidence[-1]).as_dict()
+            measured = {ran.outcome.run: ran.outcome.summary for ran in runs(one.done)}
+            evidence.append(of_test(typed(documents[-1]), measured))
+            documents[-1]["compliance"] = to_data(statement_document(comply(evidence[-1])))
         tested.document = compose(
             name=folder.name,
             label="tests" if whole.plan.name == "run" else whole.plan.name,
@@ -162,8 +174,15 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
             quick=whole.quick,
             tests=documents,
             summaries=summaries,
-            verdict=verdict_of_campaign(documents),
-            compliance=campaign(evidence).as_dict() if evidence else None,
+            verdict=to_data(
+                verdict_of_campaign(
+                    [
+                        (one["test"], one["title"], from_data(one["verdict"], ProcedureVerdict))
+                        for one in documents
+                    ]
+                )
+            ),
+            compliance=to_data(statement_document(campaign(evidence))) if evidence else None,
             reproduction=_reproduction(whole, command, documents),
         )
         _write(tested, whole.redact)
@@ -306,14 +325,19 @@ class _Test:
             "quick": self.whole.quick,
             "ended_by": self.ended_by,
             "problem": self.problem,
-            "parameters": _parameters(self.setup, procedure.name),
+            "parameters": _parameters(self.setup, procedure.name).model_dump(mode="json"),
             "plan": resolved(base),
             "plan_hash": plan_hash(base),
             "switches": [_switch(one) for one in self.done if isinstance(one.outcome, Switched)],
             "runs": [_run(one, state) for one, state in zip(ran, self.states, strict=True)],
             **_plain(self.results),
         }
-        document["verdict"] = verdict_of_test(document, [to_data(one.outcome.summary) for one in ran])
+        measured = [
+            MeasuredRun(one.outcome.run, one.step.part, one.step.at, one.outcome.summary, state)
+            for one, state in zip(ran, self.states, strict=True)
+        ]
+        judgement = verdict_of_test(procedure.name, measured, self.problem, self.results.undecided)
+        document["verdict"] = to_data(verdict_document(judgement))
         document["compliance"] = None
         return document
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from inferometer import __version__
 from inferometer.documents.comparison import ComparisonDocument, Outcome
-from inferometer.documents.part import from_data, from_json
-from inferometer.documents.statement import ComplianceStatement
+from inferometer.documents.part import from_json
 from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.documents.summary import Summary
 from inferometer.errors import PeerError, PlanError, Problem, RecordError
@@ -36,6 +35,7 @@ from inferometer.metrics.catalogue import METRICS, RATES, stem
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.report.comparison.document import compose
+from inferometer.report.compliance import statement_document
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
@@ -101,7 +101,7 @@ def compare_folders(sides: Sequence[str], question: Question, names: Sequence[st
     wanted = Criteria(criteria.deciding, criteria.threshold, noise, criteria.declared, question.seed)
     comparison = compare(runs[: len(sides)], wanted)
     called = [*(names or map(_name, sides)), *map(_name, question.noise)]
-    statement = from_data(complied(comparison).as_dict(), ComplianceStatement)
+    statement = statement_document(complied(comparison))
     return Compared(compose(__version__, called, runs[: len(sides)], wanted, comparison, statement))
 
 

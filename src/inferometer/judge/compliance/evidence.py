@@ -1,62 +1,86 @@
 """What a statement is worked out from, and how a rule is held against it.
 
-A check takes the Evidence and gives what was Seen, or None where nothing is there yet to show it either way: before the start
-that rule is left open, and afterwards it is unknown.
+A check takes the Evidence and gives a Ruling, or None where nothing is there yet to show it either way: before the start that
+rule is left open, and afterwards it is unknown. What was observed is a Note; `report/compliance_notes.py` has the words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-State = Literal["satisfied", "violated", "declared", "unknown", "not applicable"]
-Summary = Mapping[str, Any]
-Named = Sequence[tuple[Mapping[str, Any], str | None]]
-"""Parts of plans, each with the name of its run; None: not of a run."""
+from inferometer.documents import summary as summaries
+from inferometer.documents.campaign import ProcedureDocument, ReportedTable, StateSwitch
+from inferometer.documents.note import Fact, Note
+from inferometer.documents.statement import RuleState
+from inferometer.documents.summary import Summary
+from inferometer.documents.verdict import CheckResult
+from inferometer.metrics.statistics import Stats
+from inferometer.plan import schema
+from inferometer.plan.procedure_parameters import NAMES as PROCEDURES
+from inferometer.plan.procedure_parameters import Parameters, Tests, Ttft
+from inferometer.plan.saved import restored
+from inferometer.plan.schema import Load, Plan, Workload
+from inferometer.plan.workload_disclosure import NAMES, disclosed, requirement
+
+SINGLE = "ttft"
+"""A run by itself is judged as the test of section 5.1, with its own load."""
+BEFORE = ("pilot", "warm-up")
+"""Parts of a test before its first level."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """How a rule stands, and what was seen: the value and its limit. `run`: the first run that breaks it."""
+class Ruling:
+    """How a rule stands, and what was observed: the value and its limit. `run`: the first run that breaks it."""
 
-    state: State
-    note: str
+    state: RuleState
+    note: Note
     run: str | None = None
 
 
-Check = Callable[["Evidence"], Seen | None]
+RuleCheck = Callable[["Evidence"], Ruling | None]
 
 
-def met(note: str) -> Seen:
-    """Seen to be kept."""
-    return Seen("satisfied", note)
+def note(code: str, /, *, capacity: bool = False, **facts: Fact) -> Note:
+    """What was observed. `capacity`: it tells a load, a duration or a number of requests, which together give a load."""
+    return Note(code, facts, capacity)
 
 
-def broken(note: str, run: str | None = None) -> Seen:
-    """Seen to be broken."""
-    return Seen("violated", note, run)
+def satisfied(observed: Note) -> Ruling:
+    """Observed to be kept."""
+    return Ruling("satisfied", observed)
 
 
-def told(note: str) -> Seen:
-    """Kept by the tester's word; nothing seen contradicts it."""
-    return Seen("declared", note)
+def violated(observed: Note, run: str | None = None) -> Ruling:
+    """Observed to be broken."""
+    return Ruling("violated", observed, run)
 
 
-def unknown(note: str) -> Seen:
-    """Neither seen nor declared."""
-    return Seen("unknown", note)
+def satisfied_if(kept: bool, observed: Note, run: str | None = None) -> Ruling:
+    """Observed to be kept, or broken."""
+    return satisfied(observed) if kept else violated(observed, run)
 
 
-def beside(note: str) -> Seen:
+def declared(said: Note) -> Ruling:
+    """Kept by the tester's word; nothing observed contradicts it."""
+    return Ruling("declared", said)
+
+
+def unknown(missing: Note, run: str | None = None) -> Ruling:
+    """Neither observed nor declared."""
+    return Ruling("unknown", missing, run)
+
+
+def not_applicable(why: Note) -> Ruling:
     """The rule's precondition does not hold."""
-    return Seen("not applicable", note)
+    return Ruling("not applicable", why)
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
-    """A measurement of the test: its place in the test (procedures/step.py), the data of its summary.json, and the states that
-    the system had been switched into."""
+class MeasuredRun:
+    """A measurement of the test: its folder's name, its place in the test (procedures/step.py), its summary, and the states
+    that the system had been switched into."""
 
     name: str
     part: str
@@ -65,41 +89,40 @@ class Ran:
     state: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def load(self) -> Mapping[str, Any]:
+    def load(self) -> Load:
         """The load of its plan."""
-        load: Mapping[str, Any] = self.summary["plan"]["load"]
-        return load
+        return self.summary.plan.load
 
     @property
     def lasted_s(self) -> float:
         """What it was to last where time ended it, else its window; 0 where there was none."""
-        asked, window = self.load.get("duration_s"), self.summary["window"]["duration_s"]
-        most = self.load.get("requests")
-        by_count = most is not None and self.summary["requests"]["sent"] >= most
-        cut = self.summary["run"]["interrupted"] or by_count
-        return float((window if cut else asked or window) or 0.0)
+        planned, window = self.load.duration_s, self.summary.window.duration_s
+        most = self.load.requests
+        by_count = most is not None and self.summary.requests.sent >= most
+        cut = self.summary.run.interrupted or by_count
+        return float((window if cut else planned or window) or 0.0)
 
-    def check(self, code: str) -> Mapping[str, Any] | None:
+    def check(self, code: str) -> CheckResult | None:
         """A check of its verdict."""
-        return next((one for one in self.summary["verdict"]["checks"] if one["code"] == code), None)
+        return next((one for one in self.summary.verdict.checks if one.code == code), None)
 
-    def fails(self, code: str) -> str | None:
-        """That a check of its verdict failed, with its number and limit; None: it did not."""
-        one = self.check(code)
-        if one is None or one["status"] != "fail":
+    def failure(self, code: str) -> Note | None:
+        """That a check of its verdict failed, with its value and limit; None: it did not."""
+        check = self.check(code)
+        if check is None or check.status != "fail":
             return None
-        shown = [number(x) if isinstance(x, int | float) else str(x) for x in (one["value"], one["limit"])]
-        unit = f" {one['unit']}" if one["unit"] else ""
-        return f"check {code} failed: {shown[0]}{unit}, limit {shown[1]}{unit}"
+        return note(
+            "check_failed", capacity=True, check=code, value=check.value, limit=check.limit, unit=check.unit
+        )
 
-    def measured(self, metric: str) -> Mapping[str, Any] | None:
+    def measured(self, metric: str) -> Stats | None:
         """A metric's statistics, if it has samples."""
-        found = self.summary["metrics"].get(metric)
-        return found if found and found["n"] else None
+        stats: Stats | None = getattr(self.summary.metrics, metric)
+        return stats if stats and stats.n else None
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class ShownTable:
     """A table of the test: its section, its rows, and the columns in which a cell is null."""
 
     section: str
@@ -112,23 +135,46 @@ class Shown:
     """What a test shows: its values (whether each was measured), its tables and the names of its figures."""
 
     values: Mapping[str, bool] = field(default_factory=dict)
-    tables: Mapping[str, Sheet] = field(default_factory=dict)
+    tables: Mapping[str, ShownTable] = field(default_factory=dict)
     figures: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """All that is known of one test. `plan` is resolved; `items` are draft 4.3.1's by id, where no run has told them yet.
+class System:
+    """The system under test as declared, or as known where it is the embedded reference server. None: neither."""
 
-    `switches` are `{what, state, status, ...}`; `ahead`: nothing was sent yet; `cut`: what ended the test before its end;
-    `virtual`: it was to happen in virtual time, whether or not a run came of it.
+    boundary: str | None
+    model: str | None
+    model_version: str | None
+    quantization: str | None
+    accelerator: str | None
+    accelerator_count: int | None
+    accelerator_memory: str | None
+    prefix_caching: str | None
+    filters: tuple[bool | None, bool | None]
+    """Whether inputs and outputs are filtered."""
+    filter_names: tuple[str, ...]
+
+
+Loads = Sequence[tuple[Load, str | None]]
+"""With the name of the run; None: the plan's."""
+Workloads = Sequence[tuple[Workload, str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that is known of one test. `parameters`: of the test, None for a run by itself that time ended; `items` are draft
+    4.3.1's by id, where there are no runs to show them yet.
+
+    `ahead`: nothing was sent yet; `cut`: what ended the test before its end; `virtual`: it was to happen in virtual time,
+    whether or not a run came of it.
     """
 
     test: str
-    plan: Mapping[str, Any]
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    runs: Sequence[Ran] = ()
-    switches: Sequence[Mapping[str, Any]] = ()
+    plan: Plan
+    parameters: Parameters | None = None
+    runs: Sequence[MeasuredRun] = ()
+    switches: Sequence[StateSwitch] = ()
     shown: Shown | None = None
     items: Mapping[str, str | None] | None = None
     ahead: bool = False
@@ -138,90 +184,202 @@ class Evidence:
     @property
     def simulated(self) -> bool:
         """Whether any of it happened in virtual time."""
-        return self.virtual or any(one.summary["run"]["simulated"] for one in self.runs)
+        return self.virtual or any(one.summary.run.simulated for one in self.runs)
 
     @property
-    def levels(self) -> list[Ran]:
+    def levels(self) -> list[MeasuredRun]:
         """The runs that the test is about: no pilots and warm-ups, and nothing that only looks for the base of percentages."""
         return [one for one in self.runs if one.part not in BEFORE and not one.part.startswith("base-")]
 
-    def of(self, *parts: str) -> list[Ran]:
+    def of(self, *parts: str) -> list[MeasuredRun]:
         """The runs of these parts."""
         return [one for one in self.runs if one.part in parts]
 
     @property
     def embedded(self) -> bool:
         """Whether the reference server is measured, of which everything is known."""
-        return self.plan["target"]["url"] is None
-
-    def sut(self, name: str) -> Any:
-        """What is declared of the system under test, or known where it is our own."""
-        declared = self.runs[0].summary["sut"] if self.runs else self.plan["sut"]
-        found = declared[name]
-        return OURS.get(name) if self.embedded and found is None else found
+        return self.plan.target.url is None
 
     @property
-    def filters(self) -> tuple[bool | None, bool | None]:
-        """Whether inputs and outputs are filtered; None: undeclared."""
-        rails = self.sut("guardrails")
-        pair = rails["input_filter"], rails["output_filter"]
-        return (False, False) if self.embedded and pair == (None, None) else pair
+    def system(self) -> System:
+        """The system under test, by the first run or before there is one, by the plan."""
+        if self.runs:
+            sut = self.runs[0].summary.sut
+            return _system(sut, sut.model, embedded=self.embedded)
+        return _system(self.plan.sut, self.plan.target.model, embedded=self.embedded)
 
-    def declared(self, name: str) -> Any:
-        """A declaration of the tester; None: none was made."""
-        return (self.plan.get("declared") or {}).get(name)
+    def declaration(self, name: str) -> Any:
+        """What the tester declared; None: nothing."""
+        return getattr(self.plan.declared, name)
 
-    def parameter(self, name: str) -> Any:
-        """A parameter of the test."""
-        return self.parameters.get(name)
+    def number(self, name: str) -> float | None:
+        """A parameter of the test that is one number."""
+        value = getattr(self.parameters, name, None)
+        return value if isinstance(value, int | float) else None
+
+    def numbers(self, name: str) -> tuple[float, ...] | None:
+        """A parameter of the test that is a list of numbers."""
+        value = getattr(self.parameters, name, None)
+        return value if isinstance(value, tuple) else None
 
     @property
-    def loads(self) -> Named:
+    def loads(self) -> Loads:
         """The loads of the test's levels with the names of their runs; before there are any, the plan's."""
-        found: Named = [(one.load, one.name) for one in self.levels]
-        return found or [(self.plan["load"], None)]
+        return [(one.load, one.name) for one in self.levels] or [(self.plan.load, None)]
 
     @property
-    def workloads(self) -> Named:
+    def workloads(self) -> Workloads:
         """The workloads, likewise."""
-        found: Named = [(one.summary["plan"]["workload"], one.name) for one in self.levels]
-        return found or [(self.plan["workload"], None)]
+        return [(one.summary.plan.workload, one.name) for one in self.levels] or [(self.plan.workload, None)]
 
 
-BEFORE = ("pilot", "warm-up")
-"""Parts of a test before its first level."""
-OURS: Mapping[str, Any] = {
-    "boundary": "engine",
-    "software": "the reference server",
-    "model_version": "that of inferometer",
-    "accelerator": "cpu",
-    "accelerator_count": 0,
-    "prefix_caching": "disabled",
-}
-"""What is known of the embedded reference server without asking."""
+def _system(sut: summaries.Sut | schema.Sut, model: str | None, *, embedded: bool) -> System:
+    """`embedded`: what is known of the reference server without asking takes the place of what is not declared."""
+    rails = sut.guardrails
+    filters = rails.input_filter, rails.output_filter
+    known = (
+        {
+            "boundary": "engine",
+            "model_version": "that of inferometer",
+            "accelerator": "cpu",
+            "accelerator_count": 0,
+            "prefix_caching": "disabled",
+        }
+        if embedded
+        else {}
+    )
+    names = (
+        "boundary",
+        "model_version",
+        "quantization",
+        "accelerator",
+        "accelerator_count",
+        "accelerator_memory",
+        "prefix_caching",
+    )
+    values: dict[str, Any] = {name: getattr(sut, name) for name in names}
+    values |= {name: value for name, value in known.items() if values[name] is None}
+    if embedded and filters == (None, None):
+        filters = False, False
+    return System(model=model, filters=filters, filter_names=rails.names, **values)
 
 
-def every(
-    runs: Iterable[Ran], wrong: Callable[[Ran], str | None], right: str | Callable[[Ran], str]
-) -> Seen | None:
-    """A rule about runs: broken by the first of which `wrong` has something to say; None without runs."""
+def each_run(
+    runs: Iterable[MeasuredRun],
+    problem: Callable[[MeasuredRun], Note | None],
+    kept: Note | Callable[[MeasuredRun], Note],
+) -> Ruling | None:
+    """A rule about runs: broken by the first that has a problem; None without runs. `kept`: a note, or what gives that of the
+    last run."""
     runs = list(runs)
-    for one in runs:
-        said = wrong(one)
-        if said is not None:
-            return broken(said, one.name)
+    for run in runs:
+        found = problem(run)
+        if found is not None:
+            return violated(found, run.name)
     if not runs:
         return None
-    return met(right if isinstance(right, str) else right(runs[-1]))
+    return satisfied(kept if isinstance(kept, Note) else kept(runs[-1]))
 
 
-def worst(*found: Seen | None) -> Seen | None:
-    """Of several looks at one rule the one that counts: broken, unknown, declared, kept; None where none is there to say."""
-    order: tuple[State, ...] = ("violated", "unknown", "declared", "satisfied", "not applicable")
-    said = [one for one in found if one is not None]
-    return min(said, key=lambda one: order.index(one.state)) if said else None
+def worst(*rulings: Ruling | None) -> Ruling | None:
+    """Of several rulings on one rule the one that counts: violated, unknown, declared, satisfied; None where there is none."""
+    order: tuple[RuleState, ...] = ("violated", "unknown", "declared", "satisfied", "not applicable")
+    given = [one for one in rulings if one is not None]
+    return min(given, key=lambda one: order.index(one.state)) if given else None
 
 
-def number(value: float) -> str:
-    """A number in a note: no more digits than a reader needs."""
-    return f"{value:,.10g}" if float(value).is_integer() else f"{value:,.4g}"
+# Where evidence comes from: a run's summary, a test's document with its runs, a plan before the start.
+
+
+def of_run(summary: Summary) -> Evidence:
+    """A run's summary as a test of TTFT: its load is the test's one level, and its report shows what 5.1.5 asks for."""
+    ttft = summary.metrics.ttft_ms
+    buckets = [one for one in summary.ttft_by_input if one.n]
+    empty = () if ttft else ("n", "p50", "p90", "p95", "p99", "p99_9", "mean", "min", "max")
+    shown = Shown(
+        tables={
+            "ttft": ShownTable("5.1.5.2", 1, empty),
+            "ttft_by_input": ShownTable("5.1.5.3", len(buckets)),
+        },
+        figures=frozenset(("ttft_cdf",) if ttft and ttft.n else ()),
+    )
+    level = MeasuredRun(summary.run.id, "level", {}, summary)
+    requests = summary.plan.load.requests
+    parameters = None if requests is None else Ttft(requests=requests)
+    return Evidence(SINGLE, summary.plan, parameters, (level,), shown=shown)
+
+
+def of_test(document: ProcedureDocument, runs: Mapping[str, Summary]) -> Evidence:
+    """A test's document with the summaries of its runs, by the names of their folders.
+
+    Raises ValueError for parameters or a plan that no version of this test has.
+    """
+    measured = tuple(
+        MeasuredRun(
+            one.run, one.part, one.at if isinstance(one.at, Mapping) else {}, runs[one.run], one.state
+        )
+        for one in document.runs
+    )
+    return Evidence(
+        document.test,
+        restored(document.plan),
+        parameters_of(document.test, document.parameters),
+        measured,
+        document.switches,
+        shown_in(document),
+        cut=None if document.ended_by is None else document.problem or document.ended_by,
+        virtual=document.simulated,
+    )
+
+
+def parameters_of(test: str, data: Mapping[str, Any]) -> Parameters:
+    """A test's parameters out of its document. Raises ValueError for what is none."""
+    attribute = next(name for name, procedure in PROCEDURES.items() if procedure == test)
+    parameters: Parameters = getattr(Tests.model_validate({test: dict(data)}), attribute)
+    return parameters
+
+
+def shown_in(document: ProcedureDocument) -> Shown:
+    """What a test's document shows."""
+    return Shown(
+        {one.name: one.value is not None for one in document.values},
+        _tables(document.tables),
+        frozenset(one.name for one in document.figures),
+    )
+
+
+def _tables(tables: Sequence[ReportedTable]) -> dict[str, ShownTable]:
+    """By name; a table a level has one name, and each of them has to be whole."""
+    shown: dict[str, ShownTable] = {}
+    for table in tables:
+        one, same = _table(table), shown.get(table.name)
+        if same is not None:
+            empty = tuple(dict.fromkeys((*same.empty, *one.empty)))
+            one = ShownTable(one.section, min(one.rows, same.rows), empty)
+        shown[table.name] = one
+    return shown
+
+
+INTERVALS = ("low", "high")
+"""Columns of intervals, which stand in tables where the draft asks for none."""
+
+
+def _table(table: ReportedTable) -> ShownTable:
+    empty = tuple(
+        column.name
+        for i, column in enumerate(table.columns)
+        if column.name not in INTERVALS and any(row[i] is None for row in table.rows)
+    )
+    return ShownTable(table.section, len(table.rows), empty)
+
+
+def ahead_of(test: str, parameters: Parameters, plan: Plan) -> Evidence:
+    """A test before its start. `plan` is the one its levels will have: with their load and workload.
+
+    Draft 4.3.1's items are known, except those that are read from a file or a trace.
+    """
+    items = None
+    if plan.workload.prompts is None and plan.workload.file is None and plan.trace is None:
+        found = disclosed(plan)
+        items = {requirement(name): getattr(found, name) for name in NAMES}
+    return Evidence(test, plan, parameters, items=items, ahead=True)

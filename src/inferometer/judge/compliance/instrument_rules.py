@@ -4,237 +4,211 @@ not."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
+from inferometer.documents.note import Note
 from inferometer.judge.compliance.evidence import (
-    Check,
     Evidence,
-    Ran,
-    Seen,
-    beside,
-    broken,
-    every,
-    met,
-    number,
+    MeasuredRun,
+    RuleCheck,
+    Ruling,
+    each_run,
+    not_applicable,
+    note,
+    satisfied,
+    violated,
 )
 
-FINE = {"kernel": "kernel receive stamps in ns", "user": "the client's monotonic clock in ns"}
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,}Z")
 ITL_METHODS = ("direct", "chunk", "distributed", "server")
 
 
-def _unstamped(one: Ran) -> str | None:
-    source = one.summary["instrument"]["timestamp_source"]
-    if source not in FINE:
-        return f"no clock stamped it: source {source}"
-    return one.fails("receive_lag") if source == "user" else None
+def _source(run: MeasuredRun) -> str | None:
+    return run.summary.instrument.timestamp_source
 
 
-def _source(one: Ran) -> str:
-    return FINE[one.summary["instrument"]["timestamp_source"]]
-
-
-def resolution(evidence: Evidence) -> Seen | None:
+def resolution(evidence: Evidence) -> Ruling | None:
     """Draft 4.2.1: stamps are ns; without the kernel's they are as good as the reading was prompt."""
-    return every(evidence.runs, _unstamped, _source)
+
+    def problem(run: MeasuredRun) -> Note | None:
+        if _source(run) not in ("kernel", "user"):
+            return note("no_timestamps", source=_source(run))
+        return run.failure("receive_lag") if _source(run) == "user" else None
+
+    return each_run(evidence.runs, problem, lambda run: note("timestamps", source=_source(run)))
 
 
-def microseconds(evidence: Evidence) -> Seen | None:
+def microseconds(evidence: Evidence) -> Ruling | None:
     """Draft 4.2.1: gaps to the microsecond need the kernel's stamps, for a client reads late by more than that."""
 
-    def wrong(one: Ran) -> str | None:
-        source = one.summary["instrument"]["timestamp_source"]
-        return None if source == "kernel" else f"stamped on reading (source {source}), not on arrival"
+    def problem(run: MeasuredRun) -> Note | None:
+        return None if _source(run) == "kernel" else note("timestamps_on_reading", source=_source(run))
 
-    return every(evidence.runs, wrong, FINE["kernel"])
+    return each_run(evidence.runs, problem, lambda run: note("timestamps", source=_source(run)))
 
 
-def streaming(evidence: Evidence) -> Seen | None:
+def streaming(evidence: Evidence) -> Ruling | None:
     """Draft 4.2.2: SSE (Q-protocols)."""
-    if not evidence.plan["target"]["stream"]:
-        return broken("the plan asks for whole answers")
-    return every(
+    if not evidence.plan.target.stream:
+        return violated(note("plan_not_streamed"))
+    return each_run(
         evidence.runs,
-        lambda one: None if one.summary["sut"]["stream"] else "answers were asked for whole",
-        lambda one: str(one.summary["sut"]["protocol"]),
+        lambda run: None if run.summary.sut.stream else note("not_streamed"),
+        lambda run: note("stream_protocol", protocol=run.summary.sut.protocol),
     )
 
 
-def arrivals(evidence: Evidence) -> Seen | None:
+def arrivals(evidence: Evidence) -> Ruling | None:
     """Draft 4.2.2: each event's arrival, not the answer's alone."""
 
-    def wrong(one: Ran) -> str | None:
-        if not one.summary["tokens"]["events"]:
-            return "no event was stamped"
-        return one.fails("streamed")
+    def problem(run: MeasuredRun) -> Note | None:
+        return run.failure("streamed") if run.summary.tokens.events else note("no_events")
 
-    return every(
-        evidence.runs,
-        wrong,
-        lambda one: f"{number(one.summary['tokens']['events'])} events stamped one by one",
+    return each_run(
+        evidence.runs, problem, lambda run: note("events", capacity=True, events=run.summary.tokens.events)
     )
 
 
-def _kept(models: tuple[str, ...], codes: tuple[str, ...], right: str) -> Check:
+def _built_in(models: tuple[str, ...], codes: tuple[str, ...], kept: Note) -> RuleCheck:
     """What the pacer is built to do, held against the runs of such a load by checks of their verdicts."""
 
-    def look(evidence: Evidence) -> Seen | None:
-        def wrong(one: Ran) -> str | None:
-            if one.load["model"] not in models:
+    def check(evidence: Evidence) -> Ruling | None:
+        def problem(run: MeasuredRun) -> Note | None:
+            if run.load.model not in models:
                 return None
-            return next((said for code in codes if (said := one.fails(code)) is not None), None)
+            return next((failed for code in codes if (failed := run.failure(code)) is not None), None)
 
-        return every(evidence.runs, wrong, right)
+        return each_run(evidence.runs, problem, kept)
 
-    return look
+    return check
 
 
-def _recorded(metric: str, words: str) -> Check:
+def _recorded(metric: str) -> RuleCheck:
     """Draft 4.2.6: a stamp is there if what is computed from it has samples."""
 
-    def look(evidence: Evidence) -> Seen | None:
-        def wrong(one: Ran) -> str | None:
-            return None if one.measured(metric) else f"no request has {words} ({metric} has no samples)"
+    def check(evidence: Evidence) -> Ruling | None:
+        def problem(run: MeasuredRun) -> Note | None:
+            return None if run.measured(metric) else note("instants_missing", metric=metric)
 
-        return every(evidence.runs, wrong, f"{words} of every request, in requests.parquet")
+        return each_run(evidence.runs, problem, note("instants_recorded", metric=metric))
 
-    return look
+    return check
 
 
-def counts(evidence: Evidence) -> Seen | None:
+def counts(evidence: Evidence) -> Ruling | None:
     """Draft 4.2.6: input and output tokens of each request, and whose count it is."""
 
-    def wrong(one: Ran) -> str | None:
-        if one.summary["tokens"]["count_source"] is None:
-            return "nobody counted tokens"
-        missing = [name for name in ("input_tokens", "output_tokens") if not one.measured(name)]
-        return f"no {missing[0].replace('_', ' ')} are on record" if missing else None
+    def problem(run: MeasuredRun) -> Note | None:
+        if run.summary.tokens.count_source is None:
+            return note("tokens_not_counted")
+        missing = [name for name in ("input_tokens", "output_tokens") if not run.measured(name)]
+        return note("token_counts_missing", metric=missing[0]) if missing else None
 
-    return every(evidence.runs, wrong, lambda one: f"counted by: {one.summary['tokens']['count_source']}")
-
-
-def status(evidence: Evidence) -> Seen | None:
-    """Draft 4.2.6: each request has an outcome."""
-
-    def wrong(one: Ran) -> str | None:
-        asked = one.summary["requests"]
-        ended = asked["completed"] + asked["failed"] + asked["cancelled"]
-        return (
-            None
-            if ended == asked["sent"]
-            else f"{asked['sent'] - ended} of {asked['sent']} requests have no outcome"
-        )
-
-    return every(evidence.runs, wrong, "an outcome a request, in requests.parquet")
-
-
-def _said(path: tuple[str, str], words: str) -> Check:
-    """A disclosure that runs observe: a member of the summary that is not null."""
-
-    def find(one: Ran) -> object:
-        part: Mapping[str, object] = one.summary[path[0]]
-        return part[path[1]]
-
-    def look(evidence: Evidence) -> Seen | None:
-        return every(
-            evidence.runs,
-            lambda one: f"{words}: not known" if find(one) is None else None,
-            lambda one: f"{words}: {find(one)}",
-        )
-
-    return look
-
-
-def chunks(evidence: Evidence) -> Seen | None:
-    """Draft 4.6.2: how many events carry one token alone."""
-
-    def wrong(one: Ran) -> str | None:
-        return "no event carried tokens" if one.summary["tokens"]["single_token_share"] is None else None
-
-    return every(
-        evidence.runs,
-        wrong,
-        lambda one: f"{one.summary['tokens']['single_token_share']:.1%} of the events carry one token",
+    return each_run(
+        evidence.runs, problem, lambda run: note("tokens_counted", source=run.summary.tokens.count_source)
     )
 
 
-def itl_method(evidence: Evidence) -> Seen | None:
-    """Draft 4.6.2, 4.6.3, B.2.1: how gaps come about where an event holds several tokens."""
+def status(evidence: Evidence) -> Ruling | None:
+    """Draft 4.2.6: each request has an outcome."""
 
-    def wrong(one: Ran) -> str | None:
-        method = one.summary["tokens"]["itl_method"]
-        return None if method in ITL_METHODS else f"no ITL method is declared ({method})"
-
-    return every(evidence.runs, wrong, lambda one: f"ITL method: {one.summary['tokens']['itl_method']}")
-
-
-def server_stamps(evidence: Evidence) -> Seen | None:
-    """Draft 4.6.3, option C: the interfaces that are spoken carry no stamps of single tokens."""
-    methods = {one.summary["tokens"]["itl_method"] for one in evidence.runs}
-    if methods == {"server"}:
-        return met("the server's stamps are used")
-    api = evidence.plan["target"]["api"]
-    return beside(f"the interface ({api}) carries no time stamps of the server's for single tokens")
-
-
-def moments(evidence: Evidence) -> Seen | None:
-    """Draft 4.7.4: how instants are written."""
-
-    def wrong(one: Ran) -> str | None:
-        started = one.summary["run"]["started"]
-        return None if MOMENT.fullmatch(started) else f"{started} is no UTC instant with milliseconds"
-
-    return every(evidence.runs, wrong, "ISO 8601, UTC, milliseconds")
-
-
-def no_ttft(evidence: Evidence) -> Seen | None:
-    """Draft 5.4.3: n tokens of an answer have n - 1 gaps at most; one more would be the wait for the first."""
-
-    def wrong(one: Ran) -> str | None:
-        gaps, tokens = one.measured("itl_ms"), one.measured("output_tokens")
-        if gaps is None or tokens is None:
-            return "no gaps between tokens were measured"
-        most = tokens["n"] * (tokens["mean"] - 1)
-        # Answers cut off have gaps and no count; a thousandth lets them be.
+    def problem(run: MeasuredRun) -> Note | None:
+        requests = run.summary.requests
+        lacking = requests.sent - (requests.completed + requests.failed + requests.cancelled)
         return (
-            None
-            if gaps["n"] <= most * 1.001 + 1
-            else f"{gaps['n']} gaps, where {number(most)} lie between tokens"
+            note("outcomes_missing", capacity=True, requests=lacking, sent=requests.sent) if lacking else None
         )
 
-    return every(evidence.levels, wrong, "gaps begin at the first token")
+    return each_run(evidence.runs, problem, note("outcomes_recorded"))
+
+
+def protocol(evidence: Evidence) -> Ruling | None:
+    """Draft 4.6.2: the protocol is disclosed, which the program does."""
+    return each_run(
+        evidence.runs, lambda _: None, lambda run: note("protocol", protocol=run.summary.sut.protocol)
+    )
+
+
+def chunks(evidence: Evidence) -> Ruling | None:
+    """Draft 4.6.2: how many events carry one token alone."""
+
+    def problem(run: MeasuredRun) -> Note | None:
+        return note("no_token_events") if run.summary.tokens.single_token_share is None else None
+
+    return each_run(
+        evidence.runs,
+        problem,
+        lambda run: note("single_token_events", share=run.summary.tokens.single_token_share),
+    )
+
+
+def itl_method(evidence: Evidence) -> Ruling | None:
+    """Draft 4.6.2, 4.6.3, B.2.1: how gaps come about where an event holds several tokens."""
+
+    def problem(run: MeasuredRun) -> Note | None:
+        method = run.summary.tokens.itl_method
+        return None if method in ITL_METHODS else note("no_itl_method", method=method)
+
+    return each_run(
+        evidence.runs, problem, lambda run: note("itl_method", method=run.summary.tokens.itl_method)
+    )
+
+
+def server_stamps(evidence: Evidence) -> Ruling | None:
+    """Draft 4.6.3, option C: the interfaces that are spoken carry no stamps of single tokens."""
+    methods = {run.summary.tokens.itl_method for run in evidence.runs}
+    if methods == {"server"}:
+        return satisfied(note("server_timestamps"))
+    return not_applicable(note("no_server_timestamps", api=evidence.plan.target.api))
+
+
+def moments(evidence: Evidence) -> Ruling | None:
+    """Draft 4.7.4: how instants are written."""
+
+    def problem(run: MeasuredRun) -> Note | None:
+        started = run.summary.run.started
+        return None if MOMENT.fullmatch(started) else note("other_moment_format", started=started)
+
+    return each_run(evidence.runs, problem, note("moment_format"))
+
+
+def no_ttft(evidence: Evidence) -> Ruling | None:
+    """Draft 5.4.3: n tokens of an answer have n - 1 gaps at most; one more would be the wait for the first."""
+
+    def problem(run: MeasuredRun) -> Note | None:
+        gaps, tokens = run.measured("itl_ms"), run.measured("output_tokens")
+        if gaps is None or tokens is None:
+            return note("no_gaps")
+        most = tokens.n * (tokens.mean - 1)
+        # Answers cut off have gaps and no count; a thousandth lets them be.
+        if gaps.n <= most * 1.001 + 1:
+            return None
+        return note("too_many_gaps", capacity=True, gaps=gaps.n, most=most)
+
+    return each_run(evidence.levels, problem, note("gaps_from_first_token"))
 
 
 LATE = ("lateness",)
 OPEN = ("open",)
-CHECKS: dict[str, Check] = {
+CHECKS: dict[str, RuleCheck] = {
     "D-4.2.1-resolution": resolution,
     "D-4.2.1-microsecond": microseconds,
     "D-4.2.2-streaming": streaming,
     "D-4.2.2-arrivals": arrivals,
-    "D-4.2.3-open-loop": _kept(
-        OPEN, ("arrival_rate", *LATE), "all instants of an open loop are drawn before the start"
-    ),
-    "D-4.2.3-poisson": _kept(
-        OPEN, ("arrival_dispersion", "arrival_lag1"), "Poisson arrivals are the default of an open loop"
-    ),
-    "D-4.2.3-uniform": _kept((), (), "--arrival constant: evenly spaced"),
-    "D-4.2.3-bursty": _kept((), (), "--arrival gamma with --burstiness below 1"),
-    "D-4.2.4-closed-loop": _kept(("closed",), ("concurrency_held",), "--concurrency holds so many in flight"),
-    "D-4.2.4-replace": _kept(("closed",), LATE, "a slot's next request goes out when its last one ends"),
-    "D-4.2.5-isolation": _kept(OPEN, LATE, "no open-loop request waits for the answer to another"),
-    "D-4.2.5-async": _kept(
-        ("open", "closed", "users"),
-        ("workers_alive",),
-        "worker processes, each with an event loop of its own",
-    ),
-    "D-4.2.6-submit": _recorded("e2e_ms", "the instant of submission"),
-    "D-4.2.6-first": _recorded("ttft_ms", "the arrival of the first token"),
-    "D-4.2.6-each": _recorded("itl_ms", "the arrival of each further token"),
-    "D-4.2.6-final": _recorded("stream_end_ms", "the arrival of the last token and of the end"),
+    "D-4.2.3-open-loop": _built_in(OPEN, ("arrival_rate", *LATE), note("open_loop_drawn_ahead")),
+    "D-4.2.3-poisson": _built_in(OPEN, ("arrival_dispersion", "arrival_lag1"), note("poisson_by_default")),
+    "D-4.2.3-uniform": _built_in((), (), note("constant_arrivals_offered")),
+    "D-4.2.3-bursty": _built_in((), (), note("bursty_arrivals_offered")),
+    "D-4.2.4-closed-loop": _built_in(("closed",), ("concurrency_held",), note("concurrency_offered")),
+    "D-4.2.4-replace": _built_in(("closed",), LATE, note("slots_refilled")),
+    "D-4.2.5-isolation": _built_in(OPEN, LATE, note("open_loop_never_waits")),
+    "D-4.2.5-async": _built_in(("open", "closed", "users"), ("workers_alive",), note("event_loops")),
+    "D-4.2.6-submit": _recorded("e2e_ms"),
+    "D-4.2.6-first": _recorded("ttft_ms"),
+    "D-4.2.6-each": _recorded("itl_ms"),
+    "D-4.2.6-final": _recorded("stream_end_ms"),
     "D-4.2.6-counts": counts,
     "D-4.2.6-status": status,
-    "D-4.6.2-protocol": _said(("sut", "protocol"), "protocol"),
+    "D-4.6.2-protocol": protocol,
     "D-4.6.2-chunk": chunks,
     "D-4.6.2-multi": itl_method,
     "D-4.6.3-declare": itl_method,

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from inferometer.documents.comparison import Item
 from inferometer.judge.comparison.compare import LEAST_RUNS, Comparison
-from inferometer.judge.compliance.evidence import Seen, beside, broken, met, unknown, worst
+from inferometer.judge.compliance.evidence import (
+    Ruling,
+    not_applicable,
+    note,
+    satisfied,
+    satisfied_if,
+    unknown,
+    violated,
+    worst,
+)
 from inferometer.judge.compliance.statement import Statement, comparison
 
 ITEMS = {
@@ -20,46 +29,48 @@ ITEMS = {
 """Rules that items of the checklist are about."""
 
 
-def complied(found: Comparison) -> Statement:
+def complied(compared: Comparison) -> Statement:
     """The statement on a comparison."""
-    items = {item.code: item for item in found.items}
-    seen = {rule: _item([items[code] for code in codes]) for rule, codes in ITEMS.items()}
-    seen |= _normalised(items["hardware"])
-    seen["D-4.4.2-cl100k"] = _tokenizer(items["token_count"])
-    seen["D-6.3-ci"] = met("95 % intervals stand beside every difference")
-    runs = f"{found.least_runs} runs of the side with fewest, at least {LEAST_RUNS}"
-    seen["D-6.3-runs"] = met(runs) if found.least_runs >= LEAST_RUNS else broken(runs)
-    tested = any(one.p is not None for row in found.contrasts for one in row)
-    seen["D-6.3-tests"] = met("Welch's t and the bootstrap") if tested else broken("too few runs to test")
-    return comparison(seen, simulated=bool(items["one_kind"].facts.simulated))
+    items = {item.code: item for item in compared.items}
+    rulings = {rule: _item([items[code] for code in codes]) for rule, codes in ITEMS.items()}
+    rulings |= _normalised(items["hardware"])
+    rulings["D-4.4.2-cl100k"] = _tokenizer(items["token_count"])
+    rulings["D-6.3-ci"] = satisfied(note("intervals_given"))
+    runs = compared.least_runs
+    rulings["D-6.3-runs"] = satisfied_if(runs >= LEAST_RUNS, note("fewest_runs", runs=runs, limit=LEAST_RUNS))
+    tested = any(one.p is not None for row in compared.contrasts for one in row)
+    rulings["D-6.3-tests"] = satisfied(note("tested")) if tested else violated(note("not_tested"))
+    return comparison(rulings, simulated=bool(items["one_kind"].facts.simulated))
 
 
-def _item(items: list[Item]) -> Seen:
-    found = worst(*(Seen(item.status, f"checklist: {item.code} is {item.status}") for item in items))
-    assert found is not None
-    return found
+def _item(items: list[Item]) -> Ruling:
+    ruling = worst(
+        *(Ruling(item.status, note("checklist", item=item.code, status=item.status)) for item in items)
+    )
+    assert ruling is not None
+    return ruling
 
 
-def _normalised(hardware: Item) -> dict[str, Seen]:
+def _normalised(hardware: Item) -> dict[str, Ruling]:
     """Draft 6.2, where hardware differs."""
     by = hardware.facts.normalised
     if by is not None:
-        method = met("by price per hour" if by == "price" else "by the number of accelerators")
-        cost = (
-            method if by == "price" else broken("normalised by accelerators: no prices were given (--price)")
-        )
+        method = satisfied(note("normalised", by=by))
+        cost = method if by == "price" else violated(note("normalised_without_prices"))
     elif hardware.status == "violated":
-        method = cost = broken("hardware differs, and nothing is normalised (--price)")
+        method = cost = violated(note("not_normalised"))
     elif hardware.status == "unknown":
-        method = cost = unknown("whether hardware differs is not declared")
+        method = cost = unknown(note("hardware_not_declared"))
     else:
-        method = cost = beside("hardware does not differ")
+        method = cost = not_applicable(note("same_hardware"))
     return {"D-6.2-cost": cost, "D-6.2-method": method}
 
 
-def _tokenizer(item: Item) -> Seen:
+def _tokenizer(item: Item) -> Ruling:
     if item.facts.recommended:
-        return met("counted by the reference tokenizer cl100k_base")
-    return broken(
-        f"counted by: {', '.join(map(str, item.facts.tokenizers or ()))} ({', '.join(map(str, item.facts.methods or ()))})"
+        return satisfied(note("reference_tokenizer"))
+    tokenizers, methods = (
+        tuple(map(str, item.facts.tokenizers or ())),
+        tuple(map(str, item.facts.methods or ())),
     )
+    return violated(note("other_tokenizers", tokenizers=tokenizers, methods=methods))

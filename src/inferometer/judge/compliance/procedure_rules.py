@@ -4,244 +4,251 @@ before the start already; a run that came to less breaks it afterwards."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from inferometer.documents.note import Note
 from inferometer.judge.compliance.evidence import (
-    Check,
     Evidence,
-    Named,
-    Ran,
-    Seen,
-    beside,
-    broken,
-    every,
-    met,
-    number,
+    Loads,
+    MeasuredRun,
+    RuleCheck,
+    Ruling,
+    each_run,
+    not_applicable,
+    note,
+    satisfied,
+    satisfied_if,
     unknown,
+    violated,
     worst,
 )
-from inferometer.judge.compliance.workload_rules import workload
-from inferometer.plan.lengths import Distribution, Empirical, Fixed, Histogram, Quantiles, Uniform, parse
+from inferometer.judge.compliance.workload_rules import answer_lengths, workload
+from inferometer.plan.lengths import Distribution, Empirical, Fixed, Histogram, Quantiles, Uniform
+from inferometer.plan.procedure_parameters import Fairness, FairnessClass, Itl
 
 P99_SAMPLES, P999_SAMPLES = 1_000, 10_000
 LEAST_OUTPUT = 50
 LEAST_S = 60.0
+LEAST_COMPLETIONS = 100
+"""A slot, in a search for capacity."""
+LEAST_OF_CLASS = 500
+LEAST_LEVELS = 10
+REVEAL_NOTHING = ("requests", "success_rate", "loop", "lengths")
+"""Parameters that tell what was done, and not how much the system takes."""
 
 
-def least(name: str, limit: float, unit: str = "") -> Check:
+def least(name: str, limit: float, unit: str = "") -> RuleCheck:
     """A parameter that must not be below a limit."""
 
-    def look(evidence: Evidence) -> Seen | None:
-        value = evidence.parameter(name)
+    def check(evidence: Evidence) -> Ruling | None:
+        value = evidence.number(name)
         if value is None:
             return None
-        said = f"{name} {number(value)}{unit}, at least {number(limit)}{unit}"
-        return met(said) if value >= limit else broken(said)
+        capacity = name not in REVEAL_NOTHING
+        observed = note("parameter", capacity=capacity, parameter=name, value=value, limit=limit, unit=unit)
+        return satisfied_if(value >= limit, observed)
 
-    return look
+    return check
 
 
-def lasting(limit: float, *parts: str) -> Check:
+def lasting(limit: float, *parts: str) -> RuleCheck:
     """Runs of these parts that must last so long."""
 
-    def look(evidence: Evidence) -> Seen | None:
-        def wrong(one: Ran) -> str | None:
-            return (
-                None
-                if one.lasted_s >= limit
-                else f"lasted {number(one.lasted_s)} s, at least {number(limit)} s"
-            )
+    def check(evidence: Evidence) -> Ruling | None:
+        def problem(run: MeasuredRun) -> Note | None:
+            return None if run.lasted_s >= limit else _too_short(run, limit)
 
-        return every(evidence.of(*parts), wrong, f"at least {number(limit)} s")
+        return each_run(evidence.of(*parts), problem, note("lasted", capacity=True, limit_s=limit))
 
-    return look
+    return check
 
 
-def samples(metric: str, limit: int, *parts: str) -> Check:
+def _too_short(run: MeasuredRun, limit: float) -> Note:
+    return note("too_short", capacity=True, seconds=run.lasted_s, limit_s=limit)
+
+
+def samples(metric: str, limit: int, *parts: str) -> RuleCheck:
     """Runs of these parts that must have so many samples of a metric: of requests that succeeded (Q-sample-basis)."""
 
-    def look(evidence: Evidence) -> Seen | None:
-        def wrong(one: Ran) -> str | None:
-            found = one.measured(metric)
-            n = found["n"] if found else 0
-            return None if n >= limit else f"{number(n)} samples of {metric}, at least {number(limit)}"
+    def check(evidence: Evidence) -> Ruling | None:
+        def problem(run: MeasuredRun) -> Note | None:
+            stats = run.measured(metric)
+            n = stats.n if stats else 0
+            if n >= limit:
+                return None
+            return note("too_few_samples", capacity=True, n=n, metric=metric, limit=limit)
 
-        return every(evidence.of(*parts), wrong, f"at least {number(limit)} samples of {metric}")
+        return each_run(evidence.of(*parts), problem, note("samples", metric=metric, limit=limit))
 
-    return look
-
-
-def both(*checks: Check) -> Check:
-    """Several looks at one rule: the worst counts."""
-
-    def look(evidence: Evidence) -> Seen | None:
-        return worst(*(check(evidence) for check in checks))
-
-    return look
+    return check
 
 
-def given(*names: str, words: str) -> Check:
-    """Parameters that must be there."""
+def both(*checks: RuleCheck) -> RuleCheck:
+    """Several checks of one rule: the worst ruling counts."""
 
-    def look(evidence: Evidence) -> Seen | None:
-        missing = [name for name in names if evidence.parameter(name) in (None, (), [])]
+    def check(evidence: Evidence) -> Ruling | None:
+        return worst(*(one(evidence) for one in checks))
+
+    return check
+
+
+def given(*names: str, purpose: str) -> RuleCheck:
+    """Parameters that must be there. `purpose`: what they are together."""
+
+    def check(evidence: Evidence) -> Ruling | None:
+        values = {name: getattr(evidence.parameters, name, None) for name in names}
+        missing = tuple(name for name, value in values.items() if value in (None, ()))
         if missing:
-            return broken(f"{words}: {', '.join(missing)} not given")
-        return met(", ".join(f"{name} {_spelled(evidence.parameter(name))}" for name in names))
+            return violated(note("parameters_missing", purpose=purpose, parameters=missing))
+        capacity = not set(names) <= set(REVEAL_NOTHING)
+        return satisfied(note("parameters", capacity=capacity, **values))
 
-    return look
-
-
-def _spelled(value: Any) -> str:
-    listed = isinstance(value, list | tuple)
-    return (
-        ", ".join(map(_spelled, value))
-        if listed
-        else number(value)
-        if isinstance(value, int | float)
-        else str(value)
-    )
+    return check
 
 
-def covering(name: str, values: Iterable[float], unit: str = "%") -> Check:
-    """A list that must hold at least these."""
+def covering(name: str, values: Iterable[float]) -> RuleCheck:
+    """A list of percentages that must hold at least these."""
     wanted = tuple(values)
 
-    def look(evidence: Evidence) -> Seen | None:
-        asked = evidence.parameter(name)
-        if asked is None:
+    def check(evidence: Evidence) -> Ruling | None:
+        percent = evidence.numbers(name)
+        if percent is None:
             return None
-        missing = sorted(set(wanted) - {float(one) for one in asked})
-        said = f"{name} {_spelled(asked)}{unit}"
-        return broken(f"{said}; without {_spelled(missing)}{unit}") if missing else met(said)
+        missing = tuple(sorted(set(wanted) - set(percent)))
+        if missing:
+            return violated(note("percentages_missing", parameter=name, percent=percent, missing=missing))
+        return satisfied(note("percentages", parameter=name, percent=percent))
 
-    return look
+    return check
 
 
 # The load of TTFT and throughput tests.
 
 
-def load_model(evidence: Evidence) -> Seen | None:
+def load_model(evidence: Evidence) -> Ruling | None:
     """Draft 5.1.2.2: open or closed; users who wait for their answers are neither."""
     for load, run in evidence.loads:
-        if load["model"] not in ("open", "closed"):
-            return broken(f"{load['model']}: neither open nor closed loop", run)
-    return met(", ".join(sorted({str(load["model"]) for load, _ in evidence.loads})) + " loop")
+        if load.model not in ("open", "closed"):
+            return violated(note("other_load_model", model=load.model), run)
+    return satisfied(note("load_model", models=tuple(sorted({load.model for load, _ in evidence.loads}))))
 
 
-def _opened(evidence: Evidence) -> Named:
-    return [(load, run) for load, run in evidence.loads if load["model"] == "open"]
+def _open(evidence: Evidence) -> Loads:
+    return [(load, run) for load, run in evidence.loads if load.model == "open"]
 
 
-def rate(evidence: Evidence) -> Seen | None:
+def rate(evidence: Evidence) -> Ruling | None:
     """Draft 5.1.2.2."""
-    if not _opened(evidence):
-        return beside("closed loop")
-    for load, run in _opened(evidence):
-        if load["rate"] is None:
-            return broken(f"no rate: arrivals of a {load['arrival']}", run)
-    return met(", ".join(number(load["rate"]) for load, _ in _opened(evidence)) + " requests/s")
+    if not _open(evidence):
+        return not_applicable(note("closed_loop"))
+    rates = []
+    for load, run in _open(evidence):
+        if load.rate is None:
+            return violated(note("no_rate", arrival=load.arrival), run)
+        rates.append(load.rate)
+    return satisfied(note("rates", capacity=True, rates=tuple(rates)))
 
 
-def arrival(evidence: Evidence) -> Seen | None:
+def arrival(evidence: Evidence) -> Ruling | None:
     """Draft 5.1.2.2 (Q-poisson-required): other arrivals are additional runs."""
-    found = [(str(load["arrival"]), run) for load, run in _opened(evidence)]
-    if not found:
-        return beside("closed loop")
-    if any(name == "poisson" for name, _ in found):
-        return met("Poisson")
-    return broken(f"{found[0][0]} arrivals, and no level with Poisson arrivals", found[0][1])
+    arrivals = [(load.arrival, run) for load, run in _open(evidence)]
+    if not arrivals:
+        return not_applicable(note("closed_loop"))
+    if any(name == "poisson" for name, _ in arrivals):
+        return satisfied(note("poisson_arrivals"))
+    name, run = arrivals[0]
+    return violated(note("no_poisson_arrivals", arrival=name), run)
 
 
-def concurrency(evidence: Evidence) -> Seen | None:
+def concurrency(evidence: Evidence) -> Ruling | None:
     """Draft 5.1.2.2."""
-    closed = [(load, run) for load, run in evidence.loads if load["model"] == "closed"]
+    closed = [(load, run) for load, run in evidence.loads if load.model == "closed"]
     if not closed:
-        return beside("open loop")
+        return not_applicable(note("open_loop"))
+    held = []
     for load, run in closed:
-        if load["concurrency"] is None:
-            return broken("no concurrency", run)
-    return met(", ".join(number(load["concurrency"]) for load, _ in closed) + " in flight")
+        if load.concurrency is None:
+            return violated(note("no_concurrency"), run)
+        held.append(load.concurrency)
+    return satisfied(note("concurrency", capacity=True, concurrency=tuple(held)))
 
 
-def only_open(evidence: Evidence) -> Seen | None:
+def only_open(evidence: Evidence) -> Ruling | None:
     """Draft 5.3.2: a closed loop never offers more than the system takes. The test brings its load along."""
     if not evidence.levels:
         return None
     for load, run in evidence.loads:
-        if load["model"] != "open":
-            return broken(f"{load['model']} loop", run)
-    return met("open loop")
+        if load.model != "open":
+            return violated(note("load_model", models=(load.model,)), run)
+    return satisfied(note("open_loop"))
 
 
-def _loop(name: str, check: Check) -> Check:
-    def look(evidence: Evidence) -> Seen | None:
-        return (
-            check(evidence) if evidence.parameter("loop") == name else beside(f"no {name} loop is asked for")
-        )
+def _of_loop(name: str, check: RuleCheck) -> RuleCheck:
+    def of_loop(evidence: Evidence) -> Ruling | None:
+        if getattr(evidence.parameters, "loop", None) == name:
+            return check(evidence)
+        return not_applicable(note("loop_not_requested", loop=name))
 
-    return look
+    return of_loop
 
 
-def rate_range(evidence: Evidence) -> Seen | None:
+def rate_range(evidence: Evidence) -> Ruling | None:
     """Draft 5.2.2.2: given, or in terms of a pilot's estimate."""
-    low, high, step = (evidence.parameter(name) for name in ("min_rate", "max_rate", "rate_step"))
+    low, high, step = (evidence.number(name) for name in ("min_rate", "max_rate", "rate_step"))
     if None not in (low, high, step):
-        return met(f"{number(low)} to {number(high)} requests/s in steps of {number(step)}")
+        return satisfied(note("rate_range", capacity=True, low=low, high=high, step=step))
     if evidence.runs and not evidence.of("pilot"):
-        return broken("neither given (min_rate, max_rate, rate_step) nor taken from a pilot")
-    return met(
-        "by a pilot's estimate: from half of it, in steps of a quarter, between a 64th and 64 times of it"
-    )
+        return violated(note("no_rate_range"))
+    return satisfied(note("rate_range_of_pilot"))
 
 
 # Levels and counts of single tests.
 
 
-def ten_asked(evidence: Evidence) -> Seen | None:
+def ten_planned(evidence: Evidence) -> Ruling | None:
     """Draft 5.3.2: ten from 10 % on."""
-    asked = evidence.parameter("percent")
-    if asked is None:
+    percent = evidence.numbers("percent")
+    if percent is None:
         return None
-    said = f"{len(asked)} levels from {number(min(asked))}%"
-    return met(said) if len(asked) >= 10 and min(asked) <= 10 else broken(f"{said}, at least 10 from 10%")
+    levels, first = len(percent), min(percent)
+    if levels >= LEAST_LEVELS and first <= 10:
+        return satisfied(note("levels_planned", levels=levels, first=first))
+    return violated(note("too_few_levels_planned", levels=levels, first=first, limit=LEAST_LEVELS))
 
 
-def ten_done(evidence: Evidence) -> Seen | None:
+def ten_measured(evidence: Evidence) -> Ruling | None:
     """Draft 5.3.2: and as many were measured."""
-    done = {one.load["rate"] for one in evidence.of("level")}
-    if not done:
+    levels = len({run.load.rate for run in evidence.of("level")})
+    if not levels:
         return None
-    said = f"{len(done)} levels were measured"
-    return met(said) if len(done) >= 10 else broken(f"{said}, at least 10")
+    if levels >= LEAST_LEVELS:
+        return satisfied(note("levels_measured", levels=levels))
+    return violated(note("too_few_levels_measured", levels=levels, limit=LEAST_LEVELS))
 
 
-def long_answers(evidence: Evidence) -> Seen | None:
-    """Draft 5.4.2: before the start by the lengths asked for, afterwards by the shortest answer."""
+def long_answers(evidence: Evidence) -> Ruling | None:
+    """Draft 5.4.2: before the start by the lengths requested, afterwards by the shortest answer."""
 
-    def wrong(one: Ran) -> str | None:
-        shape, found = one.summary.get("itl_shape") or {}, one.measured("output_tokens")
-        if found is None:
-            return "the lengths of answers are not known"
-        shortest, share = found["min"], shape.get("short_share")
-        if shortest >= LEAST_OUTPUT and not share:
+    def problem(run: MeasuredRun) -> Note | None:
+        shape, tokens = run.summary.itl_shape, run.measured("output_tokens")
+        if tokens is None:
+            return note("answer_lengths_unknown")
+        share = None if shape is None else shape.short_share
+        if tokens.min >= LEAST_OUTPUT and not share:
             return None
-        so_many = "" if share is None else f"; {share:.1%} have fewer than that"
-        return f"an answer has {number(shortest)} tokens, at least {LEAST_OUTPUT}{so_many}"
+        return note("short_answer", tokens=tokens.min, limit=LEAST_OUTPUT, share=share)
 
-    seen = every(evidence.of("level"), wrong, f"every answer has at least {LEAST_OUTPUT} tokens")
-    return seen or _asked_answers(evidence)
+    ruling = each_run(evidence.of("level"), problem, note("long_answers", limit=LEAST_OUTPUT))
+    return ruling or _long_answers_planned(evidence)
 
 
-def _asked_answers(evidence: Evidence) -> Seen | None:
-    asked = evidence.parameter("output_tokens") or evidence.plan["workload"].get("output_tokens")
-    if asked is None:
-        return None
-    length = parse(asked)
-    shortest = _shortest(length)
+def _long_answers_planned(evidence: Evidence) -> Ruling | None:
+    parameters = evidence.parameters
+    planned = parameters.output_tokens if isinstance(parameters, Itl) else None
+    length = planned or answer_lengths(evidence.plan.workload)
+    shortest = None if length is None else _shortest(length)
     if shortest is None or shortest >= LEAST_OUTPUT:
         return None
-    return broken(f"answers of {length} tokens are asked for, at least {LEAST_OUTPUT}")
+    return violated(note("short_answers_planned", lengths=str(length), limit=LEAST_OUTPUT))
 
 
 def _shortest(length: Distribution) -> int | None:
@@ -257,186 +264,203 @@ def _shortest(length: Distribution) -> int | None:
     return None if isinstance(length, Empirical) else length.floor
 
 
-def of_percent(evidence: Evidence) -> Seen | None:
-    """Draft 5.4.2: loads are told as shares of the highest throughput."""
+def of_percent(evidence: Evidence) -> Ruling | None:
+    """Draft 5.4.2: loads are shares of the highest throughput."""
 
-    def wrong(one: Ran) -> str | None:
-        return None if one.at.get("percent") is not None else "its load is no percentage of saturation"
+    def problem(run: MeasuredRun) -> Note | None:
+        return None if run.at.get("percent") is not None else note("no_percentage")
 
-    return every(evidence.of("level"), wrong, "percentages of saturation")
+    return each_run(evidence.of("level"), problem, note("percentages_of_saturation"))
 
 
-def fixed_output(evidence: Evidence) -> Seen | None:
+def fixed_output(evidence: Evidence) -> Ruling | None:
     """Draft 5.5.2, 5.9.2: all answers are of one length."""
-    asked = evidence.parameter("output_tokens")
-    for one in evidence.of("level"):
-        length = one.summary["plan"]["workload"].get("output_tokens")
-        if length is not None and not str(length).isdigit():
-            return broken(f"answers of {length} tokens", one.name)
-    return None if asked is None else met(f"{number(asked)} tokens each")
+    for run in evidence.of("level"):
+        length = answer_lengths(run.summary.plan.workload)
+        if length is not None and not isinstance(length, Fixed):
+            return violated(note("answers_vary", lengths=str(length)), run.name)
+    tokens = evidence.number("output_tokens")
+    return None if tokens is None else satisfied(note("answers_of_one_length", tokens=tokens))
 
 
-def slots(evidence: Evidence) -> Seen | None:
+def slots(evidence: Evidence) -> Ruling | None:
     """Draft 5.5.3 (Q-capacity-duration): 60 s, and 100 completions a slot."""
 
-    def wrong(one: Ran) -> str | None:
-        held, done = one.load["concurrency"] or 0, one.summary["requests"]["completed"]
-        if one.lasted_s < LEAST_S:
-            return f"lasted {number(one.lasted_s)} s, at least {number(LEAST_S)} s"
-        return (
-            None
-            if done >= 100 * held
-            else f"{number(done)} completions of {held} slots, at least {number(100 * held)}"
-        )
+    def problem(run: MeasuredRun) -> Note | None:
+        held, completed = run.load.concurrency or 0, run.summary.requests.completed
+        if run.lasted_s < LEAST_S:
+            return _too_short(run, LEAST_S)
+        limit = LEAST_COMPLETIONS * held
+        if completed >= limit:
+            return None
+        return note("too_few_completions", capacity=True, completed=completed, slots=held, limit=limit)
 
-    return every(evidence.of("level", "confirm"), wrong, "at least 60 s and 100 completions a slot")
+    kept = note("slots", capacity=True, limit_s=LEAST_S, completions=LEAST_COMPLETIONS)
+    return each_run(evidence.of("level", "confirm"), problem, kept)
 
 
-def classes(evidence: Evidence) -> Seen | None:
+def _classes(evidence: Evidence) -> tuple[FairnessClass, ...] | None:
+    return evidence.parameters.classes if isinstance(evidence.parameters, Fairness) else None
+
+
+def classes(evidence: Evidence) -> Ruling | None:
     """Draft 5.6.2."""
-    asked = evidence.parameter("classes")
-    if asked is None:
+    found = _classes(evidence)
+    if found is None:
         return None
-    said = f"{len(asked)} classes: {', '.join(one['name'] for one in asked)}"
-    return met(said) if len(asked) >= 2 else broken(f"{said}, at least 2")
+    names = tuple(one.name for one in found)
+    if len(names) >= 2:
+        return satisfied(note("classes", classes=names))
+    return violated(note("too_few_classes", classes=names, limit=2))
 
 
 RANGES = {"short": ((64, 256), (32, 128)), "long": ((1024, 4096), (256, 1024))}
 
 
-def ranges(evidence: Evidence) -> Seen | None:
+def ranges(evidence: Evidence) -> Ruling | None:
     """Draft 5.6.2."""
-    asked = evidence.parameter("classes")
-    if asked is None:
+    found = _classes(evidence)
+    if found is None:
         return None
-    found = {one["name"]: (tuple(one["input_tokens"]), tuple(one["output_tokens"])) for one in asked}
-    return met("those of the draft") if found == RANGES else broken(f"other ranges: {found}")
-
-
-def mix(evidence: Evidence) -> Seen | None:
-    """Draft 5.6.2: shares of a whole."""
-    asked = evidence.parameter("classes")
-    if asked is None:
-        return None
-    said = ", ".join(f"{one['name']} {one['share']:.0%}" for one in asked)
-    return (
-        met(said)
-        if abs(sum(one["share"] for one in asked) - 1) < 1e-6
-        else broken(f"{said}: not 100% together")
+    if {one.name: (one.input_tokens, one.output_tokens) for one in found} == RANGES:
+        return satisfied(note("class_ranges"))
+    return violated(
+        note(
+            "other_class_ranges",
+            classes=tuple(one.name for one in found),
+            least_input=tuple(one.input_tokens[0] for one in found),
+            most_input=tuple(one.input_tokens[1] for one in found),
+            least_output=tuple(one.output_tokens[0] for one in found),
+            most_output=tuple(one.output_tokens[1] for one in found),
+        )
     )
 
 
-def fairness_load(evidence: Evidence) -> Seen | None:
+def mix(evidence: Evidence) -> Ruling | None:
+    """Draft 5.6.2: shares of a whole."""
+    found = _classes(evidence)
+    if found is None:
+        return None
+    names, shares = tuple(one.name for one in found), tuple(one.share for one in found)
+    if abs(sum(shares) - 1) < 1e-6:
+        return satisfied(note("class_shares", classes=names, shares=shares))
+    return violated(note("class_shares_incomplete", classes=names, shares=shares))
+
+
+def fairness_load(evidence: Evidence) -> Ruling | None:
     """Draft 5.6.2."""
-    percent = evidence.parameter("percent")
+    percent = evidence.number("percent")
     if percent is None:
         return None
-    said = f"{number(percent)}% of saturation, 70 to 90%"
-    return met(said) if 70 <= percent <= 90 else broken(said)
+    return satisfied_if(70 <= percent <= 90, note("fairness_load", percent=percent, low=70, high=90))
 
 
-def class_counts(evidence: Evidence) -> Seen | None:
+def class_counts(evidence: Evidence) -> Ruling | None:
     """Draft 5.6.2: of the mixed run."""
 
-    def wrong(one: Ran) -> str | None:
-        counts = {each["name"]: each["requests"]["completed"] for each in one.summary["by_class"]}
-        few = [name for name, count in counts.items() if count < 500]
-        if not counts:
-            return "no classes"
-        return f"{few[0]}: {number(counts[few[0]])} requests, at least 500" if few else None
+    def problem(run: MeasuredRun) -> Note | None:
+        if not run.summary.by_class:
+            return note("no_classes")
+        for one in run.summary.by_class:
+            completed = one.requests.completed
+            if completed < LEAST_OF_CLASS:
+                return note(
+                    "small_class", capacity=True, name=one.name, requests=completed, limit=LEAST_OF_CLASS
+                )
+        return None
 
-    return every(evidence.of("mixed"), wrong, "at least 500 requests a class")
+    return each_run(evidence.of("mixed"), problem, note("class_counts", limit=LEAST_OF_CLASS))
 
 
-def baselines(evidence: Evidence) -> Seen | None:
+def baselines(evidence: Evidence) -> Ruling | None:
     """Draft 5.6.3: each class by itself first."""
     if not evidence.runs:
         return None
-    parts = [one.part for one in evidence.runs]
+    parts = [run.part for run in evidence.runs]
     first = parts.index("mixed") if "mixed" in parts else len(parts)
-    alone = {one.at.get("class") for one in evidence.runs[:first] if one.part == "isolated"}
-    wanted = {one["name"] for one in evidence.parameter("classes") or ()}
-    missing = sorted(wanted - alone)
-    return (
-        broken(f"not measured alone: {', '.join(missing)}")
-        if missing or not wanted
-        else met("each class alone first")
-    )
+    alone = {run.at.get("class") for run in evidence.runs[:first] if run.part == "isolated"}
+    wanted = {one.name for one in _classes(evidence) or ()}
+    missing = tuple(sorted(wanted - alone))
+    if missing or not wanted:
+        return violated(note("classes_not_alone", classes=missing))
+    return satisfied(note("classes_alone"))
 
 
-def oversubscribed(evidence: Evidence) -> Seen | None:
+def oversubscribed(evidence: Evidence) -> Ruling | None:
     """Draft 5.8.2."""
-    asked = evidence.parameter("percent")
-    if asked is None:
+    percent = evidence.numbers("percent")
+    if percent is None:
         return None
-    said = f"{_spelled(asked)}% of capacity"
-    return met(said) if max(asked) > 100 else broken(f"{said}, none above 100%")
+    if max(percent) > 100:
+        return satisfied(note("percent_of_capacity", percent=percent))
+    return violated(note("not_oversubscribed", percent=percent))
 
 
-def by_capacity(evidence: Evidence) -> Seen | None:
+def by_capacity(evidence: Evidence) -> Ruling | None:
     """Draft 5.8.3: capacity comes from the search of 5.5."""
     if not evidence.runs:
         return None
-    if any(one.part == "capacity" or one.part.startswith("base-") for one in evidence.runs):
-        return met("searched with this test's workload")
-    return unknown("no search by this test: another's answer may have been taken")
+    if any(run.part == "capacity" or run.part.startswith("base-") for run in evidence.runs):
+        return satisfied(note("capacity_searched"))
+    return unknown(note("capacity_not_searched"))
 
 
-def few_at_once(evidence: Evidence) -> Seen | None:
+def few_at_once(evidence: Evidence) -> Ruling | None:
     """Draft 5.9.2."""
-    asked = evidence.parameter("concurrency")
-    for one in evidence.of("level"):
-        if one.load["model"] != "closed" or not 1 <= (one.load["concurrency"] or 0) <= 4:
-            return broken(
-                f"{one.load['model']} loop, {one.load['concurrency']} in flight; closed, 1 to 4", one.name
-            )
-    if asked is None:
+    for run in evidence.of("level"):
+        held = run.load.concurrency
+        if run.load.model != "closed" or not 1 <= (held or 0) <= 4:
+            observed = note("too_many_at_once", capacity=True, model=run.load.model, concurrency=held, most=4)
+            return violated(observed, run.name)
+    planned = evidence.number("concurrency")
+    if planned is None:
         return None
-    said = f"{number(asked)} in flight, 1 to 4"
-    return met(said) if 1 <= asked <= 4 else broken(said)
+    return satisfied_if(1 <= planned <= 4, note("few_at_once", capacity=True, concurrency=planned, most=4))
 
 
-def exactly(name: str, value: float, unit: str) -> Check:
-    """A parameter that the draft gives one value."""
+def exactly(name: str, value: float) -> RuleCheck:
+    """A parameter in tokens that the draft gives one value."""
 
-    def look(evidence: Evidence) -> Seen | None:
-        asked = evidence.parameter(name)
-        if asked is None:
+    def check(evidence: Evidence) -> Ruling | None:
+        planned = evidence.number(name)
+        if planned is None:
             return None
-        said = f"{number(asked)} {unit}"
-        return met(said) if asked == value else broken(f"{said}; the draft has {number(value)}")
+        if planned == value:
+            return satisfied(note("tokens_as_drafted", tokens=planned))
+        return violated(note("other_tokens", tokens=planned, draft=value))
 
-    return look
+    return check
 
 
-def ascending(evidence: Evidence) -> Seen | None:
+def ascending(evidence: Evidence) -> Ruling | None:
     """Draft 5.9.3."""
-    found = [float(one.at.get("context") or 0) for one in evidence.of("level")]
-    if not found:
+    contexts = tuple(float(run.at.get("context") or 0) for run in evidence.of("level"))
+    if not contexts:
         return None
-    return met("in ascending order") if found == sorted(found) else broken(f"in the order {_spelled(found)}")
+    if contexts == tuple(sorted(contexts)):
+        return satisfied(note("ascending"))
+    return violated(note("not_ascending", contexts=contexts))
 
 
-CHECKS: dict[str, Check] = {
+P999 = both(least("requests", P999_SAMPLES), samples("ttft_ms", P999_SAMPLES, "level"))
+CHECKS: dict[str, RuleCheck] = {
     "D-5.1.2-count-p99": both(least("requests", P99_SAMPLES), samples("ttft_ms", P99_SAMPLES, "level")),
-    "D-5.1.2-count-p999": both(least("requests", P999_SAMPLES), samples("ttft_ms", P999_SAMPLES, "level")),
+    "D-5.1.2-count-p999": P999,
     "D-5.1.2-load-model": load_model,
     "D-5.1.2-rate": rate,
     "D-5.1.2-arrival": arrival,
     "D-5.1.2-concurrency": concurrency,
-    "D-5.1.4.3-accuracy": both(least("requests", P999_SAMPLES), samples("ttft_ms", P999_SAMPLES, "level")),
-    "D-5.2.2-duration": both(least("duration_s", LEAST_S, " s"), lasting(LEAST_S, "level", "confirm")),
-    "D-5.2.2-duration-300": both(least("duration_s", 300, " s"), lasting(300, "confirm")),
-    "D-5.2.2-load-model": given("loop", words="the load model"),
-    "D-5.2.2-rate-range": _loop("open", rate_range),
-    "D-5.2.2-conc-range": _loop(
-        "closed", given("min_concurrency", "max_concurrency", "concurrency_step", words="the range")
+    "D-5.1.4.3-accuracy": P999,
+    "D-5.2.2-duration": both(least("duration_s", LEAST_S, "s"), lasting(LEAST_S, "level", "confirm")),
+    "D-5.2.2-duration-300": both(least("duration_s", 300, "s"), lasting(300, "confirm")),
+    "D-5.2.2-load-model": given("loop", purpose="load_model"),
+    "D-5.2.2-rate-range": _of_loop("open", rate_range),
+    "D-5.2.2-conc-range": _of_loop(
+        "closed", given("min_concurrency", "max_concurrency", "concurrency_step", purpose="range")
     ),
-    "D-5.2.3-level": lambda evidence: lasting(float(evidence.parameter("duration_s") or 0), "level")(
-        evidence
-    ),
-    "D-5.3.2-duration": both(least("duration_s", LEAST_S, " s"), lasting(LEAST_S, "level")),
-    "D-5.3.2-levels": both(ten_asked, ten_done),
+    "D-5.2.3-level": lambda evidence: lasting(evidence.number("duration_s") or 0, "level")(evidence),
+    "D-5.3.2-duration": both(least("duration_s", LEAST_S, "s"), lasting(LEAST_S, "level")),
+    "D-5.3.2-levels": both(ten_planned, ten_measured),
     "D-5.3.2-open-loop": only_open,
     "D-5.3.3-steps": covering("percent", range(10, 121, 10)),
     "D-5.4.2-workload": workload("synthetic-uniform", "conversation"),
@@ -448,28 +472,30 @@ CHECKS: dict[str, Check] = {
     "D-5.4.2-levels": covering("percent", (25, 50, 75, 90)),
     "D-5.5.2-workload": workload("synthetic-uniform", variant=True),
     "D-5.5.2-output": fixed_output,
-    "D-5.5.2-bounds": given("initial", "maximum", words="the bounds of the search"),
+    "D-5.5.2-bounds": given("initial", "maximum", purpose="search_bounds"),
     "D-5.5.2-completion": least("success_rate", 0.99),
-    "D-5.5.2-ttft": given("ttft_p99_ms", words="the threshold of TTFT"),
+    "D-5.5.2-ttft": given("ttft_p99_ms", purpose="ttft_threshold"),
     "D-5.5.3-duration": both(
-        least("duration_s", LEAST_S, " s"), least("completions_per_slot", 100, " completions a slot"), slots
+        least("duration_s", LEAST_S, "s"),
+        least("completions_per_slot", LEAST_COMPLETIONS, "completions a slot"),
+        slots,
     ),
     "D-5.6.2-workload": workload("synthetic-skewed", variant=True),
     "D-5.6.2-classes": classes,
     "D-5.6.2-ranges": ranges,
     "D-5.6.2-mix": mix,
     "D-5.6.2-load": fairness_load,
-    "D-5.6.2-count": both(least("requests_per_class", 500), class_counts),
+    "D-5.6.2-count": both(least("requests_per_class", LEAST_OF_CLASS), class_counts),
     "D-5.6.3-baseline": baselines,
-    "D-5.6.3-mixed": both(least("duration_s", 300, " s"), lasting(300, "mixed")),
+    "D-5.6.3-mixed": both(least("duration_s", 300, "s"), lasting(300, "mixed")),
     "D-5.7.2-workload": workload("code-completion"),
     "D-5.8.2-workload": workload("long-context"),
     "D-5.8.2-levels": oversubscribed,
     "D-5.8.3-capacity": by_capacity,
-    "D-5.8.3-run": both(least("duration_s", 120, " s"), lasting(120, "level")),
+    "D-5.8.3-run": both(least("duration_s", 120, "s"), lasting(120, "level")),
     "D-5.9.2-workload": workload("long-context", variant=True),
-    "D-5.9.2-lengths": given("lengths", words="the context lengths"),
-    "D-5.9.2-output": both(exactly("output_tokens", 256, "tokens"), fixed_output),
+    "D-5.9.2-lengths": given("lengths", purpose="context_lengths"),
+    "D-5.9.2-output": both(exactly("output_tokens", 256), fixed_output),
     "D-5.9.2-load": few_at_once,
     "D-5.9.2-count": both(least("requests", 20), samples("e2e_ms", 20, "level")),
     "D-5.9.3-order": ascending,

@@ -18,6 +18,8 @@ import json
 from dataclasses import dataclass
 from typing import Literal
 
+from inferometer.documents.part import from_data
+
 Level = Literal["MUST", "REQUIRED", "SHOULD", "RECOMMENDED", "states"]
 Weight = Literal["MUST", "SHOULD", "states"]
 Kind = Literal["program", "runs", "plan", "declared", "report", "campaign", "comparison"]
@@ -75,4 +77,4 @@ class Rule:
 def catalogue() -> tuple[Rule, ...]:
     """Every rule, in the draft's order."""
     text = importlib.resources.files(__package__).joinpath("catalogue.json").read_text(encoding="utf-8")
-    return tuple(Rule(**{**one, "tests": tuple(one["tests"])}) for one in json.loads(text))
+    return from_data(json.loads(text), tuple[Rule, ...])

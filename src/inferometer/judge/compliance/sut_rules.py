@@ -1,304 +1,396 @@
-"""Checks of the system under test and its surroundings, draft 4.1, 4.5.1, 4.7, 4.8, 5.1.2.3 and 7: declared where nobody can
-see it, and held against what was seen where somebody can."""
+"""Checks of the system under test and its surroundings: declared where no client can observe it, and held against what was
+observed where one can (draft 4.1, 4.5.1, 4.7, 4.8, 5.1.2.3, 7); and of the states it is switched into (5.7, 5.10)."""
 
 from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from inferometer.documents.note import Note
 from inferometer.judge.compliance.evidence import (
-    Check,
     Evidence,
-    Ran,
-    Seen,
-    beside,
-    broken,
-    every,
-    met,
-    number,
-    told,
+    MeasuredRun,
+    RuleCheck,
+    Ruling,
+    declared,
+    each_run,
+    not_applicable,
+    note,
+    satisfied,
     unknown,
+    violated,
 )
-from inferometer.plan.declarations import NO_ADJUSTMENT
+from inferometer.judge.procedure_verdict import contradictions
+from inferometer.plan.procedure_parameters import Guardrail
 
 CLOCKS_AGREE_MS = 10.0
 """Draft 4.7.2; up to and including (Q-clock-sync)."""
-SEPARATE = "client and server are on separate machines"
 
 
-def declaration(name: str, words: str) -> Check:
-    """A duty of the tester's that nobody can see kept: `declared` if it is declared kept, broken if declared not kept."""
+def declaration(name: str) -> RuleCheck:
+    """A duty of the tester's that no client can observe: `declared` if declared kept, violated if declared not kept."""
 
-    def look(evidence: Evidence) -> Seen | None:
-        said = evidence.declared(name)
-        if said is None:
-            return unknown(f"not declared: {words} (--declare {name})")
-        return told(words) if said else broken(f"declared otherwise: {name} is no")
+    def check(evidence: Evidence) -> Ruling | None:
+        kept = evidence.declaration(name)
+        if kept is None:
+            return unknown(note("not_declared", declaration=name))
+        if kept:
+            return declared(note("declared_kept", declaration=name))
+        return violated(note("declared_not_kept", declaration=name))
 
-    return look
+    return check
 
 
-def boundary(evidence: Evidence) -> Seen | None:
+def _in_own_words(code: str, words: str, **facts: str) -> Note:
+    """The tester's own words, which may tell a load where they hold a number."""
+    return Note(code, {**facts, "words": words}, any(letter.isdigit() for letter in words))
+
+
+def boundary(evidence: Evidence) -> Ruling | None:
     """Draft 4.1: part of the plan, so declared before the start."""
-    found = evidence.sut("boundary")
-    return broken("no boundary is declared (--boundary)") if found is None else met(f"boundary: {found}")
+    found = evidence.system.boundary
+    return violated(note("no_boundary")) if found is None else satisfied(note("boundary", boundary=found))
 
 
-def loaded(evidence: Evidence) -> Seen | None:
+def loaded(evidence: Evidence) -> Ruling | None:
     """Draft 4.5.1."""
     if evidence.test == "cold-start":
-        return beside("loading is what is measured")
+        return not_applicable(note("loading_measured"))
     if evidence.embedded:
-        return met("the reference server has no weights to load")
-    return declaration("model_loaded", "the model was in accelerator memory before the warm-up")(evidence)
+        return satisfied(note("no_weights"))
+    return declaration("model_loaded")(evidence)
 
 
 # Clocks and network, draft 4.7.
 
 
-def together(evidence: Evidence) -> bool | None:
-    """Whether client and server share a machine: seen of the embedded server, else declared, else as the address says.
+def one_machine(evidence: Evidence) -> bool | None:
+    """Whether client and server share a machine: known of the embedded server, else as declared, else as the address says.
 
-    A loopback address that somebody declares to lead elsewhere (a tunnel) does. Another address than that says nothing.
+    A loopback address that is declared to lead elsewhere (a tunnel) does. Another address than that says nothing.
     """
-    said = evidence.declared("same_machine")
     if evidence.embedded:
         return True
-    if said is not None:
-        return bool(said)
+    same = evidence.plan.declared.same_machine
+    if same is not None:
+        return same
     return True if _loopback(evidence) else None
 
 
 def _loopback(evidence: Evidence) -> bool:
-    host = urlsplit(evidence.plan["target"]["url"] or "").hostname or ""
+    host = urlsplit(evidence.plan.target.url or "").hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
 
 
-def same_machine(evidence: Evidence) -> Seen | None:
+def same_machine(evidence: Evidence) -> Ruling | None:
     """Draft 4.7.1, of engines."""
-    if evidence.sut("boundary") != "engine":
-        return beside("a duty of engines' tests")
-    if evidence.embedded and evidence.declared("same_machine") is False:
-        return broken("declared to be separate machines, yet the embedded server was measured")
-    if together(evidence) is None:
-        return broken(f"{evidence.plan['target']['url']} is no loopback address (or --declare same_machine)")
-    if not together(evidence):
-        return broken(SEPARATE)
-    seen = evidence.embedded or _loopback(evidence)
-    return met("over loopback") if seen else told("one machine, though its address is no loopback")
+    if evidence.system.boundary != "engine":
+        return not_applicable(note("not_an_engine"))
+    if evidence.embedded and evidence.plan.declared.same_machine is False:
+        return violated(note("embedded_declared_separate"))
+    together = one_machine(evidence)
+    if together is None:
+        return violated(note("no_loopback_address", url=evidence.plan.target.url))
+    if not together:
+        return violated(note("separate_machines"))
+    if evidence.embedded or _loopback(evidence):
+        return satisfied(note("over_loopback"))
+    return declared(note("one_machine_declared"))
 
 
-def clocks_agree(evidence: Evidence) -> Seen | None:
+def clocks_agree(evidence: Evidence) -> Ruling | None:
     """Draft 4.7.2."""
-    if together(evidence):
-        return beside("one machine, one clock")
-    accuracy = evidence.declared("clock_accuracy_ms")
+    if one_machine(evidence):
+        return not_applicable(note("one_clock"))
+    accuracy = evidence.plan.declared.clock_accuracy_ms
     if accuracy is None:
-        return unknown(
-            "clocks of separate machines: accuracy not declared (--declare clock_accuracy_ms=N, or same_machine)"
-        )
-    said = f"clocks agree to {number(accuracy)} ms, limit {number(CLOCKS_AGREE_MS)} ms"
-    return told(said) if accuracy <= CLOCKS_AGREE_MS else broken(said)
+        return unknown(note("clock_accuracy_not_declared"))
+    agreement = note("clock_accuracy", ms=accuracy, limit_ms=CLOCKS_AGREE_MS)
+    return declared(agreement) if accuracy <= CLOCKS_AGREE_MS else violated(agreement)
 
 
-def precise_clocks(evidence: Evidence) -> Seen | None:
+def precise_clocks(evidence: Evidence) -> Ruling | None:
     """Draft 4.7.2: where less than a millisecond is needed, which no figure here does: each is a difference on one clock."""
-    if together(evidence):
-        return beside("one machine, one clock")
-    if "ptp" in str(evidence.declared("clock_sync") or "").lower():
-        return told("PTP")
-    return beside("no figure compares two clocks, so none needs them to agree below a millisecond")
+    if one_machine(evidence):
+        return not_applicable(note("one_clock"))
+    if "ptp" in (evidence.plan.declared.clock_sync or "").lower():
+        return declared(note("ptp"))
+    return not_applicable(note("clocks_not_compared"))
 
 
-def clocks_told(evidence: Evidence) -> Seen | None:
+def clocks_disclosed(evidence: Evidence) -> Ruling | None:
     """Draft 4.7.2."""
-    if together(evidence):
-        return beside("one machine, one clock")
-    method, accuracy = evidence.declared("clock_sync"), evidence.declared("clock_accuracy_ms")
+    if one_machine(evidence):
+        return not_applicable(note("one_clock"))
+    method, accuracy = evidence.plan.declared.clock_sync, evidence.plan.declared.clock_accuracy_ms
     if method is None or accuracy is None:
-        return broken(
-            "how clocks are synchronised, and how well, is not stated (--declare clock_sync=..., clock_accuracy_ms=N)"
-        )
-    return met(f"{method}; {number(accuracy)} ms")
+        return violated(note("clock_sync_not_declared"))
+    return satisfied(note("clock_sync", method=method, ms=accuracy))
 
 
-def round_trip(evidence: Evidence) -> Seen | None:
+def round_trip(evidence: Evidence) -> Ruling | None:
     """Draft 4.7.3: a TCP handshake takes one round trip."""
-    if evidence.sut("boundary") != "gateway":
-        return beside("a duty of gateways' tests")
-    if together(evidence):
-        return beside("no network in between")
-    for one in evidence.runs:
-        shaken = one.measured("connect_ms")
-        if shaken is not None:
-            return met(f"TCP handshakes took P50 {number(shaken['p50'])} ms, reported as connect_ms")
-    said = evidence.declared("network_rtt")
-    if said is not None:
-        return told(str(said))
-    return (
-        None
-        if evidence.ahead
-        else unknown("no connection was opened while measuring (--declare network_rtt=...)")
-    )
+    if evidence.system.boundary != "gateway":
+        return not_applicable(note("not_a_gateway"))
+    if one_machine(evidence):
+        return not_applicable(note("no_network"))
+    for run in evidence.runs:
+        handshake = run.measured("connect_ms")
+        if handshake is not None:
+            return satisfied(note("handshakes", p50_ms=handshake.p50))
+    words = evidence.plan.declared.network_rtt
+    if words is not None:
+        return declared(_in_own_words("network_rtt", words))
+    return None if evidence.ahead else unknown(note("no_handshake"))
 
 
-def adjustments(evidence: Evidence) -> Seen | None:
+def adjustments(evidence: Evidence) -> Ruling | None:
     """Draft 4.7.3."""
-    said = evidence.declared("latency_adjustment")
-    return met(NO_ADJUSTMENT) if said is None else told(str(said))
+    words = evidence.plan.declared.latency_adjustment
+    if words is None:
+        return satisfied(note("no_adjustment"))
+    return declared(_in_own_words("latency_adjustment", words))
 
 
 # Guardrails, draft 4.8.
 
 
-def _filtered(evidence: Evidence) -> Ran | None:
+def _filtered(evidence: Evidence) -> MeasuredRun | None:
     """The first run in which a filter is seen at work: answers it ended, and requests that policy turned away. What the model
     itself refuses shows none."""
-    for one in evidence.runs:
-        signals = (one.summary.get("refusals") or {}).get("by_signal") or {}
+    for run in evidence.runs:
+        signals = run.summary.refusals.by_signal
         if signals.get("finish_reason") or signals.get("policy_status"):
-            return one
+            return run
     return None
 
 
-def guardrails(evidence: Evidence) -> Seen | None:
-    """Draft 4.8: their state is declared, and nothing seen contradicts it."""
-    if None in evidence.filters:
-        return broken("the state of guardrails is not declared (--guardrails)")
-    seen = _filtered(evidence)
-    if evidence.filters == (False, False) and seen is not None:
-        return broken("declared off, yet a content filter ended answers", seen.name)
-    if evidence.sut("boundary") == "engine" and any(evidence.filters):
-        return broken("declared on, yet the boundary engine leaves filters out (draft 4.1.1)")
-    return met("the reference server has none") if evidence.embedded else told(_rails(evidence))
+def guardrails(evidence: Evidence) -> Ruling | None:
+    """Draft 4.8: their state is declared, and nothing observed contradicts it."""
+    filters = evidence.system.filters
+    if None in filters:
+        return violated(note("guardrails_not_declared"))
+    run = _filtered(evidence)
+    if filters == (False, False) and run is not None:
+        return violated(note("filter_at_work"), run.name)
+    if evidence.system.boundary == "engine" and any(filters):
+        return violated(note("filter_inside_engine"))
+    return satisfied(note("no_guardrails")) if evidence.embedded else declared(_filters(evidence))
 
 
-def _rails(evidence: Evidence) -> str:
-    words = {True: "on", False: "off", None: "not declared"}
-    return f"input filter {words[evidence.filters[0]]}, output filter {words[evidence.filters[1]]}"
+def _filters(evidence: Evidence) -> Note:
+    input_filter, output_filter = evidence.system.filters
+    return note("filters", input_filter=input_filter, output_filter=output_filter)
 
 
-def _filter(side: int, words: str) -> Check:
-    def look(evidence: Evidence) -> Seen | None:
-        if evidence.filters[side] is None:
-            return broken(f"{words}: not declared (--guardrails)")
-        said = f"{words}: {'on' if evidence.filters[side] else 'off'}"
-        return met(said) if evidence.embedded else told(said)
+def _filter(side: int, name: str) -> RuleCheck:
+    def check(evidence: Evidence) -> Ruling | None:
+        on = evidence.system.filters[side]
+        if on is None:
+            return violated(note("filter_not_declared", filter=name))
+        state = note("filter", filter=name, on=on)
+        return satisfied(state) if evidence.embedded else declared(state)
 
-    return look
+    return check
 
 
-def filter_names(evidence: Evidence) -> Seen | None:
+def filter_names(evidence: Evidence) -> Ruling | None:
     """Draft 4.8.1: as far as there are any."""
-    if evidence.filters == (False, False):
-        return beside("none are on")
-    names = evidence.sut("guardrails")["names"]
-    return (
-        told(", ".join(names)) if names else unknown("safety systems are not named (--guardrails both:NAME)")
-    )
+    if evidence.system.filters == (False, False):
+        return not_applicable(note("filters_off"))
+    names = evidence.system.filter_names
+    return declared(note("filter_names", names=names)) if names else unknown(note("filters_not_named"))
 
 
-def refusals(evidence: Evidence) -> Seen | None:
+def refusals(evidence: Evidence) -> Ruling | None:
     """Draft 4.8.1: seen by their signals in each run."""
-
-    def count(one: Ran) -> int:
-        told_apart = one.summary.get("refusals")
-        found = (
-            told_apart["requests"] if told_apart else one.summary["requests"]["by_error"].get("refused", 0)
-        )
-        return int(found or 0)
-
-    total = sum(map(count, evidence.runs))
-    return every(evidence.runs, lambda _: None, f"{total} requests were refused, by the server's own signals")
+    total = sum(run.summary.refusals.requests for run in evidence.runs)
+    return each_run(evidence.runs, lambda _: None, note("refusals", capacity=True, requests=total))
 
 
 def _production(evidence: Evidence) -> bool:
-    return evidence.sut("boundary") == "gateway" and bool(evidence.declared("production_representative"))
+    representative = evidence.plan.declared.production_representative
+    return evidence.system.boundary == "gateway" and bool(representative)
 
 
-def rails_default(evidence: Evidence) -> Seen | None:
+def rails_default(evidence: Evidence) -> Ruling | None:
     """Draft 4.8.2."""
     if not _production(evidence):
-        return beside("not declared a production-representative gateway")
-    if None in evidence.filters:
-        return unknown("the state of guardrails is not declared (--guardrails)")
-    return told(_rails(evidence)) if any(evidence.filters) else broken(_rails(evidence))
+        return not_applicable(note("not_production"))
+    if None in evidence.system.filters:
+        return unknown(note("guardrails_not_declared"))
+    return declared(_filters(evidence)) if any(evidence.system.filters) else violated(_filters(evidence))
 
 
-def rails_off_noted(evidence: Evidence) -> Seen | None:
+def rails_off_noted(evidence: Evidence) -> Ruling | None:
     """Draft 4.8.2."""
     if not _production(evidence):
-        return beside("not declared a production-representative gateway")
-    if None in evidence.filters:
-        return broken("whether they are off is not declared (--guardrails)")
-    return beside("they are on") if any(evidence.filters) else met("noted among the disclosures: off")
+        return not_applicable(note("not_production"))
+    if None in evidence.system.filters:
+        return violated(note("guardrails_off_not_declared"))
+    if any(evidence.system.filters):
+        return not_applicable(note("filters_on"))
+    return satisfied(note("guardrails_off_disclosed"))
 
 
-def rails_compared(evidence: Evidence) -> Seen | None:
+def rails_compared(evidence: Evidence) -> Ruling | None:
     """Draft 4.8.2."""
     if not _production(evidence):
-        return beside("not declared a production-representative gateway")
-    asked = set(evidence.parameter("configurations") or ())
-    return (
-        met("off and on")
-        if {"baseline", "full"} <= asked
-        else broken(f"only: {', '.join(sorted(asked)) or 'none'}")
-    )
+        return not_applicable(note("not_production"))
+    found: set[str] = set(_configurations(evidence) or ())
+    if {"baseline", "full"} <= found:
+        return satisfied(note("guardrails_compared"))
+    return violated(note("guardrails_not_compared", configurations=tuple(sorted(found))))
+
+
+def _configurations(evidence: Evidence) -> tuple[str, ...] | None:
+    return evidence.parameters.configurations if isinstance(evidence.parameters, Guardrail) else None
 
 
 # The configuration of a TTFT test, draft 5.1.2.3.
 
 
-def model(evidence: Evidence) -> Seen | None:
+def model(evidence: Evidence) -> Ruling | None:
     """Name, version, and where that applies, quantization."""
-    name = evidence.sut("model") if evidence.runs else evidence.plan["target"]["model"]
-    version, quantized = evidence.sut("model_version"), evidence.sut("quantization")
-    if evidence.runs and name is None:
-        return broken("no model is named")
-    if version is None:
-        return broken("the model's version is not declared (sut.model_version)")
-    said = f"{name or 'the one served'}, version {version}, quantization {quantized or 'none declared'}"
-    return met(said) if evidence.embedded else told(said)
+    system = evidence.system
+    if evidence.runs and system.model is None:
+        return violated(note("no_model"))
+    if system.model_version is None:
+        return violated(note("no_model_version"))
+    described = note(
+        "model", model=system.model, version=system.model_version, quantization=system.quantization
+    )
+    return satisfied(described) if evidence.embedded else declared(described)
 
 
-def hardware(evidence: Evidence) -> Seen | None:
+def hardware(evidence: Evidence) -> Ruling | None:
     """Type, count, and of accelerators their memory."""
-    name, count, memory = (evidence.sut(f"accelerator{end}") for end in ("", "_count", "_memory"))
+    system = evidence.system
+    name, count, memory = system.accelerator, system.accelerator_count, system.accelerator_memory
     if name is None or count is None:
-        return broken("no hardware is declared (--hardware H100x4:80GB)")
+        return violated(note("no_hardware"))
     if count and memory is None:
-        return broken(f"the memory of {name} is not declared (--hardware {name}x{count}:80GB)")
-    said = f"{name} x {count}, {memory}" if count else f"{name}, no accelerator"
-    return met(said) if evidence.embedded else told(said)
+        return violated(note("no_accelerator_memory", accelerator=name, count=count))
+    described = note("hardware", accelerator=name, count=count, memory=memory)
+    return satisfied(described) if evidence.embedded else declared(described)
 
 
-def caching(evidence: Evidence) -> Seen | None:
+def caching(evidence: Evidence) -> Ruling | None:
     """Whether a prefix cache is on; one that is declared off and answers all the same is not off."""
-    state = evidence.sut("prefix_caching")
+    state = evidence.system.prefix_caching
     if state is None:
-        return broken("whether prefix caching is on is not declared (--prefix-caching)")
+        return violated(note("prefix_caching_not_declared"))
     if state == "disabled":
-        for one in evidence.runs:
-            share = one.summary["throughput"]["cached_input_share"]
+        for run in evidence.runs:
+            share = run.summary.throughput.cached_input_share
             if share:
-                return broken(
-                    f"declared disabled, yet {share:.1%} of the input tokens came from a cache", one.name
-                )
-    return met(f"prefix caching {state}") if evidence.embedded else told(f"prefix caching {state}")
+                return violated(note("cache_at_work", share=share), run.name)
+    described = note("prefix_caching", state=state)
+    return satisfied(described) if evidence.embedded else declared(described)
 
 
-CHECKS: dict[str, Check] = {
-    "D-1-terms": declaration("terminology_read", "the terminology draft was read beside this one"),
+# The states that a test switches the system into, draft 5.7 and 5.10: what each pass was, and that it was.
+
+
+def _switched(evidence: Evidence, what: str) -> Ruling:
+    states = [one for one in evidence.switches if one.what == what]
+    wrong = next((one for one in states if one.status == "contradicted"), None)
+    if wrong is not None:
+        contradicted = note(
+            "switch_contradicted", capacity=True, what=what, state=wrong.state, evidence=wrong.evidence
+        )
+        return violated(contradicted)
+    for run in evidence.runs:
+        against = contradictions(run.part, run.state, run.summary, what)
+        if against:
+            return violated(against[0], run.name)
+    if not states:
+        return violated(note("never_switched", what=what))
+    unverified = tuple(one.state for one in states if one.status != "verified")
+    if unverified:
+        return declared(note("switches_declared", states=unverified))
+    return satisfied(note("switches_verified", what=what))
+
+
+def two_configurations(evidence: Evidence) -> Ruling | None:
+    """Draft 5.7.2: off and on, and that it was."""
+    if not evidence.runs:
+        return None
+    if not evidence.of("disabled") or not evidence.of("cold", "warm"):
+        return violated(note("cache_passes_missing"))
+    return _switched(evidence, "prefix_cache")
+
+
+def identical(evidence: Evidence) -> Ruling | None:
+    """Draft 5.7.3."""
+    passes = evidence.of("disabled", "cold", "warm")
+    if not passes:
+        return None
+    first = passes[0].summary.workload.fingerprint
+
+    def problem(run: MeasuredRun) -> Note | None:
+        fingerprint = run.summary.workload.fingerprint
+        return None if fingerprint is not None and fingerprint == first else note("other_requests")
+
+    return each_run(passes, problem, note("same_requests", capacity=True, fingerprint=first))
+
+
+def prefix_given(evidence: Evidence) -> Ruling | None:
+    """Draft 5.7.2: what is shared, how long it is and by how many."""
+    code = "D-4.3.1-prefix"
+    found: list[tuple[str | None, str | None]] = [
+        (next((item.value for item in run.summary.workload.items if item.id == code), None), run.name)
+        for run in evidence.of("disabled", "cold", "warm")
+    ]
+    if not found:
+        if evidence.items is None:
+            return None
+        found = [(evidence.items.get(code), None)]
+    for value, run in found:
+        if value in (None, "none"):
+            return violated(note("no_shared_prefix"), run)
+    return satisfied(note("item", value=found[0][0]))
+
+
+def configurations(evidence: Evidence) -> Ruling | None:
+    """Draft 5.10.2: those requested were measured, and were truly switched."""
+    requested = _configurations(evidence)
+    if requested is None:
+        return None
+    missing = tuple(name for name in ("baseline", "input", "output", "full") if name not in requested)
+    if missing:
+        return violated(note("configurations_left_out", configurations=missing))
+    if not evidence.runs:
+        return satisfied(note("configurations", configurations=requested))
+    done = {run.at.get("configuration") for run in evidence.levels}
+    missing = tuple(name for name in requested if name not in done)
+    if missing:
+        return violated(note("not_measured", names=missing))
+    return _switched(evidence, "guardrails")
+
+
+def baseline_first(evidence: Evidence) -> Ruling | None:
+    """Draft 5.10.3."""
+    measured = [str(run.at.get("configuration")) for run in evidence.of("level")]
+    if not measured:
+        return None
+    if measured[0] == "baseline":
+        return satisfied(note("baseline_first"))
+    return violated(note("other_first", configuration=measured[0]))
+
+
+CHECKS: dict[str, RuleCheck] = {
+    "D-1-terms": declaration("terminology_read"),
     "D-4.1-boundary": boundary,
     "D-4.5.1-load": loaded,
     "D-4.7.1-same-machine": same_machine,
     "D-4.7.2-ntp": clocks_agree,
     "D-4.7.2-ptp": precise_clocks,
-    "D-4.7.2-report": clocks_told,
+    "D-4.7.2-report": clocks_disclosed,
     "D-4.7.3-rtt": round_trip,
     "D-4.7.3-document": adjustments,
     "D-4.8-account": guardrails,
-    "D-4.8.1-input": _filter(0, "input filter"),
-    "D-4.8.1-output": _filter(1, "output filter"),
+    "D-4.8.1-input": _filter(0, "input"),
+    "D-4.8.1-output": _filter(1, "output"),
     "D-4.8.1-names": filter_names,
     "D-4.8.1-refusals": refusals,
     "D-4.8.2-default": rails_default,
@@ -310,13 +402,14 @@ CHECKS: dict[str, Check] = {
     "D-5.1.2-cache": caching,
     "D-5.1.5.1-sut": boundary,
     "D-5.1.5.1-cache": caching,
-    "D-7.1-publish": declaration(
-        "publication_considered", "what publishing capacity figures exposes was weighed"
-    ),
-    "D-7.2-vary": declaration(
-        "workloads_varied", "workloads were varied and held against production traffic"
-    ),
-    "D-7.4-isolated": declaration("isolated", "the system is isolated"),
-    "D-7.4-recovery": declaration("recovery_ready", "recovery is prepared"),
-    "D-7.4-cascade": declaration("monitored", "cascading failures are watched for"),
+    "D-5.7.2-prefix": prefix_given,
+    "D-5.7.2-two-configs": two_configurations,
+    "D-5.7.3-identical": identical,
+    "D-5.10.2-configs": configurations,
+    "D-5.10.3-run": baseline_first,
+    "D-7.1-publish": declaration("publication_considered"),
+    "D-7.2-vary": declaration("workloads_varied"),
+    "D-7.4-isolated": declaration("isolated"),
+    "D-7.4-recovery": declaration("recovery_ready"),
+    "D-7.4-cascade": declaration("monitored"),
 }

@@ -1,0 +1,456 @@
+"""The words of the notes of judge/compliance and of a test's verdict, by their code.
+
+An entry is a template, filled in with the note's facts, or a function of them where words hang on values.
+
+| in a template | shown as                                             |
+| ------------- | ---------------------------------------------------- |
+| `{limit}`     | 10,000 or 0.1234; of several, `25, 50`               |
+| `{n:d}`       | 10000                                                |
+| `{share:%}`   | 12.3%                                                |
+| `{unit:unit}` | a unit behind its number: nothing, `%`, or ` s`      |
+| `{names:or}`  | `this or that`                                       |
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from inferometer.documents.note import Note
+from inferometer.plan.declarations import BOS_EOS, NO_ADJUSTMENT, SYSTEM_PROMPTS, TOOLS, UNCOUNTED
+
+Facts = Mapping[str, Any]
+Words = str | Callable[[Facts], str]
+
+
+def number(value: float) -> str:
+    """A number in a note: no more digits than a reader needs."""
+    return f"{value:,.10g}" if float(value).is_integer() else f"{value:,.4g}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return ", ".join(map(_shown, value))
+    return number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+class _Template(string.Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        match format_spec:
+            case "":
+                return _shown(value)
+            case "d":
+                return str(value)
+            case "%":
+                return f"{value:.1%}"
+            case "unit":
+                return value if value in ("", "%") else "" if value is None else f" {value}"
+            case "or":
+                return " or ".join(value)
+        raise ValueError(f"no way to show a fact: {format_spec}")
+
+
+_TEMPLATE = _Template()
+
+
+def worded(note: Note) -> str:
+    """The note in words. Raises KeyError for a code that has none."""
+    words = NOTES[note.code]
+    return _TEMPLATE.vformat(words, (), note.facts) if isinstance(words, str) else words(note.facts)
+
+
+# Words that hang on values.
+
+INSTANTS = {
+    "e2e_ms": "the instant of submission",
+    "ttft_ms": "the arrival of the first token",
+    "itl_ms": "the arrival of each further token",
+    "stream_end_ms": "the arrival of the last token and of the end",
+}
+STAMPS = {"kernel": "kernel receive stamps in ns", "user": "the client's monotonic clock in ns"}
+PURPOSES = {
+    "load_model": "the load model",
+    "range": "the range",
+    "search_bounds": "the bounds of the search",
+    "ttft_threshold": "the threshold of TTFT",
+    "context_lengths": "the context lengths",
+}
+"""What parameters are together."""
+DECLARATIONS = {
+    "terminology_read": "the terminology draft was read beside this one",
+    "model_loaded": "the model was in accelerator memory before the warm-up",
+    "publication_considered": "what publishing capacity figures exposes was weighed",
+    "workloads_varied": "workloads were varied and held against production traffic",
+    "isolated": "the system is isolated",
+    "recovery_ready": "recovery is prepared",
+    "monitored": "cascading failures are watched for",
+}
+SPECIAL_TOKENS = {
+    "bos_eos": BOS_EOS,
+    "uncounted": UNCOUNTED,
+    "system_prompt": SYSTEM_PROMPTS,
+    "tools": TOOLS,
+}
+ON = {True: "on", False: "off", None: "not declared"}
+
+
+def _workload(facts: Facts) -> str:
+    base = facts["based_on"]
+    return f"{facts['name']}, based on {base}" if base else str(facts["name"])
+
+
+def _short_answer(facts: Facts) -> str:
+    share = "" if facts["share"] is None else f"; {facts['share']:.1%} have fewer than that"
+    return f"an answer has {number(facts['tokens'])} tokens, at least {number(facts['limit'])}{share}"
+
+
+def _shares(facts: Facts) -> str:
+    pairs = zip(facts["classes"], facts["shares"], strict=True)
+    return ", ".join(f"{name} {share:.0%}" for name, share in pairs)
+
+
+def _class_ranges(facts: Facts) -> str:
+    names = ("classes", "least_input", "most_input", "least_output", "most_output")
+    rows = zip(*(facts[name] for name in names), strict=True)
+    said = [f"{name} {a} to {b} tokens in, {c} to {d} out" for name, a, b, c, d in rows]
+    return f"other ranges: {'; '.join(said)}"
+
+
+def _probes_vary(facts: Facts) -> str:
+    found = facts["variation"]
+    return "not shown" if found is None else f"probes vary by {found:.1%}, limit {facts['limit']:.0%}"
+
+
+def _no_table(facts: Facts) -> str:
+    return f"no table {facts['table'] or 'of ' + ' or '.join(facts['sections'])}"
+
+
+def _model(facts: Facts) -> str:
+    name, quantization = facts["model"] or "the one served", facts["quantization"] or "none declared"
+    return f"{name}, version {facts['version']}, quantization {quantization}"
+
+
+def _hardware(facts: Facts) -> str:
+    name, count = facts["accelerator"], facts["count"]
+    return f"{name} x {count}, {facts['memory']}" if count else f"{name}, no accelerator"
+
+
+def _ttft_variants(facts: Facts) -> str:
+    return "to the first content" + ("" if facts["message"] is None else f"; {facts['message']}")
+
+
+def _no_grpc(facts: Facts) -> str:
+    return f"HTTP/1.1{' with server-sent events' if facts['stream'] else ''}; this program speaks no gRPC"
+
+
+CHECK_FAILED = "check {check} failed: {value}{unit:unit}, limit {limit}{unit:unit}"
+GUARDRAILS_NOT_DECLARED = "the state of guardrails is not declared (--guardrails)"
+TOO_SHORT_WARM_UP = (
+    "{requests:d} requests and {output_tokens:d} output tokens, at least {least_requests:d} and "
+    "{least_output_tokens:d}"
+)
+
+INSTRUMENT: Mapping[str, Words] = {
+    "check_failed": CHECK_FAILED,
+    "timestamps": lambda facts: STAMPS[facts["source"]],
+    "no_timestamps": "no clock stamped it: source {source}",
+    "timestamps_on_reading": "stamped on reading (source {source}), not on arrival",
+    "plan_not_streamed": "the plan asks for whole answers",
+    "not_streamed": "answers were asked for whole",
+    "stream_protocol": "{protocol}",
+    "no_events": "no event was stamped",
+    "events": "{events} events stamped one by one",
+    "instants_recorded": lambda facts: f"{INSTANTS[facts['metric']]} of every request, in requests.parquet",
+    "instants_missing": lambda facts: (
+        f"no request has {INSTANTS[facts['metric']]} ({facts['metric']} has no samples)"
+    ),
+    "tokens_not_counted": "tokens were not counted",
+    "token_counts_missing": lambda facts: f"no {facts['metric'].replace('_', ' ')} are on record",
+    "tokens_counted": "counted by: {source}",
+    "outcomes_missing": "{requests:d} of {sent:d} requests have no outcome",
+    "outcomes_recorded": "an outcome a request, in requests.parquet",
+    "protocol": "protocol: {protocol}",
+    "no_token_events": "no event carried tokens",
+    "single_token_events": "{share:%} of the events carry one token",
+    "no_itl_method": "no ITL method is declared ({method})",
+    "itl_method": "ITL method: {method}",
+    "server_timestamps": "the server's stamps are used",
+    "no_server_timestamps": "the interface ({api}) carries no time stamps of the server's for single tokens",
+    "other_moment_format": "{started} is not a UTC instant with milliseconds",
+    "moment_format": "ISO 8601, UTC, milliseconds",
+    "no_gaps": "no gaps between tokens were measured",
+    "too_many_gaps": "{gaps:d} gaps, where {most} lie between tokens",
+    "gaps_from_first_token": "gaps begin at the first token",
+    "open_loop_drawn_ahead": "all instants of an open loop are drawn before the start",
+    "poisson_by_default": "Poisson arrivals are the default of an open loop",
+    "constant_arrivals_offered": "--arrival constant: evenly spaced",
+    "bursty_arrivals_offered": "--arrival gamma with --burstiness below 1",
+    "concurrency_offered": "--concurrency holds this many in flight",
+    "slots_refilled": "a slot's next request goes out when its last one ends",
+    "open_loop_never_waits": "no open-loop request waits for the answer to another",
+    "event_loops": "worker processes, each with its own event loop",
+}
+SYSTEM: Mapping[str, Words] = {
+    "not_declared": lambda facts: (
+        f"not declared: {DECLARATIONS[facts['declaration']]} (--declare {facts['declaration']})"
+    ),
+    "declared_kept": lambda facts: DECLARATIONS[facts["declaration"]],
+    "declared_not_kept": "declared otherwise: {declaration} is no",
+    "no_boundary": "no boundary is declared (--boundary)",
+    "boundary": "boundary: {boundary}",
+    "loading_measured": "loading is what is measured",
+    "no_weights": "the reference server has no weights to load",
+    "not_an_engine": "a duty of engines' tests",
+    "not_a_gateway": "a duty of gateways' tests",
+    "embedded_declared_separate": "declared to be separate machines, yet the embedded server was measured",
+    "no_loopback_address": "{url} is no loopback address (or --declare same_machine)",
+    "separate_machines": "client and server are on separate machines",
+    "over_loopback": "over loopback",
+    "one_machine_declared": "one machine, though its address is no loopback",
+    "one_clock": "one machine, one clock",
+    "clock_accuracy_not_declared": "clocks of separate machines: accuracy not declared (--declare "
+    "clock_accuracy_ms=N, or same_machine)",
+    "clock_accuracy": "clocks agree to {ms} ms, limit {limit_ms} ms",
+    "ptp": "PTP",
+    "clocks_not_compared": "no figure compares two clocks, so none needs them to agree below a millisecond",
+    "clock_sync_not_declared": "how clocks are synchronised, and how well, is not stated (--declare clock_sync=..., "
+    "clock_accuracy_ms=N)",
+    "clock_sync": "{method}; {ms} ms",
+    "no_network": "no network in between",
+    "handshakes": "TCP handshakes took P50 {p50_ms} ms, reported as connect_ms",
+    "network_rtt": "{words}",
+    "no_handshake": "no connection was opened while measuring (--declare network_rtt=...)",
+    "no_adjustment": NO_ADJUSTMENT,
+    "latency_adjustment": "{words}",
+    "guardrails_not_declared": GUARDRAILS_NOT_DECLARED,
+    "filter_at_work": "declared off, yet a content filter ended answers",
+    "filter_inside_engine": "declared on, yet the boundary engine leaves filters out (draft 4.1.1)",
+    "no_guardrails": "the reference server has none",
+    "filters": lambda facts: (
+        f"input filter {ON[facts['input_filter']]}, output filter {ON[facts['output_filter']]}"
+    ),
+    "filter_not_declared": "{filter} filter: not declared (--guardrails)",
+    "filter": lambda facts: f"{facts['filter']} filter: {ON[facts['on']]}",
+    "filters_off": "none are on",
+    "filters_on": "they are on",
+    "filter_names": "{names}",
+    "filters_not_named": "safety systems are not named (--guardrails both:NAME)",
+    "refusals": "{requests:d} requests were refused, by the server's own signals",
+    "not_production": "not declared a production-representative gateway",
+    "guardrails_off_not_declared": "whether they are off is not declared (--guardrails)",
+    "guardrails_off_disclosed": "noted among the disclosures: off",
+    "guardrails_compared": "off and on",
+    "guardrails_not_compared": lambda facts: f"only: {', '.join(facts['configurations']) or 'none'}",
+    "no_model": "no model is named",
+    "no_model_version": "the model's version is not declared (sut.model_version)",
+    "model": _model,
+    "no_hardware": "no hardware is declared (--hardware H100x4:80GB)",
+    "no_accelerator_memory": "the memory of {accelerator} is not declared (--hardware {accelerator}x{count:d}:80GB)",
+    "hardware": _hardware,
+    "prefix_caching_not_declared": "whether prefix caching is on is not declared (--prefix-caching)",
+    "cache_at_work": "declared disabled, yet {share:%} of the input tokens came from a cache",
+    "prefix_caching": "prefix caching {state}",
+    "switch_contradicted": lambda facts: (
+        f"{facts['what']} {facts['state']} is contradicted: {facts['evidence'] or 'see the switches'}"
+    ),
+    "never_switched": "{what} was never switched",
+    "switches_declared": "declared by whoever switched: {states}",
+    "switches_verified": "{what}: verified",
+    "cache_passes_missing": "not measured both without and with the cache",
+    "other_requests": "not shown to be the same requests as the first pass",
+    "same_requests": lambda facts: f"requests {str(facts['fingerprint'])[:12]} in each pass",
+    "no_shared_prefix": "requests share no prefix that is disclosed",
+    "configurations_left_out": "without {configurations}",
+    "configurations": "{configurations}",
+    "baseline_first": "baseline first",
+    "other_first": "{configuration} came first",
+}
+WORKLOAD: Mapping[str, Words] = {
+    "item": "{value}",
+    "item_missing": "missing from the workload's specification",
+    "items_missing": "missing: {items}",
+    "standard_workload": "a standard workload",
+    "custom_workload": "a custom workload, fully specified",
+    "workload": _workload,
+    "other_workload": lambda facts: f"{_workload(facts)}; the draft has {' or '.join(facts['draft'])}",
+    "workload_variant": "{name}, with this test's lengths",
+    "workload_of_test": "this test has a workload of its own",
+    "seed": "seed {seed:d}",
+    "requests_from_seed": "`inferometer workload make` writes the requests of seed {seed:d}",
+    "no_seed": "seed: not known",
+    "no_dataset": "no dataset was drawn from",
+    "no_dataset_version": "the version of {dataset} is not disclosed (--dataset-version)",
+    "no_preprocessing": "how {dataset} was preprocessed is not disclosed",
+    "dataset_disclosed": "version, selection and preprocessing are among the disclosures",
+    "no_counting_method": "not declared",
+    "not_native": f"declared native, but {CHECK_FAILED}",
+    "counting_method": "{method} (draft 4.4.2)",
+    "special_tokens": lambda facts: SPECIAL_TOKENS[facts["topic"]],
+    "special_tokens_declared": lambda facts: f"{SPECIAL_TOKENS[facts['topic']]}; {facts['words']}",
+    "vocab_size": "vocab size {size:d}",
+    "no_vocab_size": "vocab size: not known",
+    "tokenizer_source": "source {source}",
+    "no_tokenizer_source": "source: not known",
+    "tokenizer": "{name}, version {version}",
+    "no_tokenizer": "no tokenizer is named (--tokenizer)",
+    "no_tokenizer_version": "{name}: its version is not known",
+    "cold_start": "a cold start has no warm-up (draft 4.5.3)",
+    "warm_up_not_known": "the run does not show it",
+    "warm_up_volume": "at least {least_requests:d} requests and {least_output_tokens:d} output tokens",
+    "short_warm_up": TOO_SHORT_WARM_UP,
+    "warm_up_drained": "all of it had ended",
+    "warm_up_not_drained": "not all of the warm-up is known to have ended before the measurement",
+    "probes": "one probe before, three and more after",
+    "no_probes": "no probe was measured before and after",
+    "probes_agree": lambda facts: f"three probes in a row within {facts['limit']:.0%}",
+    "probes_vary": _probes_vary,
+    "caching_not_tested": "prefix caching is not what is tested",
+    "cache_filled": "the warm-up carried the prefixes",
+    "cache_not_filled": lambda facts: (
+        f"the cache was not filled with the prefixes ({facts['prefixes'] or 'not known'})"
+    ),
+    "no_cold_start": "not about cold starts",
+    "warm_up_sent": "{requests:d} requests of warm-up were sent",
+    "no_warm_up": "no warm-up",
+    "marked_cold": "marked as cold starts",
+    "not_marked_cold": "the run is not marked as a cold start",
+    "server_sent_events": "server-sent events",
+    "whole_answers": "answers are asked for whole",
+    "no_grpc": _no_grpc,
+    "warm_up": "{requests} requests, described in full in the report",
+}
+PROCEDURE: Mapping[str, Words] = {
+    "parameter": "{parameter} {value}{unit:unit}, at least {limit}{unit:unit}",
+    "parameters": lambda facts: ", ".join(f"{name} {_shown(value)}" for name, value in facts.items()),
+    "parameters_missing": lambda facts: (
+        f"{PURPOSES[facts['purpose']]}: {', '.join(facts['parameters'])} not given"
+    ),
+    "lasted": "at least {limit_s} s",
+    "too_short": "lasted {seconds} s, at least {limit_s} s",
+    "samples": "at least {limit} samples of {metric}",
+    "too_few_samples": "{n} samples of {metric}, at least {limit}",
+    "percentages": "{parameter} {percent}%",
+    "percentages_missing": "{parameter} {percent}%; without {missing}%",
+    "load_model": "{models} loop",
+    "other_load_model": "{model}: neither open nor closed loop",
+    "open_loop": "open loop",
+    "closed_loop": "closed loop",
+    "rates": "{rates} requests/s",
+    "no_rate": "no rate: arrivals of a {arrival}",
+    "poisson_arrivals": "Poisson",
+    "no_poisson_arrivals": "{arrival} arrivals, and no level with Poisson arrivals",
+    "concurrency": "{concurrency} in flight",
+    "no_concurrency": "no concurrency",
+    "loop_not_requested": "no {loop} loop is requested",
+    "rate_range": "{low} to {high} requests/s in steps of {step}",
+    "no_rate_range": "neither given (min_rate, max_rate, rate_step) nor taken from a pilot",
+    "rate_range_of_pilot": "by a pilot's estimate: from half of it, in steps of a quarter, between a 64th and 64 times "
+    "of it",
+    "levels_planned": "{levels:d} levels from {first}%",
+    "too_few_levels_planned": "{levels:d} levels from {first}%, at least {limit} from 10%",
+    "levels_measured": "{levels:d} levels were measured",
+    "too_few_levels_measured": "{levels:d} levels were measured, at least {limit}",
+    "answer_lengths_unknown": "the lengths of answers are not known",
+    "short_answer": _short_answer,
+    "long_answers": "every answer has at least {limit} tokens",
+    "short_answers_planned": "answers of {lengths} tokens are requested, at least {limit}",
+    "no_percentage": "its load is no percentage of saturation",
+    "percentages_of_saturation": "percentages of saturation",
+    "answers_vary": "answers of {lengths} tokens",
+    "answers_of_one_length": "{tokens} tokens each",
+    "slots": "at least {limit_s} s and {completions} completions a slot",
+    "too_few_completions": "{completed} completions of {slots:d} slots, at least {limit}",
+    "classes": lambda facts: f"{len(facts['classes'])} classes: {', '.join(facts['classes'])}",
+    "too_few_classes": lambda facts: (
+        f"{len(facts['classes'])} classes: {', '.join(facts['classes'])}, at least {facts['limit']}"
+    ),
+    "class_ranges": "those of the draft",
+    "other_class_ranges": _class_ranges,
+    "class_shares": _shares,
+    "class_shares_incomplete": lambda facts: f"{_shares(facts)}: not 100% together",
+    "fairness_load": "{percent}% of saturation, {low} to {high}%",
+    "no_classes": "no classes",
+    "small_class": "{name}: {requests} requests, at least {limit}",
+    "class_counts": "at least {limit} requests a class",
+    "classes_alone": "each class alone first",
+    "classes_not_alone": "not measured alone: {classes}",
+    "percent_of_capacity": "{percent}% of capacity",
+    "not_oversubscribed": "{percent}% of capacity, none above 100%",
+    "capacity_searched": "searched with this test's workload",
+    "capacity_not_searched": "no search by this test: another's answer may have been taken",
+    "few_at_once": "{concurrency} in flight, 1 to {most}",
+    "too_many_at_once": "{model} loop, {concurrency} in flight; closed, 1 to {most}",
+    "tokens_as_drafted": "{tokens} tokens",
+    "other_tokens": "{tokens} tokens; the draft has {draft}",
+    "ascending": "in ascending order",
+    "not_ascending": "in the order {contexts}",
+}
+REPORT: Mapping[str, Words] = {
+    "tables": "table {tables}",
+    "no_table": _no_table,
+    "empty_table": "table {table} is empty",
+    "empty_columns": "table {table}: not measured: {columns}",
+    "figure": "figure {figure}",
+    "no_figure": "no figure {figure}",
+    "values": "{names}",
+    "no_values": "no value of {section}",
+    "not_measured": "not measured: {names}",
+    "ttft_missing": lambda facts: (
+        "no sample of TTFT"
+        if facts["statistics"] == ("n",)
+        else f"TTFT without {', '.join(facts['statistics'])}"
+    ),
+    "ttft_percentiles": "P50, P90, P95, P99 and P99.9",
+    "ttft_moments": "mean, minimum and maximum",
+    "ttft_samples": "{n} samples",
+    "no_buckets": "no TTFT by input length",
+    "other_buckets": "other buckets: from {from_tokens}",
+    "buckets": "the draft's six",
+    "one_bucket": "prompts are of one range of lengths",
+    "ttft_variants": _ttft_variants,
+    "no_ttft_any": "TTFT to any token is not reported beside it",
+    "load": "{model} loop with its parameters",
+    "load_not_reported": "neither rate nor concurrency is reported",
+    "extent": "{requests} requests in {seconds} s",
+    "extent_not_reported": "request count or duration is not reported",
+    "shape": "{names}",
+    "shape_unknown": lambda facts: f"{facts['name']}: {facts['value'] or 'not reported'}",
+}
+STATEMENT: Mapping[str, Words] = {
+    "no_evidence": "nothing that was measured or shown is evidence of it",
+    "simulated": "simulated: nothing was measured",
+    "judged_of_campaign": "judged of all tests of a campaign together",
+    "no_engine": "no test of an engine",
+    "uniform_in": "in: {tests}",
+    "uniform_nowhere": "no test used synthetic-uniform",
+    "not_checked": "not checked",
+}
+COMPARISON: Mapping[str, Words] = {
+    "intervals_given": "95 % intervals stand beside every difference",
+    "fewest_runs": "{runs:d} runs of the side with fewest, at least {limit}",
+    "tested": "Welch's t and the bootstrap",
+    "not_tested": "too few runs to test",
+    "checklist": "checklist: {item} is {status}",
+    "normalised": lambda facts: (
+        "by price per hour" if facts["by"] == "price" else "by the number of accelerators"
+    ),
+    "normalised_without_prices": "normalised by accelerators: no prices were given (--price)",
+    "not_normalised": "hardware differs, and nothing is normalised (--price)",
+    "hardware_not_declared": "whether hardware differs is not declared",
+    "same_hardware": "hardware does not differ",
+    "reference_tokenizer": "counted by the reference tokenizer cl100k_base",
+    "other_tokenizers": "counted by: {tokenizers} ({methods})",
+}
+VERDICT: Mapping[str, Words] = {
+    "partial": "The test did not come to its end: {problem}",
+    "unanswered": "Not one request of the runs that count was answered in full.",
+    "cache_used_while_off": lambda facts: (
+        f"The prefix cache was to be off, and the server took {100 * facts['share']:.2g} % of the prompt tokens from it."
+    ),
+    "cache_unused_while_on": "The prefix cache was to be on and filled, and the server says that it took no token from it.",
+    "refused_while_off": "The guardrails were to be off, and {requests:d} requests were refused by a filter.",
+}
+NOTES: Mapping[str, Words] = {
+    **INSTRUMENT, **SYSTEM, **WORKLOAD, **PROCEDURE, **REPORT, **STATEMENT, **COMPARISON, **VERDICT,
+}  # fmt: skip
