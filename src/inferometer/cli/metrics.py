@@ -90,13 +90,13 @@ def replay(
     chosen = tuple(dict.fromkeys(name.strip() for name in formats.split(",")))
     asked = Replay(start, end, warmup_start, warmup_end, slice_duration, chosen, histogram_estimator)
     made = replay(scrapes, asked, out)
-    summary = made["summary"]
-    for url, drops in summary.get("dropped", {}).items():
+    summary = made.opening.summary
+    for url, drops in (summary.dropped or {}).items():
         for code, one in drops.items():
-            click.echo(f"dropped: {one['count']} x {code} from {url}: {one['first']}", err=True)
-    count = sum(len(metric["series"]) for metric in made["metrics"].values())
+            click.echo(f"dropped: {one.count} x {code} from {url}: {one.first}", err=True)
+    count = sum(len(metric.series) for metric in made.metrics.values())
     click.echo(
-        f"{len(made['metrics'])} metrics, {count} series from {len(summary['endpoints_successful'])} endpoints"
+        f"{len(made.metrics)} metrics, {count} series from {len(summary.endpoints_successful)} endpoints"
     )
     for name in chosen:
         click.echo(str(out / f"{NAME}.{name}"))

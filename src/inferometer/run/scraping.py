@@ -35,6 +35,7 @@ from inferometer.plan.schema import Plan
 from inferometer.plan.server_metrics import completed
 from inferometer.telemetry.metrics import exports
 from inferometer.telemetry.metrics.document import Period, Wanted
+from inferometer.telemetry.metrics.entries import Export
 from inferometer.telemetry.metrics.estimators import ESTIMATORS
 from inferometer.telemetry.metrics.fetch import TIMEOUT_S
 from inferometer.telemetry.metrics.normalised import Translated, translate
@@ -191,9 +192,7 @@ def in_our_terms(store: Store | None, plan: Plan, facts: Mapping[str, Any]) -> l
     return translate(store, frozenset(own), told["clock_offset_ns"])
 
 
-def export(
-    store: Store | None, folder: RunFolder, plan: Plan, facts: Mapping[str, Any]
-) -> dict[str, Any] | None:
+def export(store: Store | None, folder: RunFolder, plan: Plan, facts: Mapping[str, Any]) -> Export | None:
     """Make the plan's exports from a run's record of scrapes; the JSON one as data, None if there is nothing to export.
 
     Needs the record and the facts alone, so that a report made again makes these again too.
@@ -216,7 +215,7 @@ def export(
     return exports.export(store, asked, wanted.formats, folder.path)
 
 
-def _configuration(plan: Plan, facts: Mapping[str, Any], identity: str) -> dict[str, Any]:
+def _configuration(plan: Plan, facts: Mapping[str, Any], identity: str) -> dict[str, object]:
     """The run's configuration by the document's names, and as the plan that it is."""
     load = {
         "concurrency": plan.load.concurrency,

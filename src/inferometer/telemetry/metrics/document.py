@@ -1,18 +1,27 @@
 """The export as one document: which metrics there are, their series' entries, and what the collection was like.
 
-Layout: "AIPerf Server Metrics JSON Export Schema", version 1.0. Beyond it: `inferometer_version`, `warmup_metrics`,
-`summary.phase_time_ranges`, `summary.dropped`, `summary.notes` and a series' `reset_detected`.
+Its parts are in entries.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 
+from inferometer.telemetry.metrics.entries import (
+    CollectionSummary,
+    Dropped,
+    EndpointInfo,
+    MetricEntry,
+    Opening,
+    SeriesEntry,
+    TimeRange,
+    labels_of,
+)
 from inferometer.telemetry.metrics.exposition import GAUGE, UNKNOWN, Family
 from inferometer.telemetry.metrics.metric_units import unit_for
 from inferometer.telemetry.metrics.series import Endpoint, Store
@@ -44,7 +53,7 @@ class Wanted:
     warmup: Period | None = None
     version: str | None = None
     benchmark_id: str | None = None
-    input_config: dict[str, Any] = field(default_factory=dict)
+    input_config: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -55,13 +64,12 @@ class Metric:
     kind: str
     description: str
     unit: str | None
-    series: list[dict[str, Any]]
+    series: list[SeriesEntry]
 
-    def as_dict(self) -> dict[str, Any]:
+    def entry(self) -> MetricEntry:
         """As it stands in the document, whose types are gauge, counter and histogram."""
         kind = GAUGE if self.kind == UNKNOWN else self.kind
-        unit = {} if self.unit is None else {"unit": self.unit}
-        return {"type": kind, "description": self.description, **unit, "series": self.series}
+        return MetricEntry(kind, self.description, UNSET if self.unit is None else self.unit, self.series)
 
 
 def metrics(store: Store, wanted: Wanted) -> Iterator[Metric]:
@@ -102,7 +110,7 @@ def _metrics(store: Store, wanted: Wanted, start_ns: int, ends: dict[str, int]) 
                     made.append(found)
                     first = first or series.family
         if first is not None:
-            made.sort(key=lambda one: (one["endpoint_url"], repr(one.get("labels", {}))))
+            made.sort(key=lambda one: (one.endpoint_url, repr(labels_of(one))))
             yield Metric(name, first.kind, first.description, unit_for(first), made)
 
 
@@ -127,75 +135,62 @@ def slices_of(endpoint: Endpoint, step: int) -> Slices:
     return Slices(step)
 
 
-def opening(store: Store, wanted: Wanted) -> dict[str, Any]:
+def opening(store: Store, wanted: Wanted) -> Opening:
     """The document's members before `metrics`; after it come `warmup_metrics`, if any, and `input_config`."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "aiperf_version": None,
-        "benchmark_id": wanted.benchmark_id,
-        "inferometer_version": wanted.version,
-        "summary": _summary(store, wanted),
-    }
+    return Opening(SCHEMA_VERSION, None, wanted.benchmark_id, wanted.version, _summary(store, wanted))
 
 
-def _summary(store: Store, wanted: Wanted) -> dict[str, Any]:
+def _summary(store: Store, wanted: Wanted) -> CollectionSummary:
     answered = [one for one in store.endpoints.values() if one.times]
     ranges = {"profiling": wanted.period, "warmup": wanted.warmup}
-    summary: dict[str, Any] = {
-        "endpoints_configured": list(store.endpoints),
-        "endpoints_successful": [one.url for one in answered],
-        "start_time": _utc(min((one.times[0] for one in answered), default=None)),
-        "end_time": _utc(max((one.times[-1] for one in answered), default=None)),
-        "endpoint_info": {one.url: endpoint_info(one) for one in sorted(answered, key=lambda one: one.url)},
-        "phase_time_ranges": {
-            name: {"start_ns": one.start_ns, "end_ns": one.end_ns} for name, one in ranges.items() if one
-        },
-    }
     dropped = {one.url: dict(_drops(one)) for one in store.endpoints.values() if one.drops}
-    if dropped:
-        summary["dropped"] = dropped
     others = other_kinds(store)
-    told = {
+    noted = {
         url: one.notes | {("other_type", name) for name in others[url]}
         for url, one in store.endpoints.items()
     }
-    notes = {url: _notes(some) for url, some in told.items() if some}
-    if notes:
-        summary["notes"] = notes
-    return summary
+    notes = {url: _notes(some) for url, some in noted.items() if some}
+    return CollectionSummary(
+        endpoints_configured=list(store.endpoints),
+        endpoints_successful=[one.url for one in answered],
+        start_time=_utc(min((one.times[0] for one in answered), default=None)),
+        end_time=_utc(max((one.times[-1] for one in answered), default=None)),
+        endpoint_info={one.url: endpoint_info(one) for one in sorted(answered, key=lambda one: one.url)},
+        phase_time_ranges={name: TimeRange(one.start_ns, one.end_ns) for name, one in ranges.items() if one},
+        dropped=dropped or UNSET,
+        notes=notes or UNSET,
+    )
 
 
-def _drops(endpoint: Endpoint) -> Iterator[tuple[str, dict[str, Any]]]:
+def _drops(endpoint: Endpoint) -> Iterator[tuple[str, Dropped]]:
     for code, drops in sorted(endpoint.drops.items()):
-        yield code, {"count": drops.count, "first": drops.first}
+        yield code, Dropped(drops.count, drops.first)
 
 
-def _notes(told: set[tuple[str, str]]) -> dict[str, list[str]]:
+def _notes(noted: set[tuple[str, str]]) -> dict[str, list[str]]:
     notes: dict[str, list[str]] = {}
-    for code, name in sorted(told):
+    for code, name in sorted(noted):
         notes.setdefault(code, []).append(name)
     return notes
 
 
-def endpoint_info(endpoint: Endpoint) -> dict[str, Any]:
+def endpoint_info(endpoint: Endpoint) -> EndpointInfo:
     """What collecting from one endpoint was like, over the whole record. The endpoint has answered."""
     times, updates = endpoint.times, np.asarray(endpoint.updates, dtype=np.int64)
     latencies = [latency for latency in endpoint.latencies if latency >= 0]
     gaps = np.diff(updates) / 1e6
-    info: dict[str, Any] = {
-        "total_fetches": len(times),
-        "first_fetch_ns": times[0],
-        "last_fetch_ns": times[-1],
-        "avg_fetch_latency_ms": float(np.mean(latencies)) / 1e6 if latencies else 0.0,
-        "unique_updates": len(updates),
-        "first_update_ns": int(updates[0]),
-        "last_update_ns": int(updates[-1]),
-        "duration_seconds": int(updates[-1] - updates[0]) / 1e9,
-        "avg_update_interval_ms": float(gaps.mean()) if len(gaps) else 0.0,
-    }
-    if len(updates) >= LEAST_UPDATES:
-        info["median_update_interval_ms"] = float(np.median(gaps))
-    return info
+    return EndpointInfo(
+        total_fetches=len(times),
+        first_fetch_ns=times[0],
+        last_fetch_ns=times[-1],
+        avg_fetch_latency_ms=float(np.mean(latencies)) / 1e6 if latencies else 0.0,
+        unique_updates=len(updates),
+        first_update_ns=int(updates[0]),
+        last_update_ns=int(updates[-1]),
+        duration_seconds=int(updates[-1] - updates[0]) / 1e9,
+        avg_update_interval_ms=float(gaps.mean()) if len(gaps) else 0.0,
+        median_update_interval_ms=float(np.median(gaps)) if len(updates) >= LEAST_UPDATES else UNSET,
+    )
 
 
 def _utc(at_ns: int | None) -> str | None:

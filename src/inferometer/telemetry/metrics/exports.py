@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from inferometer.telemetry.metrics.columns import write_parquet
 from inferometer.telemetry.metrics.document import Metric, Wanted, metrics, opening, warmup_metrics
+from inferometer.telemetry.metrics.entries import Export, Opening, without_timeslices
 from inferometer.telemetry.metrics.lines import lines
 from inferometer.telemetry.metrics.series import Store
 from inferometer.telemetry.metrics.table import csv_export
@@ -22,17 +22,17 @@ NAME = "server_metrics_export"
 _INDENT = 2
 
 
-def export(store: Store, wanted: Wanted, formats: Sequence[str], folder: Path) -> dict[str, Any]:
+def export(store: Store, wanted: Wanted, formats: Sequence[str], folder: Path) -> Export:
     """Write `server_metrics_export.<format>` for each format; gives the JSON document without its timeslices.
 
     Timeslices are most of a long record's export, so metrics are computed, written and forgotten one by one. A file is there
     whole or not at all.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    made = opening(store, wanted)
+    start = opening(store, wanted)
     kept: list[Metric] = []
     warm: list[Metric] = []
-    text = _document(made, store, wanted, kept, warm)
+    text = _document(start, store, wanted, kept, warm)
     if "json" in formats:
         with _replacing(folder / f"{NAME}.json") as part, part.open("wb") as file:
             file.writelines(text)
@@ -49,10 +49,12 @@ def export(store: Store, wanted: Wanted, formats: Sequence[str], folder: Path) -
     if "parquet" in formats:
         with _replacing(folder / f"{NAME}.parquet") as part:
             write_parquet(store, wanted, part)
-    made["metrics"] = {metric.name: metric.as_dict() for metric in kept}
-    if warm:
-        made["warmup_metrics"] = {metric.name: metric.as_dict() for metric in warm}
-    return made | {"input_config": wanted.input_config}
+    return Export(
+        start,
+        {metric.name: metric.entry() for metric in kept},
+        {metric.name: metric.entry() for metric in warm},
+        wanted.input_config,
+    )
 
 
 @contextmanager
@@ -67,10 +69,10 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 
 def _document(
-    made: dict[str, Any], store: Store, wanted: Wanted, kept: list[Metric], warm: list[Metric]
+    start: Opening, store: Store, wanted: Wanted, kept: list[Metric], warm: list[Metric]
 ) -> Iterator[bytes]:
     """The JSON document in pieces; what it was made of, without timeslices, is added to the two lists on the way."""
-    yield b"{" + b",".join(_member(name, value, 1) for name, value in made.items())
+    yield b"{" + b",".join(_member(name, getattr(start, name), 1) for name in start.__struct_fields__)
     yield b",\n" + b" " * _INDENT + b'"metrics": {'
     yield from _members(metrics(store, wanted), kept)
     for number, piece in enumerate(_members(warmup_metrics(store, wanted), warm)):
@@ -83,13 +85,12 @@ def _document(
 def _members(found: Iterable[Metric], kept: list[Metric]) -> Iterator[bytes]:
     """Metric after metric as members of an object, forgotten but for their statistics."""
     for number, metric in enumerate(found):
-        yield (b"," if number else b"") + _member(metric.name, metric.as_dict(), 2)
-        for one in metric.series:
-            one.pop("timeslices", None)
+        yield (b"," if number else b"") + _member(metric.name, metric.entry(), 2)
+        metric.series = [without_timeslices(one) for one in metric.series]
         kept.append(metric)
 
 
-def _member(name: str, value: Any, depth: int) -> bytes:
+def _member(name: str, value: object, depth: int) -> bytes:
     """A member on lines of its own, indented."""
     space = b"\n" + b" " * (_INDENT * depth)
     text = msgspec.json.format(msgspec.json.encode(value), indent=_INDENT)

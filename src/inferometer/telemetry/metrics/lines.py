@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import UNSET
 
+from inferometer.telemetry.metrics.entries import ScrapedValue, ScrapeLine
 from inferometer.telemetry.metrics.exposition import ABSENT, HISTOGRAM, NOT_FINITE
 from inferometer.telemetry.metrics.series import Endpoint, Store
 
@@ -24,7 +25,7 @@ def lines(store: Store) -> Iterator[bytes]:
         yield encode(found) + b"\n"
 
 
-def _of(number: int, endpoint: Endpoint) -> Iterator[tuple[int, int, dict[str, Any]]]:
+def _of(number: int, endpoint: Endpoint) -> Iterator[tuple[int, int, ScrapeLine]]:
     """Time, the endpoint's number, and the object; a scrape's changes are applied to the values before it."""
     cells = [changes for _, _, parts in endpoint.groups() for changes in parts.values()]
     scrapes = np.concatenate([np.asarray(one.at) for one in cells] or [np.empty(0, np.int64)])
@@ -38,19 +39,24 @@ def _of(number: int, endpoint: Endpoint) -> Iterator[tuple[int, int, dict[str, A
         now[owners[chosen]] = values[chosen]
         if not endpoint.fresh[at]:
             continue
-        found: dict[str, Any] = {"endpoint_url": endpoint.url, "timestamp_ns": time_ns}
-        if endpoint.latencies[at] >= 0:
-            found["endpoint_latency_ns"] = endpoint.latencies[at]
-        found["metrics"] = _metrics(endpoint, now.tolist())
-        found["first_byte_ns"] = time_ns
-        if endpoint.phases[at] in TAGGED:
-            found["benchmark_phase"] = endpoint.phases[at]
-        yield time_ns, number, found
+        latency, phase = endpoint.latencies[at], endpoint.phases[at]
+        yield (
+            time_ns,
+            number,
+            ScrapeLine(
+                endpoint_url=endpoint.url,
+                timestamp_ns=time_ns,
+                endpoint_latency_ns=latency if latency >= 0 else UNSET,
+                metrics=_metrics(endpoint, now.tolist()),
+                first_byte_ns=time_ns,
+                benchmark_phase=phase if phase in TAGGED else UNSET,
+            ),
+        )
 
 
-def _metrics(endpoint: Endpoint, now: list[float]) -> dict[str, list[dict[str, Any]]]:
+def _metrics(endpoint: Endpoint, now: list[float]) -> dict[str, list[ScrapedValue]]:
     """Family by family what one scrape said; `now` are the values of the cells in the order of `groups`."""
-    made: dict[str, list[dict[str, Any]]] = {}
+    made: dict[str, list[ScrapedValue]] = {}
     at = 0
     for family, labels, parts in endpoint.groups():
         values = now[at : at + len(parts)]
@@ -60,11 +66,11 @@ def _metrics(endpoint: Endpoint, now: list[float]) -> dict[str, list[dict[str, A
         there = {part: value for part, value in zip(parts, values, strict=True) if value == value}
         if not there:
             continue
-        one: dict[str, Any] = {"labels": dict(labels)} if labels else {}
+        named = dict(labels)
         if family.kind == HISTOGRAM:
-            one["buckets"] = {part: there[part] for part in endpoint.les(parts) if part in there}
-            one |= {"sum": there.get("sum", 0.0), "count": there.get("count", 0.0)}
+            buckets = {part: there[part] for part in endpoint.les(parts) if part in there}
+            one = ScrapedValue(named, buckets, there.get("sum", 0.0), there.get("count", 0.0))
         else:
-            one["value"] = there["value"]
+            one = ScrapedValue(named, value=there["value"])
         made.setdefault(family.name, []).append(one)
     return made

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import inferometer
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.telemetry.metrics.document import Period, Wanted
+from inferometer.telemetry.metrics.entries import Export
 from inferometer.telemetry.metrics.estimators import DEFAULT, ESTIMATORS
 from inferometer.telemetry.metrics.exports import DEFAULT_FORMATS, FORMATS, export
 from inferometer.telemetry.metrics.record import read
@@ -36,7 +36,7 @@ class Replay:
     estimator: str = DEFAULT
 
 
-def replay(path: Path, asked: Replay, folder: Path) -> dict[str, Any]:
+def replay(path: Path, asked: Replay, folder: Path) -> Export:
     """Write the exports of a record; gives the JSON document. Raises PlanError for the asking, RecordError for the record."""
     _check(asked)
     store = collect(read(path))

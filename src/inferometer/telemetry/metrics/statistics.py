@@ -18,13 +18,23 @@ buckets nor estimates. Fields that do not apply are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import UNSET, UnsetType
 
+from inferometer.telemetry.metrics.entries import (
+    CounterSlice,
+    CounterStats,
+    GaugeSlice,
+    GaugeStats,
+    HistogramSlice,
+    HistogramStats,
+    Labels,
+    SeriesEntry,
+)
 from inferometer.telemetry.metrics.exposition import COUNTER, HISTOGRAM
 from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Floats, Observed
 from inferometer.telemetry.metrics.series import Ints, Series
@@ -52,16 +62,9 @@ class Grid:
     ends: Ints
     complete: npt.NDArray[np.bool_]
 
-    def heads(self) -> list[dict[str, Any]]:
-        """The members that every kind of slice begins with."""
-        return [
-            {"start_ns": start, "end_ns": end}
-            if complete
-            else {"start_ns": start, "end_ns": end, "is_complete": False}
-            for start, end, complete in zip(
-                self.starts.tolist(), self.ends.tolist(), self.complete.tolist(), strict=True
-            )
-        ]
+    def slices(self) -> Iterator[tuple[int, int, bool]]:
+        """Start, end and completeness of each."""
+        return zip(self.starts.tolist(), self.ends.tolist(), self.complete.tolist(), strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,37 +104,33 @@ def grid(slices: Slices, start_ns: int, end_ns: int, first_ns: int, last_ns: int
 
 def entry(
     series: Series, start_ns: int, end_ns: int, slices: Slices, estimator: Estimator
-) -> dict[str, Any] | None:
+) -> SeriesEntry | None:
     """One member of a metric's `series`; None where the series has no sample in the period."""
     chosen = span(series.times, start_ns, end_ns)
-    head: dict[str, Any] = {"endpoint_url": series.endpoint_url}
-    if series.labels:
-        head["labels"] = dict(series.labels)
     if series.family.kind == HISTOGRAM:
-        if chosen.stop == 0:
-            return None
-        return head | _histogram(series, chosen, start_ns, end_ns, slices, estimator)
+        return None if chosen.stop == 0 else _histogram(series, chosen, start_ns, end_ns, slices, estimator)
     if chosen.first == chosen.stop:
         return None
     cut = _counter if series.family.kind == COUNTER else _gauge
-    return head | cut(series, chosen, start_ns, end_ns, slices)
+    return cut(series, chosen, start_ns, end_ns, slices)
 
 
-def _gauge(series: Series, chosen: Span, start_ns: int, end_ns: int, slices: Slices) -> dict[str, Any]:
+def _labels(series: Series) -> Labels | UnsetType:
+    return dict(series.labels) or UNSET
+
+
+def _gauge(series: Series, chosen: Span, start_ns: int, end_ns: int, slices: Slices) -> SeriesEntry:
     times, values = series.times[chosen.first : chosen.stop], series.values[chosen.first : chosen.stop]
-    stats: dict[str, Any] = {
-        "avg": float(np.mean(values)),
-        "min": float(np.min(values)),
-        "max": float(np.max(values)),
-        "std": float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
-    }
-    for name, value in zip(PERCENTILES, _percentiles(values).tolist(), strict=True):
-        stats[f"p{name}"] = value
-    found: dict[str, Any] = {"stats": stats}
+    stats = GaugeStats(
+        float(np.mean(values)),
+        float(np.min(values)),
+        float(np.max(values)),
+        float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+        *_percentiles(values).tolist(),
+    )
     cut = grid(slices, start_ns, end_ns, int(times[0]), int(times[-1])) if len(times) > 1 else None
-    if cut is not None:
-        found["timeslices"] = _gauge_slices(times, values, cut)
-    return found
+    timeslices = UNSET if cut is None else _gauge_slices(times, values, cut)
+    return SeriesEntry(series.endpoint_url, _labels(series), stats, timeslices=timeslices)
 
 
 def _percentiles(values: Floats) -> Floats:
@@ -144,7 +143,7 @@ def _percentiles(values: Floats) -> Floats:
     return found
 
 
-def _gauge_slices(times: Ints, values: Floats, cut: Grid) -> list[dict[str, Any]]:
+def _gauge_slices(times: Ints, values: Floats, cut: Grid) -> list[GaugeSlice]:
     """Samples with start <= t < end; the last slice takes one at its end too. Slices without samples are left out."""
     low = np.searchsorted(times, cut.starts, "left")
     high = np.searchsorted(times, cut.ends, "left")
@@ -156,10 +155,17 @@ def _gauge_slices(times: Ints, values: Floats, cut: Grid) -> list[dict[str, Any]
     inside, low = values[: high[filled[-1]]], low[filled]
     means = np.add.reduceat(inside, low) / (high[filled] - low)
     least, most = np.minimum.reduceat(inside, low), np.maximum.reduceat(inside, low)
-    heads = cut.heads()
+    slices = list(cut.slices())
     return [
-        heads[at] | {"avg": avg, "min": mini, "max": maxi}
-        for at, avg, mini, maxi in zip(
+        GaugeSlice(
+            start_ns=slices[at][0],
+            end_ns=slices[at][1],
+            is_complete=slices[at][2],
+            avg=avg,
+            min=low_,
+            max=high_,
+        )
+        for at, avg, low_, high_ in zip(
             filled.tolist(), means.tolist(), least.tolist(), most.tolist(), strict=True
         )
     ]
@@ -170,37 +176,40 @@ def _at(times: Ints, moments: Ints) -> Ints:
     return np.maximum(np.searchsorted(times, moments, "right") - 1, 0)
 
 
-def _counter(series: Series, chosen: Span, start_ns: int, end_ns: int, slices: Slices) -> dict[str, Any]:
+def _counter(series: Series, chosen: Span, start_ns: int, end_ns: int, slices: Slices) -> SeriesEntry:
     times, values = series.times[chosen.base : chosen.stop], series.values[chosen.base : chosen.stop]
     total = max(0.0, float(values[-1] - values[0]))
     seconds = (int(times[-1]) - int(times[0])) / 1e9
     cut = grid(slices, start_ns, end_ns, int(times[0]), int(times[-1])) if len(times) > 1 else None
-    made: list[dict[str, Any]] = []
+    timeslices: list[CounterSlice] = []
     rates, weights = _between(times, values)
     if cut is not None:
         totals = np.maximum(values[_at(times, cut.ends)] - values[_at(times, cut.starts)], 0.0)
         slice_rates = totals / ((cut.ends - cut.starts) / 1e9)
-        made = [
-            head | {"total": one, "rate": rate}
-            for head, one, rate in zip(cut.heads(), totals.tolist(), slice_rates.tolist(), strict=True)
+        timeslices = [
+            CounterSlice(start_ns=start, end_ns=end, is_complete=complete, total=one, rate=rate)
+            for (start, end, complete), one, rate in zip(
+                cut.slices(), totals.tolist(), slice_rates.tolist(), strict=True
+            )
         ]
         if cut.complete.any():
             rates = slice_rates[cut.complete]
             weights = np.ones(len(rates))
-    stats = {
-        "total": total,
-        "rate": total / seconds if seconds > 0 else 0.0,
-        "rate_avg": float(np.average(rates, weights=weights)),
-        "rate_min": float(np.min(rates)),
-        "rate_max": float(np.max(rates)),
-        "rate_std": float(np.std(rates, ddof=1)) if len(rates) > 1 else 0.0,
-    }
-    found: dict[str, Any] = {"stats": stats}
-    if (np.diff(values) < 0).any():
-        found["reset_detected"] = True
-    if made:
-        found["timeslices"] = made
-    return found
+    stats = CounterStats(
+        total=total,
+        rate=total / seconds if seconds > 0 else 0.0,
+        rate_avg=float(np.average(rates, weights=weights)),
+        rate_min=float(np.min(rates)),
+        rate_max=float(np.max(rates)),
+        rate_std=float(np.std(rates, ddof=1)) if len(rates) > 1 else 0.0,
+    )
+    return SeriesEntry(
+        series.endpoint_url,
+        _labels(series),
+        stats,
+        reset_detected=bool((np.diff(values) < 0).any()),
+        timeslices=timeslices or UNSET,
+    )
 
 
 def _between(times: Ints, values: Floats) -> tuple[Floats, Floats]:
@@ -213,33 +222,34 @@ def _between(times: Ints, values: Floats) -> tuple[Floats, Floats]:
 
 def _histogram(
     series: Series, chosen: Span, start_ns: int, end_ns: int, slices: Slices, estimator: Estimator
-) -> dict[str, Any]:
+) -> SeriesEntry:
     part = slice(chosen.base, chosen.stop)
     times, counts, sums = series.times[part], series.counts[part], series.sums[part]
     buckets = series.buckets[part]
     count = int(max(0.0, counts[-1] - counts[0]))
     total = max(0.0, float(sums[-1] - sums[0]))
     reset = bool((np.diff(counts) < 0).any() or (np.diff(buckets, axis=0) < 0).any())
-    found: dict[str, Any] = {"stats": {"count": count}}
-    if reset:
-        found["reset_detected"] = True
-    else:
-        found["buckets"] = dict(zip(series.les, (buckets[-1] - buckets[0]).astype(int).tolist(), strict=True))
+    grown = UNSET if reset else _by_bound(series.les, (buckets[-1] - buckets[0]).astype(int).tolist())
+    made = SeriesEntry(series.endpoint_url, _labels(series), HistogramStats(count), reset, grown)
     if count == 0:
-        return found
+        return made
+    made.stats = HistogramStats(count, total, total / count)
     seconds = (int(times[-1]) - int(times[0])) / 1e9
-    found["stats"] |= {"sum": total, "avg": total / count}
     if seconds > 0:
-        found["stats"] |= {"count_rate": count / seconds, "sum_rate": total / seconds}
+        made.stats.count_rate, made.stats.sum_rate = count / seconds, total / seconds
     if not reset and series.les:
         estimates = estimator(observed(series, chosen))
         if estimates is not None:
             for name, value in zip(PERCENTILES, estimates.tolist(), strict=True):
-                found["stats"][f"p{name}_estimate"] = value
+                setattr(made.stats, f"p{name}_estimate", value)
     cut = grid(slices, start_ns, end_ns, int(times[0]), int(times[-1])) if len(times) > 1 else None
     if cut is not None:
-        found["timeslices"] = _histogram_slices(series.les, times, counts, sums, buckets, cut)
-    return found
+        made.timeslices = _histogram_slices(series.les, times, counts, sums, buckets, cut)
+    return made
+
+
+def _by_bound(les: tuple[str, ...], counts: list[int]) -> dict[str, int]:
+    return dict(zip(les, counts, strict=True))
 
 
 def observed(series: Series, chosen: Span) -> Observed:
@@ -259,20 +269,24 @@ def observed(series: Series, chosen: Span) -> Observed:
 
 def _histogram_slices(
     les: tuple[str, ...], times: Ints, counts: Floats, sums: Floats, buckets: Floats, cut: Grid
-) -> list[dict[str, Any]]:
+) -> list[HistogramSlice]:
     """Differences between the boundaries; a slice in which count or sum falls is left out."""
     low, high = _at(times, cut.starts), _at(times, cut.ends)
     more, added = counts[high] - counts[low], sums[high] - sums[low]
     each = buckets[high] - buckets[low]
     whole: list[bool] = np.all(each >= 0, axis=1).tolist()
-    made = []
-    for head, count, total, row, good in zip(
-        cut.heads(), more.tolist(), added.tolist(), each.astype(int).tolist(), whole, strict=True
-    ):
-        if count < 0 or total < 0:
-            continue
-        head |= {"count": int(count), "sum": total, "avg": total / count if count else 0.0}
-        if good:
-            head["buckets"] = dict(zip(les, row, strict=True))
-        made.append(head)
-    return made
+    return [
+        HistogramSlice(
+            start_ns=start,
+            end_ns=end,
+            is_complete=complete,
+            count=int(count),
+            sum=total,
+            avg=total / count if count else 0.0,
+            buckets=_by_bound(les, row) if good else UNSET,
+        )
+        for (start, end, complete), count, total, row, good in zip(
+            cut.slices(), more.tolist(), added.tolist(), each.astype(int).tolist(), whole, strict=True
+        )
+        if count >= 0 and total >= 0
+    ]

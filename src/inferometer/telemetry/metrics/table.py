@@ -8,10 +8,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import Any
+
+from msgspec import UnsetType
 
 from inferometer.addresses import short
 from inferometer.telemetry.metrics.document import SCHEMA_VERSION, Metric
+from inferometer.telemetry.metrics.entries import SeriesEntry, labels_of
 from inferometer.telemetry.metrics.exposition import COUNTER, GAUGE, HISTOGRAM, UNKNOWN
 from inferometer.telemetry.metrics.histogram_delta import PERCENTILES
 
@@ -24,7 +26,7 @@ STATISTICS = {
     ),
     UNKNOWN: _SAMPLED,
 }  # fmt: skip
-Row = tuple[Metric, dict[str, Any]]
+Row = tuple[Metric, SeriesEntry]
 
 
 def csv_export(found: Sequence[Metric], version: str | None, benchmark_id: str | None) -> str:
@@ -61,24 +63,24 @@ def _section(kind: str, found: Sequence[Metric]) -> list[list[str]]:
     ]
     if not rows:
         return []
-    columns = label_columns([one.get("labels", {}) for metric, one in rows if not _is_info(metric)])
+    columns = label_columns([labels_of(one) for metric, one in rows if not _is_info(metric)])
     tail = ["buckets"] if kind == HISTOGRAM else []
     made = [["Endpoint", "Type", "Metric", "Unit", *STATISTICS[kind], *columns, "Description", *tail]]
     rows.sort(key=lambda row: _order(row, columns))
     for metric, one in rows:
         labels = _labels(metric, one)
-        cells = [short(one["endpoint_url"]), kind, metric.name, metric.unit or ""]
-        cells += [_number(one["stats"].get(name)) for name in STATISTICS[kind]]
+        cells = [short(one.endpoint_url), kind, metric.name, metric.unit or ""]
+        cells += [_number(getattr(one.stats, name)) for name in STATISTICS[kind]]
         cells += [labels.get(name, "") for name in columns] + [metric.description]
         if tail:
-            cells.append(";".join(f"{le}={count}" for le, count in one.get("buckets", {}).items()))
+            cells.append(";".join(f"{le}={count}" for le, count in _buckets(one).items()))
         made.append(cells)
     return made
 
 
-def _labels(metric: Metric, one: dict[str, Any]) -> dict[str, str]:
+def _labels(metric: Metric, one: SeriesEntry) -> dict[str, str]:
     """What stands in the label columns; those of a metric that is all labels have none there."""
-    return {} if _is_info(metric) else one.get("labels", {})
+    return {} if _is_info(metric) else labels_of(one)
 
 
 def _order(row: Row, columns: Sequence[str]) -> tuple[str, str, str, str]:
@@ -86,7 +88,7 @@ def _order(row: Row, columns: Sequence[str]) -> tuple[str, str, str, str]:
     metric, one = row
     labels = _labels(metric, one)
     present = "".join("1" if name in labels else "0" for name in columns)
-    return present, metric.name, one["endpoint_url"], repr(labels)
+    return present, metric.name, one.endpoint_url, repr(labels)
 
 
 def label_columns(rows: Sequence[dict[str, str]]) -> list[str]:
@@ -108,8 +110,12 @@ def label_columns(rows: Sequence[dict[str, str]]) -> list[str]:
     ]
 
 
-def _number(value: float | None) -> str:
-    if value is None:
+def _buckets(one: SeriesEntry) -> dict[str, int]:
+    return {} if isinstance(one.buckets, UnsetType) else one.buckets
+
+
+def _number(value: float | UnsetType) -> str:
+    if isinstance(value, UnsetType):
         return ""
     return str(value) if isinstance(value, int) else f"{value:.4f}"
 
@@ -117,11 +123,11 @@ def _number(value: float | None) -> str:
 def _infos(found: Sequence[Metric]) -> list[list[str]]:
     """What servers say of themselves as labels of a gauge, a row a label."""
     rows = [
-        [short(one["endpoint_url"]), metric.name, key, value, metric.description]
+        [short(one.endpoint_url), metric.name, key, value, metric.description]
         for metric in found
         if metric.kind == GAUGE and _is_info(metric)
         for one in metric.series
-        for key, value in one.get("labels", {}).items()
+        for key, value in labels_of(one).items()
     ]
     rows.sort(key=lambda row: (row[1], row[0], row[2]))
     return [["Endpoint", "Metric", "Key", "Value", "Description"], *rows] if rows else []
