@@ -11,7 +11,7 @@ from peers import Script, Seen, chunked, scripted, tokens
 
 from inferometer.drive.clock import monotonic_ns
 from inferometer.drive.worker_messages import Job
-from inferometer.drive.worker_pool import Crew, Interrupt
+from inferometer.drive.worker_pool import Interrupt, WorkerPool
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import PIECE, Appender, Scheduled, write
 from inferometer.journal.schema import OUTCOME, Phase
@@ -46,11 +46,11 @@ def test_what_is_appended_while_workers_send_is_sent_too(workers: int, tmp_path:
     rows = [Scheduled(at, int(Phase.MEASURE), at * GAP_NS, b"{}", -1, 0, 1, 1, 1) for at in range(ROWS)]
     pieces = [rows[at : at + PIECE] for at in range(0, ROWS, PIECE)]
     appender = Appender(folder.schedule)
-    with scripted(answer, limit=ROWS + 5) as peer, Crew(workers, folder.log) as crew:
-        crew.brief([job(folder, peer.port, worker, workers) for worker in range(workers)])
+    with scripted(answer, limit=ROWS + 5) as peer, WorkerPool(workers, folder.log) as pool:
+        pool.assign([job(folder, peer.port, worker, workers) for worker in range(workers)])
         appender.append(pieces.pop(0))
-        crew.announce(appender.size, final=False)
-        start = crew.begin(Phase.MEASURE, PIECE, appended=0)
+        pool.announce(appender.size, final=False)
+        start = pool.begin(Phase.MEASURE, PIECE, appended=0)
         appended: list[int] = []
 
         def work() -> bool:
@@ -58,10 +58,10 @@ def test_what_is_appended_while_workers_send_is_sent_too(workers: int, tmp_path:
             if pieces and monotonic_ns() > start + pieces[0][0].index * GAP_NS + LATE_NS:
                 appended.append(monotonic_ns())
                 appender.append(pieces.pop(0))
-                crew.announce(appender.size, final=not pieces)
+                pool.announce(appender.size, final=not pieces)
             return False
 
-        crew.finish(Phase.MEASURE, lambda *_: None, Interrupt(0), work)
+        pool.finish(Phase.MEASURE, lambda *_: None, Interrupt(0), work)
     appender.close()
     found = streams(folder, "worker", OUTCOME).sort_by("index").to_pydict()
     assert found["index"] == list(range(ROWS))

@@ -1,4 +1,4 @@
-"""The workers as the parent sees them: start them, hold them to one start instant, watch them, stop them.
+"""The worker processes as the parent sees them: start them, set one start instant for all, watch them, stop them.
 
 A worker that dies takes its unflushed second with it and nothing more; the others go on, and the run says so.
 """
@@ -57,14 +57,14 @@ class Outcome:
     @property
     def timestamp_source(self) -> Literal["kernel", "user"] | None:
         """Kernel if (nearly) all reads of the measurement had its time: a socket's first bytes may lack it. None without reads,
-        or without a worker that lived to tell: the pulses know.
+        or if no worker lived to report them: the pulses show it.
         """
         if not self.stamped and not self.unstamped:
             return None
         return "kernel" if self.unstamped <= UNSTAMPED_SHARE * self.stamped else "user"
 
 
-class _Member:
+class _WorkerProcess:
     """One worker process and its pipe."""
 
     def __init__(self, number: int, log: int) -> None:
@@ -79,8 +79,8 @@ class _Member:
         self.buffer = b""
         self.alive = True
 
-    def tell(self, message: Job | Go | More | Stop | Quit) -> None:
-        """Send one line; a dead worker shows when it is next listened to."""
+    def send(self, message: Job | Go | More | Stop | Quit) -> None:
+        """Send one line; that a worker is dead shows when its reports are next read."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(msgspec.json.encode(message) + b"\n")
@@ -88,8 +88,8 @@ class _Member:
         except OSError:
             self.alive = False
 
-    def hear(self) -> list[Report]:
-        """The reports that have come; marks the worker dead at the end of its output."""
+    def receive(self) -> list[Report]:
+        """The reports received since the last call; marks the worker dead at the end of its output."""
         assert self.process.stdout is not None
         data = os.read(self.process.stdout.fileno(), 65536)
         if not data:
@@ -98,58 +98,58 @@ class _Member:
         return [msgspec.json.decode(line, type=Report) for line in lines]
 
 
-class Crew:
-    """All workers of one run: hired (started) early, since that takes a while, then briefed, then run phase by phase.
+class WorkerPool:
+    """All workers of one run: started early, since that takes a while, then given their jobs, then run phase by phase.
 
     Use as a context manager: leaving it ends every process.
     """
 
     def __init__(self, workers: int, log: Path) -> None:
         with open(log, "ab") as sink:
-            self._members = [_Member(number, sink.fileno()) for number in range(workers)]
+            self._workers = [_WorkerProcess(number, sink.fileno()) for number in range(workers)]
         self._selector = selectors.DefaultSelector()
-        for member in self._members:
-            assert member.process.stdout is not None
-            self._selector.register(member.process.stdout, selectors.EVENT_READ, member)
+        for worker in self._workers:
+            assert worker.process.stdout is not None
+            self._selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
         self._folder: Path | None = None
         self._counters: progress_counters.Counters | None = None
         self._phase = int(Phase.WARMUP)
         self.outcome = Outcome()
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         """Use as a context manager."""
         return self
 
-    def brief(self, jobs: Sequence[Job]) -> None:
+    def assign(self, jobs: Sequence[Job]) -> None:
         """Give each worker its job and wait until all stand ready. Raises InstrumentError if one does not."""
         self._folder = Path(jobs[0].folder)
         self._counters = progress_counters.Counters.create(self._folder, len(jobs))
-        for member, job in zip(self._members, jobs, strict=True):
-            member.tell(job)
+        for worker, job in zip(self._workers, jobs, strict=True):
+            worker.send(job)
         ready = self._gather(Ready, START_TIMEOUT_S + jobs[0].connect_timeout_ns / 1e9)
-        if len(ready) < len(self._members):
+        if len(ready) < len(self._workers):
             raise InstrumentError("a worker did not start; its reason is in log.txt of the run folder")
 
     def __exit__(self, *exc: object) -> None:
         """End all processes: politely, then not."""
-        for member in self._members:
-            if member.alive:
-                member.tell(Quit())
-        for member in self._members:
-            assert member.process.stdin is not None
+        for worker in self._workers:
+            if worker.alive:
+                worker.send(Quit())
+        for worker in self._workers:
+            assert worker.process.stdin is not None
             try:
-                member.process.stdin.close()
+                worker.process.stdin.close()
             except OSError:
-                member.alive = False
+                worker.alive = False
             try:
-                member.process.wait(timeout=20)
+                worker.process.wait(timeout=20)
             except subprocess.TimeoutExpired:
-                member.process.kill()
-                member.process.wait()
-            if member.process.returncode != 0:
-                self._mourn(member)
-            if member.number in self.outcome.dead:
-                self.outcome.dead[member.number].exit_code = member.process.returncode
+                worker.process.kill()
+                worker.process.wait()
+            if worker.process.returncode != 0:
+                self._record_death(worker)
+            if worker.number in self.outcome.dead:
+                self.outcome.dead[worker.number].exit_code = worker.process.returncode
         self._selector.close()
         if self._folder is not None:
             progress_counters.Counters.remove(self._folder)
@@ -177,20 +177,20 @@ class Crew:
             part=part,
             cycle=cycle,
         )
-        for member in self._members:
-            member.tell(order)
+        for worker in self._workers:
+            worker.send(order)
         return start
 
     def announce(self, size: int, final: bool) -> None:
-        """Tell all workers how much of the appended schedule there is."""
-        for member in self._members:
-            if member.alive:
-                member.tell(More(size=size, final=final))
+        """Announce to all workers how much of the appended schedule there is."""
+        for worker in self._workers:
+            if worker.alive:
+                worker.send(More(size=size, final=final))
 
     def finish(self, phase: int, watch: Watch, interrupt: Interrupt, work: Work = lambda: False) -> None:
         """Wait until the phase has ended in all workers, and meanwhile do the `work` there is."""
         counters = self._counters
-        assert counters is not None, "brief first"
+        assert counters is not None, "assign first"
         for report in self._gather(
             PhaseDone, None, lambda: watch(phase, counters.progress()), interrupt, work
         ):
@@ -199,9 +199,9 @@ class Crew:
                 self.outcome.unstamped += report.unstamped
         watch(phase, counters.progress())
 
-    def _mourn(self, member: _Member) -> None:
-        sent = self._counters.of(member.number).sent if self._counters is not None else 0
-        self.outcome.dead.setdefault(member.number, Death(member.number, self._phase, sent))
+    def _record_death(self, worker: _WorkerProcess) -> None:
+        sent = self._counters.of(worker.number).sent if self._counters is not None else 0
+        self.outcome.dead.setdefault(worker.number, Death(worker.number, self._phase, sent))
 
     def _gather(
         self,
@@ -214,25 +214,25 @@ class Crew:
         """One report of this kind from every worker that lives."""
         busy = False
         reports: list[Report] = []
-        waiting = {member.number for member in self._members if member.alive}
+        waiting = {worker.number for worker in self._workers if worker.alive}
         deadline = None if timeout_s is None else clock.monotonic_ns() + int(timeout_s * 1e9)
         while waiting and (deadline is None or clock.monotonic_ns() < deadline):
             for key, _ in self._selector.select(0 if busy else SLICE_S):
-                member: _Member = key.data
-                for report in member.hear():
+                worker: _WorkerProcess = key.data
+                for report in worker.receive():
                     if isinstance(report, kind):
                         reports.append(report)
-                        waiting.discard(member.number)
-                if not member.alive:
+                        waiting.discard(worker.number)
+                if not worker.alive:
                     self._selector.unregister(key.fileobj)
-                    self._mourn(member)
-                    waiting.discard(member.number)
+                    self._record_death(worker)
+                    waiting.discard(worker.number)
             watch()
             busy = bool(waiting) and work()
-            if interrupt is not None and (drain := interrupt.heard()) is not None:
+            if interrupt is not None and (drain := interrupt.new_drain_ns()) is not None:
                 self.outcome.interrupted = True
-                for member in self._members:
-                    member.tell(Stop(drain_ns=drain))
+                for worker in self._workers:
+                    worker.send(Stop(drain_ns=drain))
         return reports
 
 
@@ -242,7 +242,7 @@ class Interrupt:
     def __init__(self, drain_ns: int) -> None:
         self._drain_ns = drain_ns
         self._count = 0
-        self._told = 0
+        self._announced = 0
 
     def press(self, *_: object) -> None:
         """Signal handler. A third press does not wait for anybody."""
@@ -255,9 +255,9 @@ class Interrupt:
         """True once Ctrl-C was pressed."""
         return self._count > 0
 
-    def heard(self) -> int | None:
+    def new_drain_ns(self) -> int | None:
         """The drain time to announce now, or None if there is nothing new."""
-        if self._count == self._told:
+        if self._count == self._announced:
             return None
-        self._told = self._count
+        self._announced = self._count
         return self._drain_ns if self._count == 1 else 0

@@ -19,7 +19,7 @@ from inferometer.drive.credentials import read_key
 from inferometer.drive.pacer import slots_of
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.worker_messages import Job
-from inferometer.drive.worker_pool import Crew
+from inferometer.drive.worker_pool import WorkerPool
 from inferometer.errors import InstrumentError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import OUTCOME, Phase
@@ -62,7 +62,7 @@ def conduct(
             # Processes first: they start up while this one prepares.
             embedded = embedded_server(plan, embedded, folder, stack)
             scrapes = stack.enter_context(Scrapes(plan, folder))
-            with Crew(plan.instrument.workers, folder.log) as crew:
+            with WorkerPool(plan.instrument.workers, folder.log) as pool:
                 plan, source = sourced(plan)
                 tokenizer = load_tokenizer(plan, source)
                 plan, trace = surveyed(plan, ui.note)
@@ -85,17 +85,17 @@ def conduct(
                 cited = {"status": "own"} if calibrating else cited_certificate(plan, facts["environment"])
                 facts["calibration"] = cited
                 folder.write_run(facts)
-                crew.brief(_jobs(plan, trace, folder, target, key))
+                pool.assign(_jobs(plan, trace, folder, target, key))
                 for line in scrapes.ready():
                     ui.note(line)
-                interrupted = drive(plan, crew, schedule, folder, tokenizer, ui, scrapes)
+                interrupted = drive(plan, pool, schedule, folder, tokenizer, ui, scrapes)
                 facts |= last_facts(facts, schedule) | {
                     "ended_wall_ns": time.time_ns(),
                     "interrupted": interrupted,
-                    "timestamp_source": crew.outcome.timestamp_source,
+                    "timestamp_source": pool.outcome.timestamp_source,
                 }
             # Who died is known once all have left.
-            folder.write_run(facts | {"dead_workers": dead_workers(plan, crew, schedule.measured)})
+            folder.write_run(facts | {"dead_workers": dead_workers(plan, pool, schedule.measured)})
             ui.note("measuring is over; reading the record")
             # The server is still there: it may be the one that counts.
             return conclude(folder, tokenizer, scrapes)
@@ -140,7 +140,7 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
 
 def drive(
     plan: Plan,
-    crew: Crew,
+    pool: WorkerPool,
     schedule: Requests | Replayed,
     folder: RunFolder,
     tokenizer: tokenizers.Tokenizer,
@@ -152,7 +152,7 @@ def drive(
 
     def watch(phase: int, progress: Progress) -> None:
         nonlocal reported
-        for worker in list(crew.outcome.dead)[reported:]:
+        for worker in list(pool.outcome.dead)[reported:]:
             reported += 1
             ui.note(f"worker {worker} has died: this run will be INVALID; the others go on")
         ui.watch(Phase(phase), progress, expected_requests(Phase(phase), schedule))
@@ -165,10 +165,10 @@ def drive(
             return False
         probing = part.phase is Phase.PROBE  # with nothing else going on, here or there
         rows = part.stop - part.first if probing else schedule.rows
-        crew.begin(part.phase, rows, part=(part.first, part.stop), cycle=part.cycle)
+        pool.begin(part.phase, rows, part=(part.first, part.stop), cycle=part.cycle)
         if not probing and not part.cycle:
-            schedule.measurement(crew.announce)
-        crew.finish(part.phase, watch, interrupt, (lambda: False) if probing else work)
+            schedule.measurement(pool.announce)
+        pool.finish(part.phase, watch, interrupt, (lambda: False) if probing else work)
         return not interrupt.pressed
 
     def warmed_up() -> bool:
@@ -185,7 +185,7 @@ def drive(
 
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
         if not load.warmup:
-            schedule.measurement(crew.announce)
+            schedule.measurement(pool.announce)
         elif not warmed_up():
             schedule.close()
             return True
@@ -193,11 +193,11 @@ def drive(
             duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
             again = load.model == "closed" and load.requests is None
             scrapes.mark(Phase.MEASURE, begins=True)
-            start = crew.begin(
+            start = pool.begin(
                 Phase.MEASURE, schedule.rows, duration_ns=duration, again=again, appended=schedule.appended
             )
             schedule.began(start)
-            crew.finish(Phase.MEASURE, watch, interrupt, work)
+            pool.finish(Phase.MEASURE, watch, interrupt, work)
             scrapes.mark(Phase.MEASURE, begins=False)
         schedule.close()
         return interrupt.pressed

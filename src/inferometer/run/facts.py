@@ -8,7 +8,7 @@ from typing import Any
 
 from inferometer.calibration import certificate as certificates
 from inferometer.drive.pacer import deal, slots_of
-from inferometer.drive.worker_pool import Crew
+from inferometer.drive.worker_pool import WorkerPool
 from inferometer.journal.folder import RunFolder
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
@@ -61,7 +61,7 @@ def cited_certificate(plan: Plan, here: dict[str, Any]) -> dict[str, Any]:
     return certificates.cited(certificates.find(where, machine, hot_path(), plan.instrument.workers))
 
 
-def dead_workers(plan: Plan, crew: Crew, measured: int) -> list[dict[str, Any]]:
+def dead_workers(plan: Plan, pool: WorkerPool, measured: int) -> list[dict[str, Any]]:
     """The workers that died, each with its share of a load of so many measured requests."""
     load, workers = plan.load, plan.instrument.workers
     slots = load.concurrency or 1 if load.model == "closed" else None
@@ -73,4 +73,4 @@ def dead_workers(plan: Plan, crew: Crew, measured: int) -> list[dict[str, Any]]:
         part = 1 / workers if slots is None else slots_of(worker, workers, slots) / slots
         return {"load_share": part, "requests": requests}
 
-    return [asdict(death) | share(death.worker) for death in crew.outcome.dead.values()]
+    return [asdict(death) | share(death.worker) for death in pool.outcome.dead.values()]

@@ -183,7 +183,7 @@ def _simulate(
             timeout_ns=seconds_to_ns(target.timeout_s),
             drain_ns=seconds_to_ns(load.drain_s),
             offset_ns=started,
-            heard=interrupt.heard,
+            heard=interrupt.new_drain_ns,
             watch=watch,
         )
 
