@@ -33,7 +33,7 @@ import msgspec
 
 from inferometer.engines.answer import Answer
 from inferometer.engines.conversation import as_objects, is_system
-from inferometer.engines.dialect import Dialect, GenerationRequest, encode
+from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, encode
 from inferometer.engines.interface import INTERFACES
 from inferometer.engines.openai import read_models
 from inferometer.journal.schema import EventClass
@@ -101,7 +101,7 @@ def _body(request: GenerationRequest) -> bytes:
     if "stop" in extra:
         stop = extra.pop("stop")
         extra["stop_sequences"] = [stop] if isinstance(stop, str) else stop
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "model": request.model,
         "system": "\n\n".join(text for role, text in messages if is_system(role)) or None,
         "messages": as_objects(messages, system_apart=True),

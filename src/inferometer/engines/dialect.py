@@ -23,6 +23,9 @@ from inferometer.engines.answer import Answer
 from inferometer.engines.conversation import Messages
 from inferometer.engines.interface import INTERFACES, Interface
 
+JsonObject = dict[str, object]
+"""A JSON object on its way to the wire."""
+
 Read = Callable[[Answer, bytes, int], None]
 """Writes one event, or a whole answer, that arrived at an instant (ns) into an answer. Never raises."""
 
@@ -41,7 +44,7 @@ class GenerationRequest:
     temperature: float = 0.0
     ignore_eos: bool = True
     min_tokens: bool = False
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, object] = field(default_factory=dict)
     messages: Messages | None = None
     length_field: str | None = None
     """The name that this server has for `max_tokens`; None: the dialect's first."""
@@ -108,7 +111,7 @@ def load(name: str) -> Dialect:
     return found
 
 
-def encode(fields: Mapping[str, Any]) -> bytes:
+def encode(fields: JsonObject) -> bytes:
     """A body's JSON, without the fields that are null."""
     kept = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(kept, separators=(",", ":"), ensure_ascii=False).encode()

@@ -29,7 +29,7 @@ import msgspec
 
 from inferometer.engines.answer import Answer
 from inferometer.engines.conversation import as_objects
-from inferometer.engines.dialect import Dialect, GenerationRequest, Models, encode
+from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, Models, encode
 from inferometer.engines.interface import INTERFACES
 from inferometer.journal.schema import EventClass
 
@@ -97,9 +97,9 @@ def _chat_body(request: GenerationRequest) -> bytes:
     return _body(request, {"messages": as_objects(request.conversation)})
 
 
-def _body(request: GenerationRequest, prompt: dict[str, Any]) -> bytes:
+def _body(request: GenerationRequest, prompt: JsonObject) -> bytes:
     extra = dict(request.extra)
-    options: dict[str, Any] = {"num_predict": request.max_tokens, "temperature": request.temperature}
+    options: JsonObject = {"num_predict": request.max_tokens, "temperature": request.temperature}
     options |= {theirs: extra.pop(ours) for ours, theirs in _OPTIONS.items() if ours in extra}
     given = extra.pop("options", None)
     options |= given if isinstance(given, dict) else {}

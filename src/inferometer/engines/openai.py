@@ -22,7 +22,7 @@ import msgspec
 
 from inferometer.engines.answer import Answer
 from inferometer.engines.conversation import as_objects
-from inferometer.engines.dialect import Dialect, GenerationRequest, Models, encode
+from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, Models, encode
 from inferometer.engines.interface import INTERFACES
 from inferometer.journal.schema import EventClass
 
@@ -98,9 +98,9 @@ def _completion_body(generation: GenerationRequest) -> bytes:
     return _body(generation, {"prompt": generation.prompt})
 
 
-def _body(generation: GenerationRequest, prompt: dict[str, Any]) -> bytes:
+def _body(generation: GenerationRequest, prompt: JsonObject) -> bytes:
     limit = generation.max_tokens
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "model": generation.model,
         **prompt,
         generation.length_field or LENGTH_FIELDS[0]: limit,

@@ -26,7 +26,7 @@ import msgspec
 
 from inferometer.engines.answer import Answer
 from inferometer.engines.conversation import as_objects
-from inferometer.engines.dialect import Dialect, GenerationRequest, encode
+from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, encode
 from inferometer.engines.interface import INTERFACES
 from inferometer.engines.openai import read_models
 from inferometer.journal.schema import EventClass
@@ -108,7 +108,7 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def _body(request: GenerationRequest) -> bytes:
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         "model": request.model,
         "input": as_objects(request.conversation),
         request.length_field or "max_output_tokens": request.max_tokens,

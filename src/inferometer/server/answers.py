@@ -7,7 +7,7 @@ from array import array
 from inferometer.server.connection import Connection
 from inferometer.server.engine.emission import LENGTH
 from inferometer.server.filler_text import PIECES, text
-from inferometer.server.http_reply import Reply, stream_head
+from inferometer.server.http_reply import JsonObject, Reply, stream_head
 from inferometer.server.openai import Ask, Script, usage
 from inferometer.server.truth_log import Entry
 
@@ -53,7 +53,7 @@ class Answer:
         """The model put out `count` more tokens at `at` (ns); how it stands then (engine/emission.py)."""
         raise NotImplementedError
 
-    def counts(self) -> dict[str, object]:
+    def counts(self) -> JsonObject:
         """Its `usage`."""
         return usage(self.ask, len(self.entry.model_ns), self.entry.cached_tokens)
 

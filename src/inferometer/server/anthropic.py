@@ -25,12 +25,13 @@ type `text` and `tool_result`. Tokens are counted as for a chat. `max_tokens` is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from inferometer.server.answer_parts import Kind
 from inferometer.server.event_writer import Telling, Voice
+from inferometer.server.http_reply import JsonObject
 from inferometer.server.openai import ApiError, Ask, Message, Part, Reader, decode, head_of
 
 API = "anthropic"
@@ -84,7 +85,7 @@ class _Messages(msgspec.Struct, kw_only=True):
     system: str | list[Part] | None = None
     stream: bool | None = False
     thinking: _Thinking | None = None
-    tools: list[dict[str, Any]] | None = None
+    tools: list[JsonObject] | None = None
     tool_choice: _ToolChoice | None = None
     priority: int | None = 0
 
@@ -133,11 +134,11 @@ def _message(given: _Message) -> Message:
     return Message(given.role, parts)
 
 
-def _choice(given: _ToolChoice | None) -> str | dict[str, Any] | None:
+def _choice(given: _ToolChoice | None) -> str | JsonObject | None:
     """A tool choice in the words of a chat."""
     if given is None:
         return None
-    words: dict[str, str | dict[str, Any]] = {"any": "required", "none": "none", "tool": {"name": given.name}}
+    words: dict[str, str | JsonObject] = {"any": "required", "none": "none", "tool": {"name": given.name}}
     return words.get(given.type)
 
 
@@ -203,11 +204,11 @@ class Messages(Voice):
             signature = _event("content_block_delta", index=index, delta=delta)
         return signature + _event("content_block_stop", index=index)
 
-    def _empty(self, kind: Kind) -> dict[str, object]:
+    def _empty(self, kind: Kind) -> JsonObject:
         """A block before its first delta."""
         return {**self._call, "input": {}} if kind is Kind.TOOL else dict(_BLOCKS[kind])
 
-    def _block(self, kind: Kind) -> dict[str, object]:
+    def _block(self, kind: Kind) -> JsonObject:
         """A block of a whole message."""
         text = self._telling.passage.whole(kind)
         if kind is Kind.TOOL:
@@ -217,7 +218,7 @@ class Messages(Voice):
         return {"type": "text", "text": text}
 
     @property
-    def _call(self) -> dict[str, object]:
+    def _call(self) -> JsonObject:
         return {
             "type": "tool_use",
             "id": f"toolu_{self._telling.number[:24]}",
@@ -230,9 +231,7 @@ class Messages(Voice):
             return "refusal"
         return "tool_use" if self._telling.passage.parts.tool else "max_tokens"
 
-    def _message(
-        self, content: list[dict[str, object]], reason: str | None, usage: dict[str, int]
-    ) -> dict[str, object]:
+    def _message(self, content: list[JsonObject], reason: str | None, usage: dict[str, int]) -> JsonObject:
         return {
             "id": f"msg_{self._telling.number}",
             "type": "message",

@@ -27,6 +27,7 @@ import msgspec
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.settings import Guards
 from inferometer.server.fixed_script import Metronome
+from inferometer.server.http_reply import JsonObject
 from inferometer.server.model_loading import Residence
 from inferometer.server.openai import ApiError
 from inferometer.server.truth_log import TruthLog
@@ -159,7 +160,7 @@ class State:
         """The model is loaded for the first time, before the server says that it is well."""
         return self._residence.starting
 
-    def show(self, running: int, waiting: int) -> dict[str, object]:
+    def show(self, running: int, waiting: int) -> JsonObject:
         """Everything, with the engine's queue of this moment."""
         settings = self._controls.settings()
         return {

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 
 from inferometer.server.answer_parts import PLAIN, Passage
-from inferometer.server.http_reply import EVENT_STREAM
+from inferometer.server.http_reply import EVENT_STREAM, JsonObject
 from inferometer.server.openai import Ask
 
 
@@ -43,7 +43,7 @@ class Telling:
         """The answer's wall-clock second."""
         return (self.received_ns + self.wall_offset_ns) // 1_000_000_000
 
-    def stamps(self, at: int) -> dict[str, object]:
+    def stamps(self, at: int) -> JsonObject:
         """The further fields of the event of a token put out at `at`."""
         if not self.stamped:
             return {}

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import inferometer
 from inferometer.server.clock import http_date
 
+JsonObject = dict[str, object]
+"""A JSON object that comes from the wire or goes there."""
+
 PRODUCT = "inferometer-reference"
 _SERVER = f"{PRODUCT}/{inferometer.__version__}".encode()
 _REASONS = {

@@ -36,6 +36,7 @@ import msgspec
 
 from inferometer.server.answer_parts import Kind
 from inferometer.server.event_writer import Voice
+from inferometer.server.http_reply import JsonObject
 from inferometer.server.model_loading import FOREVER, Residence
 from inferometer.server.openai import (
     DEFAULT_CHAT_TOKENS,
@@ -90,7 +91,7 @@ class _Generate(_Body):
 
 class _Chat(_Body):
     messages: list[_Message] | None = None
-    tools: list[dict[str, Any]] | None = None
+    tools: list[JsonObject] | None = None
 
 
 _GENERATIONS = msgspec.json.Decoder(_Generate)
@@ -176,7 +177,7 @@ def rfc3339(wall_ns: int) -> str:
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:09d}Z"
 
 
-def _empty(api: str) -> dict[str, object]:
+def _empty(api: str) -> JsonObject:
     if api == GENERATE:
         return {"response": ""}
     return {"message": {"role": "assistant", "content": ""}}
@@ -214,9 +215,9 @@ class Lines(Voice):
         words = self._said(**{_FIELDS[kind]: passage.whole(kind) for kind in passage.kinds()})
         return _encode(self._final(words, instants, load_ns))
 
-    def _said(self, content: str = "", thinking: str = "", call: str = "") -> dict[str, object]:
+    def _said(self, content: str = "", thinking: str = "", call: str = "") -> JsonObject:
         """Text, thoughts and a complete call (its arguments as JSON) in the words of this interface."""
-        more: dict[str, object] = {"thinking": thinking} if thinking else {}
+        more: JsonObject = {"thinking": thinking} if thinking else {}
         if self._telling.ask.api == GENERATE:
             return {"response": content, **more}
         if call:
@@ -224,7 +225,7 @@ class Lines(Voice):
             more["tool_calls"] = [{"function": function}]
         return {"message": {"role": "assistant", "content": content, **more}}
 
-    def _final(self, words: dict[str, object], instants: Sequence[int], load_ns: int) -> dict[str, object]:
+    def _final(self, words: JsonObject, instants: Sequence[int], load_ns: int) -> JsonObject:
         telling = self._telling
         first, last = instants[0], instants[-1]
         return {

@@ -22,6 +22,7 @@ import msgspec
 from inferometer.server.answer_parts import PLAIN, Parts, divide
 from inferometer.server.engine.blocks import chain
 from inferometer.server.filler_text import PIECES
+from inferometer.server.http_reply import JsonObject
 
 SCRIPTED = ("chat", "completions")
 """The interfaces whose plain answers are bytes prepared in advance (Script)."""
@@ -108,8 +109,8 @@ class _Chat(_Body):
     messages: Annotated[list[Message], msgspec.Meta(min_length=1)]
     max_completion_tokens: _Count | None = None
     reasoning_effort: str | None = None
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: str | dict[str, Any] | None = None
+    tools: list[JsonObject] | None = None
+    tool_choice: str | JsonObject | None = None
 
 
 class _Completion(_Body):
@@ -187,7 +188,7 @@ class Reader:
         limit = asked.max_tokens or DEFAULT_COMPLETION_TOKENS
         return self._ask(asked, "completions", ids, limit, head_of(asked.prompt))
 
-    def tokenize(self, body: bytes) -> dict[str, object]:
+    def tokenize(self, body: bytes) -> JsonObject:
         """A body of `/tokenize`, and the answer to it."""
         asked: _Tokenize = decode(self._tokenize, body)
         self._check_model(asked.model)
@@ -350,16 +351,16 @@ class Script:
             b'"finish_reason":null}]}\n\n' % stem
         )
 
-    def closing(self, stem: bytes, counts: dict[str, object] | None) -> bytes:
+    def closing(self, stem: bytes, counts: JsonObject | None) -> bytes:
         """Everything after the last token: the usage event if there are `counts`, the terminator, the end of the body."""
         told = b""
         if counts is not None:
             told = chunk(b'data: {"id":"%b],"usage":%b}\n\n' % (stem, msgspec.json.encode(counts)))
         return told + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
 
-    def whole(self, number: str, created: int, words: str, finish: str, counts: dict[str, object]) -> bytes:
+    def whole(self, number: str, created: int, words: str, finish: str, counts: JsonObject) -> bytes:
         """The body of an answer that is not streamed."""
-        said: dict[str, object] = (
+        said: JsonObject = (
             {"message": {"role": "assistant", "content": words}} if self.chat else {"text": words}
         )
         return msgspec.json.encode(
@@ -374,7 +375,7 @@ class Script:
         )
 
 
-def usage(ask: Ask, tokens: int, cached: int) -> dict[str, object]:
+def usage(ask: Ask, tokens: int, cached: int) -> JsonObject:
     """The `usage` object of an answer of so many tokens. Reasoning tokens are told where there are any."""
     thought = min(ask.parts.reasoning, tokens)
     details = {"completion_tokens_details": {"reasoning_tokens": thought}} if thought else {}

@@ -18,6 +18,7 @@ import msgspec
 
 from inferometer.server.answer_parts import Kind
 from inferometer.server.event_writer import Telling, Voice
+from inferometer.server.http_reply import JsonObject
 from inferometer.server.openai import usage
 
 _encode = msgspec.json.encode
@@ -48,10 +49,10 @@ class _Stream(Voice):
             return "content_filter"
         return "tool_calls" if self._telling.passage.parts.tool else "length"
 
-    def _usage(self, tokens: int) -> dict[str, object]:
+    def _usage(self, tokens: int) -> JsonObject:
         return usage(self._telling.ask, tokens, self.cached)
 
-    def _event(self, said: dict[str, object], finish: str | None, at: int) -> bytes:
+    def _event(self, said: JsonObject, finish: str | None, at: int) -> bytes:
         choice = {"index": 0, **said, "logprobs": None, "finish_reason": finish}
         return sse({**self._head, "choices": [choice], **self._telling.stamps(at)})
 
@@ -64,7 +65,7 @@ class _Stream(Voice):
         counts = sse({**self._head, "choices": [], "usage": self._usage(len(instants))}) if ask.usage else b""
         return counts + b"data: [DONE]\n\n"
 
-    def _whole(self, said: dict[str, object]) -> bytes:
+    def _whole(self, said: JsonObject) -> bytes:
         choice = {"index": 0, **said, "logprobs": None, "finish_reason": self._reason}
         head = {**self._head, "object": self.whole_kind}
         return _encode({**head, "choices": [choice], "usage": self._usage(self._telling.passage.count)})
@@ -98,7 +99,7 @@ class Chat(_Stream):
         """One event."""
         passage = self._telling.passage
         kind, said = passage.piece(index)
-        delta: dict[str, object]
+        delta: JsonObject
         if kind is Kind.REASONING:
             delta = {"reasoning_content": said}
         elif kind is Kind.TEXT:
@@ -111,13 +112,13 @@ class Chat(_Stream):
     def whole(self, instants: Sequence[int], load_ns: int) -> bytes:  # noqa: ARG002 - as above
         """The body."""
         passage = self._telling.passage
-        message: dict[str, object] = {"role": "assistant", "content": passage.whole(Kind.TEXT) or None}
+        message: JsonObject = {"role": "assistant", "content": passage.whole(Kind.TEXT) or None}
         if passage.parts.reasoning:
             message["reasoning_content"] = passage.whole(Kind.REASONING)
         if passage.parts.tool:
             message["tool_calls"] = [self._call(passage.whole(Kind.TOOL))]
         return self._whole({"message": message})
 
-    def _call(self, arguments: str) -> dict[str, object]:
+    def _call(self, arguments: str) -> JsonObject:
         function = {"name": self._telling.passage.parts.name, "arguments": arguments}
         return {"id": f"call_{self._telling.number[:24]}", "type": "function", "function": function}

@@ -25,12 +25,13 @@ token, or after the last token. The status is `completed`, though `max_output_to
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from inferometer.server.answer_parts import Kind
 from inferometer.server.event_writer import Telling, Voice
+from inferometer.server.http_reply import JsonObject
 from inferometer.server.openai import (
     DEFAULT_CHAT_TOKENS,
     ApiError,
@@ -76,8 +77,8 @@ class _Responses(msgspec.Struct, kw_only=True):
     stream: bool | None = False
     max_output_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
     reasoning: _Reasoning | None = None
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: str | dict[str, Any] | None = None
+    tools: list[JsonObject] | None = None
+    tool_choice: str | JsonObject | None = None
     background: bool | None = False
     previous_response_id: str | None = None
     priority: int | None = 0
@@ -195,7 +196,7 @@ class Response(Voice):
             name = self._telling.passage.parts.name
             done = self._event(f"{_DELTAS[kind]}.done", **place, name=name, arguments=said)
         else:
-            more: dict[str, object] = {"logprobs": []} if kind is Kind.TEXT else {}
+            more: JsonObject = {"logprobs": []} if kind is Kind.TEXT else {}
             done = self._event(f"{_DELTAS[kind]}.done", **place, text=said, **more)
             done += self._event("response.content_part.done", **place, part=_part(kind, said))
         item = self._item(kind, "completed", said)
@@ -206,17 +207,17 @@ class Response(Voice):
         self._sequence += 1
         return b"event: %b\ndata: %b\n\n" % (kind.encode(), _encode(event))
 
-    def _place(self, kind: Kind) -> dict[str, object]:
+    def _place(self, kind: Kind) -> JsonObject:
         """Where a delta belongs."""
-        place: dict[str, object] = {"item_id": self._ident(kind), "output_index": self._kinds.index(kind)}
+        place: JsonObject = {"item_id": self._ident(kind), "output_index": self._kinds.index(kind)}
         return place if kind is Kind.TOOL else {**place, "content_index": 0}
 
     def _ident(self, kind: Kind) -> str:
         return _ITEMS[kind][0] + self._telling.number
 
-    def _item(self, kind: Kind, status: str, said: str | None) -> dict[str, object]:
+    def _item(self, kind: Kind, status: str, said: str | None) -> JsonObject:
         """An item of the output; `said` is None while it is empty."""
-        item: dict[str, object] = {"id": self._ident(kind), "type": _ITEMS[kind][1], "status": status}
+        item: JsonObject = {"id": self._ident(kind), "type": _ITEMS[kind][1], "status": status}
         if kind is Kind.TOOL:
             call = f"call_{self._telling.number[:24]}"
             return {
@@ -234,12 +235,12 @@ class Response(Voice):
     def _status(self) -> str:
         return "incomplete" if self._refused else "completed"
 
-    def _complete(self) -> dict[str, object]:
+    def _complete(self) -> JsonObject:
         passage = self._telling.passage
         output = [self._item(kind, "completed", passage.whole(kind)) for kind in self._kinds]
         return self._response(self._status, output, _usage(self._telling.ask, passage.count, self.cached))
 
-    def _response(self, status: str, output: list[dict[str, object]], counts: object) -> dict[str, object]:
+    def _response(self, status: str, output: list[JsonObject], counts: object) -> JsonObject:
         telling = self._telling
         return {
             "id": f"resp_{telling.number}",
@@ -264,13 +265,13 @@ class Response(Voice):
         }
 
 
-def _part(kind: Kind, said: str) -> dict[str, object]:
+def _part(kind: Kind, said: str) -> JsonObject:
     if kind is Kind.REASONING:
         return {"type": "reasoning_text", "text": said}
     return {"type": "output_text", "text": said, "annotations": [], "logprobs": []}
 
 
-def _usage(ask: Ask, tokens: int, cached: int) -> dict[str, object]:
+def _usage(ask: Ask, tokens: int, cached: int) -> JsonObject:
     """The same counts as elsewhere, under this interface's names."""
     counts = usage(ask, tokens, cached)
     return {

@@ -37,6 +37,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from inferometer.server.http_reply import JsonObject
+
 _ROW_COST = 64  # a row without tokens weighs about as much as this many token times
 
 
@@ -91,7 +93,7 @@ class Entry:
         self.outcome = ""
         self.fault: str | None = None
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> JsonObject:
         """The row, in the order of the table above."""
         return {
             "id": self.id,

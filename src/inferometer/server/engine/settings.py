@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inferometer.errors import PlanError, Problem
+from inferometer.server.http_reply import JsonObject
 
 INPUT_GUARDRAILS = ("input_check_ns", "input_check_per_token_ns", "refusal_share")
 OUTPUT_GUARDRAILS = ("output_check_tokens",)
@@ -133,7 +134,7 @@ FIELDS = {field.name.removesuffix("_ns"): field.name for field in dataclasses.fi
 def changed(settings: Settings, words: Iterable[str]) -> Settings:
     """`settings` with `key=value` words applied. Raises PlanError with everything wrong at once."""
     problems: list[Problem] = []
-    values: dict[str, object] = {}
+    values: JsonObject = {}
     for word in words:
         key, _, text = word.partition("=")
         try:
