@@ -26,7 +26,8 @@ from inferometer.journal.seal import seal
 from inferometer.journal.writer import Journal
 from inferometer.plan import saved
 from inferometer.plan.lengths import fixed
-from inferometer.plan.schema import Load, Plan, Target, Workload
+from inferometer.plan.schema import Load, Plan, Target
+from inferometer.plan.workload import StandardWorkload
 from inferometer.telemetry.host import environment
 
 MEMORY_STREAMS = 406
@@ -77,7 +78,7 @@ def synthetic_run(parent: Path, requests: int) -> RunFolder:
     plan = Plan(
         target=Target(url="http://127.0.0.1:1", model="truth"),
         load=Load(concurrency=streams, requests=requests, warmup=0),
-        workload=Workload(input_tokens=fixed(64), output_tokens=fixed(TOKENS)),
+        workload=StandardWorkload(input_tokens=fixed(64), output_tokens=fixed(TOKENS)),
     )
     folder = RunFolder.create(parent, "synthetic", time.time_ns())
     folder.plan.write_bytes(saved.to_json(plan))

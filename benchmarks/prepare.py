@@ -19,11 +19,12 @@ from benchmarks.loads import Bench
 from benchmarks.native import on_core
 from inferometer.journal.folder import RunFolder
 from inferometer.plan.lengths import fixed
-from inferometer.plan.schema import Load, Plan, Workload
+from inferometer.plan.schema import Load, Plan
+from inferometer.plan.workload import AnyWorkload, workload_of
 from inferometer.run.requests import Requests, Served
 from inferometer.workload import tokenizers
 from inferometer.workload.parallel import MOST_PROCESSES, cores
-from inferometer.workload.sources import Source
+from inferometer.workload.sources import TraceRows, sourced
 
 
 def prepare(bench: Bench) -> Iterator[Figure | Note]:
@@ -52,13 +53,15 @@ def _measured(*words: str) -> dict[str, float]:
     return found
 
 
-def _once(workload: Workload, requests: int) -> dict[str, float]:
+def _once(workload: AnyWorkload, requests: int) -> dict[str, float]:
     plan = Plan(workload=workload, load=Load(requests=requests))
+    plan, source = sourced(plan)
+    assert not isinstance(source, TraceRows), "a plan of lengths"
     served = Served("reference", ["reference"], None, "text", "max_tokens")
     with tempfile.TemporaryDirectory() as out:
         folder = RunFolder.create(Path(out), plan.name, time.time_ns())
         began, spent = time.monotonic(), time.process_time()
-        Requests(plan, Source(), served, tokenizers.load(plan.tokenizer), folder, 1).measurement()
+        Requests(plan, source, served, tokenizers.load(plan.tokenizer), folder, 1).measurement()
         seconds, spent = time.monotonic() - began, time.process_time() - spent
     own, others = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     # The largest of the processes that helped stands for each of them; they have ended with the work.
@@ -73,4 +76,4 @@ def _once(workload: Workload, requests: int) -> dict[str, float]:
 if __name__ == "__main__":
     name, count, *tokens = sys.argv[1:]
     lengths = {"input_tokens": fixed(int(tokens[0])), "output_tokens": fixed(16)} if tokens else {}
-    print(json.dumps(_once(Workload.model_validate({"name": name, **lengths}), int(count))))
+    print(json.dumps(_once(workload_of({"name": name, **lengths}), int(count))))

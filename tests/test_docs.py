@@ -41,11 +41,11 @@ from inferometer.metrics.statistics import STATISTICS
 from inferometer.plan.body import Sampling
 from inferometer.plan.declarations import Declared
 from inferometer.plan.flags import FLAGS
-from inferometer.plan.mixture import RequestClass, SharedPrefix
 from inferometer.plan.parse import build
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
+from inferometer.plan.workload import RequestClass, SharedPrefix
 from inferometer.plan.workload_disclosure import NAMES, requirement
 from inferometer.procedures.registry import PROCEDURES
 from inferometer.report.run.summary import summary_schema

@@ -14,7 +14,8 @@ from inferometer.calibration.ladder import Tried, ended_by, faults, next_load, p
 from inferometer.documents.certificate import ErrorSpread
 from inferometer.errors import PlanError
 from inferometer.plan.lengths import fixed
-from inferometer.plan.schema import Plan, Trace, Workload
+from inferometer.plan.schema import Plan, Trace
+from inferometer.plan.workload import workload_of
 
 LOADS = [64.0, 128.0, 256.0, 512.0]
 GOOD = ErrorSpread(100, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -146,4 +147,4 @@ def test_a_workload_without_one_length_is_refused() -> None:
     one = {"name": "a", "input_tokens": 9, "output_tokens": 9}
     for workload in ({"classes": [one]}, {"prompts": "own.jsonl"}):
         with pytest.raises(PlanError, match="--like"):
-            plan_rung(Plan(workload=Workload.model_validate(workload)), 150.0, 20.0)
+            plan_rung(Plan(workload=workload_of(workload)), 150.0, 20.0)

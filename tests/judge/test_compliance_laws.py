@@ -28,9 +28,9 @@ from inferometer.judge.compliance.statement import (
 )
 from inferometer.measure.measurement import Refusals
 from inferometer.plan.lengths import lognormal, uniform
-from inferometer.plan.mixture import RequestClass
 from inferometer.plan.procedure_parameters import FairnessClass
 from inferometer.plan.schema import Load
+from inferometer.plan.workload import MixtureWorkload, RequestClass
 
 BINDING = Path(__file__).parent.parent / "vectors" / "compliance" / "binding.txt"
 """The draft's binding rules, id and level."""
@@ -392,10 +392,10 @@ def test_classes_of_skewed_lengths_are_of_synthetic_skewed() -> None:
         RequestClass(name=str(i), input_tokens=one, output_tokens=lognormal(4.5, 1.2, max=9))
         for i, one in enumerate(lengths)
     )
-    changes = {f"{EVERY}.plan.workload.name": "custom", f"{EVERY}.plan.workload.classes": drawn}
+    changes = {f"{EVERY}.plan.workload": MixtureWorkload(classes=drawn)}
     assert deviating(changed(perfect("fairness"), changes)) == set()
     other = drawn[0].model_copy(update={"input_tokens": lognormal(5.5, 1.5)})
-    changes |= {f"{EVERY}.plan.workload.classes": (other, drawn[1])}
+    changes = {f"{EVERY}.plan.workload": MixtureWorkload(classes=(other, drawn[1]))}
     assert deviating(changed(perfect("fairness"), changes)) == {"D-5.6.2-workload"}
 
 

@@ -11,8 +11,9 @@ import yaml
 from inferometer.errors import PlanError
 from inferometer.plan import saved
 from inferometer.plan.parse import build
-from inferometer.plan.schema import Plan, Workload
+from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
+from inferometer.plan.workload import PromptsWorkload, StandardWorkload, workload_of
 from inferometer.plan.workload_disclosure import NAMES, disclosed, missing, requirement
 
 CLASS = {"name": "a", "input_tokens": "uniform(9,12)", "output_tokens": 3}
@@ -34,7 +35,7 @@ def refused(
 
 
 def test_classes_make_a_custom_workload_without_lengths_of_its_own(tmp_path: Path) -> None:
-    """Saved and read back it is the same plan, with null lengths; so is one with a file of prompts."""
+    """Saved and read back it is the same plan, without those lengths; so is one with a file of prompts."""
     for workload in (
         {"classes": [CLASS, CLASS | {"name": "b", "shared_prefix": {"tokens": 5, "groups": 2, "zipf": 1.1}}]},
         {
@@ -48,7 +49,7 @@ def test_classes_make_a_custom_workload_without_lengths_of_its_own(tmp_path: Pat
         plan = planned(tmp_path, workload)
         assert plan.workload.name == "custom"
         data = saved.resolved(plan)["workload"]
-        assert (data["input_tokens"], data["output_tokens"]) == (None, workload.get("output_tokens"))
+        assert (data.get("input_tokens"), data.get("output_tokens")) == (None, workload.get("output_tokens"))
         (tmp_path / "plan.json").write_bytes(saved.to_json(plan))
         assert saved.read(tmp_path / "plan.json") == plan
         assert saved.plan_hash(build(tmp_path / "plan.json")) == saved.plan_hash(plan)
@@ -110,8 +111,9 @@ def test_what_a_file_or_classes_decide_nothing_else_may(
 def test_a_flag_for_prompts_or_for_a_workload_goes_before_the_files(tmp_path: Path) -> None:
     """--prompts takes the place of classes and lengths, --workload that of prompts and classes."""
     plan = planned(tmp_path, {"classes": [CLASS]}, {"--prompts": "own.jsonl", "--output-tokens": "5"})
+    assert isinstance(plan.workload, PromptsWorkload)
     assert (plan.workload.classes, plan.workload.prompts) == ((), "own.jsonl")
-    assert str(plan.workload.default_output) == "5"
+    assert str(plan.workload.output_tokens) == "5"
     for workload in ({"classes": [CLASS]}, {"prompts": "x", "order": "sampled"}):
         assert planned(tmp_path, workload, {"--workload": "normal"}) == build(None, {"--workload": "normal"})
 
@@ -125,7 +127,7 @@ def test_the_file_named_has_to_be_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", STANDARD)
 def test_a_workload_of_lengths_is_fully_specified(name: str) -> None:
     """Draft 4.3.1: seven items, none missing; the unit is the tokenizer's tokens."""
-    spec = Workload.model_validate({"name": name})
+    spec = workload_of({"name": name})
     items = disclosed(Plan(workload=spec))
     assert missing(items) == []
     assert all(getattr(items, item) for item in NAMES)
@@ -135,12 +137,12 @@ def test_a_workload_of_lengths_is_fully_specified(name: str) -> None:
 
 def test_a_standard_workload_of_natural_text_says_what_it_is_about_and_what_it_shares() -> None:
     """Draft 4.3.2.3 and 4.3.2.4: domain, language, system prompt and prefix; without The Stack the language is Python alone."""
-    chat = disclosed(Plan(workload=Workload(name="conversation")))
+    chat = disclosed(Plan(workload=StandardWorkload(name="conversation")))
     assert (chat.domain, chat.language) == ("conversation", "English")
     assert chat.system_prompt == "200 tokens, a system message, of 0.5 of the requests"
     assert chat.prefix == "0.5 of the requests, 200 tokens on top of the input length, one text"
     stand_in, whole = (
-        disclosed(Plan(workload=Workload(name="code-completion", dataset=one))) for one in (None, "x")
+        disclosed(Plan(workload=StandardWorkload(name="code-completion", dataset=one))) for one in (None, "x")
     )
     assert (stand_in.language, whole.language) == ("Python", "Python, JavaScript, TypeScript")
     assert whole.prefix == (
@@ -171,12 +173,12 @@ def test_what_nobody_can_derive_of_a_file_is_missing_until_it_is_declared() -> N
     """D-4.3-custom-full: ids of the missing items; the declaration takes each away."""
     tally = {"n": 9, "mean": 5.0, "std": 1.25, "min": 3, "max": 8}
     file = {"rows": 4, "with_system_prompt": 0, "input_tokens": tally, "output_tokens": tally}
-    bare = disclosed(Plan(workload=Workload(prompts="x")), file)
+    bare = disclosed(Plan(workload=PromptsWorkload(prompts="x")), file)
     assert missing(bare) == ["D-4.3.1-domain", "D-4.3.1-language", "D-4.3.1-prefix"]
     assert bare.input == (
         "empirical: mean 5, standard deviation 1.25, 3 to 8, of 9 requests, in tokens of cl100k_base"
     )
-    told = Workload(prompts="x", domain="code", language="Python", prefix_sharing="none")
+    told = PromptsWorkload(prompts="x", domain="code", language="Python", prefix_sharing="none")
     assert missing(disclosed(Plan(workload=told), file)) == []
     assert missing(disclosed(Plan(workload=told), None)) == [
         requirement(name) for name in ("input", "output", "system_prompt")
@@ -186,7 +188,7 @@ def test_what_nobody_can_derive_of_a_file_is_missing_until_it_is_declared() -> N
 def test_output_control_says_what_ends_an_answer() -> None:
     """max_tokens; with the model's own end where that is let be; and stop sequences where there are some."""
     assert disclosed(Plan()).control == "max_tokens"
-    free = Plan(workload=Workload(ignore_eos=False))
+    free = Plan(workload=StandardWorkload(ignore_eos=False))
     assert disclosed(free).control == "max_tokens and the model's own end of sequence"
-    stopped = Workload.model_validate({"classes": [CLASS | {"sampling": {"stop": ["END"]}}]})
+    stopped = workload_of({"classes": [CLASS | {"sampling": {"stop": ["END"]}}]})
     assert disclosed(Plan(workload=stopped)).control == "max_tokens and stop sequences"

@@ -15,6 +15,7 @@ from inferometer.plan.flags import BY_NAME, FLAGS
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.plan.wording import every_key
+from inferometer.plan.workload import StandardWorkload
 
 Write = Callable[[str], Path]
 
@@ -140,6 +141,7 @@ def test_every_flag_reaches_its_key() -> None:
         "normal(550,150)",
         "150",
     )
+    assert isinstance(workload, StandardWorkload)
     assert (workload.based_on, workload.dataset) == ("code-completion", "stack.jsonl")
     assert (workload.dataset_subset, workload.dataset_version) == ("python", "v1.2")
     assert (workload.seed, workload.prompt_format) == (7, "ids")

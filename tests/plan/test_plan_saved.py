@@ -15,12 +15,19 @@ from inferometer.errors import PlanError, RecordError
 from inferometer.plan import saved
 from inferometer.plan.body import Sampling
 from inferometer.plan.lengths import parse as parse_length
-from inferometer.plan.mixture import RequestClass, SharedPrefix
 from inferometer.plan.parse import build
 from inferometer.plan.rules import check
-from inferometer.plan.schema import Load, Plan, Sut, Target, Tokenizer, Workload
+from inferometer.plan.schema import Load, Plan, Sut, Target, Tokenizer
 from inferometer.plan.slo import Slo
 from inferometer.plan.standard import STANDARD
+from inferometer.plan.workload import (
+    LengthsWorkload,
+    MixtureWorkload,
+    PromptsWorkload,
+    RequestClass,
+    SharedPrefix,
+    StandardWorkload,
+)
 
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 _json = st.recursive(
@@ -75,18 +82,21 @@ plans = st.builds(
     load=_loads,
     workload=st.one_of(
         st.builds(
-            Workload, name=st.sampled_from([*STANDARD]), input_tokens=_lengths, seed=st.integers(0, 2**63 - 1)
+            StandardWorkload,
+            name=st.sampled_from([*STANDARD]),
+            input_tokens=_lengths,
+            seed=st.integers(0, 2**63 - 1),
         ),
-        st.builds(Workload, name=st.just("custom"), input_tokens=_lengths, output_tokens=_lengths),
-        st.builds(Workload, name=st.sampled_from([*STANDARD])),
+        st.builds(LengthsWorkload, input_tokens=_lengths, output_tokens=_lengths),
+        st.builds(StandardWorkload, name=st.sampled_from([*STANDARD])),
         st.builds(
-            Workload,
+            PromptsWorkload,
             prompts=st.just("own.csv"),
             order=st.sampled_from(["file", "sampled"]),
             language=st.just("é"),
         ),
-        st.builds(Workload, prompts=st.just("own.csv"), output_tokens=_lengths),
-        st.builds(Workload, classes=st.lists(_classes, min_size=1, max_size=1).map(tuple)),
+        st.builds(PromptsWorkload, prompts=st.just("own.csv"), output_tokens=_lengths),
+        st.builds(MixtureWorkload, classes=st.lists(_classes, min_size=1, max_size=1).map(tuple)),
     ),
     tokenizer=st.builds(Tokenizer, name=st.sampled_from(["cl100k_base", "/a b/é"])),
     sut=st.builds(Sut, notes=_text, accelerator=_text),
@@ -115,7 +125,7 @@ def test_a_saved_plan_holds_to_the_json_schema_and_is_complete(plan: Plan) -> No
     data = json.loads(saved.to_json(plan))
     jsonschema.Draft202012Validator(saved.json_schema()).validate(data)
     assert set(data) == {field.alias or name for name, field in Plan.model_fields.items()}
-    for part, kind in (("load", Load), ("target", Target), ("workload", Workload), ("sut", Sut)):
+    for part, kind in (("load", Load), ("target", Target), ("workload", type(plan.workload)), ("sut", Sut)):
         assert set(data[part]) == set(kind.model_fields)
 
 
@@ -135,7 +145,7 @@ def test_the_hash_is_that_of_the_file() -> None:
     assert saved.plan_hash(plan) == "sha256:" + hashlib.sha256(data).hexdigest()
     assert data.endswith(b"}\n")
     assert json.loads(data) == saved.resolved(plan)
-    assert saved.plan_hash(Plan(workload=Workload(seed=43))) != saved.plan_hash(plan)
+    assert saved.plan_hash(Plan(workload=StandardWorkload(seed=43))) != saved.plan_hash(plan)
 
 
 def test_the_order_of_keys_and_the_spelling_of_values_do_not_change_the_hash(tmp_path: Path) -> None:
@@ -161,7 +171,7 @@ def test_flags_still_override_a_saved_plan(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "not json", '{"schema": "inferometer/plan/2"}', "{" * 100_000, '{"schema": 1}']
+    "text", ["", "{}", "[]", "not json", '{"schema": "inferometer/plan/3"}', "{" * 100_000, '{"schema": 1}']
 )
 def test_a_file_of_another_kind_or_version_is_refused(tmp_path: Path, text: str) -> None:
     """A reader refuses what it does not know, naming the file."""

@@ -7,14 +7,15 @@ from pydantic import ValidationError
 
 from inferometer.errors import PlanError
 from inferometer.plan.rules import check, faults
-from inferometer.plan.schema import Load, Plan, Target, Tokenizer, Workload
+from inferometer.plan.schema import Load, Plan, Target, Tokenizer
 from inferometer.plan.standard import STANDARD, WITHOUT_DATASET
+from inferometer.plan.workload import workload_of
 
 
 @pytest.mark.parametrize("name", [name for name in STANDARD if name not in WITHOUT_DATASET])
 def test_a_standard_workload_brings_its_lengths(name: str) -> None:
     """The name alone decides both lengths, and there is nothing to declare."""
-    workload = Workload.model_validate({"name": name})
+    workload = workload_of({"name": name})
     assert (workload.input_tokens, workload.output_tokens) == STANDARD[name]
     assert (workload.name, workload.based_on, workload.deviations) == (name, None, ())
 
@@ -28,7 +29,7 @@ def test_the_standard_lengths_are_those_of_the_draft() -> None:
 
 def test_other_lengths_under_a_standard_name_make_it_custom_and_are_declared() -> None:
     """No standard's name stands over lengths that are not its own; the deviation says both."""
-    workload = Workload.model_validate({"name": "synthetic-skewed", "output_tokens": 256})
+    workload = workload_of({"name": "synthetic-skewed", "output_tokens": 256})
     assert (workload.name, workload.based_on) == ("custom", "synthetic-skewed")
     assert str(workload.input_tokens) == "lognormal(5.5,1.0,min=32,max=4096)"
     assert workload.deviations == (
@@ -38,9 +39,9 @@ def test_other_lengths_under_a_standard_name_make_it_custom_and_are_declared() -
 
 def test_a_standards_own_lengths_spelled_out_leave_its_name() -> None:
     """Writing what the name means anyway is no deviation, and takes one back."""
-    assert Workload.model_validate({"input_tokens": "uniform( 128, 512 )"}).name == "synthetic-uniform"
+    assert workload_of({"input_tokens": "uniform( 128, 512 )"}).name == "synthetic-uniform"
     back = {"name": "custom", "based_on": "normal", "input_tokens": "normal(550,150)", "output_tokens": 150}
-    assert Workload.model_validate(back) == Workload.model_validate({"name": "normal"})
+    assert workload_of(back) == workload_of({"name": "normal"})
 
 
 def test_a_rate_means_open_loop_and_nothing_means_eight_in_flight() -> None:

@@ -9,12 +9,12 @@ import pytest
 from inferometer.errors import PlanError
 from inferometer.plan.lengths import Empirical, parse
 from inferometer.plan.parse import build
-from inferometer.plan.schema import Workload
 from inferometer.plan.standard import CONTENTS, STAND_INS, WITHOUT_DATASET
+from inferometer.plan.workload import AnyWorkload, workload_of
 
 
-def workload(**given: Any) -> Workload:
-    return Workload.model_validate(given)
+def workload(**given: Any) -> AnyWorkload:
+    return workload_of(given)
 
 
 @pytest.mark.parametrize("name", WITHOUT_DATASET)
@@ -29,7 +29,7 @@ def test_a_stand_in_never_goes_by_the_standards_name(name: str) -> None:
     assert whole.input_tokens == Empirical()
     for one in (bare, whole):
         assert one.content == CONTENTS[name]
-        assert Workload.model_validate(one.model_dump(mode="json")) == one
+        assert workload_of(one.model_dump(mode="json")) == one
 
 
 def test_the_cap_of_code_completions_answers_is_free_and_the_rest_is_not() -> None:

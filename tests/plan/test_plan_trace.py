@@ -11,7 +11,8 @@ from inferometer.errors import PlanError
 from inferometer.plan.parse import build
 from inferometer.plan.rules import check
 from inferometer.plan.saved import plan_hash, read, to_json
-from inferometer.plan.schema import Load, Plan, Trace, Workload
+from inferometer.plan.schema import Load, Plan, Trace
+from inferometer.plan.workload import StandardWorkload, TraceWorkload
 from inferometer.plan.workload_disclosure import disclosed, missing, requirement
 
 FILE = {"--trace": "t.jsonl"}
@@ -49,6 +50,9 @@ def test_a_number_of_requests_is_the_most_of_the_trace() -> None:
     assert (plan.load.requests, plan.load.warmup) == (30, 30)
 
 
+DECIDES = "the trace says what is sent, how long it is and when"
+
+
 @pytest.mark.parametrize(
     ("flag", "value", "said"),
     [
@@ -57,10 +61,10 @@ def test_a_number_of_requests_is_the_most_of_the_trace() -> None:
         ("--duration", "60", "the trace says when requests are sent (--trace): leave --duration out, or set --trace-end"),
         ("--arrival", "constant", "the trace says when requests are sent (--trace): leave --arrival out"),
         ("--burstiness", "2", "the trace says when requests are sent (--trace): leave --burstiness out"),
-        ("--workload", "normal", "the trace says how long prompts and answers are (--trace): leave --workload out"),
-        ("--input-tokens", "5", "the trace says how long prompts and answers are (--trace): leave --input-tokens out"),
-        ("--output-tokens", "5", "the trace says how long prompts and answers are (--trace): leave --output-tokens out"),
-        ("--prompts", "own.jsonl", "the trace says what is sent (--trace): leave --prompts out"),
+        ("--workload", "normal", f"{DECIDES} (--trace): leave --workload out, or set it to trace"),
+        ("--input-tokens", "5", f"{DECIDES} (--trace): leave --input-tokens out"),
+        ("--output-tokens", "5", f"{DECIDES} (--trace): leave --output-tokens out"),
+        ("--prompts", "own.jsonl", f"{DECIDES} (--trace): leave --prompts out"),
     ],
 )  # fmt: skip
 def test_what_the_trace_decides_nothing_else_may(flag: str, value: str, said: str) -> None:
@@ -80,11 +84,11 @@ def test_a_trace_stands_beside_no_prompts_and_no_classes(workload: str, key: str
     path = tmp_path / "plan.yaml"
     path.write_text(f"trace: {{file: t}}\n{workload}")
     assert refused({}, path) == {
-        f"{path}:2: {key}": f"the trace says what is sent (trace.file): leave {key} out"
+        f"{path}:2: {key}": f"the trace says what is sent, how long it is and when (trace.file): leave {key} out"
     }
     path.write_text(workload)
     plan = build(path, FILE)
-    assert (plan.workload.name, plan.workload.own) == ("trace", False)
+    assert (plan.workload.name, plan.workload.kind) == ("trace", "trace")
     with pytest.raises(PlanError, match="the trace says what is sent"):
         check(plan.model_copy(update={"workload": build(path, {}).workload}))
 
@@ -94,7 +98,7 @@ def test_lengths_of_a_trace_never_include_the_chat_template() -> None:
     own: dict[str, object] = {"--tokenizer": "org/model"}
     assert build(None, own).workload.count_template
     assert build(None, {**FILE, **own}).workload.count_template is False
-    assert "as long as traced" in refused({**FILE, **own, "--count-template": "yes"})["--count-template"]
+    assert "says what is sent" in refused({**FILE, **own, "--count-template": "yes"})["--count-template"]
 
 
 def test_what_a_trace_does_not_tell_of_its_prompts_is_missing_until_it_is_declared() -> None:
@@ -114,7 +118,7 @@ def test_what_a_trace_does_not_tell_of_its_prompts_is_missing_until_it_is_declar
     assert some is not None
     assert "of 1,000 arrivals" in some
     assert "200 prompts are the trace's own texts" in some
-    told = Workload(
+    told = TraceWorkload(
         name="trace", domain="code", language="Python", prefix_sharing="half of them, 1024 tokens"
     )
     declared = check(Plan(trace=Trace(file="t"), workload=told))
@@ -157,7 +161,7 @@ def test_the_flag_takes_the_place_of_a_files_load_and_lengths(tmp_path: Path) ->
 
 
 def test_a_saved_plan_comes_back_whole(tmp_path: Path) -> None:
-    """Same bytes, same hash; lengths that are the trace's are null; another trace drops the old one's hash."""
+    """Same bytes, same hash; lengths are the trace's and not the plan's; another trace drops the old one's hash."""
     plan = build(None, {**FILE, "--trace-speed": "3"})
     assert plan.trace is not None
     settled = plan.model_copy(
@@ -166,7 +170,7 @@ def test_a_saved_plan_comes_back_whole(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_bytes(to_json(settled))
     saved = json.loads(path.read_bytes())
-    assert (saved["workload"]["input_tokens"], saved["workload"]["output_tokens"]) == (None, None)
+    assert saved["workload"].keys().isdisjoint({"input_tokens", "output_tokens"})
     again = read(path)
     assert again == settled
     assert plan_hash(again) == plan_hash(settled)
@@ -181,7 +185,7 @@ def test_a_plan_made_in_code_is_held_to_the_same_rules() -> None:
     with pytest.raises(PlanError):
         check(Plan(trace=Trace(file="t"), load=Load(rate=5)))
     with pytest.raises(PlanError):
-        check(Plan(trace=Trace(file="t"), workload=Workload(name="normal")))
+        check(Plan(trace=Trace(file="t"), workload=StandardWorkload(name="normal")))
     with pytest.raises(PlanError):
         check(Plan(load=Load(arrival="trace")))
 

@@ -21,6 +21,7 @@ from inferometer.units import NS_PER_S
 from inferometer.workload.encodings import Cl100k
 from inferometer.workload.prompts import Prompt
 from inferometer.workload.shared_prefixes import Composer
+from inferometer.workload.sources import TraceRows
 from inferometer.workload.traces.survey import survey
 
 WARM = 5
@@ -63,7 +64,7 @@ def replayed(place: Path, seconds: Iterable[float], clock: Clock, warmup: int = 
         count = plan.load.warmup_probes
         return make(Phase.PROBE, first, list(prompts[:1]) * count, [0] * count)
 
-    return Replayed(plan, survey(plan.trace), folder, 1, compose, make, probes, clock)
+    return Replayed(plan, TraceRows(plan.trace, survey(plan.trace)), folder, 1, compose, make, probes, clock)
 
 
 def folder_of(place: Path) -> RunFolder:

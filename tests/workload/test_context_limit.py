@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from inferometer.errors import PlanError
 from inferometer.plan.lengths import LONGEST, parse
-from inferometer.plan.schema import Trace, Workload
-from inferometer.workload import mixture, natural_text, prompts
-from inferometer.workload.context_limit import Room, check_trace, may_exceed
+from inferometer.plan.schema import Plan, Trace
+from inferometer.plan.workload import StandardWorkload, workload_of
+from inferometer.workload.context_limit import Room, check_trace
 from inferometer.workload.prompts import Prompt
+from inferometer.workload.sources import Batch, Rendering, TraceRows, sourced
 from inferometer.workload.tokenizers import Tokenizer
 from inferometer.workload.traces.survey import survey
 
@@ -61,15 +62,14 @@ def test_what_may_not_exceed_does_not(kind: str, cl100k: Tokenizer) -> None:
     if kind == "classes":
         one = {"name": "a", "input_tokens": "uniform(3,40)", "output_tokens": "uniform(1,50)"}
         given = {"classes": [one | {"shared_prefix": {"tokens": 30, "share": 0.5}}]}
-    spec = Workload.model_validate(given)
-    make = (
-        mixture.generate if spec.classes else natural_text.generate if spec.content.text else prompts.generate
-    )
-    made = list(make(spec, cl100k, 200, 5, "text", 0))
-    context = next(size for size in range(16, 20_000) if not may_exceed(spec, Room(size, True, "t")))
+    spec = workload_of(given)
+    _, source = sourced(Plan(workload=spec))
+    assert not isinstance(source, TraceRows)
+    made = list(source.prompts(Rendering(cl100k, "text"), Batch(200, 5, spec.seed)))
+    context = next(size for size in range(16, 20_000) if source.limit(cl100k, Room(size, True, "t")) is None)
     room = Room(context, True, "t")
     assert list(room.checked(spec, made, "")) == made
-    assert may_exceed(spec, Room(context - 1, True, "t"))
+    assert source.limit(cl100k, Room(context - 1, True, "t")) is not None
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_first_request_without_room_is_named_with_what_to_do(
     given: dict[str, Any], where: str, advice: str
 ) -> None:
     """Number, lengths, context, the place in the plan, and the way out; those before it pass."""
-    spec = Workload.model_validate(given)
+    spec = workload_of(given)
     made = [Prompt("x", n, n, 10, "", request_class=0) for n in (90, 91, 92)]
     passing = Room(100, True, "cl100k_base").checked(spec, made, "")
     assert next(passing) is made[0]
@@ -101,7 +101,7 @@ def test_the_first_request_without_room_is_named_with_what_to_do(
 def test_an_answer_alone_that_is_too_long_blames_the_answer() -> None:
     """The flag that is named is the one to change."""
     with pytest.raises(PlanError, match=r"^--output-tokens: warm-up request 1 "):
-        list(Room(50, True, "t").checked(Workload(), [Prompt("x", 3, 3, 50, "")], "warm-up "))
+        list(Room(50, True, "t").checked(StandardWorkload(), [Prompt("x", 3, 3, 50, "")], "warm-up "))
 
 
 @pytest.mark.parametrize(("context", "line"), [(60, None), (59, 3), (49, 2)])

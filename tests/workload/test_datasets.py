@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferometer.errors import PlanError
-from inferometer.plan.schema import Workload
+from inferometer.plan.workload import StandardWorkload
 from inferometer.workload.datasets import pool, rows
 from inferometer.workload.datasets.functions import prompts
 from inferometer.workload.datasets.pool import Pool
@@ -326,7 +326,9 @@ def test_a_large_dataset_is_sampled_evenly_in_little_memory(tmp_path: Path) -> N
 def test_prompts_and_answers_are_as_long_as_the_datasets(tmp_path: Path, cl100k: Tokenizer) -> None:
     """With a dataset the workload is the standard's: whole texts as prompts, the answers' lengths as output lengths."""
     path = as_json(tmp_path / "share.json", DIALOGUES[:3])
-    spec = Workload.model_validate({"name": "conversation", "dataset": str(path), "repeatable_prompts": True})
+    spec = StandardWorkload.model_validate(
+        {"name": "conversation", "dataset": str(path), "repeatable_prompts": True}
+    )
     assert (spec.name, spec.deviations) == ("conversation", ())
     lengths = {item.prompt: len(cl100k.encode(item.answer or "")) for item in KEPT}
     for kind, chat in (("text", True), ("ids", False)):
@@ -351,6 +353,6 @@ def test_other_lengths_over_a_dataset_are_cut_from_its_texts(tmp_path: Path, cl1
     """A length of the plan's own goes on from text to text until it is reached, exactly."""
     path = as_json(tmp_path / "share.json", DIALOGUES[:3])
     given = {"name": "conversation", "dataset": str(path), "input_tokens": 150, "output_tokens": 9}
-    for prompt in generate(Workload.model_validate(given), cl100k, 10, 1, "text", chat=True):
+    for prompt in generate(StandardWorkload.model_validate(given), cl100k, 10, 1, "text", chat=True):
         assert prompt.sent == prompt.asked == 150 + prompt.shared
         assert "How tall is it?" in str(prompt.content)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from inferometer.plan.rules import check
-from inferometer.plan.schema import Plan, Workload
+from inferometer.plan.schema import Plan
+from inferometer.plan.workload import MixtureWorkload
 from inferometer.workload import mixture
 from inferometer.workload.prompts import Fingerprint, Prompt
 from inferometer.workload.tokenizers import Tokenizer
@@ -23,17 +24,19 @@ ALPHA = 1e-4
 few = settings(max_examples=25, deadline=None)
 
 
-def mixed(*classes: dict[str, Any], **more: Any) -> Workload:
+def mixed(*classes: dict[str, Any], **more: Any) -> MixtureWorkload:
     """A workload of these classes, named a, b and so on, of 20 and 2 tokens where they say nothing else."""
     named = [
         {"name": "abcdefgh"[at], "input_tokens": 20, "output_tokens": 2} | one
         for at, one in enumerate(classes)
     ]
-    return check(Plan(workload=Workload.model_validate({"classes": named, **more}))).workload
+    workload = MixtureWorkload.model_validate({"classes": named, **more})
+    check(Plan(workload=workload))
+    return workload
 
 
 def made(
-    spec: Workload,
+    spec: MixtureWorkload,
     tokenizer: Tokenizer,
     n: int,
     salt: int = 7,

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferometer.errors import PlanError
-from inferometer.plan.schema import Workload
+from inferometer.plan.workload import PromptsWorkload
 from inferometer.workload import prompt_file_requests
 from inferometer.workload.context_limit import Room
 from inferometer.workload.prompt_file import FIELDS, MOST_PROBLEMS, PromptFile, survey
@@ -81,7 +81,7 @@ def problems(path: Path, content: bytes, **how: bool) -> list[str]:
 
 
 def sent(file: PromptFile, tokenizer: Tokenizer, n: int, salt: int = 5, **more: Any) -> list[Prompt]:
-    spec = Workload.model_validate({"prompts": str(file.path), **more})
+    spec = PromptsWorkload.model_validate({"prompts": str(file.path), **more})
     return list(prompt_file_requests.generate(spec, tokenizer, file, n, salt))
 
 
@@ -196,7 +196,7 @@ def test_rows_are_taken_in_the_order_asked_for(rows: int, skip: int, seed: int) 
     n = 3 * rows
 
     def taken(order: str) -> list[int]:
-        spec = Workload.model_validate({"prompts": "x", "order": order, "seed": seed})
+        spec = PromptsWorkload.model_validate({"prompts": "x", "order": order, "seed": seed})
         return list(islice(prompt_file_requests.numbers(spec, rows, skip), n))
 
     assert taken("file") == [(skip + at) % rows for at in range(n)]
@@ -277,7 +277,7 @@ def test_a_prompt_longer_than_the_model_takes_is_refused(tmp_path: Path, cl100k:
     word = " hello"
     rows = [{"prompt": "a", "output_tokens": 9}, {"prompt": "b" + word * 99, "output_tokens": 10}]
     file = read(tmp_path / "own.jsonl", jsonl(rows))
-    spec = Workload(prompts=str(file.path))
+    spec = PromptsWorkload(prompts=str(file.path))
     prompt_file_requests.check_lengths(spec, cl100k, file, Room(110, True, cl100k.name))
     prompt_file_requests.check_lengths(spec, cl100k, file, Room(60, False, cl100k.name))
     with pytest.raises(
@@ -295,7 +295,7 @@ def test_a_file_is_tight_where_a_drawn_answer_or_a_nonce_could_lack_room(
 ) -> None:
     """Rows that fit as they stand, and may not once an answer's length is drawn: then each request has to be looked at."""
     file = read(tmp_path / "own.jsonl", jsonl([{"prompt": "hello " * 50}]), needs_output=False)
-    spec = Workload.model_validate({"prompts": str(file.path), "output_tokens": "uniform(1,200)"})
+    spec = PromptsWorkload.model_validate({"prompts": str(file.path), "output_tokens": "uniform(1,200)"})
     assert prompt_file_requests.check_lengths(spec, cl100k, file, Room(200, True, cl100k.name))
     assert not prompt_file_requests.check_lengths(spec, cl100k, file, Room(400, True, cl100k.name))
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from inferometer.plan.lengths import Distribution, fixed, lognormal, normal, uniform
 from inferometer.plan.schema import Tokenizer as Spec
-from inferometer.plan.schema import Workload
+from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 from inferometer.workload import parallel
 from inferometer.workload import prompts as making
 from inferometer.workload.prompts import NONCES, STRIDE, Fingerprint, Prompt, below
@@ -43,7 +43,11 @@ def reference_stream(n: int, seed: int) -> list[tuple[list[int], int]]:
 
 
 def generate(
-    spec: Workload, tokenizer: Tokenizer, n: int, salt: int, prompt_format: Literal["ids", "text"]
+    spec: StandardWorkload | LengthsWorkload,
+    tokenizer: Tokenizer,
+    n: int,
+    salt: int,
+    prompt_format: Literal["ids", "text"],
 ) -> list[Prompt]:
     return list(making.generate(spec, tokenizer, n, salt, prompt_format))
 
@@ -72,8 +76,8 @@ def text_of(prompt: Prompt) -> str:
 
 def custom(
     tokens: Distribution | int, seed: int = 42, repeatable: bool = False, output: Distribution | None = None
-) -> Workload:
-    return Workload(
+) -> LengthsWorkload:
+    return LengthsWorkload(
         name="custom",
         input_tokens=fixed(tokens) if isinstance(tokens, int) else tokens,
         output_tokens=output or fixed(16),
@@ -101,14 +105,14 @@ def test_fast_draws_hold_at_powers_of_two(bound: int) -> None:
 @few
 def test_synthetic_uniform_is_the_drafts_stream(cl100k: Tokenizer, seed: int) -> None:
     """With repeatable prompts the ids and output lengths equal draft A.1.4's for every seed."""
-    prompts = generate(Workload(seed=seed, repeatable_prompts=True), cl100k, 5, 0, "ids")
+    prompts = generate(StandardWorkload(seed=seed, repeatable_prompts=True), cl100k, 5, 0, "ids")
     assert [(ids_of(p), p.output) for p in prompts] == reference_stream(5, seed)
     assert all(p.asked == p.sent == len(p.content) and p.nonce == "" for p in prompts)
 
 
 def test_the_reference_stream_is_pinned(cl100k: Tokenizer) -> None:
     """The stream of seed 42 never changes, here or in the standard library: both digests are fixed."""
-    prompts = generate(Workload(repeatable_prompts=True), cl100k, 100, 0, "ids")
+    prompts = generate(StandardWorkload(repeatable_prompts=True), cl100k, 100, 0, "ids")
     listed = json.dumps([[p.content, p.output] for p in prompts])
     assert hashlib.sha256(listed.encode()).hexdigest() == REFERENCE_100
     assert fingerprint(prompts) == FINGERPRINT_100
@@ -116,7 +120,7 @@ def test_the_reference_stream_is_pinned(cl100k: Tokenizer) -> None:
 
 def test_a_nonce_replaces_the_first_ids_and_keeps_the_rest(cl100k: Tokenizer) -> None:
     """Apart from its nonce a salted prompt of ids is the reference stream, equally long."""
-    prompts = generate(Workload(), cl100k, 20, 5, "ids")
+    prompts = generate(StandardWorkload(), cl100k, 20, 5, "ids")
     for prompt, (ids, output) in zip(prompts, reference_stream(20, 42), strict=True):
         front = [int(word) for word in prompt.nonce.split(",")]
         assert prompt.content == front + ids[len(front) :]
@@ -125,7 +129,7 @@ def test_a_nonce_replaces_the_first_ids_and_keeps_the_rest(cl100k: Tokenizer) ->
 
 def test_other_workloads_keep_the_draw_order(cl100k: Tokenizer) -> None:
     """Input length, output length, then ids, also where the lengths are log-normal."""
-    skewed = Workload(
+    skewed = StandardWorkload(
         name="synthetic-skewed",
         input_tokens=lognormal(5.5, 1.0, min=32, max=4096),
         output_tokens=lognormal(4.5, 1.2, min=16, max=2048),
@@ -140,7 +144,7 @@ def test_other_workloads_keep_the_draw_order(cl100k: Tokenizer) -> None:
 
 def test_the_articles_prompts_have_cut_normal_lengths(cl100k: Tokenizer) -> None:
     """The `normal` workload drops the fraction of a length and allows none below one."""
-    article = Workload(
+    article = StandardWorkload(
         name="normal", input_tokens=normal(20, 30), output_tokens=fixed(8), repeatable_prompts=True
     )
     rng = random.Random(42)
@@ -204,7 +208,7 @@ def test_more_than_99_percent_of_text_prompts_are_exact(
 def test_text_keeps_nearly_all_of_the_drawn_ids(cl100k: Tokenizer) -> None:
     """A text begins with its drawn ids' own texts, and at least nine in ten of them are in it."""
     for prompt, (ids, _) in zip(
-        generate(Workload(repeatable_prompts=True), cl100k, 50, 0, "text"),
+        generate(StandardWorkload(repeatable_prompts=True), cl100k, 50, 0, "text"),
         reference_stream(50, 42),
         strict=True,
     ):
@@ -271,7 +275,7 @@ def test_two_runs_share_no_block_of_16_tokens_at_the_front(
     """A cache that keeps blocks of 16 tokens finds nothing of the first run in the second."""
 
     def blocks(salt: int) -> set[tuple[int, ...]]:
-        prompts = generate(Workload(), cl100k, 100, salt, prompt_format)
+        prompts = generate(StandardWorkload(), cl100k, 100, salt, prompt_format)
         return {
             tuple((p.content if isinstance(p.content, list) else cl100k.encode(p.content))[:16])
             for p in prompts
@@ -287,7 +291,7 @@ def test_repeatable_prompts_are_the_same_in_every_run(
     cl100k: Tokenizer, prompt_format: Literal["ids", "text"]
 ) -> None:
     """With a cache to be hit on purpose, the salt changes nothing."""
-    plan = Workload(repeatable_prompts=True)
+    plan = StandardWorkload(repeatable_prompts=True)
     assert generate(plan, cl100k, 30, 1, prompt_format) == generate(plan, cl100k, 30, 2, prompt_format)
 
 
@@ -296,11 +300,11 @@ def test_the_fingerprint_ignores_the_salt_and_nothing_else(
     cl100k: Tokenizer, prompt_format: Literal["ids", "text"]
 ) -> None:
     """Runs of one plan agree on it; another seed, output length or order does not."""
-    prompts = generate(Workload(), cl100k, 20, 1, prompt_format)
-    assert fingerprint(prompts) == fingerprint(generate(Workload(), cl100k, 20, 2, prompt_format))
+    prompts = generate(StandardWorkload(), cl100k, 20, 1, prompt_format)
+    assert fingerprint(prompts) == fingerprint(generate(StandardWorkload(), cl100k, 20, 2, prompt_format))
     others = [
-        generate(Workload(seed=43), cl100k, 20, 1, prompt_format),
-        generate(Workload(output_tokens=uniform(65, 257)), cl100k, 20, 1, prompt_format),
+        generate(StandardWorkload(seed=43), cl100k, 20, 1, prompt_format),
+        generate(StandardWorkload(output_tokens=uniform(65, 257)), cl100k, 20, 1, prompt_format),
         prompts[::-1],
         prompts[:19],
     ]
@@ -313,9 +317,9 @@ def test_many_prompts_are_made_in_processes_to_the_same_bytes(
 ) -> None:
     """How a prompt is made does not depend on where: the same list, whatever tokenizer goes to the other process."""
     tokenizer = load(Spec(name=str(tiny_file) if kind == "file" else kind))
-    here = generate(Workload(), tokenizer, 50, 3, "text")
+    here = generate(StandardWorkload(), tokenizer, 50, 3, "text")
     monkeypatch.setattr(parallel, "MUCH", 1)
-    assert generate(Workload(), tokenizer, 50, 3, "text") == here
+    assert generate(StandardWorkload(), tokenizer, 50, 3, "text") == here
 
 
 @pytest.mark.parametrize("kind", ["metaspace", "wordpiece", "characters"])

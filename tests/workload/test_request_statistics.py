@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.plan.schema import Workload
 from inferometer.plan.standard import Published
+from inferometer.plan.workload import MixtureWorkload, PromptsWorkload
 from inferometer.workload import mixture, prompt_file_requests
 from inferometer.workload.prompt_file import survey
 from inferometer.workload.prompts import Prompt
@@ -157,7 +157,7 @@ def test_prompts_of_classes_tell_what_they_share(
         one | {"shared_prefix": prefix},
         one | {"name": "b", "shared_prefix": prefix, "content": "random"},
     ]
-    spec = Workload.model_validate({"classes": classes, "repeatable_prompts": repeatable})
+    spec = MixtureWorkload.model_validate({"classes": classes, "repeatable_prompts": repeatable})
     prompts = list(mixture.generate(spec, cl100k, 60, 5, kind, 0))
     facts = account(prompts).facts()
     assert abs(facts["prefix_hits"]["exact"] * sum(p.sent for p in prompts) - best_of(prompts, cl100k)) <= 120
@@ -180,7 +180,7 @@ def test_prompts_of_a_file_tell_what_they_share(repeatable: bool, cl100k: Tokeni
     ]
     path = tmp_path / "own.jsonl"
     path.write_text("".join(json.dumps(row | {"output_tokens": 3}) + "\n" for row in rows))
-    spec = Workload.model_validate({"prompts": str(path), "repeatable_prompts": repeatable})
+    spec = PromptsWorkload.model_validate({"prompts": str(path), "repeatable_prompts": repeatable})
     file = survey(path, chat=True, needs_output=False)
     prompts = list(prompt_file_requests.generate(spec, cl100k, file, 12, 5))
     facts = account(prompts).facts()["prefix_hits"]

@@ -11,11 +11,11 @@ import pytest
 
 from inferometer.errors import PlanError
 from inferometer.plan.schema import Load, Plan
-from inferometer.workload.context_limit import SLACK, Room, may_exceed
+from inferometer.workload.context_limit import SLACK, Room
 from inferometer.workload.prompt_file import segments
 from inferometer.workload.prompts import Fingerprint, Prompt
 from inferometer.workload.request_statistics import Account
-from inferometer.workload.sources import Source, sourced
+from inferometer.workload.sources import Batch, Rendering, RequestSource, TraceRows, sourced
 from inferometer.workload.tokenizers import Tokenizer
 from inferometer.workload.turn_schedule import Place, arranged
 
@@ -29,15 +29,17 @@ LOAD = Load(concurrency=4, requests=40)
 
 def talk(tokenizer: Tokenizer, salt: int = 1, load: Load = LOAD, **workload: Any) -> list[Prompt]:
     plan, source = sourced(Plan.model_validate({"load": load, "workload": workload}))
+    assert not isinstance(source, TraceRows)
     return said(plan, source, tokenizer, salt)
 
 
-def said(plan: Plan, source: Source, tokenizer: Tokenizer, salt: int) -> list[Prompt]:
+def said(plan: Plan, source: RequestSource, tokenizer: Tokenizer, salt: int) -> list[Prompt]:
     spec, load = plan.workload, plan.load
     places = arranged(
-        load, spec.seed, source.sessions(spec), load.requests, warm=False, alone=spec.turns is None
+        load, spec.seed, source.sessions(spec.seed), load.requests, warm=False, alone=spec.turns is None
     )
-    return list(source.prompts(spec, tokenizer, len(places), salt, "text", 0, 0, places))
+    batch = Batch(len(places), salt, spec.seed, places=places)
+    return list(source.prompts(Rendering(tokenizer, "text"), batch))
 
 
 def place(prompt: Prompt) -> Place:
@@ -173,10 +175,10 @@ def test_segments_lose_no_message_and_end_where_somebody_answers() -> None:
 def test_a_turn_needs_room_for_all_that_it_repeats(cl100k: Tokenizer) -> None:
     """The bounds tell before anything is drawn whether one could be too long; the first that is blames the turns."""
     lengths: dict[str, Any] = {"input_tokens": 20, "output_tokens": 5, "turns": "uniform(1,6)"}
-    spec = Plan.model_validate({"workload": lengths}).workload
-    most = 6 * 20 + 6 * 5
-    assert not may_exceed(spec, Room(most + 6 * SLACK, exact=True, counter="t"))
-    assert may_exceed(spec, Room(most - 1, exact=True, counter="t"))
+    plan, source = sourced(Plan.model_validate({"workload": lengths}))
+    spec, most = plan.workload, 6 * 20 + 6 * 5
+    assert source.limit(cl100k, Room(most + 6 * SLACK, exact=True, counter="t")) is None
+    assert source.limit(cl100k, Room(most - 1, exact=True, counter="t")) is not None
     prompts = talk(cl100k, **lengths)
     with pytest.raises(PlanError) as raised:
         list(Room(most - 1, exact=True, counter="t").checked(spec, prompts, ""))

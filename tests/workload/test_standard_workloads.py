@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inferometer.plan.schema import Workload
 from inferometer.plan.standard import PUBLISHED
+from inferometer.plan.workload import StandardWorkload
 from inferometer.workload import corpora, natural_text, parallel
 from inferometer.workload import prompts as random_prompts
 from inferometer.workload.natural_text import QUESTION
@@ -29,12 +29,12 @@ MANY = 4000
 few = settings(max_examples=12, deadline=None)
 
 
-def spec(name: str, **given: Any) -> Workload:
-    return Workload.model_validate({"name": name} | given)
+def spec(name: str, **given: Any) -> StandardWorkload:
+    return StandardWorkload.model_validate({"name": name} | given)
 
 
 def made(
-    workload: Workload,
+    workload: StandardWorkload,
     tokenizer: Tokenizer,
     n: int,
     kind: Format = "ids",

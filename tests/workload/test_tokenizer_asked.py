@@ -10,12 +10,12 @@ import pytest
 from inferometer.errors import PeerError, PlanError
 from inferometer.plan.lengths import uniform
 from inferometer.plan.schema import Tokenizer as Spec
-from inferometer.plan.schema import Workload
+from inferometer.plan.workload import LengthsWorkload
 from inferometer.workload.prompts import Prompt, generate
 from inferometer.workload.tokenizers import Tokenizer, counter, facts, load
 
 Answer = Callable[[str, dict[str, Any]], dict[str, Any]]
-WORDS = Workload(name="custom", input_tokens=uniform(20, 300), output_tokens=uniform(1, 9))
+WORDS = LengthsWorkload(name="custom", input_tokens=uniform(20, 300), output_tokens=uniform(1, 9))
 
 
 def vllm(theirs: Tokenizer) -> Answer:

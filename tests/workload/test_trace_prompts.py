@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inferometer.plan.schema import Workload
+from inferometer.plan.workload import TraceWorkload
 from inferometer.workload.prompts import Prompt
 from inferometer.workload.shared_prefixes import Composer
 from inferometer.workload.tokenizer_file import TokenizerFile
@@ -18,7 +18,7 @@ from inferometer.workload.traces.mooncake import BLOCK
 from inferometer.workload.traces.row import Row
 
 Format = Literal["ids", "text"]
-SPEC = Workload(name="trace")
+SPEC = TraceWorkload(name="trace")
 
 
 @pytest.fixture(scope="module")

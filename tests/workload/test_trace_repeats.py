@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inferometer.plan.schema import Workload
+from inferometer.plan.workload import TraceWorkload
 from inferometer.workload.prompts import Prompt
 from inferometer.workload.request_statistics import Account
 from inferometer.workload.shared_prefixes import Composer
@@ -38,7 +38,7 @@ def test_it_is_what_comparing_all_tokens_gives(
 ) -> None:
     """But for a token now and then, where two blocks happen to begin alike."""
     composer, account, repeats = (
-        Composer(Workload(name="trace", repeatable_prompts=True), cl100k, 0, "ids"),
+        Composer(TraceWorkload(name="trace", repeatable_prompts=True), cl100k, 0, "ids"),
         Account(),
         Repeats(),
     )

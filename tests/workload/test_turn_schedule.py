@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inferometer.plan.lengths import fixed, uniform
-from inferometer.plan.schema import Load, Workload
+from inferometer.plan.schema import Load
+from inferometer.plan.workload import AnyWorkload, workload_of
 from inferometer.workload.turn_schedule import ONE_TURN, Place, arranged, drawn
 
 turns = st.integers(1, 6).flatmap(lambda low: st.integers(low, 8).map(lambda high: uniform(low, high)))
@@ -21,7 +22,7 @@ LOADS = {
 }
 
 
-def placed(load: Load, spec: Workload, requests: int) -> list[Place]:
+def placed(load: Load, spec: AnyWorkload, requests: int) -> list[Place]:
     load = load.model_copy(update={"requests": requests})
     return arranged(load, spec.seed, drawn(spec), requests, warm=False, alone=False)
 
@@ -31,7 +32,7 @@ def test_sessions_stand_one_after_the_other_and_only_the_last_is_cut(
     length: object, think: object, requests: int, model: str, seed: int
 ) -> None:
     """Turns count from 0 to the session's own number, think times are the plan's, and there are as many places as asked for."""
-    spec = Workload.model_validate({"turns": length, "think_ms": think, "seed": seed})
+    spec = workload_of({"turns": length, "think_ms": think, "seed": seed})
     places = placed(LOADS[model], spec, requests)
     assert len(places) == requests
     groups = [list(group) for _, group in groupby(places, lambda place: place.session)]
@@ -48,7 +49,7 @@ def test_an_open_loops_sessions_begin_at_the_arrivals_and_later_turns_have_no_in
     length: object, requests: int, seed: int
 ) -> None:
     """The first turn alone is an arrival."""
-    spec = Workload.model_validate({"turns": length, "seed": seed})
+    spec = workload_of({"turns": length, "seed": seed})
     places = placed(LOADS["open"], spec, requests)
     starts = [place.due_ns for place in places if place.turn == 0]
     assert starts == sorted(starts)  # type: ignore[type-var] # none of them is None
@@ -62,7 +63,7 @@ def test_a_user_asks_at_each_of_its_instants_in_turn_and_none_is_left_behind(
 ) -> None:
     """Instants of a user ascend and belong to one conversation after the other; without turns they are shared out evenly."""
     load = LOADS["users"].model_copy(update={"arrival": arrival})
-    spec = Workload.model_validate({"turns": length, "seed": seed})
+    spec = workload_of({"turns": length, "seed": seed})
     places = placed(load, spec, requests)
     for user in range(5):
         mine = [place for place in places if place.user == user]
@@ -79,16 +80,16 @@ def test_a_user_asks_at_each_of_its_instants_in_turn_and_none_is_left_behind(
 def test_a_duration_ends_users_and_starts() -> None:
     """No instant at its end or behind it, and none missing before it."""
     load = Load(users=4, user_rate=10, duration_s=2)
-    places = arranged(load, 1, drawn(Workload.model_validate({"turns": 3})), None, warm=False, alone=False)
+    places = arranged(load, 1, drawn(workload_of({"turns": 3})), None, warm=False, alone=False)
     assert sorted(place.due_ns for place in places) == [i * 25_000_000 for i in range(80)]  # type: ignore[type-var]
     load = Load(rate=10, duration_s=2, arrival="constant")
-    places = arranged(load, 1, drawn(Workload.model_validate({"turns": 3})), None, warm=False, alone=False)
+    places = arranged(load, 1, drawn(workload_of({"turns": 3})), None, warm=False, alone=False)
     assert (len(places), places[-1].session) == (60, 19)
 
 
 def test_what_is_drawn_for_a_session_does_not_depend_on_how_many_are_asked_for() -> None:
     """And a cap of turns takes nothing from the generator."""
-    spec = Workload.model_validate({"turns": "uniform(1,9)", "think_ms": "uniform(1,99)"})
+    spec = workload_of({"turns": "uniform(1,9)", "think_ms": "uniform(1,99)"})
     free = list(islice(drawn(spec), 30))
     capped = list(drawn(spec, [2] * 30))
     assert capped == [session[:2] for session in free]

@@ -19,6 +19,7 @@ from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
+from inferometer.plan.workload import StandardWorkload
 from inferometer.report.workload_listing import lines
 from inferometer.report.workload_page import page
 from inferometer.run.simulate import simulate
@@ -26,7 +27,7 @@ from inferometer.run.write_workload import make, pictured, show, verify
 from inferometer.simulation.engine import choose
 from inferometer.workload import parallel, tokenizers, workload_file
 from inferometer.workload.prompts import NONCES, Fingerprint
-from inferometer.workload.sources import sourced
+from inferometer.workload.sources import Batch, Rendering, TraceRows, sourced
 from inferometer.workload.workload_file_source import Renewed, generate
 
 MIXTURE = """
@@ -202,7 +203,9 @@ def test_a_run_has_nonces_of_its_own_and_the_same_fingerprint(
     tokenizer = tokenizers.load(plan.tokenizer)
     found = workload_file.opened(place / "made" / "workload.arrow")
     of_file = list(generate(found, tokenizer, header.requests, salt, warm=False))
-    drawn = source.prompts(plan.workload, tokenizer, header.requests, salt, header.prompt_format)
+    assert not isinstance(source, TraceRows)
+    rendering = Rendering(tokenizer, header.prompt_format)
+    drawn = source.prompts(rendering, Batch(header.requests, salt, plan.workload.seed))
     for ours, theirs in zip(of_file, drawn, strict=True):
         assert (ours.content, ours.messages, ours.nonce) == (theirs.content, theirs.messages, theirs.nonce)
         assert (ours.asked, ours.sent, ours.output, ours.shared) == (
@@ -395,8 +398,8 @@ def test_what_the_file_does_not_decide_is_the_plans(tmp_path: Path) -> None:
     plan, source = sourced(build(None, {"--workload-file": str(file)}))
     assert (plan.load.requests, plan.load.warmup, plan.load.concurrency) == (30, 5, 16)
     assert plan.workload.input_tokens == planned(tmp_path, KINDS["random"]).workload.input_tokens
-    assert source.made is not None
-    assert plan.workload.file_sha256 == source.made.digest
+    assert isinstance(plan.workload, StandardWorkload)
+    assert plan.workload.file_sha256 == source.facts()["made"]["digest"].removeprefix("sha256:")
     fewer = {"--requests": "3", "--warmup": "0", "--no-ignore-eos": True, "--seed": "42"}
     plan, _ = sourced(build(None, fewer | {"--workload-file": str(file)}))
     assert (plan.load.requests, plan.load.warmup, plan.load.concurrency) == (3, 0, 3)
@@ -434,7 +437,7 @@ def test_a_file_and_a_trace_exclude_each_other_and_a_digest_needs_its_file(tmp_p
     """Told before either is read."""
     for name in ("w", "t"):
         (tmp_path / name).write_text("")
-    with pytest.raises(PlanError, match="choose one: --workload-file says what is sent, and so does --trace"):
+    with pytest.raises(PlanError, match=r"says what is sent.*\(--trace\): leave --workload-file out"):
         build(None, {"--workload-file": str(tmp_path / "w"), "--trace": str(tmp_path / "t")})
     (tmp_path / "plan.yaml").write_text(f"workload: {{file_sha256: {'a' * 64}}}")
     with pytest.raises(PlanError, match=r"is about a workload that was made: set workload\.file"):

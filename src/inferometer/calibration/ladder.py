@@ -22,8 +22,9 @@ from typing import Literal
 
 from inferometer.documents.certificate import ErrorSpread
 from inferometer.errors import PlanError, Problem
-from inferometer.plan.lengths import fixed
-from inferometer.plan.schema import Load, Plan, Target, Tokenizer, Workload
+from inferometer.plan.lengths import Distribution, fixed
+from inferometer.plan.schema import Load, Plan, Target, Tokenizer
+from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 
 Kind = Literal["streams", "requests", "plan"]
 
@@ -146,18 +147,19 @@ def request_rung(rate: float, *, quick: bool) -> Rung:
 def plan_rung(plan: Plan, ttft_ms: float, interval_ms: float) -> Rung:
     """A user's load for about PLAN_S seconds: its streams or its rate, and answers of its mean length, 250 tokens at most."""
     load = plan.load
-    if plan.workload.own or plan.workload.file is not None:
-        why = "prompts from a file or of several classes have no one length to calibrate for: give a plan with lengths"
-        raise PlanError([Problem("--like", why)])
-    mean = plan.workload.output_tokens.mean()
-    tokens = (
-        PLAN_TOKENS if math.isnan(mean) else min(max(round(mean), 2), PLAN_TOKENS)
-    )  # NaN: a dataset's own
     if plan.trace is not None:
         raise PlanError(
             [Problem("--like", "a trace has no one rate to calibrate for: give a plan with a rate")]
         )
-    if load.model == "users" or plan.workload.turns is not None:
+    workload = plan.workload
+    if not isinstance(workload, StandardWorkload | LengthsWorkload) or workload.file is not None:
+        why = "prompts from a file or of several classes have no one length to calibrate for: give a plan with lengths"
+        raise PlanError([Problem("--like", why)])
+    mean = workload.output_tokens.mean()
+    tokens = (
+        PLAN_TOKENS if math.isnan(mean) else min(max(round(mean), 2), PLAN_TOKENS)
+    )  # NaN: a dataset's own
+    if load.model == "users" or workload.turns is not None:
         why = "users, and conversations of several turns, have no one load to calibrate for: give a plan with a rate"
         raise PlanError([Problem("--like", why)])
     if load.model == "open":
@@ -180,14 +182,11 @@ def plan_of(rung: Rung, url: str, base: Plan) -> Plan:
     if rung.kind == "plan":
         load |= {"arrival": base.load.arrival, "burstiness": base.load.burstiness}
     words = base.workload
-    workload = Workload.model_validate(
-        {
-            "name": "custom",
-            "input_tokens": words.input_tokens if rung.kind == "plan" else fixed(64),
-            "output_tokens": fixed(rung.tokens),
-            "seed": words.seed,
-        }
-    )
+    prompts: Distribution = fixed(64)
+    if rung.kind == "plan":
+        assert isinstance(words, StandardWorkload | LengthsWorkload), "see plan_rung"
+        prompts = words.input_tokens
+    workload = LengthsWorkload(input_tokens=prompts, output_tokens=fixed(rung.tokens), seed=words.seed)
     return Plan(
         name=f"calibrate-{rung.kind}-{round(rung.load)}",
         target=Target(url=url, api=base.target.api),

@@ -51,6 +51,7 @@ from inferometer.measure.tokens import ItlMethod, itl_method, single_token_share
 from inferometer.metrics.catalogue import METRICS, Metrics, Rates
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Load, Plan
+from inferometer.plan.workload import PromptsWorkload
 from inferometer.telemetry.metrics.normalised import Translated
 from inferometer.units import NS_PER_S
 
@@ -412,7 +413,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
         prompt=prompt_lengths(
             record,
             samples,
-            native=native and plan.workload.prompts is None,
+            native=native and not isinstance(plan.workload, PromptsWorkload),
             with_template=bool(plan.workload.count_template),
         ),
         output=output_lengths(record, samples, forced=plan.workload.forced),

@@ -143,11 +143,7 @@ def _part(kind: type[Any], values: Any, file: Document, name: str, problems: lis
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        errors = error.errors(include_url=False)
-        within = {refused["loc"][:end] for refused in errors for end in range(len(refused["loc"]))}
-        for refused in errors:
-            if refused["type"] == "too_short" and refused["loc"] in within:
-                continue  # what was refused of it is told, and is missing only therefore
+        for refused in wording.refused(error):
             place = (name, *(part for part in refused["loc"] if part != "[key]"))
             dotted = ".".join(str(part) for part in place)
             line = next(
@@ -157,7 +153,7 @@ def _part(kind: type[Any], values: Any, file: Document, name: str, problems: lis
             where = dotted if line is None else f"{file.name}:{line}: {dotted}"
             unknown = refused["type"] == "extra_forbidden"
             message = f"there is no such key here; there are: {_keys(kind, place[1:-1])}" if unknown else ""
-            problems.append(Problem(where, message or wording.refusal(dict(refused))))
+            problems.append(Problem(where, message or wording.refusal(refused)))
         return kind()
 
 

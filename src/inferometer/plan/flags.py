@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from inferometer.engines.interface import takers
 from inferometer.errors import Problem
 from inferometer.plan.declarations import declare
+from inferometer.plan.workload import KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +114,6 @@ _LENGTHS = (
     "quantiles(0:8,50:156,100:4096)"
 )
 
-_TURNS = ("turns", "think_ms", "replies")
-_OWN = ("prompts", "order", "prompts_sha256", "prefix_sharing", "classes", "file", "file_sha256")
-_DRAWN = ("name", "based_on", "input_tokens", "output_tokens", "seed", "prompt_format", "repeatable_prompts")
-_TEXTS = ("dataset", "dataset_subset", "dataset_version", "domain", "language", "count_template")
-
 FLAGS: tuple[Flag, ...] = (
     Flag(
         "--url",
@@ -208,20 +204,13 @@ FLAGS: tuple[Flag, ...] = (
         "workload.name",
         "synthetic-uniform (default), synthetic-skewed, conversation, code-completion, long-context, normal or custom.",
         "NAME",
-        drops=tuple(f"workload.{key}" for key in ("input_tokens", "output_tokens", "based_on", *_OWN)),
+        drops=("workload.input_tokens", "workload.output_tokens"),
     ),
     Flag(
         "--prompts",
         "workload.prompts",
         "Prompts of your own: a JSONL or CSV file with a field prompt or messages, and perhaps output_tokens.",
         "FILE",
-        drops=tuple(
-            f"workload.{key}"
-            for key in (
-                *("name", "input_tokens", "based_on", "prompts_sha256", "classes", "count_template"),
-                *("file", "file_sha256"),
-            )
-        ),
     ),
     Flag(
         "--prompts-order",
@@ -234,7 +223,6 @@ FLAGS: tuple[Flag, ...] = (
         "workload.file",
         "Send the requests of this file, which inferometer workload make wrote (.arrow or .jsonl).",
         "FILE",
-        drops=tuple(f"workload.{key}" for key in (*_DRAWN, *_TEXTS, *_OWN, *_TURNS)),
     ),
     Flag(
         "--trace",
@@ -243,10 +231,8 @@ FLAGS: tuple[Flag, ...] = (
         "FILE",
         drops=(
             *(f"load.{key}" for key in ("model", "rate", "concurrency", "users", "user_rate")),
-            *("load.arrival", "load.burstiness", *(f"workload.{key}" for key in _TURNS)),
-            *("load.requests", "load.duration_s", "trace.format", "trace.sha256"),
-            *(f"workload.{key}" for key in ("name", "based_on", "input_tokens", "output_tokens", *_OWN)),
-            "workload.count_template",
+            *("load.arrival", "load.burstiness", "load.requests", "load.duration_s"),
+            *("trace.format", "trace.sha256"),
         ),
     ),
     Flag(
@@ -464,6 +450,21 @@ FLAGS: tuple[Flag, ...] = (
 )
 
 BY_NAME = {flag.name: flag for flag in FLAGS}
+
+_OF_ANOTHER = ("kind", "name", "based_on", "file", "file_sha256", "prompts_sha256")
+"""What says that a workload is a certain one, and so is no longer true where a flag chooses another."""
+
+
+def overridden(flag: Flag, value: object) -> list[str]:
+    """The plan file's keys that go where a flag overrides it: of a workload of another kind all that the new kind lacks."""
+    kind = {"workload.prompts": "prompts", "workload.file": "file", "trace.file": "trace"}.get(flag.key)
+    if flag.key == "workload.name":
+        kind = "lengths" if value == "custom" else "standard"
+    if kind is None:
+        return list(flag.drops)
+    every = {key for one in KINDS.values() for key in one.model_fields}
+    lacking = every - KINDS[kind].model_fields.keys()
+    return [*flag.drops, *(f"workload.{key}" for key in sorted(lacking | set(_OF_ANOTHER)))]
 
 
 def read(given: Mapping[str, object]) -> tuple[list[tuple[Flag, object]], list[Problem]]:

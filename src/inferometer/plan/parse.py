@@ -26,6 +26,7 @@ from inferometer.plan.document import Document, Key
 from inferometer.plan.flags import Flag
 from inferometer.plan.rules import Fault
 from inferometer.plan.schema import Plan
+from inferometer.plan.workload import KINDS, PromptsWorkload
 
 
 def build(
@@ -97,8 +98,8 @@ class _Draft:
         """The file's values with the flags' over them."""
         self.values = self.file.values
         own = {flag.key for flag, _ in given}
-        for flag, _ in given:
-            for key in flag.drops:
+        for flag, value in given:
+            for key in flags.overridden(flag, value):
                 if key not in own:
                     _remove(self.values, _keyed(key))
         for problem in self.problems:
@@ -128,22 +129,45 @@ class _Draft:
             part[last] = value
 
     def validated(self) -> Plan:
-        """Validate, noting and taking out what is refused, until what is left is a plan."""
+        """Validate, noting what is refused and taking it out, or putting in what is missing, until what is left is a plan."""
         while True:
             try:
                 return Plan.model_validate(self.values)
             except ValidationError as error:
-                paths = [self._refuse(dict(refused)) for refused in error.errors(include_url=False)]
+                refused = wording.refused(error)
+            misplaced = [fault for one in refused if (fault := wording.misplaced(one)) is not None]
+            for fault in misplaced:
+                self._note_at(fault.keys[0], fault)
+            self.broken |= {fault.keys[0] for fault in misplaced}
+            for one in (one for one in refused if one["type"] == "missing"):
+                self._supply(one["loc"])
             # Lists from their end, so that an index still means the same item.
-            for path in sorted(
-                set(paths), key=lambda path: [str(part).zfill(9) for part in path], reverse=True
-            ):
+            paths = {self._refuse(one) for one in refused if one["type"] != "missing"}
+            for path in sorted(paths, key=lambda path: [str(part).zfill(9) for part in path], reverse=True):
                 removed = _remove(self.values, path)
                 assert removed, f"nothing to take out at {path}"  # or the loop would not end
 
+    def _supply(self, loc: Key) -> None:
+        """Note that a value is missing, and go on with an example of one."""
+        path, value = wording.located(loc), wording.example(loc)
+        key = _dotted(path)
+        kind = KINDS[str(loc[1])] if len(loc) == 3 and loc[0] == "workload" else None
+        keys = (key,) if kind is None else (key, kind.chosen_by)
+        needs = f"{{{key}}} has to be given" if kind is None else f"{kind.noun} needs {{{key}}}"
+        self.note([Fault(keys, f"{needs}, for example {value}")])
+        self.broken.add(key)
+        holder: Any = self.values
+        for part in path[:-1]:
+            holder = holder[part]
+        holder[path[-1]] = value
+
     def _refuse(self, refused: dict[str, Any]) -> Key:
         """Note one refusal; gives the place of the value to take out."""
-        path: Key = tuple(part for part in refused["loc"] if part != "[key]")
+        path = wording.located(refused["loc"])
+        if wording.misplaced(refused) is not None:  # which is noted
+            return path
+        if refused["type"] == "union_tag_invalid":
+            path = (*path, "kind")
         self.broken.add(_dotted(path))
         if refused["type"] == "extra_forbidden":
             message, meant = wording.unknown(path)
@@ -157,13 +181,14 @@ class _Draft:
     def note(self, found: list[Fault]) -> None:
         """Take over the faults that involve nothing taken out."""
         for fault in found:
-            if not any(_overlap(key, broken) for key in fault.keys for broken in self.broken):
-                names = {key: self.called(key) for key in wording.every_key()}
-                culprit = next((key for key in fault.keys if _path(key) in self.flagged), None)
-                culprit = culprit or next(
-                    (key for key in fault.keys if _path(key) in self.file.lines), fault.keys[0]
-                )
-                self.problems.append(self.problem(_path(culprit), fault.worded(names)))
+            keys = [key for key in fault.keys if _path(key) in self.flagged]
+            keys += [key for key in fault.keys if _path(key) in self.file.lines]
+            self._note_at(next(iter(keys), fault.keys[0]), fault)
+
+    def _note_at(self, key: str, fault: Fault) -> None:
+        if not any(_overlap(one, broken) for one in fault.keys for broken in self.broken):
+            names = {one: self.called(one) for one in wording.every_key()}
+            self.problems.append(self.problem(_path(key), fault.worded(names)))
 
     def problem(self, path: Key, message: str) -> Problem:
         """A problem at the flag that gave the value, or at its line in the file, or else at the flag that could give it."""
@@ -218,14 +243,8 @@ def _holds(holder: object, part: str | int) -> bool:
 
 def _written(draft: _Draft) -> Iterator[Fault]:
     """Rules about what was written, which defaults then hide."""
-    load, workload = draft.values.get("load") or {}, draft.values.get("workload") or {}
+    load = draft.values.get("load") or {}
     traced = draft.values.get("trace") is not None or load.get("arrival") == "trace"
-    for key in ("input_tokens", "output_tokens"):
-        if traced and workload.get(key) is not None:
-            yield Fault(
-                (f"workload.{key}", "trace.file"),
-                f"the trace says how long prompts and answers are ({{trace.file}}): leave {{workload.{key}}} out",
-            )
     if traced:
         return
     for key in ("arrival", "burstiness"):
@@ -234,21 +253,6 @@ def _written(draft: _Draft) -> Iterator[Fault]:
             keys = (f"load.{key}", "load.rate", "load.model", "load.concurrency")
             needs = f"only open loop and users have arrivals: {{load.{key}}} needs {{load.rate}}, or {{load.users}}"
             yield Fault(keys, needs)
-    files, classes = workload.get("prompts") is not None, bool(workload.get("classes"))
-    if files or classes:
-        own = "workload.prompts" if files else "workload.classes"
-        for key in ("input_tokens", *(("output_tokens",) if not files else ())):
-            if workload.get(key) is not None:
-                yield Fault(
-                    (f"workload.{key}",), f"{{{own}}} says how long prompts are: leave {{workload.{key}}} out"
-                )
-    elif workload.get("name") == "custom" and workload.get("based_on") is None:
-        for key in ("input_tokens", "output_tokens"):
-            if workload.get(key) is None:
-                yield Fault(
-                    (f"workload.{key}", "workload.name"),
-                    f"a custom workload needs {{workload.{key}}}, for example uniform(128,512)",
-                )
 
 
 def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
@@ -265,13 +269,15 @@ def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
             f"holds {REDACTED}: a saved plan keeps no password; give the whole URL again, "
             "or leave the endpoint out",
         )
-    spec = plan.workload
-    prompts = spec.prompts if spec.file is None else None  # they are in the file
+    workload = plan.workload
+    prompts = None
+    if isinstance(workload, PromptsWorkload) and workload.file is None:  # else they are in that
+        prompts = os.path.expanduser(workload.prompts)
     for key, name in (
         ("target.api_key_file", target.api_key_file),
         ("target.tls_ca_file", target.tls_ca_file),
-        ("workload.prompts", prompts and os.path.expanduser(prompts)),
-        ("workload.file", spec.file and os.path.expanduser(spec.file)),
+        ("workload.prompts", prompts),
+        ("workload.file", workload.file and os.path.expanduser(workload.file)),
     ):
         if name is not None and not (os.path.isfile(name) and os.access(name, os.R_OK)):
             yield Fault((key,), "names a file that is not there or cannot be read")

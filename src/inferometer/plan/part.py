@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
 
 class Part(BaseModel):
@@ -31,5 +31,13 @@ def _seconds(value: Any) -> Any:
         return value
 
 
+def _digest(digest: str) -> str:
+    if not re.fullmatch(r"[0-9a-f]{64}", digest):
+        raise ValueError("must be the 64 hexadecimal digits of the file's SHA-256; or leave it out")
+    return digest
+
+
 NUMBER = BeforeValidator(_number)
 SECONDS = BeforeValidator(_seconds)
+Sha256 = Annotated[str, AfterValidator(_digest)]
+"""Of a file that a plan names."""

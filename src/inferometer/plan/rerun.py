@@ -21,7 +21,8 @@ from pydantic import ValidationError
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
-from inferometer.plan.schema import SCHEMA, Plan
+from inferometer.plan.schema import READABLE, Plan
+from inferometer.plan.wording import located
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 _IN_FOLDER = ("tests.json", "plan.json", "campaign.json")
@@ -115,7 +116,7 @@ def _plan_of(document: Mapping[str, Any], where: str) -> Plan | Campaign:
         )
     if schema == campaigns.SCHEMA:
         return campaigns.of_values(document, where)
-    if schema == SCHEMA:
+    if schema in READABLE:
         return _plan(document, where)
     if schema.startswith("inferometer/campaign/"):
         return _of(document["reproduction"]["plan_file"], where)
@@ -134,6 +135,7 @@ def _plan(values: Mapping[str, Any], where: str) -> Plan:
         return Plan.model_validate(dict(values))
     except ValidationError as error:
         problems = [
-            Problem(f"{where}: {'.'.join(map(str, one['loc']))}", one["msg"]) for one in error.errors()
+            Problem(f"{where}: {'.'.join(map(str, located(one['loc'])))}", one["msg"])
+            for one in error.errors()
         ]
         raise PlanError(problems) from error

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from inferometer.engines.interface import takers
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Empirical
-from inferometer.plan.mixture import RequestClass
 from inferometer.plan.schema import (
     NO_TOKENIZER,
     REFERENCE_TOKENIZER,
@@ -21,9 +20,9 @@ from inferometer.plan.schema import (
     Load,
     Plan,
     Target,
-    Workload,
 )
 from inferometer.plan.server_metrics import ServerMetrics
+from inferometer.plan.workload import AnyWorkload, LengthsWorkload, StandardWorkload, TraceWorkload
 
 MOST_REQUESTS = 10_000_000
 LONGEST_S = 604_800
@@ -51,8 +50,8 @@ def faults(plan: Plan) -> list[Fault]:
         *_sizes(plan.load),
         *_warm_up(plan.load),
         *_target(plan.target),
-        *_own(plan.workload, traced=plan.trace is not None),
-        *_made(plan),
+        *_classes(plan.workload),
+        *_made(plan.workload),
         *_texts(plan.workload),
         *_turns(plan),
         *_across(plan),
@@ -156,18 +155,10 @@ def _trace(plan: Plan) -> Iterator[Fault]:
     ):
         if wrong:
             yield Fault((key, "trace.file"), when % key + hint)
-    if workload.count_template:
+    if not isinstance(workload, TraceWorkload):
         yield Fault(
-            ("workload.count_template", "trace.file"),
-            "a trace's prompts ({trace.file}) are sent as long as traced: leave {workload.count_template} out",
-        )
-    if workload.own:
-        own = "workload.prompts" if workload.prompts is not None else "workload.classes"
-        yield Fault((own, "trace.file"), f"the trace says what is sent ({{trace.file}}): leave {{{own}}} out")
-    elif workload.name != "trace":
-        yield Fault(
-            ("workload.name", "trace.file"),
-            "the trace says how long prompts and answers are ({trace.file}): leave {workload.name} out",
+            ("workload.kind", "workload.name", "trace.file"),
+            "the trace says what is sent ({trace.file}): leave {workload.kind} and {workload.name} out",
         )
 
 
@@ -235,76 +226,39 @@ def _target(target: Target) -> Iterator[Fault]:
                 )
 
 
-def _own(workload: Workload, *, traced: bool) -> Iterator[Fault]:
-    """A file of prompts, or classes: what they decide, nothing else may. `traced`: there is a trace, which is told apart."""
-    if workload.prompts is not None and workload.classes:
-        yield Fault(
-            ("workload.classes", "workload.prompts"),
-            "choose one: {workload.prompts} takes prompts from a file, {workload.classes} draws them; "
-            "a file may name a class for each of its prompts",
-        )
-    if workload.prompts is None:
-        for key, used in (
-            ("workload.order", workload.order != "file"),
-            ("workload.prompts_sha256", workload.prompts_sha256 is not None),
-            ("workload.prefix_sharing", workload.prefix_sharing is not None and not traced),
-        ):
-            if used:
-                yield Fault((key, "workload.prompts"), "is about a file of prompts: set {workload.prompts}")
-    own = "workload.prompts" if workload.prompts is not None else "workload.classes"
-    for key, wrong in (
-        ("workload.name", workload.name != "custom"),
-        ("workload.based_on", workload.based_on is not None),
-    ):
-        if workload.own and wrong and not traced:
-            yield Fault(
-                (key,), f"{{{own}}} makes a workload of your own: leave {{{key}}} out, or set it to custom"
-            )
-    if workload.prompts is not None and workload.prompt_format == "ids":
-        yield Fault(
-            ("workload.prompt_format", own),
-            "the prompts of a file are text ({workload.prompts}): leave {workload.prompt_format} out",
-        )
-    if workload.prompts is not None and workload.count_template:
-        yield Fault(
-            ("workload.count_template", "workload.prompts"),
-            "the prompts of a file ({workload.prompts}) are as long as they are: leave {workload.count_template} out",
-        )
+def _classes(workload: AnyWorkload) -> Iterator[Fault]:
+    """Each class of a mixture needs a name of its own."""
     names = [one.name for one in workload.classes]
-    for at, one in enumerate(workload.classes):
-        yield from _class(one, f"workload.classes[{at}]", names[:at])
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            yield Fault(
+                (f"workload.classes[{at}].name",),
+                f"there is another class {name!r}: each needs a name of its own",
+            )
 
 
-def _made(plan: Plan) -> Iterator[Fault]:
-    """A workload that was made before says what is sent."""
-    if plan.workload.file is None and plan.workload.file_sha256 is not None:
+def _made(workload: AnyWorkload) -> Iterator[Fault]:
+    """A digest belongs to a file."""
+    if not isinstance(workload, TraceWorkload) and workload.file is None and workload.file_sha256 is not None:
         yield Fault(
             ("workload.file_sha256", "workload.file"),
             "is about a workload that was made: set {workload.file}",
         )
-    if plan.workload.file is not None and plan.trace is not None:
-        yield Fault(
-            ("workload.file", "trace.file"),
-            "choose one: {workload.file} says what is sent, and so does {trace.file}",
-        )
 
 
-def _class(one: RequestClass, key: str, before: list[str]) -> Iterator[Fault]:
-    if not one.name:
-        yield Fault((f"{key}.name",), "a class needs a name")
-    elif one.name in before:
-        yield Fault((f"{key}.name",), f"there is another class {one.name!r}: each needs a name of its own")
-    for name, length in (("input_tokens", one.input_tokens), ("output_tokens", one.output_tokens)):
-        if length is None:
-            yield Fault((f"{key}.{name}",), f"a class needs {name}, for example uniform(128,512)")
-    if one.shared_prefix is not None and not one.shared_prefix.tokens:
-        yield Fault((f"{key}.shared_prefix.tokens",), "a shared prefix needs its length in tokens")
+def _texts(workload: AnyWorkload) -> Iterator[Fault]:
+    """What needs texts of a dataset, or is about them."""
+    if isinstance(workload, StandardWorkload):
+        yield from _dataset(workload)
+    lengths = [length for one in workload.classes for length in (one.input_tokens, one.output_tokens)]
+    if any(isinstance(length, Empirical) for length in lengths):
+        yield Fault(("workload.classes",), "the lengths of a class are drawn: none can be empirical")
+    if isinstance(workload, StandardWorkload | LengthsWorkload):
+        yield from _empirical(workload)
 
 
-def _texts(workload: Workload) -> Iterator[Fault]:
-    """What needs texts of somebody's own, or is about them."""
-    whose = workload.content.dataset
-    if workload.dataset is not None and whose is None:
+def _dataset(workload: StandardWorkload) -> Iterator[Fault]:
+    if workload.dataset is not None and workload.content.dataset is None:
         yield Fault(
             ("workload.dataset", "workload.name"),
             "{workload.dataset} is for conversation (ShareGPT) and code-completion (The Stack): set {workload.name} to one",
@@ -314,9 +268,14 @@ def _texts(workload: Workload) -> Iterator[Fault]:
             yield Fault(
                 (f"workload.{key}", "workload.dataset"), f"{{workload.{key}}} is about a {{workload.dataset}}"
             )
+
+
+def _empirical(workload: StandardWorkload | LengthsWorkload) -> Iterator[Fault]:
+    whose = workload.content.dataset
+    given = isinstance(workload, StandardWorkload) and workload.dataset is not None
     known = {
-        "input_tokens": whose == "the-stack" or (whose == "sharegpt" and workload.dataset is not None),
-        "output_tokens": whose == "sharegpt" and workload.dataset is not None,
+        "input_tokens": whose == "the-stack" or (whose == "sharegpt" and given),
+        "output_tokens": whose == "sharegpt" and given,
     }
     for key, there in known.items():
         if isinstance(getattr(workload, key), Empirical) and not there:
@@ -325,14 +284,13 @@ def _texts(workload: Workload) -> Iterator[Fault]:
                 f"no text says what an empirical {{workload.{key}}} is here: give a distribution, for example "
                 "uniform(128,512), or set {workload.name} to conversation with a {workload.dataset}",
             )
-    lengths = [length for one in workload.classes for length in (one.input_tokens, one.output_tokens)]
-    if any(isinstance(length, Empirical) for length in lengths):
-        yield Fault(("workload.classes",), "the lengths of a class are drawn: none can be empirical")
 
 
 def _turns(plan: Plan) -> Iterator[Fault]:
     """What conversations of several turns need, and what goes with nothing else."""
     workload = plan.workload
+    if isinstance(workload, TraceWorkload):
+        return
     if workload.turns is None and workload.file is None:
         for key, used in (
             ("think_ms", workload.think_ms is not None),
@@ -359,15 +317,10 @@ def _turns(plan: Plan) -> Iterator[Fault]:
         yield Fault(
             ("workload.turns", "workload.think_ms"), "turns and think times are drawn: none can be empirical"
         )
-    if plan.trace is not None:
-        yield Fault(
-            ("workload.turns", "trace.file"),
-            "the trace says what is sent ({trace.file}): leave {workload.turns} out",
-        )
 
 
 def _across(plan: Plan) -> Iterator[Fault]:
-    if plan.workload.name == "trace" and plan.trace is None and not plan.workload.own:
+    if isinstance(plan.workload, TraceWorkload) and plan.trace is None:
         yield Fault(("workload.name", "trace.file"), "{workload.name} is the trace's: it needs {trace.file}")
     if plan.workload.prompt_format == "ids" and not plan.target.interface.takes_ids:
         yield Fault(

@@ -1,7 +1,8 @@
 """The plan on disk: `plan.json`, resolved, canonical and hashed.
 
 Canonical means: UTF-8, keys sorted, two spaces a level, one newline at the end. The hash is SHA-256 over exactly those bytes,
-so `sha256sum plan.json` shows it too. A saved plan given as a plan file resolves to the same bytes and the same hash.
+so `sha256sum plan.json` shows it too. A saved plan given as a plan file resolves to the same bytes and the same hash; one of
+version 1 resolves to the bytes of this version.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from inferometer.errors import RecordError
 from inferometer.plan.parse import build
-from inferometer.plan.schema import SCHEMA, Plan
+from inferometer.plan.schema import READABLE, Plan
 
 
 def resolved(plan: Plan) -> dict[str, Any]:
@@ -45,9 +46,10 @@ def read(path: Path) -> Plan:
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{path}: is no JSON, so no saved plan") from error
     schema = data.get("schema") if isinstance(data, dict) else None
-    if schema != SCHEMA:
+    if schema not in READABLE:
         raise RecordError(
-            f"{path}: its schema is {str(schema)[:60]!r}; this version of inferometer reads {SCHEMA!r}"
+            f"{path}: its schema is {str(schema)[:60]!r}; this version of inferometer reads "
+            f"{' and '.join(map(repr, READABLE))}"
         )
     return build(path)
 

@@ -14,10 +14,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
-    AfterValidator,
     Field,
-    SerializerFunctionWrapHandler,
-    field_serializer,
     field_validator,
     model_validator,
 )
@@ -26,26 +23,14 @@ from inferometer.engines.interface import INTERFACES, Interface
 from inferometer.plan.api import Api
 from inferometer.plan.body import Body, Headers
 from inferometer.plan.declarations import Declared
-from inferometer.plan.lengths import Distribution, Length, uniform
-from inferometer.plan.lengths import parse as parse_length
-from inferometer.plan.mixture import MOST_CLASSES, Domain, Language, RequestClass
-from inferometer.plan.part import NUMBER, SECONDS, Part
+from inferometer.plan.part import NUMBER, SECONDS, Part, Sha256
 from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.slo import Slo
-from inferometer.plan.standard import (
-    CONTENTS,
-    RANDOM,
-    STAND_INS,
-    STANDARD,
-    WITHOUT_DATASET,
-    Content,
-    Name,
-    Published,
-    published,
-    same,
-)
+from inferometer.plan.workload import FileWorkload, StandardWorkload, Workload
 
-SCHEMA: Literal["inferometer/plan/1"] = "inferometer/plan/1"
+SCHEMA: Literal["inferometer/plan/2"] = "inferometer/plan/2"
+READABLE = (SCHEMA, "inferometer/plan/1")
+"""Version 1, of inferometer 0.1.0, did not name the kind of a workload, and had the keys of every kind."""
 
 DEFAULT_CONCURRENCY = 16
 DEFAULT_REQUESTS = 1000
@@ -125,15 +110,6 @@ def _base_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.lower()}{path.removesuffix('/v1').rstrip('/')}"
 
 
-def _digest(digest: str) -> str:
-    if not re.fullmatch(r"[0-9a-f]{64}", digest):
-        raise ValueError("must be the 64 hexadecimal digits of the file's SHA-256; or leave it out")
-    return digest
-
-
-_Sha256 = Annotated[str, AfterValidator(_digest)]
-
-
 class Load(Part):
     """When requests are sent.
 
@@ -210,164 +186,6 @@ class Load(Part):
         return self
 
 
-class Workload(Part):
-    """What requests say: draft 4.3.1's parameters.
-
-    A standard `name` brings its lengths and its kind of text. Other lengths under a standard name, or no dataset where the
-    standard takes its text from one, make the workload `custom` and name the standard one in `based_on`, so that a report
-    never prints a standard's name over something else. The workload `trace` has no lengths of its own: they are the plan's
-    Trace's, and null on disk.
-
-    `dataset` is a file, a directory or a Hugging Face cache of ShareGPT or The Stack; `dataset_subset` says which files of a
-    directory, and `dataset_version` is what its owner calls it.
-
-    `ignore_eos` and `min_tokens` ask for answers of full length: engines know one or the other, or both.
-
-    `count_template`: input lengths are those the server should count, the chat template it puts around a text included.
-
-    A workload of its own kind, always `custom`, has `prompts`, a file of them (workload/prompt_file.py) taken in this `order`,
-    or `classes`, drawn by their weights. It has no lengths here (on disk they are null), but that `output_tokens` are for
-    prompts of a file that name none. `prompts_sha256` is the file's: filled in when a run begins, and demanded from then on.
-    `domain`, `language` and, of a file or a trace, `prefix_sharing` declare what is not known of the content (draft 4.3.1).
-
-    `turns` makes conversations: as many requests each, of which every one repeats what was said before it. The next comes
-    `think_ms` (0 if None) after an answer's end. What was said before are the server's own `replies`, or recorded ones: a
-    file's, or for prompts that are drawn, text of the length asked for. Of a file, each row is a conversation, of at most
-    `turns` turns.
-
-    `file` is a workload file made before (workload/workload_file.py). It decides everything here but `temperature`,
-    `ignore_eos` and `min_tokens`: when a run begins, its values are taken over; its digest is kept in `file_sha256` and
-    demanded from then on.
-    """
-
-    name: Literal[Name, "custom", "trace"] = "synthetic-uniform"
-    based_on: Name | None = None
-    input_tokens: Length = uniform(128, 512)
-    output_tokens: Length = uniform(64, 256)
-    dataset: Annotated[str, Field(min_length=1)] | None = None
-    dataset_subset: Annotated[str, Field(min_length=1)] | None = None
-    dataset_version: Annotated[str, Field(min_length=1)] | None = None
-    prompts: Annotated[str, Field(min_length=1)] | None = None
-    order: Literal["file", "shuffled", "sampled"] = "file"
-    prompts_sha256: _Sha256 | None = None
-    file: Annotated[str, Field(min_length=1)] | None = None
-    file_sha256: _Sha256 | None = None
-    classes: Annotated[tuple[RequestClass, ...], Field(max_length=MOST_CLASSES)] = ()
-    turns: Length | None = None
-    think_ms: Length | None = None
-    replies: Literal["server", "recorded"] = "server"
-    domain: Domain | None = None
-    language: Language | None = None
-    prefix_sharing: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**63), NUMBER] = 42
-    prompt_format: Literal["auto", "ids", "text"] = "auto"
-    repeatable_prompts: bool = False
-    count_template: bool | None = None
-    ignore_eos: bool = True
-    min_tokens: bool = False
-    temperature: Annotated[float, Field(ge=0, le=10), NUMBER] = 0.0
-
-    @model_validator(mode="before")
-    @classmethod
-    def _settle(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        workload = dict(given)
-        if workload.get("file") is not None:  # which implies nothing: it is all in there
-            return {key: value for key, value in workload.items() if value is not None}
-        if workload.get("prompts") is not None or workload.get("classes"):
-            said = {key: value for key, value in workload.items() if value is not None}
-            return {"name": "custom"} | said
-        name = workload.get("name", "synthetic-uniform")
-        if name == "trace":
-            return {key: value for key, value in workload.items() if value is not None}
-        standard = workload.get("based_on") if name == "custom" else name
-        if not isinstance(standard, str) or standard not in STANDARD:
-            return workload
-        bare = workload.get("dataset") is None
-        lengths = STAND_INS.get(standard, STANDARD[standard]) if bare else STANDARD[standard]
-        whole = not (bare and standard in WITHOUT_DATASET) and workload.get("turns") is None
-        for side, key in enumerate(("input_tokens", "output_tokens")):
-            asked = workload.setdefault(key, lengths[side])
-            try:
-                whole = same(standard, side, parse_length(asked)) and whole
-            except ValueError:
-                return workload  # the field's own validation will say what is wrong
-        workload["name"], workload["based_on"] = (standard, None) if whole else ("custom", standard)
-        return workload
-
-    @field_serializer("input_tokens", "output_tokens", mode="wrap")
-    def _declared(self, length: Any, plainly: SerializerFunctionWrapHandler) -> Any:
-        given = self.prompts is not None and length is self.default_output
-        undeclared = self.name == "trace" or (self.own and not given)
-        return None if undeclared else plainly(length)
-
-    @property
-    def forced(self) -> bool:
-        """Whether answers are asked to be as long as `max_tokens`, whatever the model would do."""
-        return self.ignore_eos or self.min_tokens
-
-    @property
-    def own(self) -> bool:
-        """Whether its requests are those of a file or of classes."""
-        return self.prompts is not None or bool(self.classes)
-
-    @property
-    def text_only(self) -> bool:
-        """Whether prompts go as text even to an interface that takes token ids."""
-        return self.prompt_format == "text" or self.prompts is not None
-
-    @property
-    def default_output(self) -> Distribution | None:
-        """Lengths of answers to prompts of a file that name none; None where the plan gives none."""
-        given = self.prompts is not None and "output_tokens" in self.model_fields_set
-        return self.output_tokens if given else None
-
-    @property
-    def shares(self) -> bool:
-        """Whether prompts may begin alike by wish: then cached tokens are no fault."""
-        shared = self.content.sharing is not None or any(
-            one.shared_prefix is not None for one in self.classes
-        )
-        return self.repeatable_prompts or shared or self.prompts is not None or self.turns is not None
-
-    @property
-    def standard(self) -> str | None:
-        """The standard workload that this one is, or is based on."""
-        named = self.based_on if self.name == "custom" else self.name
-        return named if named in STANDARD and not self.own else None
-
-    @property
-    def content(self) -> Content:
-        """What its texts are, where they are not those of classes, of a file or of a trace."""
-        return CONTENTS.get(self.standard or "", RANDOM)
-
-    @property
-    def published(self) -> tuple[Published, ...]:
-        """The figures that drawn lengths are held to."""
-        return published(self.standard, (self.input_tokens, self.output_tokens))
-
-    @property
-    def deviations(self) -> tuple[str, ...]:
-        """In words, how a custom workload differs from the standard one it is based on; empty when it is based on none."""
-        standard = self.based_on
-        if standard is None:
-            return ()
-        pairs = enumerate(zip(("input_tokens", "output_tokens"), STANDARD[standard], strict=True))
-        found = [
-            f"{key} is {getattr(self, key)}; {standard} has {length}"
-            for side, (key, length) in pairs
-            if not same(standard, side, getattr(self, key))
-        ]
-        if self.dataset is None and standard in WITHOUT_DATASET:
-            found.append(WITHOUT_DATASET[standard])
-        if self.turns is not None:
-            found.append(
-                f"requests are the turns of conversations, {self.turns} each; {standard} has requests of one turn"
-            )
-        return tuple(found)
-
-
 class Trace(Part):
     """A recorded load to replay: arrivals and lengths from `file`, in place of those that Load and Workload would draw.
 
@@ -381,7 +199,7 @@ class Trace(Part):
     speed: Annotated[float, Field(ge=0.001, le=1_000_000), NUMBER] = 1.0
     start_s: Annotated[float, Field(ge=0, le=1e9), SECONDS] = 0.0
     end_s: Annotated[float, Field(gt=0, le=1e9), SECONDS] | None = None
-    sha256: _Sha256 | None = None
+    sha256: Sha256 | None = None
 
 
 class Tokenizer(Part):
@@ -442,11 +260,11 @@ class Instrument(Part):
 class Plan(Part):
     """One measurement, complete."""
 
-    schema_: Annotated[Literal["inferometer/plan/1"], Field(alias="schema")] = SCHEMA
+    schema_: Annotated[Literal["inferometer/plan/2"], Field(alias="schema")] = SCHEMA
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] = "run"
     target: Target = Target()
     load: Load = Load()
-    workload: Workload = Workload()
+    workload: Workload = StandardWorkload()
     trace: Trace | None = None
     tokenizer: Tokenizer = Tokenizer()
     sut: Sut = Sut()
@@ -458,11 +276,15 @@ class Plan(Part):
     @model_validator(mode="before")
     @classmethod
     def _imply(cls, given: Any) -> Any:
-        """A trace implies its own arrivals and lengths."""
-        if not isinstance(given, dict) or given.get("trace") is None:
+        """An earlier version is read as this one. A trace implies its own arrivals and lengths."""
+        if not isinstance(given, dict):
             return given
         plan = dict(given)
-        implied = {"load": {"model": "open", "arrival": "trace"}, "workload": {"name": "trace"}}
+        if plan.get("schema") in READABLE:
+            plan["schema"] = SCHEMA
+        if plan.get("trace") is None:
+            return plan
+        implied = {"load": {"model": "open", "arrival": "trace"}, "workload": {"kind": "trace"}}
         for part, values in implied.items():
             given_part = plan.get(part, {})
             if isinstance(given_part, dict):
@@ -477,10 +299,14 @@ class Plan(Part):
 
     @model_validator(mode="after")
     def _settle(self) -> Plan:
-        if self.workload.count_template is None and self.workload.file is None:
-            drawn = self.workload.prompts is None and self.trace is None
-            counted = self.tokenizer.own and self.target.interface.applies_template and drawn
-            settled = self.workload.model_copy(update={"count_template": counted})
+        workload = self.workload
+        if (
+            not isinstance(workload, FileWorkload)
+            and workload.file is None
+            and workload.count_template is None
+        ):
+            counted = self.tokenizer.own and self.target.interface.applies_template
+            settled = workload.model_copy(update={"count_template": counted})
             object.__setattr__(self, "workload", settled)  # frozen from here on
         if "ignore_eos" not in self.workload.model_fields_set and not self.target.interface.takes_ignore_eos:
             unforced = self.workload.model_copy(update={"ignore_eos": False})

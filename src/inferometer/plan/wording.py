@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
-from typing import Any, get_args
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
-from inferometer.plan.schema import SCHEMA, Plan
+from inferometer.plan.rules import Fault
+from inferometer.plan.schema import READABLE, Plan
+from inferometer.plan.workload import KINDS, kinds_with
 
 _LIMITS = {
     "greater_than": ("above", "gt"),
@@ -45,21 +49,85 @@ _LONGEST_MESSAGE = 400
 
 
 def every_key() -> tuple[str, ...]:
-    """Every key of a plan, dotted, parts before what they hold."""
-    return tuple(_keys(Plan, ""))
+    """Every key of a plan, dotted, parts before what they hold; those of a workload of every kind."""
+    return tuple(dict.fromkeys(_keys(Plan, "")))
 
 
 def _keys(part: type[BaseModel], prefix: str) -> Iterator[str]:
     for name, info in part.model_fields.items():
         key = prefix + (info.alias or name)
         yield key
-        for kind in (info.annotation, *get_args(info.annotation)):
-            if (
-                isinstance(kind, type)
-                and issubclass(kind, BaseModel)
-                and "model_serializer" not in vars(kind)
-            ):
-                yield from _keys(kind, f"{key}.")
+        for kind in _models(info.annotation):
+            yield from _keys(kind, f"{key}.")
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The parts that a field may be, with keys of their own."""
+    if isinstance(annotation, type):
+        if issubclass(annotation, BaseModel) and "model_serializer" not in vars(annotation):
+            yield annotation
+    elif get_origin(annotation) is Annotated:
+        yield from _models(get_args(annotation)[0])
+    elif get_origin(annotation) in (Union, UnionType):
+        for one in get_args(annotation):
+            yield from _models(one)
+    elif get_origin(annotation) is tuple:
+        yield from _models(get_args(annotation)[0])
+
+
+def refused(error: ValidationError) -> list[dict[str, Any]]:
+    """Pydantic's errors, but for a list that is too short only because items in it are refused."""
+    every: list[dict[str, Any]] = [dict(one) for one in error.errors(include_url=False)]
+    within = {one["loc"][:end] for one in every for end in range(len(one["loc"]))}
+    return [one for one in every if one["type"] != "too_short" or one["loc"] not in within]
+
+
+def located(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """The place of one of pydantic's errors as the plan's author knows it: without the kind of the workload."""
+    tagged = loc[:1] == ("workload",) and len(loc) > 1 and loc[1] in KINDS
+    return tuple(part for at, part in enumerate(loc) if part != "[key]" and not (tagged and at == 1))
+
+
+def misplaced(error: dict[str, Any]) -> Fault | None:
+    """The fault in one of pydantic's errors that is about a workload's kind: a key or a value that other kinds have."""
+    loc = error["loc"]
+    if len(loc) != 3 or loc[0] != "workload" or loc[1] not in KINDS:
+        return None
+    kind, key = KINDS[loc[1]], str(loc[2])
+    having = [other for other in kinds_with(key) if other is not kind]
+    chosen = list(dict.fromkeys(other.chosen_by for other in having))
+    own = f"workload.{key}"
+    if error["type"] == "extra_forbidden" and having:
+        belongs = f"is about {having[0].noun}: set {{{chosen[0]}}}"
+        message = f"{kind.decides}: leave {{{own}}} out" if kind.decides else belongs
+        if kind.decides and len(chosen) == 1 and chosen[0] not in (own, "workload.name"):
+            message += f"; it {belongs}"
+        return Fault((own, kind.chosen_by, *chosen), message)
+    if error["type"] == "literal_error" and any(_allows(other, key, error["input"]) for other in having):
+        instead = error["ctx"]["expected"].replace("'", "")
+        message = f"{kind.decides}: leave {{{own}}} out, or set it to {instead}"
+        return Fault((own, kind.chosen_by), message)
+    return None
+
+
+def _allows(kind: type[BaseModel], key: str, value: object) -> bool:
+    return value in get_args(kind.model_fields[key].annotation)
+
+
+def example(loc: tuple[str | int, ...]) -> object:
+    """A value for the field at the place of one of pydantic's errors."""
+    parts: list[type[BaseModel]] = [Plan]
+    info: FieldInfo | None = None
+    for at, name in enumerate(loc):
+        if at == 1 and loc[0] == "workload" and name in KINDS:
+            parts = [KINDS[str(name)]]
+        elif isinstance(name, str):
+            fields = [(key, one) for part in parts for key, one in part.model_fields.items()]
+            info = next(one for key, one in fields if name in (key, one.alias))
+            parts = list(_models(info.annotation))
+    assert info is not None
+    assert info.examples, f"a field that has to be given has an example: {loc}"
+    return info.examples[0]
 
 
 def unknown(path: tuple[str | int, ...]) -> tuple[str, str | None]:
@@ -86,7 +154,7 @@ def refusal(error: dict[str, Any]) -> str:
     kind, context, given = error["type"], error.get("ctx", {}), error.get("input")
     path = error["loc"]
     if path == ("schema",):
-        return f"this version of inferometer reads {SCHEMA}"
+        return f"this version of inferometer reads {' and '.join(READABLE)}"
     told = "" if any(part in _QUIET for part in path) else f", not {_shown(given)}"
     if kind == "value_error":
         message = str(context["error"])
@@ -97,6 +165,8 @@ def refusal(error: dict[str, Any]) -> str:
         message = _literal(context["expected"], given, told)
     elif kind == "string_pattern_mismatch":
         message = "must be 1 to 64 letters, digits, dots, hyphens and underscores" + told
+    elif kind == "union_tag_invalid":
+        message = _literal(context["expected_tags"], context["tag"], f", not {_shown(context['tag'])}")
     elif kind == "missing":
         message = "is missing, and has to be given"
     elif kind == "too_short":

@@ -23,8 +23,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from inferometer.plan.lengths import Distribution
-from inferometer.plan.mixture import Content, RequestClass
-from inferometer.plan.schema import Plan, Workload
+from inferometer.plan.schema import Plan
+from inferometer.plan.workload import (
+    ClassContent,
+    LengthsWorkload,
+    MixtureWorkload,
+    PromptsWorkload,
+    RequestClass,
+    StandardWorkload,
+    TraceWorkload,
+)
 
 Facts = Mapping[str, Any]
 """What run.json says of a file of prompts, under `prompts`."""
@@ -59,12 +67,12 @@ def requirement(name: str) -> str:
     return f"D-4.3.1-{name.replace('_', '-')}"
 
 
-_DOMAINS: dict[Content, str] = {
+_DOMAINS: dict[ClassContent, str] = {
     "random": "none: random tokens without meaning",
     "english": "general: Python's language reference",
     "code": "code: Python's standard library",
 }
-_LANGUAGES: dict[Content, str] = {"random": "none", "english": "English", "code": "Python"}
+_LANGUAGES: dict[ClassContent, str] = {"random": "none", "english": "English", "code": "Python"}
 
 
 def disclosed(plan: Plan, file: Facts | None = None, trace: Facts | None = None) -> Disclosed:
@@ -75,7 +83,9 @@ def disclosed(plan: Plan, file: Facts | None = None, trace: Facts | None = None)
         return items
     whose = "the server's own answers" if plan.workload.replies == "server" else "recorded answers"
     each = (
-        f"conversations of {turns} requests" if plan.workload.prompts is None else "the file's conversations"
+        "the file's conversations"
+        if isinstance(plan.workload, PromptsWorkload)
+        else f"conversations of {turns} requests"
     )
     said = f"{each}: a request repeats all before it in its own, with {whose}"
     before = "" if items.prefix in (None, "none") else f"{items.prefix}; "
@@ -87,13 +97,14 @@ def _of_requests(plan: Plan, file: Facts | None, trace: Facts | None) -> Disclos
     """Of requests each by itself."""
     workload = plan.workload
     unit = f", in tokens of {plan.tokenizer.name}"
-    if workload.prompts is not None:
-        return _of_file(plan, file or {}, unit)
-    if workload.classes:
-        return _of_classes(plan, unit)
-    if plan.trace is not None:
-        return _of_trace(plan, trace or {}, unit)
-    return _of_lengths(plan, unit)
+    if isinstance(workload, PromptsWorkload):
+        return _of_file(plan, workload, file or {}, unit)
+    if isinstance(workload, MixtureWorkload):
+        return _of_classes(plan, workload, unit)
+    if isinstance(workload, TraceWorkload):
+        return _of_trace(plan, workload, trace or {}, unit)
+    assert isinstance(workload, StandardWorkload | LengthsWorkload), "a workload file that was read"
+    return _of_lengths(plan, workload, unit)
 
 
 def missing(items: Disclosed) -> list[str]:
@@ -101,9 +112,9 @@ def missing(items: Disclosed) -> list[str]:
     return [requirement(name) for name in NAMES if getattr(items, name) is None]
 
 
-def _of_lengths(plan: Plan, unit: str) -> Disclosed:
+def _of_lengths(plan: Plan, workload: StandardWorkload | LengthsWorkload, unit: str) -> Disclosed:
     """Of a standard workload, or of lengths of one's own over random tokens."""
-    workload, content = plan.workload, plan.workload.content
+    content = workload.content
     sharing = content.sharing
     system = "none"
     if sharing is not None and sharing.system:
@@ -120,16 +131,17 @@ def _of_lengths(plan: Plan, unit: str) -> Disclosed:
     )
 
 
-def _language(workload: Workload) -> str:
+def _language(workload: StandardWorkload | LengthsWorkload) -> str:
     """Without a dataset code is that of the package, which is Python's."""
     content = workload.content
-    if content.text is None or (content.text == "code" and workload.dataset is None):
+    if content.text is None or (
+        content.text == "code" and isinstance(workload, StandardWorkload) and workload.dataset is None
+    ):
         return _LANGUAGES[content.text or "random"]
     return content.language
 
 
-def _of_classes(plan: Plan, unit: str) -> Disclosed:
-    workload = plan.workload
+def _of_classes(plan: Plan, workload: MixtureWorkload, unit: str) -> Disclosed:
     stops = any(_stops(plan, one.fields) for one in workload.classes)
     shared = {one.name: one.shared_prefix for one in workload.classes if one.shared_prefix is not None}
     total = sum(one.weight for one in workload.classes)
@@ -152,7 +164,7 @@ def _of_classes(plan: Plan, unit: str) -> Disclosed:
     )
 
 
-def _each(workload: Workload, say: Callable[[RequestClass], str]) -> str:
+def _each(workload: MixtureWorkload, say: Callable[[RequestClass], str]) -> str:
     """What is said of every class, once where all are alike."""
     said = [say(one) for one in workload.classes]
     if len(set(said)) == 1:
@@ -164,15 +176,14 @@ def _each(workload: Workload, say: Callable[[RequestClass], str]) -> str:
     )
 
 
-def _of_file(plan: Plan, file: Facts, unit: str) -> Disclosed:
-    workload = plan.workload
+def _of_file(plan: Plan, workload: PromptsWorkload, file: Facts, unit: str) -> Disclosed:
     rows, systems = file.get("rows"), file.get("with_system_prompt")
     system = None
     if rows is not None and systems is not None:
         system = "none" if not systems else f"in {systems} of {rows} prompts, counted with the input lengths"
     return Disclosed(
         input=_empirical(file.get("input_tokens"), unit),
-        output=_outputs(workload.default_output, file.get("output_tokens"), unit),
+        output=_outputs(workload.output_tokens, file.get("output_tokens"), unit),
         control=_control(plan, stops=_stops(plan, {})),
         domain=workload.domain,
         language=workload.language,
@@ -181,8 +192,8 @@ def _of_file(plan: Plan, file: Facts, unit: str) -> Disclosed:
     )
 
 
-def _of_trace(plan: Plan, trace: Facts, unit: str) -> Disclosed:
-    workload, rows, texts = plan.workload, trace.get("rows", 0), trace.get("texts", 0)
+def _of_trace(plan: Plan, workload: TraceWorkload, trace: Facts, unit: str) -> Disclosed:
+    rows, texts = trace.get("rows", 0), trace.get("texts", 0)
     lengths = _traced(trace.get("input_tokens"), rows - texts, unit)
     if lengths is not None and texts:
         lengths += f"; {texts} prompts are the trace's own texts, as long as they are"

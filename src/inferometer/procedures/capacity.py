@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inferometer.plan.schema import Plan
+from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 from inferometer.procedures.concurrency import (
     SYSTEM_ERRORS,
     Level,
@@ -212,11 +213,12 @@ def _lengths(setup: Setup) -> str:
         return (
             "The workload was made before, so answers have its lengths; draft 5.5.2 wants them to be of one."
         )
-    had = (
-        "classes have lengths of their own" if workload.classes
-        else "prompts that name a length of their own keep it" if workload.prompts is not None
-        else f"workload has {workload.output_tokens}"
-    )  # fmt: skip
+    if isinstance(workload, StandardWorkload | LengthsWorkload):
+        had = f"workload has {workload.output_tokens}"
+    elif workload.classes:
+        had = "classes have lengths of their own"
+    else:
+        had = "prompts that name a length of their own keep it"
     return f"All answers are asked to have {asked} tokens (draft 5.5.2); the plan's {had}. Input lengths are the plan's."
 
 

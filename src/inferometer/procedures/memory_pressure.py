@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
+from inferometer.plan.workload import StandardWorkload
 from inferometer.procedures.concurrency import (
     BASE_LEVELS,
     Level,
@@ -317,6 +318,7 @@ def _figure(found: Sequence[_Pressure]) -> Figure:
 
 def _notes(setup: Setup, wanted: Sought) -> tuple[str, ...]:
     workload = wanted.plan.workload
+    assert isinstance(workload, StandardWorkload), "the recommended one"
     name = (
         "Long Context"
         if workload.name == "long-context"

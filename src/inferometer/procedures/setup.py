@@ -11,6 +11,7 @@ from typing import Any
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
+from inferometer.plan.workload import MixtureWorkload
 from inferometer.procedures.step import KnownLimits, Run
 
 WARMUP_REQUESTS, WARMUP_TOKENS = 100, 10_000
@@ -39,6 +40,10 @@ def variant(plan: Plan, **parts: Mapping[str, Any] | Sequence[Any]) -> Plan:
     for part, changes in parts.items():
         if isinstance(changes, Mapping):
             document[part] = {**document[part], **changes}
+            if document[part].get("kind") == "file":
+                del document[part][
+                    "kind"
+                ]  # it is of another, which the file says: what changes is held to it
         else:
             document[part] = changes
     return Plan.model_validate(document)
@@ -53,15 +58,19 @@ HOW = (
 def another_workload(plan: Plan, **words: Any) -> Plan:
     """The plan with other words altogether, asked in the same way: `another_workload(plan, name="conversation")`."""
     document = resolved(plan)
-    kept = {key: document["workload"][key] for key in HOW}
+    kept = {key: document["workload"][key] for key in HOW if key in document["workload"]}
     return Plan.model_validate({**document, "workload": {**kept, **words}})
 
 
 def answering(plan: Plan, output_tokens: Any) -> Plan:
     """The plan with answers of this length, a fixed one or a distribution, whatever its classes say. A workload that was made
     before keeps its own, and so do prompts of a file that name one."""
+    if plan.workload.file is not None:
+        return plan
+    if not isinstance(plan.workload, MixtureWorkload):
+        return variant(plan, workload={"output_tokens": output_tokens})
     classes = [one | {"output_tokens": output_tokens} for one in resolved(plan)["workload"]["classes"]]
-    return variant(plan, workload={"classes": classes} if classes else {"output_tokens": output_tokens})
+    return variant(plan, workload={"classes": classes})
 
 
 def warm(plan: Plan, *, prefixes: bool = True) -> Plan:

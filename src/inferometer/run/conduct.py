@@ -27,8 +27,7 @@ from inferometer.journal.seal import streams
 from inferometer.plan.schema import Plan
 from inferometer.run.evaluate import RunResult, conclude
 from inferometer.run.facts import cited_certificate, dead_workers, first_facts
-from inferometer.run.replay import Replayed
-from inferometer.run.requests import Requests, last_facts, requests_of, surveyed
+from inferometer.run.requests import RequestWriter, last_facts, requests_of
 from inferometer.run.scraping import Scrapes
 from inferometer.run.target import Target, embedded_server, load_tokenizer, reach, request_heads
 from inferometer.run.ui import Ui, expected_requests, interrupts
@@ -63,11 +62,10 @@ def conduct(
             embedded = embedded_server(plan, embedded, folder, stack)
             scrapes = stack.enter_context(Scrapes(plan, folder))
             with WorkerPool(plan.instrument.workers, folder.log) as pool:
-                plan, source = sourced(plan)
+                plan, source = sourced(plan, ui.note)
                 tokenizer = load_tokenizer(plan, source)
-                plan, trace = surveyed(plan, ui.note)
                 target, tokenizer = reach(plan, embedded, key, tokenizer, stack, ui.note)
-                context_limit = source.check(plan, trace, tokenizer, target.room)
+                context_limit = None if target.room is None else source.limit(tokenizer, target.room)
                 if context_limit is not None:
                     ui.note(
                         f"{target.model} takes {context_limit.context:,} tokens: making every request first"
@@ -76,16 +74,15 @@ def conduct(
                 scraped = {"server_metrics": scrapes.brief(plan, target.endpoint, key, at_once=ours)}
                 salt = secrets.randbelow(NONCES)
                 clock = time.monotonic_ns
-                schedule = requests_of(
-                    plan, source, trace, target, tokenizer, folder, salt, clock, context_limit
+                schedule = requests_of(plan, source, target, tokenizer, folder, salt, clock, context_limit)
+                facts = (
+                    first_facts(plan, folder, target, tokenizer, schedule, source.trace, started) | scraped
                 )
-                schedule.prepare()
-                facts = first_facts(plan, folder, target, tokenizer, schedule, trace, started) | scraped
                 # Looked up once, here: later, or on another machine, another one would be found.
                 cited = {"status": "own"} if calibrating else cited_certificate(plan, facts["environment"])
                 facts["calibration"] = cited
                 folder.write_run(facts)
-                pool.assign(_jobs(plan, trace, folder, target, key))
+                pool.assign(_jobs(plan, source.trace, folder, target, key))
                 for line in scrapes.ready():
                     ui.note(line)
                 interrupted = drive(plan, pool, schedule, folder, tokenizer, ui, scrapes)
@@ -141,14 +138,14 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
 def drive(
     plan: Plan,
     pool: WorkerPool,
-    schedule: Requests | Replayed,
+    schedule: RequestWriter,
     folder: RunFolder,
     tokenizer: tokenizers.Tokenizer,
     ui: Ui,
     scrapes: Scrapes,
 ) -> bool:
     """Warm-up, then measurement. Ctrl-C ends the current phase and no other begins; True if it was pressed."""
-    load, reported = plan.load, 0
+    load, ahead, reported = plan.load, schedule.ahead, 0
 
     def watch(phase: int, progress: Progress) -> None:
         nonlocal reported
@@ -158,7 +155,7 @@ def drive(
         ui.watch(Phase(phase), progress, expected_requests(Phase(phase), schedule))
 
     def work() -> bool:
-        return not interrupt.pressed and schedule.write_on()
+        return not interrupt.pressed and ahead is not None and ahead.write_on()
 
     def play(part: Part) -> bool:
         if interrupt.pressed:
@@ -187,7 +184,8 @@ def drive(
         if not load.warmup:
             schedule.measurement(pool.announce)
         elif not warmed_up():
-            schedule.close()
+            if ahead is not None:
+                ahead.close()
             return True
         if not interrupt.pressed:
             duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
@@ -196,8 +194,10 @@ def drive(
             start = pool.begin(
                 Phase.MEASURE, schedule.rows, duration_ns=duration, again=again, appended=schedule.appended
             )
-            schedule.began(start)
+            if ahead is not None:
+                ahead.began(start)
             pool.finish(Phase.MEASURE, watch, interrupt, work)
             scrapes.mark(Phase.MEASURE, begins=False)
-        schedule.close()
+        if ahead is not None:
+            ahead.close()
         return interrupt.pressed

@@ -12,8 +12,7 @@ from inferometer.drive.worker_pool import WorkerPool
 from inferometer.journal.folder import RunFolder
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
-from inferometer.run.replay import Replayed
-from inferometer.run.requests import Requests, Served
+from inferometer.run.requests import RequestWriter, Served
 from inferometer.telemetry.host import environment, hot_path
 from inferometer.workload import tokenizers
 from inferometer.workload.traces.survey import Survey
@@ -24,7 +23,7 @@ def first_facts(
     folder: RunFolder,
     served: Served,
     tokenizer: tokenizers.Tokenizer,
-    schedule: Requests | Replayed,
+    schedule: RequestWriter,
     trace: Survey | None,
     started: int,
 ) -> dict[str, Any]:

@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any
+from typing import Any, Protocol
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import PIECE, Appender, Scheduled, write
 from inferometer.journal.schema import Phase
 from inferometer.plan.schema import Plan
 from inferometer.run.warmup import Rows
-from inferometer.units import NS_PER_S
+from inferometer.units import NS_PER_S, ns_to_ms
 from inferometer.workload.prompts import NONCES, Fingerprint, Prompt
 from inferometer.workload.shared_prefixes import Composer
-from inferometer.workload.sources import Source
+from inferometer.workload.sources import TraceRows
 from inferometer.workload.traces.repeats import Repeats
-from inferometer.workload.traces.survey import Arrival, Survey, replay
+from inferometer.workload.traces.survey import Arrival, replay
 
 AHEAD_NS = 30 * NS_PER_S
 PATIENCE_NS = NS_PER_S
@@ -41,6 +41,29 @@ Clock = Callable[[], int]
 """The monotonic clock, in ns."""
 
 
+def nobody(size: int, whole: bool) -> None:
+    """An Announce to no worker."""
+
+
+class Ahead(Protocol):
+    """What writes the rest of a schedule while the load runs."""
+
+    def began(self, start_ns: int) -> None:
+        """When the measurement starts or started, on the monotonic clock."""
+
+    def write_on(self) -> bool:
+        """Write one more piece, unless there is enough. Whether there is more to do now."""
+
+    def write_all(self) -> None:
+        """Write what is left: for virtual time, which waits."""
+
+    def close(self) -> None:
+        """Nothing more is written."""
+
+    def course(self) -> dict[str, Any]:
+        """How it went: requests that were written too late, and the best possible prefix-hit rates."""
+
+
 class Replayed:
     """Every request of a replay as bytes: the warm-up's whole, the measurement's ahead of the clock.
 
@@ -51,7 +74,7 @@ class Replayed:
     def __init__(
         self,
         plan: Plan,
-        found: Survey,
+        source: TraceRows,
         folder: RunFolder,
         salt: int,
         compose: Compose,
@@ -60,18 +83,20 @@ class Replayed:
         clock: Clock,
     ) -> None:
         assert plan.trace is not None
+        found = source.trace
         self.salt = salt
-        self.measured = self.total = found.rows
+        self.measured = found.rows
+        self.total: int | None = found.rows
         self.warm = min(plan.load.warmup, found.rows)
         self.rows = self.appended = 0
         self.unprepared = self.unprepared_ns = 0
-        self._trace, self._found, self._folder = plan.trace, found, folder
+        self._trace, self._found, self._folder, self._source = plan.trace, found, folder, source
         self._compose, self._make, self._clock = compose, make, clock
         self._probes = probes
         self.warm_rows = Rows(0, 0, whole=False)
         self._fingerprint = Fingerprint()
         self._repeats = Repeats(repeatable=plan.workload.repeatable_prompts)
-        self._announce: Announce = lambda *_: None
+        self._announce: Announce = nobody
         self._start: int | None = None
         self._reached = 0  # when the last request written is due
         self._arrivals: Iterator[Arrival] = iter(())
@@ -79,9 +104,14 @@ class Replayed:
         self._appender: Appender | None = None
 
     @property
-    def prefix_hits(self) -> dict[str, Any]:
-        """The best possible prefix-hit rates of the requests made so far (workload/traces/repeats.py)."""
-        return self._repeats.facts()
+    def ahead(self) -> Ahead:
+        """See RequestWriter: this, which writes on."""
+        return self
+
+    def course(self) -> dict[str, Any]:
+        """See Ahead."""
+        late = {"unprepared": self.unprepared, "unprepared_ms": ns_to_ms(self.unprepared_ns)}
+        return late | {"prefix_hits": self._repeats.facts()}
 
     @property
     def fingerprint(self) -> str | None:
@@ -95,11 +125,8 @@ class Replayed:
             "fingerprint": self.fingerprint,
             "requests": None,
             "warm_prefixes": prefixes,
-            **Source().facts(),
+            **self._source.facts(),
         }
-
-    def prepare(self) -> None:
-        """See Requests: what a trace asks for is known from its rows."""
 
     def warm_up(self) -> None:
         """Write the warm-up: the trace's first requests at their own instants, with nonces that nothing measured has; and its
@@ -113,7 +140,7 @@ class Replayed:
         self.warm_rows = Rows(len(first), len(probes), whole=False)
         self.rows = self.appended = len(first) + len(probes)
 
-    def measurement(self, announce: Announce = lambda *_: None) -> None:
+    def measurement(self, announce: Announce = nobody) -> None:
         """Write what has to be there before the measurement can begin; the rest comes by `write_on`."""
         if not self.rows:
             write(self._folder.schedule, ())

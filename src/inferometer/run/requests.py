@@ -8,11 +8,11 @@ All of a drawn workload is written before its phase starts; a trace is written a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from inferometer.engines import dialect as dialects
 from inferometer.engines.conversation import Messages, is_system, messages_bytes
@@ -22,17 +22,16 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.plan.arrivals import phase_instants
 from inferometer.plan.lengths import fixed
-from inferometer.plan.schema import Load, Plan, Workload
-from inferometer.run.replay import Clock, Replayed
+from inferometer.plan.schema import Load, Plan
+from inferometer.plan.workload import LengthsWorkload
+from inferometer.run.replay import Ahead, Announce, Clock, Replayed, nobody
 from inferometer.run.warmup import SPARE, Rows
-from inferometer.units import ns_to_ms
 from inferometer.workload import tokenizers
 from inferometer.workload.context_limit import Room
 from inferometer.workload.prompts import NONCES, Contexts, Fingerprint, Prompt, generate
 from inferometer.workload.request_statistics import Account
 from inferometer.workload.shared_prefixes import Composer
-from inferometer.workload.sources import Source
-from inferometer.workload.traces.survey import Survey, survey
+from inferometer.workload.sources import Batch, Rendering, RequestSource, TraceRows
 from inferometer.workload.turn_schedule import Place, arranged
 
 PromptFormat = Literal["ids", "text"]
@@ -61,42 +60,60 @@ class Served:
     """What the model takes, prompt and answer together; None: not known."""
 
 
-def surveyed(plan: Plan, note: Callable[[str], None]) -> tuple[Plan, Survey | None]:
-    """Read the plan's trace through, if it has one; the plan then names its format and hash. Raises PlanError.
+class RequestWriter(Protocol):
+    """The requests of a plan as bytes on disk: the warm-up's, then behind them the measurement's.
 
-    `note` is told what takes time.
+    `rows` are written so far. The warm-up has `warm` requests, the measurement `measured`, or `total` as far as that is known
+    beforehand. `appended`: the row with which a measurement begins that is written while it runs; None: it is written before.
     """
-    if plan.trace is None:
-        return plan, None
-    note("reading the trace through")
-    trace = survey(plan.trace, plan.load.requests)
-    settled = plan.trace.model_copy(update={"format": trace.format, "sha256": trace.sha256})
-    return plan.model_copy(update={"trace": settled}), trace
+
+    salt: int
+    rows: int
+    measured: int
+    warm: int
+    total: int | None
+    warm_rows: Rows
+
+    @property
+    def appended(self) -> int | None:
+        """See above."""
+
+    @property
+    def ahead(self) -> Ahead | None:
+        """What writes on while the load runs; None: all is written before."""
+
+    def warm_up(self) -> None:
+        """Write the warm-up's requests, unless they are."""
+
+    def measurement(self, announce: Announce = ...) -> None:
+        """Write the measurement's requests, unless they are, or as many as it takes for it to begin."""
+
+    def facts(self) -> dict[str, Any]:
+        """What is known of the requests so far."""
 
 
 def requests_of(
     plan: Plan,
-    source: Source,
-    trace: Survey | None,
+    source: RequestSource | TraceRows,
     served: Served,
     tokenizer: tokenizers.Tokenizer,
     folder: RunFolder,
     salt: int,
     clock: Clock,
-    tight: Room | None = None,
-) -> Requests | Replayed:
+    limit: Room | None = None,
+) -> RequestWriter:
     """What writes this plan's requests: all before the start, or those of a trace ahead of the `clock` (monotonic, ns).
 
-    `tight`: what each drawn request has to have room in.
+    `limit`: what each drawn request has to have room in. All are then written at once, and the first without is a PlanError.
     """
-    if trace is None:
-        return Requests(plan, source, served, tokenizer, folder, salt, tight)
+    if not isinstance(source, TraceRows):
+        return Requests(plan, source, served, tokenizer, folder, salt, limit)
 
     def compose(salt: int) -> Composer:
         return Composer(plan.workload, tokenizer, salt, served.prompt_format)
 
     probes = partial(_probes, plan, served, tokenizer, salt)
-    return Replayed(plan, trace, folder, salt, compose, partial(_scheduled, plan, served), probes, clock)
+    return Replayed(plan, source, folder, salt, compose, partial(_scheduled, plan, served), probes, clock)
 
 
 def warm_salt(salt: int) -> int:
@@ -104,32 +121,29 @@ def warm_salt(salt: int) -> int:
     return (salt + NONCES // 2) % NONCES
 
 
-def contexts_of(plan: Plan, source: Source, tokenizer: tokenizers.Tokenizer, salt: int) -> Contexts | None:
+def contexts_of(
+    plan: Plan, source: RequestSource, tokenizer: tokenizers.Tokenizer, salt: int
+) -> Contexts | None:
     """The prefixes that the measured requests share in a run with this salt, if its warm-up is to have them."""
     if not plan.load.warmup or not plan.load.warmup_prefixes:
         return None
-    pool = None if source.made is None else source.made.header.requests
-    places = _places(plan, source, plan.workload, 0, pool, None, warm=False)
+    places = _places(plan, source, plan.workload.seed, 0, None, warm=False)
     if places is None:
-        count = len(_due(plan.load, plan.workload.seed, pool, warm=False))
-        return source.contexts(plan.workload, tokenizer, count, salt % NONCES)
-    same = [place.turn > 0 for place in places]
-    return source.contexts(plan.workload, tokenizer, len(places), salt % NONCES, same)
+        count = len(_due(plan.load, plan.workload.seed, source.pool, warm=False))
+        return source.contexts(tokenizer, count, salt % NONCES)
+    return source.contexts(tokenizer, len(places), salt % NONCES, [place.turn > 0 for place in places])
 
 
-def enlarged(plan: Plan, source: Source, contexts: Contexts | None) -> Plan:
+def with_enough_warm_up(plan: Plan, source: RequestSource, contexts: Contexts | None) -> Plan:
     """The plan with as many requests of warm-up as are made: those asked for, or as many more as the tokens asked for may take
     by the lengths of answers, and as it takes to send every shared prefix once."""
-    load, spec = plan.load, plan.workload
-    if source.made is not None or not load.warmup:
+    load, answers = plan.load, source.answers
+    if source.pool is not None or not load.warmup:
         return plan
-    lengths = [(one.output_tokens, one.weight) for one in spec.classes] or [(spec.output_tokens, 1.0)]
-    means = [(0 if length is None else length.mean() * weight, weight) for length, weight in lengths]
-    mean = sum(one for one, _ in means) / sum(weight for _, weight in means)
-    known = source.file is None and math.isfinite(mean) and mean > 0
-    exact = known and all(length is not None and length.most() == length.mean() for length, _ in lengths)
-    tokens = math.ceil((1 if exact else SPARE) * load.warmup_tokens / mean) if known else 0
-    turns = 1 if spec.turns is None else spec.turns.most()
+    tokens = 0
+    if answers is not None:
+        tokens = math.ceil((1 if answers.exact else SPARE) * load.warmup_tokens / answers.mean)
+    turns = 1 if plan.workload.turns is None else plan.workload.turns.most()
     shared = 0 if contexts is None else len(contexts.cover) * turns
     warmup = max(load.warmup, min(MOST_WARM, max(tokens, shared)))
     return plan.model_copy(update={"load": load.model_copy(update={"warmup": warmup})})
@@ -143,24 +157,25 @@ def probe_salt(salt: int) -> int:
 class Requests:
     """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them.
 
-    All are written before the measurement starts: nothing is `appended`, and there is nothing to `write_on`. Where one could
-    be too long for the model (`tight`), all are written before anything else, by `prepare`, and that one is a PlanError.
+    All are written before the measurement starts. Where one could be too long for the model (`limit`), all are written before
+    anything else, and that one is a PlanError.
     """
 
     appended: int | None = None
+    ahead: Ahead | None = None
 
     def __init__(
         self,
         plan: Plan,
-        source: Source,
+        source: RequestSource,
         target: Served,
         tokenizer: tokenizers.Tokenizer,
         folder: RunFolder,
         salt: int,
-        tight: Room | None = None,
+        limit: Room | None = None,
     ) -> None:
         self.salt = salt
-        self._tight = tight
+        self._limit = limit
         self.fingerprint: str | None = None
         spec = plan.workload
         self._account = Account(spec.published, repeatable=spec.repeatable_prompts)
@@ -170,29 +185,27 @@ class Requests:
         self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
         self._source = source
         self._warm: list[schedules.Scheduled] = []
-
-    def prepare(self) -> None:
-        """Write all requests, warm-up and measurement, if each has to be looked at first. Raises PlanError."""
-        if self._tight is not None:
-            if self._plan.load.warmup:
+        if limit is not None:
+            if plan.load.warmup:
                 self._make_warm_up()
             self._write()
 
     def warm_up(self) -> None:
-        """Write the warm-up's requests, unless all are written."""
+        """See RequestWriter."""
         if self.fingerprint is None:
             self._make_warm_up()
             schedules.write(self._folder.schedule, self._warm)
 
-    def measurement(self, _announce: object = None) -> None:
-        """Write all requests, unless they are: the measurement's stand behind the warm-up's."""
+    def measurement(self, announce: Announce = nobody) -> None:
+        """See RequestWriter: all of them."""
+        del announce
         if self.fingerprint is None:
             self._write()
 
     def _make_warm_up(self) -> None:
         plan = self._plan
         contexts = contexts_of(plan, self._source, self._tokenizer, self.salt)
-        enough = enlarged(plan, self._source, contexts)
+        enough = with_enough_warm_up(plan, self._source, contexts)
         self.warm = enough.load.warmup
         prompts, due = self._requests(enough, Phase.WARMUP, warm_salt(self.salt), contexts)
         shapes: list[Prompt] = []
@@ -213,19 +226,6 @@ class Requests:
         schedules.write(self._folder.schedule, chain(self._warm, measured))
         self.fingerprint = str(fingerprint)
 
-    def began(self, start_ns: int) -> None:
-        """See Replayed."""
-
-    def write_on(self) -> bool:
-        """See Replayed."""
-        return False
-
-    def write_all(self) -> None:
-        """See Replayed."""
-
-    def close(self) -> None:
-        """See Replayed."""
-
     def facts(self) -> dict[str, Any]:
         """What is known of the requests so far."""
         made = self.fingerprint is not None
@@ -240,77 +240,52 @@ class Requests:
         self, plan: Plan, phase: Phase, salt: int, contexts: Contexts | None = None
     ) -> tuple[Iterator[Prompt], Sequence[int | None]]:
         target = self._target
-        made, due = drawn(
-            plan, self._source, self._tokenizer, phase, salt,
-            target.prompt_format, target.template or 0, contexts,
-        )  # fmt: skip
-        if self._tight is not None:
-            made = self._tight.checked(self._plan.workload, made, "warm-up " if phase is Phase.WARMUP else "")
+        rendering = Rendering(self._tokenizer, target.prompt_format, target.template or 0)
+        made, due = drawn(plan, self._source, rendering, phase, salt, contexts)
+        if self._limit is not None:
+            made = self._limit.checked(self._plan.workload, made, "warm-up " if phase is Phase.WARMUP else "")
         return made, due
 
 
 def drawn(
     plan: Plan,
-    source: Source,
-    tokenizer: tokenizers.Tokenizer,
+    source: RequestSource,
+    rendering: Rendering,
     phase: Phase,
     salt: int,
-    prompt_format: PromptFormat,
-    template: int = 0,
     contexts: Contexts | None = None,
 ) -> tuple[Iterator[Prompt], Sequence[int | None]]:
     """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop). `contexts`: see
-    Source.prompts."""
-    workload, warm = plan.workload, phase is Phase.WARMUP
-    pool = None if source.made is None else source.made.header.requests
-    skip = _rows_of_file(plan, source, pool) if warm and source.file is not None else 0
-    spec = workload.model_copy(update={"seed": workload.seed + WARMUP_SEED_STEP}) if warm else workload
-    places = _places(plan, source, spec, skip, pool, contexts, warm=warm)
-    due = (
-        _due(plan.load, workload.seed, pool, warm=warm) if places is None else [one.due_ns for one in places]
-    )
-    prompts = source.prompts(
-        spec,
-        tokenizer,
-        len(due),
-        salt % NONCES,
-        prompt_format,
-        template,
-        skip,
-        places or (),
-        warm=warm,
-        contexts=contexts,
-    )
-    return prompts, due
+    Batch."""
+    seed, warm = plan.workload.seed, phase is Phase.WARMUP
+    skip = source.rows_before(partial(_rows_of_file, plan, source)) if warm else 0
+    # Warm-up draws its own prompts; its arrivals are another stream of the same seed.
+    own = seed + WARMUP_SEED_STEP if warm else seed
+    places = _places(plan, source, own, skip, contexts, warm=warm)
+    due = _due(plan.load, seed, source.pool, warm=warm) if places is None else [one.due_ns for one in places]
+    batch = Batch(len(due), salt % NONCES, own, warm, skip, places or (), contexts)
+    return source.prompts(rendering, batch), due
 
 
 def _places(
-    plan: Plan,
-    source: Source,
-    spec: Workload,
-    skip: int,
-    pool: int | None,
-    contexts: Contexts | None,
-    *,
-    warm: bool,
+    plan: Plan, source: RequestSource, seed: int, skip: int, contexts: Contexts | None, *, warm: bool
 ) -> list[Place] | None:
     """Where the requests of a phase stand; None: each for itself."""
-    load = plan.load
-    if spec.turns is None and load.model != "users":
+    load, alone = plan.load, plan.workload.turns is None
+    if alone and load.model != "users":
         return None
     count = load.warmup if warm else load.requests
     if count is None and load.model == "closed":
-        count = pool or _pool(load)
-    sessions = source.sessions(spec, skip, warm=warm, contexts=contexts)
-    # As without sessions, the arrivals of the warm-up are those of its own stream, not of its own seed.
-    return arranged(load, plan.workload.seed, sessions, count, warm=warm, alone=spec.turns is None)
+        count = source.pool or _pool(load)
+    sessions = source.sessions(seed, skip, warmup=warm, contexts=contexts)
+    return arranged(load, plan.workload.seed, sessions, count, warm=warm, alone=alone)
 
 
-def _rows_of_file(plan: Plan, source: Source, pool: int | None) -> int:
+def _rows_of_file(plan: Plan, source: RequestSource) -> int:
     """How many rows of a file of prompts the measurement takes."""
-    places = _places(plan, source, plan.workload, 0, pool, None, warm=False)
+    places = _places(plan, source, plan.workload.seed, 0, None, warm=False)
     if places is None:
-        return len(_due(plan.load, plan.workload.seed, pool, warm=False))
+        return len(_due(plan.load, plan.workload.seed, source.pool, warm=False))
     return len(places) if plan.workload.turns is None else sum(place.turn == 0 for place in places)
 
 
@@ -354,8 +329,7 @@ def _probes(
     if not plan.load.warmup_probes or not warm:
         return
     middle = sorted(warm, key=lambda one: one.asked + one.output)[(len(warm) - 1) // 2]
-    spec = Workload(
-        name="custom",
+    spec = LengthsWorkload(
         input_tokens=fixed(max(1, middle.asked)),
         output_tokens=fixed(max(1, middle.output)),
         seed=plan.workload.seed,
@@ -452,10 +426,9 @@ def options_of(plan: Plan, fields: dict[str, Any] | None = None) -> dict[str, An
     }
 
 
-def last_facts(facts: dict[str, Any], schedule: Requests | Replayed) -> dict[str, Any]:
+def last_facts(facts: dict[str, Any], schedule: RequestWriter) -> dict[str, Any]:
     """What is known of the requests once they are all made."""
     found = schedule.facts()
-    if isinstance(schedule, Replayed):
-        late = {"unprepared": schedule.unprepared, "unprepared_ms": ns_to_ms(schedule.unprepared_ns)}
-        found["trace"] = facts["trace"] | late | {"prefix_hits": schedule.prefix_hits}
+    if schedule.ahead is not None:
+        found["trace"] = facts["trace"] | schedule.ahead.course()
     return found

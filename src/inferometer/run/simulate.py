@@ -26,10 +26,10 @@ from inferometer.journal.seal import streams
 from inferometer.journal.writer import Journal
 from inferometer.plan.schema import REFERENCE_TOKENIZER, Instrument, Plan, Sut, Target
 from inferometer.plan.server_metrics import ServerMetrics
+from inferometer.plan.workload import PromptsWorkload
 from inferometer.run.evaluate import RunResult, conclude
 from inferometer.run.facts import first_facts
-from inferometer.run.replay import Replayed
-from inferometer.run.requests import Requests, Served, last_facts, requests_of, surveyed
+from inferometer.run.requests import RequestWriter, Served, last_facts, requests_of
 from inferometer.run.ui import Ui, expected_requests, interrupts
 from inferometer.run.warmup import Part, warm_up
 from inferometer.server.dialects import reader as body_reader
@@ -60,7 +60,7 @@ def simulate(
     the prompt and of the answer as they were in a run of this plan.
     """
     started = time.time_ns()
-    plan, source = sourced(plan)
+    plan, source = sourced(plan, ui.note)
     plan = _without_server(plan)
     folder = RunFolder.create(out, plan.name, started)
     try:
@@ -68,22 +68,21 @@ def simulate(
         source.check_tokenizer(tokenizer)
         served = _simulated_server(plan)
         ui.note(f"simulating {engine.preset}: virtual time, no server")
-        plan, trace = surveyed(plan, ui.note)
         # What was carried out before had room.
         room = None if lengths else _room(plan, engine, served, tokenizer)
-        context_limit = source.check(plan, trace, tokenizer, room)
+        context_limit = None if room is None else source.limit(tokenizer, room)
         salt = salt_of(plan.workload.seed)
-        schedule = requests_of(plan, source, trace, served, tokenizer, folder, salt, lambda: 0, context_limit)
-        schedule.prepare()
-        facts = first_facts(plan, folder, served, tokenizer, schedule, trace, started)
+        schedule = requests_of(plan, source, served, tokenizer, folder, salt, lambda: 0, context_limit)
+        facts = first_facts(plan, folder, served, tokenizer, schedule, source.trace, started)
         facts |= {"simulated": True, "engine": engine.facts(), "timestamp_source": "virtual"}
         facts["calibration"] = {"status": "simulated"}
         folder.write_run(facts)
         if plan.load.warmup:
             schedule.warm_up()
         schedule.measurement()
-        schedule.write_all()
-        schedule.close()
+        if schedule.ahead is not None:
+            schedule.ahead.write_all()
+            schedule.ahead.close()
         facts |= last_facts(facts, schedule)
         interrupted, preempted = _simulate(plan, engine, tokenizer, schedule, folder, started, lengths, ui)
         facts |= {"ended_wall_ns": time.time_ns(), "interrupted": interrupted, "preempted": asdict(preempted)}
@@ -149,7 +148,7 @@ def _simulate(
     plan: Plan,
     engine: Chosen,
     tokenizer: tokenizers.Tokenizer,
-    requests: Requests | Replayed,
+    requests: RequestWriter,
     folder: RunFolder,
     started: int,
     lengths: Mapping[int, tuple[int, int]],
@@ -160,7 +159,11 @@ def _simulate(
     schedule = Schedule(folder.schedule)
     theirs = Cl100k()
     # Chats of several messages, as a file's prompts and the turns of conversations may be, nobody counted one by one.
-    same = _counts_alike(tokenizer) and plan.workload.prompts is None and plan.workload.turns is None
+    same = (
+        _counts_alike(tokenizer)
+        and not isinstance(plan.workload, PromptsWorkload)
+        and plan.workload.turns is None
+    )
     counted = schedule.table.column("input_tokens_sent").to_pylist() if same else None
     model = target.model or Options().model
     modelled: Engine[Generation] = Engine(engine.settings, plan.workload.seed)

@@ -18,6 +18,7 @@ from inferometer.errors import PlanError, Problem
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.plan.schema import SERVER_TOKENIZER, Plan
+from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 from inferometer.run.known_sut import with_known_sut
 from inferometer.run.requests import PromptFormat, Served, options_of
 from inferometer.server.embedded import Embedded
@@ -161,8 +162,10 @@ def _template(plan: Plan, extra: int | None) -> int | None:
     """The chat template's tokens, if lengths are to include them and they are known. Raises PlanError."""
     if not plan.workload.count_template or extra is None:
         return None
-    lengths = [one.input_tokens for one in plan.workload.classes if one.input_tokens is not None]
-    shortest = min(lengths or [plan.workload.input_tokens], key=lambda length: length.mean())
+    lengths = [one.input_tokens for one in plan.workload.classes]
+    if isinstance(plan.workload, StandardWorkload | LengthsWorkload):
+        lengths = [plan.workload.input_tokens]
+    shortest = min(lengths, key=lambda length: length.mean())
     if extra >= shortest.mean():
         raise PlanError(
             [

@@ -10,8 +10,7 @@ from typing import Protocol
 from inferometer.drive.progress_counters import Progress
 from inferometer.drive.worker_pool import Interrupt
 from inferometer.journal.schema import Phase
-from inferometer.run.replay import Replayed
-from inferometer.run.requests import Requests
+from inferometer.run.requests import RequestWriter
 
 
 class Ui(Protocol):
@@ -24,7 +23,7 @@ class Ui(Protocol):
         """Progress of the load; called several times a second. `total`: the number of requests of this phase, if known."""
 
 
-def expected_requests(phase: Phase, schedule: Requests | Replayed) -> int | None:
+def expected_requests(phase: Phase, schedule: RequestWriter) -> int | None:
     """The number of requests of a phase, if it is known beforehand."""
     return {Phase.WARMUP: schedule.warm, Phase.MEASURE: schedule.total}.get(phase)
 

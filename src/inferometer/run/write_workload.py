@@ -23,11 +23,12 @@ from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
-from inferometer.run.requests import PromptFormat, contexts_of, drawn, enlarged, warm_salt
+from inferometer.plan.workload import AnyWorkload
+from inferometer.run.requests import PromptFormat, contexts_of, drawn, warm_salt, with_enough_warm_up
 from inferometer.workload import tokenizers, workload_file
 from inferometer.workload.prompts import Fingerprint, Prompt, salt_of, valuer
 from inferometer.workload.request_statistics import BLOCK, Account
-from inferometer.workload.sources import Source, sourced
+from inferometer.workload.sources import Rendering, RequestSource, TraceRows, sourced
 from inferometer.workload.workload_file import Counted, Declared, From, Header, Hits, Made, PhaseName, Row
 
 PATHS = ("prompts", "dataset")
@@ -44,6 +45,7 @@ def make(plan: Plan, folder: Path, note: Callable[[str], None]) -> Header:
     """
     _refuse(plan)
     plan, source = sourced(plan)
+    assert not isinstance(source, TraceRows), "which is refused"
     tokenizer = tokenizers.load(plan.tokenizer)
     ids = plan.target.interface.takes_ids and not plan.workload.text_only
     making = _Making(plan, source, tokenizer, "ids" if ids else "text")
@@ -74,7 +76,7 @@ class _Making:
     """The rows of a plan, and what is known of them once they have passed."""
 
     def __init__(
-        self, plan: Plan, source: Source, tokenizer: tokenizers.Tokenizer, prompt_format: PromptFormat
+        self, plan: Plan, source: RequestSource, tokenizer: tokenizers.Tokenizer, prompt_format: PromptFormat
     ) -> None:
         self._plan, self._source, self._tokenizer, self._format = plan, source, tokenizer, prompt_format
         self._salt = salt_of(plan.workload.seed)
@@ -95,8 +97,9 @@ class _Making:
         plan, contexts = self._plan, None
         if warm:
             contexts = contexts_of(plan, self._source, self._tokenizer, self._salt)
-            plan = enlarged(plan, self._source, contexts)
-        prompts, _ = drawn(plan, self._source, self._tokenizer, phase, salt, self._format, contexts=contexts)
+            plan = with_enough_warm_up(plan, self._source, contexts)
+        rendering = Rendering(self._tokenizer, self._format)
+        prompts, _ = drawn(plan, self._source, rendering, phase, salt, contexts)
         if warm:
             prompts = self._account.before(prompts)
         else:
@@ -109,7 +112,7 @@ class _Making:
         """See made.write."""
         plan = self._plan
         workload = saved.resolved(plan)["workload"]
-        workload |= {key: Path(workload[key]).name for key in PATHS if workload[key] is not None}
+        workload |= {key: Path(workload[key]).name for key in PATHS if workload.get(key) is not None}
         facts = tokenizers.facts(self._tokenizer)
         named = plan.tokenizer.name if facts["kind"] != "file" else None
         source = self._source.facts()
@@ -206,8 +209,7 @@ def _facts(header: Header, name: str) -> dict[str, Any]:
     spec = header.spec
     return {
         "name": name,
-        "workload": spec.name,
-        "based_on": spec.based_on,
+        **_workload_name(spec),
         "seed": spec.seed,
         "api": header.api,
         "prompt_format": header.prompt_format,
@@ -218,6 +220,10 @@ def _facts(header: Header, name: str) -> dict[str, Any]:
         "digest": header.digest,
         "classes": list(header.classes),
     }
+
+
+def _workload_name(workload: AnyWorkload) -> dict[str, str | None]:
+    return {"workload": workload.name, "based_on": workload.based_on}
 
 
 def _of_run(path: Path) -> dict[str, Any]:
@@ -236,8 +242,7 @@ def _of_run(path: Path) -> dict[str, Any]:
         account = lengths.facts() | unknown | (account or {})
     return {
         "name": path.resolve().name,
-        "workload": plan.workload.name,
-        "based_on": plan.workload.based_on,
+        **_workload_name(plan.workload),
         "seed": plan.workload.seed,
         "api": plan.target.api,
         "prompt_format": run["prompt_format"],

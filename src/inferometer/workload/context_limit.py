@@ -24,12 +24,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inferometer.errors import PlanError, Problem
-from inferometer.plan.lengths import Empirical
-from inferometer.workload.texts import texts_of
+from inferometer.plan.lengths import Distribution
+from inferometer.plan.workload import MixtureWorkload, PromptsWorkload
 from inferometer.workload.traces.survey import replay
 
 if TYPE_CHECKING:
-    from inferometer.plan.schema import Trace, Workload
+    from inferometer.plan.schema import Trace
+    from inferometer.plan.workload import AnyWorkload
     from inferometer.workload.prompts import Prompt
     from inferometer.workload.tokenizers import Tokenizer
     from inferometer.workload.traces.survey import Survey
@@ -70,7 +71,7 @@ class Room:
             f"the model takes {self.context:,} in all"
         )
 
-    def checked(self, spec: Workload, made: Iterable[Prompt], what: str) -> Iterator[Prompt]:
+    def checked(self, spec: AnyWorkload, made: Iterable[Prompt], what: str) -> Iterator[Prompt]:
         """The prompts as they pass. Raises PlanError at the first that does not fit. `what`: "warm-up " or ""."""
         for number, prompt in enumerate(made, 1):
             sent = prompt.sent + prompt.repeated
@@ -81,7 +82,7 @@ class Room:
             yield prompt
 
 
-def _advice(spec: Workload, prompt: Prompt, context: int) -> tuple[str, str]:
+def _advice(spec: AnyWorkload, prompt: Prompt, context: int) -> tuple[str, str]:
     """Where the length comes from, and what to do about it."""
     if prompt.repeated:
         return (
@@ -89,12 +90,12 @@ def _advice(spec: Workload, prompt: Prompt, context: int) -> tuple[str, str]:
             "Ask for fewer turns (--turns), or for less in each (--input-tokens, --output-tokens)",
         )
     side = "output_tokens" if prompt.output >= context else "input_tokens"
-    if spec.prompts is not None:
+    if isinstance(spec, PromptsWorkload):
         return (
             "--prompts",
             "Shorten that prompt or take it out of the file, ask for shorter answers (--output-tokens)",
         )
-    if spec.classes:
+    if isinstance(spec, MixtureWorkload):
         at = prompt.request_class or 0
         bounds = "its input_tokens, output_tokens or shared_prefix (max= bounds a distribution)"
         return f"workload.classes[{at}].{side}", f"Shorten class {spec.classes[at].name}: {bounds}"
@@ -103,36 +104,12 @@ def _advice(spec: Workload, prompt: Prompt, context: int) -> tuple[str, str]:
     )
 
 
-def may_exceed(spec: Workload, room: Room) -> bool:
-    """Whether a request of classes or of lengths could be too long."""
-    turns = 1 if spec.turns is None else spec.turns.most()
+def may_exceed(turns: Distribution | None, bounds: Iterable[tuple[int, int]], room: Room) -> bool:
+    """Whether a request could be too long, by the longest prompt and answer of each class, and the most `turns` there are."""
+    most = 1 if turns is None else turns.most()
     return any(
-        not room.holds(turns * (prompt + SLACK) + (turns - 1) * output, output)
-        for prompt, output in _bounds(spec)
+        not room.holds(most * (prompt + SLACK) + (most - 1) * answer, answer) for prompt, answer in bounds
     )
-
-
-def _bounds(spec: Workload) -> Iterator[tuple[int, int]]:
-    """The longest prompt, prefix included, and the longest answer that can be drawn, class by class."""
-    for one in spec.classes:
-        if one.input_tokens is not None and one.output_tokens is not None:
-            prefix = one.shared_prefix.tokens if one.shared_prefix is not None else 0
-            yield one.input_tokens.most() + prefix, one.output_tokens.most()
-    if not spec.classes:
-        shared = spec.content.sharing
-        prompt, answer = _whole(spec)
-        yield prompt + (0 if shared is None else shared.tokens.most()), answer
-
-
-def _whole(spec: Workload) -> tuple[int, int]:
-    """The longest prompt without a prefix and the longest answer, where either may be as long as the texts are."""
-    both = (spec.input_tokens, spec.output_tokens)
-    own = texts_of(spec).longest() if any(isinstance(length, Empirical) for length in both) else (0, 0)
-    prompt, answer = (
-        of_text if isinstance(length, Empirical) else length.most()
-        for length, of_text in zip(both, own, strict=True)
-    )
-    return prompt, answer
 
 
 def check_trace(trace: Trace, found: Survey, tokenizer: Tokenizer, room: Room) -> None:

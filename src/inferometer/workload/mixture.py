@@ -49,8 +49,7 @@ from inferometer.workload.prompts import (
 )
 
 if TYPE_CHECKING:
-    from inferometer.plan.mixture import Content, RequestClass
-    from inferometer.plan.schema import Workload
+    from inferometer.plan.workload import ClassContent, MixtureWorkload, RequestClass
     from inferometer.workload.tokenizers import Tokenizer
 
 Format = Literal["ids", "text"]
@@ -71,7 +70,7 @@ class Draw(NamedTuple):
 
 
 def drawn(
-    spec: Workload,
+    spec: MixtureWorkload,
     vocab_size: int,
     n: int,
     same: Iterable[bool] = (),
@@ -90,8 +89,6 @@ def drawn(
         if not again:
             number = rng.choices(numbers, weights)[0] if held is None else held[0]
         one, shared = classes[number], groups[number]
-        assert one.input_tokens is not None, "a plan that was checked"
-        assert one.output_tokens is not None, "a plan that was checked"
         asked = lengths.draw(one.input_tokens, rng)
         output = lengths.draw(one.output_tokens, rng)
         group = -1
@@ -106,7 +103,7 @@ def drawn(
 
 
 def generate(
-    spec: Workload,
+    spec: MixtureWorkload,
     tokenizer: Tokenizer,
     n: int,
     salt: int,
@@ -126,7 +123,9 @@ def generate(
     yield from in_order(maker.prompt, requests, tokenizer.lanes)
 
 
-def contexts(spec: Workload, vocab_size: int, n: int, salt: int, same: Iterable[bool] = ()) -> Contexts:
+def contexts(
+    spec: MixtureWorkload, vocab_size: int, n: int, salt: int, same: Iterable[bool] = ()
+) -> Contexts:
     """The shared prefixes of the first `n` requests."""
     if all(one.shared_prefix is None for one in spec.classes):
         return Contexts(spec.seed, salt)
@@ -150,7 +149,12 @@ class _Maker:
     """Makes prompts from draws, each from its draw alone."""
 
     def __init__(
-        self, spec: Workload, tokenizer: Tokenizer, whose: Contexts, prompt_format: Format, template: int
+        self,
+        spec: MixtureWorkload,
+        tokenizer: Tokenizer,
+        whose: Contexts,
+        prompt_format: Format,
+        template: int,
     ) -> None:
         self._classes, self._tokenizer, self._template = spec.classes, tokenizer, template
         self._text = prompt_format == "text"
@@ -224,7 +228,7 @@ class _Maker:
         return _Shared("", "", made, bare, len(made), np.asarray(made, np.uint32))
 
     def _words(
-        self, content: Content, ids: Ids, at: int, head: str, asked: int, mark: str
+        self, content: ClassContent, ids: Ids, at: int, head: str, asked: int, mark: str
     ) -> tuple[str, int]:
         """What to write behind `head`, which ends in the nonce `mark` if there is one, for `asked` tokens in all; and those."""
         assert self._writer is not None
@@ -268,7 +272,7 @@ class _Maker:
         assert best is not None
         return best[1], best[2]
 
-    def _ids(self, content: Content, ids: Ids, at: int, asked: int, mark: str) -> list[int]:
+    def _ids(self, content: ClassContent, ids: Ids, at: int, asked: int, mark: str) -> list[int]:
         """`asked` ids, the first of them the nonce's."""
         if content == "random":
             made: list[int] = ids.tolist()

@@ -33,7 +33,7 @@ from inferometer.workload.prompts import Contexts, Ids, Prompt, known, nonces, r
 from inferometer.workload.texts import Texts, context_texts, texts_of
 
 if TYPE_CHECKING:
-    from inferometer.plan.schema import Workload
+    from inferometer.plan.workload import StandardWorkload
     from inferometer.workload.tokenizers import Tokenizer
 
 QUESTION = (
@@ -77,7 +77,7 @@ class _Drawn:
 
 
 def generate(
-    spec: Workload,
+    spec: StandardWorkload,
     tokenizer: Tokenizer,
     n: int,
     salt: int,
@@ -112,7 +112,7 @@ def generate(
 
 
 def _prefixes(
-    spec: Workload,
+    spec: StandardWorkload,
     rng: random.Random,
     make: Callable[[Texts, int, int, str], _Prefix],
     tokenizer: Tokenizer,
@@ -132,7 +132,7 @@ def _prefixes(
 
 
 def _drawn(
-    spec: Workload,
+    spec: StandardWorkload,
     rng: random.Random,
     texts: Texts,
     n: int,
@@ -160,7 +160,7 @@ class _Prompts:
     prefixes: Sequence[_Prefix] = ()
 
     def __init__(
-        self, spec: Workload, tokenizer: Tokenizer, texts: Texts, template: int, *, chat: bool
+        self, spec: StandardWorkload, tokenizer: Tokenizer, texts: Texts, template: int, *, chat: bool
     ) -> None:
         self._tokenizer, self._texts, self._template = tokenizer, texts, template
         self._tail = QUESTION if spec.content.question else ""

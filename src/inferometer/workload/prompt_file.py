@@ -35,9 +35,9 @@ from inferometer.engines.interface import takers
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.body import Body, Priority, Sampling, fields_of, refuse_twice
 from inferometer.plan.lengths import LONGEST
-from inferometer.plan.mixture import MOST_CLASSES, ClassName
 from inferometer.plan.part import NUMBER, Part
 from inferometer.plan.wording import refusal
+from inferometer.plan.workload import MOST_CLASSES, ClassName
 
 Chat = tuple[tuple[str, str], ...]
 """Role and text of each message."""

@@ -35,11 +35,13 @@ from inferometer.workload.sessions import Told
 from inferometer.workload.turn_schedule import Place
 
 if TYPE_CHECKING:
-    from inferometer.plan.schema import Workload
+    from inferometer.plan.workload import PromptsWorkload
     from inferometer.workload.tokenizers import Tokenizer
 
 
-def numbers(spec: Workload, rows: int, skip: int = 0, contexts: Contexts | None = None) -> Iterator[int]:
+def numbers(
+    spec: PromptsWorkload, rows: int, skip: int = 0, contexts: Contexts | None = None
+) -> Iterator[int]:
     """Rows of the file in the order in which they are sent, without end. Those that `contexts` has to cover go first."""
     yield from () if contexts is None else (row for row, _ in contexts.cover)
     rng = random.Random(spec.seed)  # noqa: S311 (a repeatable stream is the purpose, not a secret one)
@@ -55,7 +57,7 @@ def numbers(spec: Workload, rows: int, skip: int = 0, contexts: Contexts | None 
         yield from order
 
 
-def contexts(spec: Workload, file: PromptFile, n: int, salt: int) -> Contexts:
+def contexts(spec: PromptsWorkload, file: PromptFile, n: int, salt: int) -> Contexts:
     """What several of the first `n` rows begin with before anything that a user says: one row for each."""
     if not file.systems:
         return Contexts(spec.seed, salt)
@@ -71,7 +73,7 @@ def contexts(spec: Workload, file: PromptFile, n: int, salt: int) -> Contexts:
 
 
 def generate(
-    spec: Workload,
+    spec: PromptsWorkload,
     tokenizer: Tokenizer,
     file: PromptFile,
     n: int,
@@ -87,7 +89,7 @@ def generate(
         marks = nonces(tokenizer, salt, "text", 0, n)
         [common] = nonces(tokenizer, salt if contexts is None else contexts.salt, "text", -1, 1)
     classes = _numbered(file)
-    outputs = _outputs(spec.default_output, spec.seed)
+    outputs = _outputs(spec.output_tokens, spec.seed)
 
     def prompt(request: tuple[Row, str, int]) -> Prompt:
         row, mark, output = request
@@ -112,13 +114,15 @@ def _numbered(file: PromptFile) -> dict[str, int]:
     return {name: number for number, name in enumerate(file.classes)}
 
 
-def turns(spec: Workload, file: PromptFile, skip: int = 0, contexts: Contexts | None = None) -> Iterator[int]:
+def turns(
+    spec: PromptsWorkload, file: PromptFile, skip: int = 0, contexts: Contexts | None = None
+) -> Iterator[int]:
     """How many turns the rows have, in the order in which they are taken, without end."""
     return (file.turns[number] for number in numbers(spec, len(file), skip, contexts))
 
 
 def conversations(
-    spec: Workload,
+    spec: PromptsWorkload,
     tokenizer: Tokenizer,
     file: PromptFile,
     places: Sequence[Place],
@@ -137,7 +141,7 @@ def conversations(
     if not spec.repeatable_prompts:
         marks = nonces(tokenizer, salt, "text", 0, n)
         [common] = nonces(tokenizer, salt if contexts is None else contexts.salt, "text", -1, 1)
-    classes, outputs, told = _numbered(file), _outputs(spec.default_output, spec.seed), Told()
+    classes, outputs, told = _numbered(file), _outputs(spec.output_tokens, spec.seed), Told()
     rows = file.rows(islice(numbers(spec, len(file), skip, contexts), n))
 
     def count(messages: Chat) -> int:
@@ -190,12 +194,12 @@ def _before(chat: Chat, mark: str) -> list[str]:
     return [*(text for _, text in chat[:first]), mark]
 
 
-def check_lengths(spec: Workload, tokenizer: Tokenizer, file: PromptFile, room: Room) -> bool:
+def check_lengths(spec: PromptsWorkload, tokenizer: Tokenizer, file: PromptFile, room: Room) -> bool:
     """Raise PlanError for the first prompt that has no room in the model with its answer.
 
     Whether one could still have none once its answer's length is drawn and its nonces stand in it.
     """
-    default = spec.default_output
+    default = spec.output_tokens
     least, most = (0, 0) if default is None else (1, default.most())
     tight = False
 

@@ -45,7 +45,7 @@ from inferometer.workload.parallel import in_order, spread
 from inferometer.workload.turn_schedule import Place
 
 if TYPE_CHECKING:
-    from inferometer.plan.schema import Workload
+    from inferometer.plan.workload import LengthsWorkload, StandardWorkload
     from inferometer.workload.tokenizers import Tokenizer
 
 Ids: TypeAlias = NDArray[np.uint32]
@@ -113,7 +113,7 @@ class Contexts(NamedTuple):
 
 
 def generate(
-    spec: Workload,
+    spec: StandardWorkload | LengthsWorkload,
     tokenizer: Tokenizer,
     n: int,
     salt: int,
@@ -268,13 +268,11 @@ def _marks(
     return nonces(tokenizer, salt, prompt_format, 0, n) if salted else repeat("", n)
 
 
-def _drawn(spec: Workload, vocab_size: int, n: int) -> Iterator[tuple[Ids, int]]:
+def _drawn(spec: StandardWorkload | LengthsWorkload, vocab_size: int, n: int) -> Iterator[tuple[Ids, int]]:
     """Ids and output length of each request, in the order of the module's head."""
     rng = random.Random(spec.seed)  # noqa: S311 (a repeatable stream is the purpose, not a secret one)
-    whole = "normal" in (
-        spec.name,
-        spec.based_on,
-    )  # the article's prompts cut lengths to whole numbers, the draft's round
+    # The article's prompts cut lengths to whole numbers, the draft's round.
+    whole = spec.standard == "normal"
     for _ in range(n):
         asked = lengths.draw(spec.input_tokens, rng, truncate=whole)
         output = lengths.draw(spec.output_tokens, rng)

@@ -20,12 +20,12 @@ from inferometer.workload.prompts import Message, Prompt
 from inferometer.workload.turn_schedule import Place
 
 if TYPE_CHECKING:
-    from inferometer.plan.schema import Workload
+    from inferometer.plan.workload import AnyWorkload
     from inferometer.workload.tokenizers import Tokenizer
 
 
 def chained(
-    spec: Workload, tokenizer: Tokenizer, prompts: Iterable[Prompt], places: Sequence[Place]
+    spec: AnyWorkload, tokenizer: Tokenizer, prompts: Iterable[Prompt], places: Sequence[Place]
 ) -> Iterator[Prompt]:
     """Drawn prompts as the turns at these places. Of a session only the first may have a prefix that others share."""
     reply = _recorded(spec, tokenizer) if spec.replies == "recorded" else None
@@ -39,7 +39,7 @@ def chained(
             yield told.turn(turn, place, (("assistant", text),), len(tokenizer.encode(text)))
 
 
-def _recorded(spec: Workload, tokenizer: Tokenizer) -> Callable[[int], str]:
+def _recorded(spec: AnyWorkload, tokenizer: Tokenizer) -> Callable[[int], str]:
     corpus = corpora.load("english")
     digest = hashlib.sha256(b"inferometer replies %d" % spec.seed).digest()
     rng = random.Random(int.from_bytes(digest, "big"))  # noqa: S311 (a repeatable stream, not a secret one)

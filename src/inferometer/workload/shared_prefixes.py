@@ -34,7 +34,7 @@ from inferometer.workload.traces.mooncake import BLOCK
 from inferometer.workload.traces.row import Row
 
 if TYPE_CHECKING:
-    from inferometer.plan.schema import Workload
+    from inferometer.plan.workload import AnyWorkload
     from inferometer.workload.tokenizers import Tokenizer
 
 _KEPT = 4096
@@ -50,7 +50,7 @@ class Composer:
     """
 
     def __init__(
-        self, spec: Workload, tokenizer: Tokenizer, salt: int, prompt_format: Literal["ids", "text"]
+        self, spec: AnyWorkload, tokenizer: Tokenizer, salt: int, prompt_format: Literal["ids", "text"]
     ) -> None:
         self._seed, self._salt, self._tokenizer = spec.seed, salt, tokenizer
         self._spell = None if spec.repeatable_prompts else speller(tokenizer, prompt_format)

@@ -1,24 +1,34 @@
-"""Where a plan's requests come from, and what is known of them: drawn from lengths, texts or classes, or rows of a file.
+"""Where a plan's requests come from: one source for each kind of workload, which makes them and knows what is known of them.
 
-| the workload has             | made by                   |
-| ---------------------------- | ------------------------- |
-| lengths and random tokens    | prompts.py                |
-| a standard's natural text    | natural_text.py                |
-| `classes`                    | mixture.py                |
-| `prompts`                    | prompt_file.py and prompt_file_requests.py |
-| a `file` that was made       | workload_file.py and workload_file_source.py   |
+| source          | workload                             | its requests are made by                        |
+| --------------- | ------------------------------------ | ----------------------------------------------- |
+| `RandomTokens`  | `lengths`, or a standard's of tokens | prompts.py                                      |
+| `NaturalText`   | a standard's of natural text         | natural_text.py                                 |
+| `Mixture`       | `mixture`                            | mixture.py                                      |
+| `PromptRows`    | `prompts`                            | prompt_file.py and prompt_file_requests.py      |
+| `WorkloadRows`  | any that was made before, in a file  | workload_file.py and workload_file_source.py    |
+
+A trace's requests are made while the run lasts (run/replay.py): of `TraceRows` it is only known which they are.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from inferometer.errors import PlanError, Problem
+from inferometer.plan.lengths import Distribution
+from inferometer.plan.workload import (
+    LengthsWorkload,
+    MixtureWorkload,
+    PromptsWorkload,
+    StandardWorkload,
+    reseeded,
+)
 from inferometer.workload import (
     mixture,
     natural_text,
@@ -32,174 +42,338 @@ from inferometer.workload import (
 from inferometer.workload.context_limit import Room, check_trace, may_exceed
 from inferometer.workload.prompt_file import PromptFile, survey
 from inferometer.workload.prompts import Contexts, Prompt
+from inferometer.workload.traces.survey import Survey
+from inferometer.workload.traces.survey import survey as trace_survey
 from inferometer.workload.turn_schedule import ONE_TURN, Place, Session, drawn
 from inferometer.workload.workload_file import Made
 
 if TYPE_CHECKING:
-    from inferometer.plan.schema import Plan, Workload
+    from inferometer.plan.schema import Plan, Trace
     from inferometer.workload.tokenizers import Tokenizer
-    from inferometer.workload.traces.survey import Survey
 
 
-@dataclass(slots=True)
-class Source:
-    """The requests of one plan. `file`: where they are rows of one; `asked`: lengths of those made for the measurement.
-    `made`: the workload that was made before, of which they are.
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """How prompts are written: counted by whom, as ids or text. `template`: tokens of those asked for that the server adds."""
 
-    `chat`: a system prompt is a message of its own. `texts`: whose words prompts of natural text are (texts.py).
+    tokenizer: Tokenizer
+    prompt_format: Literal["ids", "text"]
+    template: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Which requests: the first `count` of a phase, drawn by `seed`, with the nonces of `salt`.
+
+    `places`: where they stand, if any is a turn of a conversation or a certain user's. `skip`: as many rows of a file of
+    prompts that were, or will be, measured; in its order it goes on behind them. `contexts`: the shared prefixes of the
+    measurement, for a warm-up that is to have those.
     """
 
-    file: PromptFile | None = None
-    made: Made | None = None
-    classes: tuple[str, ...] = ()
-    chat: bool = False
-    texts: dict[str, Any] | None = None
-    asked: dict[str, Tally] = field(default_factory=dict)
+    count: int
+    salt: int
+    seed: int
+    warmup: bool = False
+    skip: int = 0
+    places: Sequence[Place] = ()
+    contexts: Contexts | None = None
 
-    def check(self, plan: Plan, trace: Survey | None, tokenizer: Tokenizer, room: Room | None) -> Room | None:
-        """The room again where a request that is not made yet could lack it: then each has to be looked at.
+    @property
+    def continued(self) -> list[bool]:
+        """Which requests go on with the conversation before."""
+        return [place.turn > 0 for place in self.places]
 
-        Raises PlanError where a row of a file or of the `trace` has no room in the model (None: its context is not known).
-        """
-        if room is None:
-            return None
-        if trace is not None:
-            assert plan.trace is not None
-            check_trace(plan.trace, trace, tokenizer, room)
-            return None
-        if self.file is not None:
-            tight = (
-                prompt_file_requests.check_lengths(plan.workload, tokenizer, self.file, room)
-                or plan.workload.turns is not None
-            )
-        elif self.made is not None:
-            tight = True  # its rows are there, and quickly looked at
-        else:
-            tight = may_exceed(plan.workload, room)
-        return room if tight else None
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What is known of answers before they are drawn: their mean length in tokens, and whether each has just that."""
+
+    mean: float
+    exact: bool
+
+
+class Source(Protocol):
+    """Where the requests of a plan come from. Its files have been read through."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of its classes."""
+
+    @property
+    def trace(self) -> Survey | None:
+        """What was found in the trace that they are, if they are one's."""
 
     def check_tokenizer(self, tokenizer: Tokenizer) -> None:
-        """Raise PlanError where a workload that was made was made with another one."""
-        if self.made is not None:
-            workload_file_source.check_tokenizer(self.made, tokenizers.facts(tokenizer))
+        """Raise PlanError where the requests were made with another one."""
 
-    def prompts(
-        self,
-        spec: Workload,
-        tokenizer: Tokenizer,
-        n: int,
-        salt: int,
-        prompt_format: Literal["ids", "text"],
-        template: int = 0,
-        skip: int = 0,
-        places: Sequence[Place] = (),
-        *,
-        warm: bool = False,
-        contexts: Contexts | None = None,
-    ) -> Iterator[Prompt]:
-        """The first `n` prompts, of the measurement or the warm-up (`warm`), at their `places` where they have any. `skip`: as
-        many rows of a file of prompts that were, or will be, measured; in its order it goes on behind them. `contexts`: the
-        shared prefixes of the measurement, for a warm-up that is to have those."""
-        if self.made is not None:
-            made = workload_file_source.generate(self.made, tokenizer, n, salt, warm=warm)
-            return (
-                (replace(one, place=place) for one, place in zip(made, places, strict=True))
-                if places
-                else made
-            )
-        if spec.turns is None:
-            made = self._alone(spec, tokenizer, n, salt, prompt_format, template, skip, contexts=contexts)
-            return (
-                (replace(one, place=place) for one, place in zip(made, places, strict=True))
-                if places
-                else made
-            )
-        if self.file is not None:
-            return prompt_file_requests.conversations(
-                spec, tokenizer, self.file, places, salt, skip, contexts
-            )
-        same = [place.turn > 0 for place in places]
-        made = self._alone(spec, tokenizer, n, salt, prompt_format, template, skip, same, contexts)
-        return sessions.chained(spec, tokenizer, made, places)
+    def limit(self, tokenizer: Tokenizer, room: Room) -> Room | None:
+        """The context limit if some request may exceed it and each has to be looked at as it is made; else None.
 
-    def contexts(
-        self, spec: Workload, tokenizer: Tokenizer, n: int, salt: int, same: Sequence[bool] = ()
-    ) -> Contexts | None:
-        """The shared prefixes of a measurement of `n` requests with this salt; None: its warm-up is made already. `same`: which
-        of them go on with the conversation before."""
-        if self.made is not None:
-            return None
-        if self.file is not None:
-            return prompt_file_requests.contexts(spec, self.file, n - sum(same), salt)
-        if spec.classes:
-            return mixture.contexts(spec, tokenizer.vocab_size, n, salt, same)
-        groups = 0 if spec.content.sharing is None else spec.content.sharing.groups
-        return Contexts(spec.seed, salt, [(0, group) for group in range(groups)])
-
-    def sessions(
-        self, spec: Workload, skip: int = 0, *, warm: bool = False, contexts: Contexts | None = None
-    ) -> Iterator[Session]:
-        """The conversations that the requests are, or one of one turn for each. `skip`, `warm`, `contexts`: see prompts."""
-        if spec.turns is None:
-            return repeat(ONE_TURN)
-        if self.made is not None:
-            return workload_file_source.sessions(self.made, warm=warm)
-        return drawn(
-            spec, None if self.file is None else prompt_file_requests.turns(spec, self.file, skip, contexts)
-        )
-
-    def _alone(
-        self,
-        spec: Workload,
-        tokenizer: Tokenizer,
-        n: int,
-        salt: int,
-        prompt_format: Literal["ids", "text"],
-        template: int,
-        skip: int,
-        same: Sequence[bool] = (),
-        contexts: Contexts | None = None,
-    ) -> Iterator[Prompt]:
-        """Each by itself, as if nothing had been said before. `same`: which are of the class before."""
-        if self.file is not None:
-            return prompt_file_requests.generate(spec, tokenizer, self.file, n, salt, skip, contexts)
-        if spec.classes:
-            return mixture.generate(spec, tokenizer, n, salt, prompt_format, template, same, contexts)
-        if spec.content.text is not None:
-            return natural_text.generate(
-                spec,
-                tokenizer,
-                n,
-                salt,
-                prompt_format,
-                template,
-                chat=self.chat,
-                same=same,
-                contexts=contexts,
-            )
-        return prompts.generate(spec, tokenizer, n, salt, prompt_format, template)
-
-    def counted(self, made: Iterable[Prompt]) -> Iterator[Prompt]:
-        """The prompts of the measurement, whose lengths are noted as they pass."""
-        self.asked = {"input_tokens": Tally(), "output_tokens": Tally()}
-        for prompt in made:
-            self.asked["input_tokens"].add(prompt.asked)
-            self.asked["output_tokens"].add(prompt.output)
-            yield prompt
+        Raises PlanError where it is known that one does.
+        """
 
     def facts(self) -> dict[str, Any]:
-        """What run.json and the reports say of it: the classes' names and, of a file, all but its words."""
-        file, found = self.file, self.made
-        if found is not None:
-            said = found.header.source.model_dump(mode="json")
-            if said["prompts"] is not None:
-                said["prompts"] |= {name: tally.facts() for name, tally in self.asked.items()}
-            return {
-                **said,
-                "made": {"file": found.name, "format": found.format, "digest": found.header.digest},
-            }
-        if file is None:
-            return {"classes": list(self.classes), "prompts": None, "texts": self.texts, "made": None}
+        """What run.json and the reports say of it: its classes and, of a file, all but its words."""
+
+
+class RequestSource(Source, Protocol):
+    """A source whose requests are all made before the load starts."""
+
+    @property
+    def pool(self) -> int | None:
+        """How many requests there are to measure; None: as many as are wanted."""
+
+    @property
+    def answers(self) -> Answers | None:
+        """None: their lengths are not known before they are made."""
+
+    def prompts(self, rendering: Rendering, batch: Batch) -> Iterator[Prompt]:
+        """The prompts of a batch, made as they are taken. Raises PlanError."""
+
+    def rows_before(self, measured: Callable[[], int]) -> int:
+        """How many rows of a file the warm-up leaves to the measurement (Batch.skip), which takes `measured()` of them."""
+
+    def sessions(
+        self, seed: int, skip: int = 0, *, warmup: bool = False, contexts: Contexts | None = None
+    ) -> Iterator[Session]:
+        """The conversations that the requests are, or one of one turn for each; see Batch."""
+
+    def contexts(
+        self, tokenizer: Tokenizer, count: int, salt: int, continued: Sequence[bool] = ()
+    ) -> Contexts | None:
+        """The shared prefixes of a measurement of `count` requests with this salt, of which those `continued` go on with the
+        conversation before; None: its warm-up is made already."""
+
+    def counted(self, made: Iterable[Prompt]) -> Iterator[Prompt]:
+        """The prompts of the measurement, whose lengths are noted as they pass, where they are a fact of the source."""
+
+
+class _Made:
+    """What sources have in common whose prompts are made here, one by one."""
+
+    trace: Survey | None = None
+    pool: int | None = None
+
+    def __init__(self, workload: StandardWorkload | LengthsWorkload | MixtureWorkload) -> None:
+        self._workload = workload
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """See Source."""
+        return tuple(one.name for one in self._workload.classes)
+
+    @property
+    def answers(self) -> Answers | None:
+        """See RequestSource. The mean over all classes, by their weights."""
+        lengths = self._answers()
+        mean = sum(length.mean() * weight for length, weight in lengths) / sum(
+            weight for _, weight in lengths
+        )
+        exact = all(length.most() == length.mean() for length, _ in lengths)
+        return Answers(mean, exact) if math.isfinite(mean) and mean > 0 else None
+
+    def prompts(self, rendering: Rendering, batch: Batch) -> Iterator[Prompt]:
+        """See RequestSource. The turns of a conversation are drawn one by one, and then chained."""
+        made = self._alone(rendering, batch)
+        if self._workload.turns is None:
+            return placed(made, batch.places)
+        return sessions.chained(reseeded(self._workload, batch.seed), rendering.tokenizer, made, batch.places)
+
+    def rows_before(self, measured: Callable[[], int]) -> int:
+        """See RequestSource: there are no rows."""
+        del measured
+        return 0
+
+    def sessions(
+        self, seed: int, skip: int = 0, *, warmup: bool = False, contexts: Contexts | None = None
+    ) -> Iterator[Session]:
+        """See RequestSource."""
+        del skip, warmup, contexts  # which are about rows of a file
+        return drawn(reseeded(self._workload, seed)) if self._workload.turns is not None else repeat(ONE_TURN)
+
+    def contexts(
+        self, tokenizer: Tokenizer, count: int, salt: int, continued: Sequence[bool] = ()
+    ) -> Contexts | None:
+        """See RequestSource: none."""
+        del tokenizer, count, continued
+        return Contexts(self._workload.seed, salt)
+
+    def limit(self, tokenizer: Tokenizer, room: Room) -> Room | None:
+        """See Source."""
+        del tokenizer
+        return room if may_exceed(self._workload.turns, self._bounds(), room) else None
+
+    def check_tokenizer(self, tokenizer: Tokenizer) -> None:
+        """See Source: any will do."""
+
+    def counted(self, made: Iterable[Prompt]) -> Iterator[Prompt]:
+        """See RequestSource: what is drawn is known from the plan."""
+        return iter(made)
+
+    def facts(self) -> dict[str, Any]:
+        """See Source."""
+        return _facts(self.classes)
+
+    def _alone(self, rendering: Rendering, batch: Batch) -> Iterator[Prompt]:
+        """Each prompt as if nothing had been said before."""
+        raise NotImplementedError
+
+    def _answers(self) -> list[tuple[Distribution, float]]:
+        """The lengths of answers, each with its weight."""
+        raise NotImplementedError
+
+    def _bounds(self) -> Iterator[tuple[int, int]]:
+        """The longest prompt, prefix included, and the longest answer, of each class."""
+        raise NotImplementedError
+
+
+class RandomTokens(_Made):
+    """Random tokens of drawn lengths."""
+
+    _workload: StandardWorkload | LengthsWorkload
+
+    def _alone(self, rendering: Rendering, batch: Batch) -> Iterator[Prompt]:
+        spec, how = reseeded(self._workload, batch.seed), rendering
+        return prompts.generate(spec, how.tokenizer, batch.count, batch.salt, how.prompt_format, how.template)
+
+    def _answers(self) -> list[tuple[Distribution, float]]:
+        return [(self._workload.output_tokens, 1.0)]
+
+    def _bounds(self) -> Iterator[tuple[int, int]]:
+        yield self._workload.input_tokens.most(), self._workload.output_tokens.most()
+
+
+class NaturalText(_Made):
+    """A standard workload's texts, from a corpus or a dataset. `chat`: a system prompt is a message of its own."""
+
+    _workload: StandardWorkload
+
+    def __init__(self, workload: StandardWorkload, *, chat: bool) -> None:
+        super().__init__(workload)
+        self._chat = chat
+        self._texts = texts.facts(workload)
+
+    def _alone(self, rendering: Rendering, batch: Batch) -> Iterator[Prompt]:
+        spec, how = reseeded(self._workload, batch.seed), rendering
+        return natural_text.generate(
+            spec, how.tokenizer, batch.count, batch.salt, how.prompt_format, how.template,
+            chat=self._chat, same=batch.continued, contexts=batch.contexts,
+        )  # fmt: skip
+
+    def contexts(
+        self, tokenizer: Tokenizer, count: int, salt: int, continued: Sequence[bool] = ()
+    ) -> Contexts | None:
+        """See RequestSource: all of them, for few requests leave one out."""
+        del tokenizer, count, continued
+        sharing = self._workload.content.sharing
+        cover = [(0, group) for group in range(0 if sharing is None else sharing.groups)]
+        return Contexts(self._workload.seed, salt, cover)
+
+    def facts(self) -> dict[str, Any]:
+        """See Source."""
+        return _facts(self.classes, texts=self._texts)
+
+    def _answers(self) -> list[tuple[Distribution, float]]:
+        return [(self._workload.output_tokens, 1.0)]
+
+    def _bounds(self) -> Iterator[tuple[int, int]]:
+        shared = self._workload.content.sharing
+        prompt, answer = texts.longest(self._workload)
+        yield prompt + (0 if shared is None else shared.tokens.most()), answer
+
+
+class Mixture(_Made):
+    """Requests of several classes."""
+
+    _workload: MixtureWorkload
+
+    def _alone(self, rendering: Rendering, batch: Batch) -> Iterator[Prompt]:
+        spec, how = reseeded(self._workload, batch.seed), rendering
+        return mixture.generate(
+            spec, how.tokenizer, batch.count, batch.salt, how.prompt_format, how.template,
+            batch.continued, batch.contexts,
+        )  # fmt: skip
+
+    def contexts(
+        self, tokenizer: Tokenizer, count: int, salt: int, continued: Sequence[bool] = ()
+    ) -> Contexts | None:
+        """See RequestSource: those that are drawn."""
+        return mixture.contexts(self._workload, tokenizer.vocab_size, count, salt, continued)
+
+    def _answers(self) -> list[tuple[Distribution, float]]:
+        return [(one.output_tokens, one.weight) for one in self._workload.classes]
+
+    def _bounds(self) -> Iterator[tuple[int, int]]:
+        for one in self._workload.classes:
+            prefix = one.shared_prefix.tokens if one.shared_prefix is not None else 0
+            yield one.input_tokens.most() + prefix, one.output_tokens.most()
+
+
+class PromptRows:
+    """The rows of a file of prompts."""
+
+    trace: Survey | None = None
+    pool: int | None = None
+    answers: Answers | None = None
+
+    def __init__(self, workload: PromptsWorkload, file: PromptFile) -> None:
+        self._workload, self._file = workload, file
+        self._lengths = Lengths()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """See Source."""
+        return self._file.classes
+
+    def prompts(self, rendering: Rendering, batch: Batch) -> Iterator[Prompt]:
+        """See RequestSource."""
+        spec, counter = reseeded(self._workload, batch.seed), rendering.tokenizer
+        if spec.turns is not None:
+            return prompt_file_requests.conversations(
+                spec, counter, self._file, batch.places, batch.salt, batch.skip, batch.contexts
+            )
+        made = prompt_file_requests.generate(
+            spec, counter, self._file, batch.count, batch.salt, batch.skip, batch.contexts
+        )
+        return placed(made, batch.places)
+
+    def rows_before(self, measured: Callable[[], int]) -> int:
+        """See RequestSource."""
+        return measured()
+
+    def sessions(
+        self, seed: int, skip: int = 0, *, warmup: bool = False, contexts: Contexts | None = None
+    ) -> Iterator[Session]:
+        """See RequestSource."""
+        del warmup
+        spec = reseeded(self._workload, seed)
+        if spec.turns is None:
+            return repeat(ONE_TURN)
+        return drawn(spec, prompt_file_requests.turns(spec, self._file, skip, contexts))
+
+    def contexts(
+        self, tokenizer: Tokenizer, count: int, salt: int, continued: Sequence[bool] = ()
+    ) -> Contexts | None:
+        """See RequestSource."""
+        del tokenizer
+        return prompt_file_requests.contexts(self._workload, self._file, count - sum(continued), salt)
+
+    def limit(self, tokenizer: Tokenizer, room: Room) -> Room | None:
+        """See Source."""
+        close = prompt_file_requests.check_lengths(self._workload, tokenizer, self._file, room)
+        return room if close or self._workload.turns is not None else None
+
+    def check_tokenizer(self, tokenizer: Tokenizer) -> None:
+        """See Source: any will do."""
+
+    def counted(self, made: Iterable[Prompt]) -> Iterator[Prompt]:
+        """See RequestSource."""
+        self._lengths = Lengths()
+        return self._lengths.of(made)
+
+    def facts(self) -> dict[str, Any]:
+        """See Source."""
+        file = self._file
         about = {
             "file": file.name,
             "format": file.format,
@@ -207,9 +381,135 @@ class Source:
             "bytes": file.size,
             "rows": len(file),
             "with_system_prompt": file.systems,
-            **{name: tally.facts() for name, tally in self.asked.items()},
+            **self._lengths.facts(),
         }
-        return {"classes": list(self.classes), "prompts": about, "texts": None, "made": None}
+        return _facts(self.classes, prompts=about)
+
+
+class WorkloadRows:
+    """The rows of a workload file, in the order in which they were made."""
+
+    trace: Survey | None = None
+    answers: Answers | None = None
+
+    def __init__(self, made: Made) -> None:
+        self._made = made
+        self._lengths = Lengths()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """See Source."""
+        return self._made.header.classes
+
+    @property
+    def pool(self) -> int:
+        """See RequestSource."""
+        return self._made.header.requests
+
+    def prompts(self, rendering: Rendering, batch: Batch) -> Iterator[Prompt]:
+        """See RequestSource."""
+        made = workload_file_source.generate(
+            self._made, rendering.tokenizer, batch.count, batch.salt, warm=batch.warmup
+        )
+        return placed(made, batch.places)
+
+    def rows_before(self, measured: Callable[[], int]) -> int:
+        """See RequestSource: the warm-up has rows of its own."""
+        del measured
+        return 0
+
+    def sessions(
+        self, seed: int, skip: int = 0, *, warmup: bool = False, contexts: Contexts | None = None
+    ) -> Iterator[Session]:
+        """See RequestSource."""
+        del seed, skip, contexts
+        if self._made.header.spec.turns is None:
+            return repeat(ONE_TURN)
+        return workload_file_source.sessions(self._made, warm=warmup)
+
+    def contexts(
+        self, tokenizer: Tokenizer, count: int, salt: int, continued: Sequence[bool] = ()
+    ) -> Contexts | None:
+        """See RequestSource."""
+        del tokenizer, count, salt, continued
+        return None
+
+    def limit(self, tokenizer: Tokenizer, room: Room) -> Room | None:
+        """See Source: its rows are there, and quickly looked at."""
+        del tokenizer
+        return room
+
+    def check_tokenizer(self, tokenizer: Tokenizer) -> None:
+        """See Source."""
+        workload_file_source.check_tokenizer(self._made, tokenizers.facts(tokenizer))
+
+    def counted(self, made: Iterable[Prompt]) -> Iterator[Prompt]:
+        """See RequestSource."""
+        self._lengths = Lengths()
+        return self._lengths.of(made)
+
+    def facts(self) -> dict[str, Any]:
+        """See Source."""
+        made = self._made
+        said = made.header.source.model_dump(mode="json")
+        if said["prompts"] is not None:
+            said["prompts"] |= self._lengths.facts()
+        return {**said, "made": {"file": made.name, "format": made.format, "digest": made.header.digest}}
+
+
+class TraceRows:
+    """The rows of a trace."""
+
+    classes: tuple[str, ...] = ()
+
+    def __init__(self, trace: Trace, found: Survey) -> None:
+        self._trace = trace
+        self.trace = found
+
+    def check_tokenizer(self, tokenizer: Tokenizer) -> None:
+        """See Source: any will do."""
+
+    def limit(self, tokenizer: Tokenizer, room: Room) -> Room | None:
+        """See Source: all of them are looked at here."""
+        check_trace(self._trace, self.trace, tokenizer, room)
+        return None
+
+    def facts(self) -> dict[str, Any]:
+        """See Source: what is known of a trace stands elsewhere."""
+        return _facts(self.classes)
+
+
+def placed(made: Iterator[Prompt], places: Sequence[Place]) -> Iterator[Prompt]:
+    """Prompts at their places, where they have any."""
+    return (replace(one, place=at) for one, at in zip(made, places, strict=True)) if places else made
+
+
+def _facts(
+    classes: Sequence[str], prompts: dict[str, Any] | None = None, texts: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    return {"classes": list(classes), "prompts": prompts, "texts": texts, "made": None}
+
+
+class Lengths:
+    """The lengths of the prompts that pass, and of their answers, as asked for."""
+
+    def __init__(self) -> None:
+        self._input, self._output = Tally(), Tally()
+        self._passed = False
+
+    def of(self, made: Iterable[Prompt]) -> Iterator[Prompt]:
+        """The prompts as they are."""
+        self._passed = True
+        for prompt in made:
+            self._input.add(prompt.asked)
+            self._output.add(prompt.output)
+            yield prompt
+
+    def facts(self) -> dict[str, Any]:
+        """As plain data; empty before the first passes."""
+        if not self._passed:
+            return {}
+        return {"input_tokens": self._input.facts(), "output_tokens": self._output.facts()}
 
 
 class Tally:
@@ -237,24 +537,46 @@ class Tally:
         return {"n": self.n, "mean": self._sum / self.n, "std": std, "min": self._low, "max": self._high}
 
 
-def sourced(plan: Plan) -> tuple[Plan, Source]:
-    """The plan with the SHA-256 of its file of prompts, or with all that a workload made before decides, and where its requests
-    come from; its files have been read through.
+def sourced(
+    plan: Plan, note: Callable[[str], None] = lambda _: None
+) -> tuple[Plan, RequestSource | TraceRows]:
+    """The plan with what its files decide: the hash of a file of prompts, all that a workload file says, a trace's format; and
+    where its requests come from. Those files have been read through; `note` is told what takes time.
 
-    Raises PlanError where a file or a dataset is unsound, or the file of prompts is another than the plan's.
+    Raises PlanError where a file or a dataset is unsound, or another than the plan's.
     """
-    if plan.workload.file is not None:
-        plan, found_made = workload_file_source.taken_over(plan)
-        return plan, Source(made=found_made, classes=found_made.header.classes)
-    spec = plan.workload
-    if spec.prompts is None:
-        whose = texts.facts(spec) if spec.content.text is not None else None
-        names = tuple(one.name for one in spec.classes)
-        return plan, Source(classes=names, chat=plan.target.interface.takes_messages, texts=whose)
-    path = Path(spec.prompts).expanduser()
-    found = survey(path, chat=plan.target.interface.takes_messages, needs_output=spec.default_output is None)
-    if spec.prompts_sha256 not in (None, found.sha256):
-        told = f"is another file than the plan's: its SHA-256 is {found.sha256}, not {spec.prompts_sha256}"
-        raise PlanError([Problem(f"{found.name} (workload.prompts_sha256)", told)])
-    pinned = spec.model_copy(update={"prompts_sha256": found.sha256})
-    return plan.model_copy(update={"workload": pinned}), Source(found, classes=found.classes)
+    if plan.trace is not None:
+        return _trace_rows(plan, plan.trace, note)
+    workload = plan.workload
+    if workload.file is not None:
+        plan, made = workload_file_source.taken_over(plan)
+        return plan, WorkloadRows(made)
+    if isinstance(workload, PromptsWorkload):
+        return _prompt_rows(plan, workload)
+    if isinstance(workload, MixtureWorkload):
+        return plan, Mixture(workload)
+    assert isinstance(workload, StandardWorkload | LengthsWorkload), "a plan that was checked"
+    if isinstance(workload, StandardWorkload) and workload.content.text is not None:
+        return plan, NaturalText(workload, chat=plan.target.interface.takes_messages)
+    return plan, RandomTokens(workload)
+
+
+def _trace_rows(plan: Plan, trace: Trace, note: Callable[[str], None]) -> tuple[Plan, TraceRows]:
+    note("reading the trace through")
+    found = trace_survey(trace, plan.load.requests)
+    settled = trace.model_copy(update={"format": found.format, "sha256": found.sha256})
+    return plan.model_copy(update={"trace": settled}), TraceRows(settled, found)
+
+
+def _prompt_rows(plan: Plan, workload: PromptsWorkload) -> tuple[Plan, PromptRows]:
+    path = Path(workload.prompts).expanduser()
+    found = survey(
+        path, chat=plan.target.interface.takes_messages, needs_output=workload.output_tokens is None
+    )
+    if workload.prompts_sha256 not in (None, found.sha256):
+        message = (
+            f"is another file than the plan's: its SHA-256 is {found.sha256}, not {workload.prompts_sha256}"
+        )
+        raise PlanError([Problem(f"{found.name} (workload.prompts_sha256)", message)])
+    pinned = workload.model_copy(update={"prompts_sha256": found.sha256})
+    return plan.model_copy(update={"workload": pinned}), PromptRows(pinned, found)

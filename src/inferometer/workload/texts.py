@@ -16,13 +16,14 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
+from inferometer.plan.lengths import Empirical
 from inferometer.workload import corpora
 from inferometer.workload.datasets import pool as pools
 from inferometer.workload.datasets.functions import prompts
 from inferometer.workload.datasets.preprocessing import Item
 
 if TYPE_CHECKING:
-    from inferometer.plan.schema import Workload
+    from inferometer.plan.workload import StandardWorkload
     from inferometer.workload.tokenizers import Tokenizer
 
 _TRIES = 16
@@ -125,7 +126,7 @@ class Items:
         return corpora.long_enough(self.front, tokenizer, tokens, place)[1][:tokens]
 
 
-def texts_of(spec: Workload) -> Texts:
+def texts_of(spec: StandardWorkload) -> Texts:
     """Whose words the workload's prompts are; it must be one of natural text. PlanError where its dataset cannot be used."""
     content = spec.content
     if spec.dataset is not None and content.dataset is not None:
@@ -133,7 +134,7 @@ def texts_of(spec: Workload) -> Texts:
     return Items(_functions()) if content.text == "code" else Prose(corpora.load("english"))
 
 
-def context_texts(spec: Workload) -> Texts:
+def context_texts(spec: StandardWorkload) -> Texts:
     """Whose words its shared prefixes are: the same, but whole modules of the code corpus instead of its functions' halves."""
     if spec.dataset is None and spec.content.text == "code":
         return Prose(corpora.load("code"))
@@ -145,7 +146,18 @@ def _functions() -> tuple[Item, ...]:
     return tuple(map(Item, prompts(corpora.load("code").text, "Python")))
 
 
-def facts(spec: Workload) -> dict[str, Any]:
+def longest(spec: StandardWorkload) -> tuple[int, int]:
+    """The longest prompt, without a shared prefix, and the longest answer, in tokens; an empirical one is a text's."""
+    both = (spec.input_tokens, spec.output_tokens)
+    own = texts_of(spec).longest() if any(isinstance(length, Empirical) for length in both) else (0, 0)
+    prompt, answer = (
+        of_text if isinstance(length, Empirical) else length.most()
+        for length, of_text in zip(both, own, strict=True)
+    )
+    return prompt, answer
+
+
+def facts(spec: StandardWorkload) -> dict[str, Any]:
     """What run.json says of them: the corpus (None where there is none) and the dataset. Raises PlanError, as `texts_of`."""
     content = spec.content
     if spec.dataset is not None and content.dataset is not None:

@@ -27,7 +27,8 @@ from inferometer.units import NS_PER_MS, seconds_to_ns
 from inferometer.workload import lengths
 
 if TYPE_CHECKING:
-    from inferometer.plan.schema import Load, Workload
+    from inferometer.plan.schema import Load
+    from inferometer.plan.workload import AnyWorkload
 
 Session = tuple[int, ...]
 """One think time a turn, in ns; that of the first is 0."""
@@ -50,7 +51,7 @@ class Place(NamedTuple):
     user: int | None = None
 
 
-def drawn(spec: Workload, at_most: Iterable[int] | None = None) -> Iterator[Session]:
+def drawn(spec: AnyWorkload, at_most: Iterable[int] | None = None) -> Iterator[Session]:
     """Sessions without end, or as many as there are numbers: each of them caps the turns of one. ValueError without `turns`."""
     if spec.turns is None:
         raise ValueError("the plan has no turns")

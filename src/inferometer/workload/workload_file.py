@@ -37,16 +37,17 @@ from inferometer.engines.interface import INTERFACES
 from inferometer.errors import InstrumentError, PlanError, Problem
 from inferometer.plan.api import Api
 from inferometer.plan.body import Body
-from inferometer.plan.mixture import ClassName
 from inferometer.plan.part import Part
-from inferometer.plan.schema import Workload
 from inferometer.plan.wording import refusal
+from inferometer.plan.workload import AnyWorkload, ClassName, workload_of
 from inferometer.units import NS_PER_MS
 from inferometer.workload.prompt_file import LONGEST_LINE, MOST_PROBLEMS, Message
 from inferometer.workload.prompts import NONCES, Prompt
 from inferometer.workload.turn_schedule import Place
 
-VERSION: Literal["workload/1"] = "workload/1"
+VERSION: Literal["workload/2"] = "workload/2"
+READABLE = (VERSION, "workload/1")
+"""Version 1, of inferometer 0.1.0, did not name the kind of the workload."""
 FORMATS = ("arrow", "jsonl")
 NAME = "workload"
 BATCH = 256
@@ -194,7 +195,7 @@ class Header(Part):
     `workload` is the plan's part. Figures that are not here are worked out from the rows when they are wanted.
     """
 
-    inferometer: Literal["workload/1"] = VERSION
+    inferometer: Literal["workload/1", "workload/2"] = VERSION
     workload: dict[str, Any]
     api: Api
     prompt_format: Literal["ids", "text"]
@@ -210,9 +211,9 @@ class Header(Part):
     digest: str = ""
 
     @property
-    def spec(self) -> Workload:
+    def spec(self) -> AnyWorkload:
         """The plan's workload part. Raises ValidationError."""
-        return Workload.model_validate(self.workload)
+        return workload_of(self.workload)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -423,8 +424,9 @@ def opened(path: Path) -> Made:
         values = None
     if not isinstance(values, dict) or "inferometer" not in values:
         raise refused(path.name, "is no workload that `inferometer workload make` wrote")
-    if values["inferometer"] != VERSION:
-        told = f"is of a version this program does not read: {str(values['inferometer'])[:40]!r}, not {VERSION!r}"
+    if values["inferometer"] not in READABLE:
+        known = " or ".join(map(repr, READABLE))
+        told = f"is of a version this program does not read: {str(values['inferometer'])[:40]!r}, not {known}"
         raise refused(path.name, told)
     try:
         header = Header.model_validate(values)

@@ -17,7 +17,8 @@ import numpy as np
 
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.arrivals import phase_instants
-from inferometer.plan.schema import SERVER_TOKENIZER, Load, Plan, Tokenizer, Workload
+from inferometer.plan.schema import SERVER_TOKENIZER, Load, Plan, Tokenizer
+from inferometer.plan.workload import SAMPLING, AnyWorkload, TraceWorkload
 from inferometer.units import NS_PER_MS
 from inferometer.workload import workload_file
 from inferometer.workload.prompts import NO_IDS, NONCES, Ids, Prompt, read, speller
@@ -27,17 +28,16 @@ from inferometer.workload.workload_file import Made, Row, Text, joined
 if TYPE_CHECKING:
     from inferometer.workload.tokenizers import Tokenizer as Counter
 
-FREE = ("file", "file_sha256", "temperature", "ignore_eos", "min_tokens")
-"""Of a plan's workload: what the file does not decide."""
-
 
 def taken_over(plan: Plan) -> tuple[Plan, Made]:
     """The plan with all that its file decides; the file has been read through.
 
     Raises PlanError where the file is unsound or another than the plan's, where the plan says otherwise, or wants more.
     """
-    assert plan.workload.file is not None
-    found = workload_file.opened(Path(plan.workload.file).expanduser())
+    given = plan.workload
+    assert not isinstance(given, TraceWorkload), "a plan that was checked"
+    assert given.file is not None
+    found = workload_file.opened(Path(given.file).expanduser())
     read_through = workload_file.read_through(found)
     if read_through.problems:
         raise PlanError(read_through.problems)
@@ -45,13 +45,11 @@ def taken_over(plan: Plan) -> tuple[Plan, Made]:
     if read_through.rows_sha256 != header.rows_sha256 or header.sealed().digest != header.digest:
         told = "has changed since it was made: `inferometer workload verify` says how; make it again"
         raise PlanError([Problem(found.name, told)])
-    if plan.workload.file_sha256 not in (None, found.digest):
-        told = (
-            f"is another file than the plan's: its digest is {found.digest}, not {plan.workload.file_sha256}"
-        )
+    if given.file_sha256 not in (None, found.digest):
+        told = f"is another file than the plan's: its digest is {found.digest}, not {given.file_sha256}"
         raise PlanError([Problem(f"{found.name} (workload.file_sha256)", told)])
     problems: list[Problem] = []
-    workload = _workload(plan.workload, found, problems)
+    workload = _workload(given, found, problems)
     target = plan.target
     if "api" in target.model_fields_set and target.api != header.api:
         problems.append(_against(found, "target.api", header.api, target.api))
@@ -93,15 +91,20 @@ def _against(found: Made, key: str, theirs: object, given: object) -> Problem:
     return Problem(f"{found.name} ({key})", told)
 
 
-def _workload(given: Workload, found: Made, problems: list[Problem]) -> Workload:
+def _workload(given: AnyWorkload, found: Made, problems: list[Problem]) -> AnyWorkload:
     theirs = found.header.spec.model_copy(update={"prompt_format": found.header.prompt_format})
-    for key in sorted(given.model_fields_set - set(FREE)):
-        said, decided = getattr(given, key), getattr(theirs, key)
-        if said != decided and (key, said) != ("prompt_format", "auto"):
+    for key in sorted(given.model_fields_set - SAMPLING - {"kind", "file", "file_sha256"}):
+        said, decided = getattr(given, key), getattr(theirs, key, None)
+        if (
+            key == "name" and given.standard != theirs.standard
+        ):  # without a dataset a standard's goes by custom
+            said = given.standard or said
+        if said is not None and said != decided and (key, said) != ("prompt_format", "auto"):
             problems.append(_against(found, f"workload.{key}", decided, said))
     own: dict[str, Any] = {"file": given.file, "file_sha256": found.digest}
-    own |= {key: getattr(given, key) for key in FREE[2:] if key in given.model_fields_set}
-    return theirs.model_copy(update=own)
+    own |= {key: getattr(given, key) for key in SAMPLING if key in given.model_fields_set}
+    taken: AnyWorkload = theirs.model_copy(update=own)
+    return taken
 
 
 def _tokenizer(given: Tokenizer, found: Made, problems: list[Problem]) -> Tokenizer:
@@ -119,7 +122,7 @@ def _tokenizer(given: Tokenizer, found: Made, problems: list[Problem]) -> Tokeni
     return Tokenizer.model_validate(declared.model_dump())
 
 
-def _load(given: Load, workload: Workload, found: Made, problems: list[Problem]) -> Load:
+def _load(given: Load, workload: AnyWorkload, found: Made, problems: list[Problem]) -> Load:
     """The load with as many requests as the file has, where it does not say how many, or how long."""
     header, said = found.header, given.model_fields_set
     counts: dict[str, int] = {}

@@ -21,7 +21,8 @@ from inferometer.plan import schema
 from inferometer.plan.procedure_parameters import NAMES as PROCEDURES
 from inferometer.plan.procedure_parameters import Parameters, Tests, Ttft
 from inferometer.plan.saved import restored
-from inferometer.plan.schema import Load, Plan, Workload
+from inferometer.plan.schema import Load, Plan
+from inferometer.plan.workload import AnyWorkload, PromptsWorkload, TraceWorkload
 from inferometer.plan.workload_disclosure import NAMES, disclosed, requirement
 
 SINGLE = "ttft"
@@ -158,7 +159,7 @@ class System:
 
 Loads = Sequence[tuple[Load, str | None]]
 """With the name of the run; None: the plan's."""
-Workloads = Sequence[tuple[Workload, str | None]]
+Workloads = Sequence[tuple[AnyWorkload, str | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +380,7 @@ def ahead_of(test: str, parameters: Parameters, plan: Plan) -> Evidence:
     Draft 4.3.1's items are known, except those that are read from a file or a trace.
     """
     items = None
-    if plan.workload.prompts is None and plan.workload.file is None and plan.trace is None:
+    if plan.workload.file is None and not isinstance(plan.workload, PromptsWorkload | TraceWorkload):
         found = disclosed(plan)
         items = {requirement(name): getattr(found, name) for name in NAMES}
     return Evidence(test, plan, parameters, items=items, ahead=True)

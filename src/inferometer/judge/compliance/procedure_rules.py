@@ -21,7 +21,7 @@ from inferometer.judge.compliance.evidence import (
     violated,
     worst,
 )
-from inferometer.judge.compliance.workload_rules import answer_lengths, workload
+from inferometer.judge.compliance.workload_rules import workload
 from inferometer.plan.lengths import Distribution, Empirical, Fixed, Histogram, Quantiles, Uniform
 from inferometer.plan.procedure_parameters import Fairness, FairnessClass, Itl
 
@@ -244,7 +244,7 @@ def long_answers(evidence: Evidence) -> Ruling | None:
 def _long_answers_planned(evidence: Evidence) -> Ruling | None:
     parameters = evidence.parameters
     planned = parameters.output_tokens if isinstance(parameters, Itl) else None
-    length = planned or answer_lengths(evidence.plan.workload)
+    length = planned or evidence.plan.workload.output_tokens
     shortest = None if length is None else _shortest(length)
     if shortest is None or shortest >= LEAST_OUTPUT:
         return None
@@ -276,7 +276,7 @@ def of_percent(evidence: Evidence) -> Ruling | None:
 def fixed_output(evidence: Evidence) -> Ruling | None:
     """Draft 5.5.2, 5.9.2: all answers are of one length."""
     for run in evidence.of("level"):
-        length = answer_lengths(run.summary.plan.workload)
+        length = run.summary.plan.workload.output_tokens
         if length is not None and not isinstance(length, Fixed):
             return violated(note("answers_vary", lengths=str(length)), run.name)
     tokens = evidence.number("output_tokens")

@@ -20,19 +20,12 @@ from inferometer.judge.compliance.evidence import (
     unknown,
     violated,
 )
-from inferometer.plan.lengths import Distribution
-from inferometer.plan.schema import NO_TOKENIZER, Workload
+from inferometer.plan.schema import NO_TOKENIZER
+from inferometer.plan.workload import AnyWorkload
 
 STANDARD = ("synthetic-uniform", "synthetic-skewed", "conversation", "code-completion", "long-context")
 """The draft's five."""
 WARM_REQUESTS, WARM_TOKENS, VARIATION = 100, 10_000, 0.10
-
-
-def answer_lengths(workload: Workload) -> Distribution | None:
-    """The lengths of answers that the plan asks for; None where each request has its own."""
-    if workload.own or workload.name == "trace":
-        return workload.default_output
-    return workload.output_tokens
 
 
 def _items(evidence: Evidence) -> list[tuple[Mapping[str, str | None], str | None]]:
@@ -72,7 +65,7 @@ def _whole(evidence: Evidence) -> Ruling | None:
     return satisfied(note("custom_workload")) if found else None
 
 
-def _named(workload: Workload) -> Note:
+def _named(workload: AnyWorkload) -> Note:
     return note("workload", name=workload.name, based_on=workload.based_on)
 
 
@@ -102,7 +95,7 @@ def workload(*names: str, variant: bool = False) -> RuleCheck:
     return check
 
 
-def _base(workload: Workload) -> str | None:
+def _base(workload: AnyWorkload) -> str | None:
     """The standard workload that a custom one is drawn from: named, or shown by its classes' lengths."""
     lengths = [(str(one.input_tokens), str(one.output_tokens)) for one in workload.classes]
     if lengths and all(SKEWED[0].match(prompt) and SKEWED[1].match(answer) for prompt, answer in lengths):
