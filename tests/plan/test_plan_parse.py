@@ -284,6 +284,12 @@ def test_a_file_and_flags_are_both_reported(write: Write) -> None:
         ({"--api-key-env": "A", "--api-key-file": "b"}, "--api-key-file", "choose one"),
         ({"--prompt-format": "ids"}, "--prompt-format", "set --api to completions"),
         ({"--extra-body": '{"messages": []}'}, "--extra-body", "messages comes from workload"),
+        ({"--extra-body": '{"input": "x"}'}, "--extra-body", "input comes from workload"),
+        (
+            {"--extra-body": '{"options": {"num_predict": 5}}'},
+            "--extra-body",
+            "options.num_predict comes from workload.output_tokens",
+        ),
         ({"--extra-body": '{"a": 1, "a": 2}'}, "--extra-body", "twice"),
         ({"--extra-body": '{"a": NaN}'}, "--extra-body", "NaN"),
         ({"--extra-body": "[1]"}, "--extra-body", "object"),

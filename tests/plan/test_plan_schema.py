@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from inferometer.engines.interface import INTERFACES
 from inferometer.errors import PlanError
 from inferometer.plan.rules import check, faults
 from inferometer.plan.schema import Load, Plan, Target, Tokenizer
@@ -126,3 +127,34 @@ def test_a_plan_made_in_code_is_checked_by_the_same_rules() -> None:
         check(plan)
     assert [problem.where for problem in caught.value.problems] == ["load.rate", "target.api_key_file"]
     assert "{" not in str(caught.value)
+
+
+@pytest.mark.parametrize("api", INTERFACES)
+def test_a_plan_forces_the_length_of_answers_only_where_the_interface_can(api: str) -> None:
+    """`ignore_eos` is on by default where a request can carry it, and off elsewhere; requesting it there is a fault that names
+    the key and the interface."""
+    can = INTERFACES[api].takes_ignore_eos
+    assert Plan.model_validate({"target": {"api": api}}).workload.ignore_eos is can
+    for key in ("ignore_eos", "min_tokens"):
+        broken = faults(Plan.model_validate({"target": {"api": api}, "workload": {key: True}}))
+        assert [fault.keys for fault in broken] == ([] if can else [(f"workload.{key}", "target.api")])
+        assert all(api in fault.message for fault in broken)
+
+
+@pytest.mark.parametrize("api", INTERFACES)
+def test_conversations_and_token_ids_follow_from_the_interface(api: str) -> None:
+    """Turns need messages, and ids an interface that takes them; the remedy names those that do."""
+    for workload, takes, remedy in (
+        ({"turns": "2"}, INTERFACES[api].takes_messages, "chat"),
+        ({"prompt_format": "ids"}, INTERFACES[api].takes_ids, "completions"),
+    ):
+        broken = faults(Plan.model_validate({"target": {"api": api}, "workload": workload}))
+        assert len(broken) == (0 if takes else 1)
+        assert all(remedy in fault.message for fault in broken)
+
+
+@pytest.mark.parametrize("api", INTERFACES)
+def test_a_base_url_ends_before_the_interfaces_path(api: str) -> None:
+    """Whoever gives the whole address is shown what to leave out."""
+    with pytest.raises(ValidationError, match=f"without {INTERFACES[api].path}"):
+        Target(url=f"http://h{INTERFACES[api].path}")

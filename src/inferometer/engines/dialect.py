@@ -1,6 +1,6 @@
 """What a dialect has to know: everything that differs between HTTP interfaces to a model, and nothing else.
 
-| when             | asked of the dialect                                                                       |
+| when             | what a dialect provides                                                                    |
 | ---------------- | ------------------------------------------------------------------------------------------ |
 | before the clock | the models listing; whether a reply to a short request is one (`read_whole`)               |
 | ahead of time    | the body of each request, and the bytes of messages that a conversation repeats            |
@@ -106,9 +106,9 @@ class Dialect:
 def load(name: str) -> Dialect:
     """The dialect of a registered interface. KeyError for any other name."""
     module, _, constant = INTERFACES[name].home.partition(":")
-    found = getattr(import_module(f"inferometer.engines.{module}"), constant)
-    assert isinstance(found, Dialect)
-    return found
+    dialect = getattr(import_module(f"inferometer.engines.{module}"), constant)
+    assert isinstance(dialect, Dialect)
+    return dialect
 
 
 def encode(fields: JsonObject) -> bytes:

@@ -27,8 +27,10 @@ _OURS = {
     "model": "target.model",
     "messages": "workload",
     "prompt": "workload",
+    "input": "workload",
     "stream": "target.stream",
     "max_tokens": "workload.output_tokens",
+    "max_output_tokens": "workload.output_tokens",
     "n": "load.requests",
 }
 
@@ -55,6 +57,9 @@ def _header_value(value: str) -> str:
 
 def _plain_body(body: dict[str, Any]) -> dict[str, Any]:
     ours = [f"{key} comes from {_OURS[key]}" for key in body if key in _OURS]
+    options = body.get("options")
+    if isinstance(options, dict) and "num_predict" in options:  # Ollama's
+        ours.append("options.num_predict comes from workload.output_tokens")
     if ours:
         raise ValueError(f"cannot set what the plan decides: {', '.join(ours)}")
     try:
