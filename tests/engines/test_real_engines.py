@@ -217,6 +217,20 @@ def test_every_request_is_answered_and_counted(
     explained(found)
 
 
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("api", ["responses", "anthropic"])
+def test_vllm_is_counted_alike_over_its_other_interfaces(
+    vllm: RunningEngine, api: str, streamed: bool, tmp_path: Path
+) -> None:
+    """As over chat: all is sent, answered and counted, and lengths are those asked for."""
+    stream = () if streamed else ("--no-stream",)
+    found = run(vllm, tmp_path, "--api", api, *stream, *CLOSED)
+    nothing_lost(found)
+    lengths_as_asked(found, template_tokens(vllm))
+    events_in_order(found, streamed=streamed)
+    explained(found)
+
+
 def test_the_engines_own_counters_are_what_the_client_was_told(engine: RunningEngine, tmp_path: Path) -> None:
     """Prompt and output tokens, warm-up and cached ones included; mlx-lm shows no metrics, and nothing is made up."""
     found = run(engine, tmp_path, *CLOSED)

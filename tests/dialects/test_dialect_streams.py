@@ -1,4 +1,4 @@
-"""Streams and whole answers as the vendors document them, each read by its dialect to what is written out here by hand.
+"""Streams and whole answers, as vendors document them and as vLLM sent them, each read by its dialect to what is written here.
 
 Every file goes through HTTP and the exchange as a reply would: whole, byte by byte and in pieces of odd sizes, which must all
 come to the same.
@@ -18,7 +18,7 @@ from inferometer.engines.dialect import Dialect, load
 from inferometer.engines.interface import INTERFACES, Framing
 from inferometer.journal.schema import EventClass
 
-DOCUMENTED = Path(__file__).resolve().parents[1] / "vectors" / "streams" / "documented"
+STREAMS = Path(__file__).resolve().parents[1] / "vectors" / "streams" / "dialects"
 TYPES = {
     ".sse": "text/event-stream; charset=utf-8",
     ".ndjson": "application/x-ndjson",
@@ -78,6 +78,25 @@ EXPECTED: dict[tuple[str, str], Reading] = {
     ),
     ("responses", "responses-whole-refused.json"): Reading(
         "refused", "C", "No.", "content_filter", (36, 2, 0, 0)
+    ),
+    # Recorded. A completed response whose details say that it is incomplete; counts of the prompt less what was cached.
+    ("responses", "vllm-0.32-responses-text.sse"): Reading(
+        "ok", "RRRRCCCCCCRRRD", "UND glob\n   ])ustedchars", "length", (25, 6, 0, 0)
+    ),
+    ("responses", "vllm-0.32-responses-cached.sse"): Reading(
+        "ok", "RRRRCCCCRRRD", " reverseidth alreadyled", "length", (227, 4, 128, 0)
+    ),
+    ("responses", "vllm-0.32-responses-whole.json"): Reading(
+        "ok", "C", "UND glob\n   ])ustedchars", "length", (25, 6, 0, 0)
+    ),
+    ("anthropic", "vllm-0.32-anthropic-text.sse"): Reading(
+        "ok", "RRCCCCCCRFD", "UND glob\n   ])ustedchars", "length", (25, 6, 0, None)
+    ),
+    ("anthropic", "vllm-0.32-anthropic-cached.sse"): Reading(
+        "ok", "RRCCCCRFD", " reverseidth alreadyled", "length", (227, 4, 128, None)
+    ),
+    ("anthropic", "vllm-0.32-anthropic-whole.json"): Reading(
+        "ok", "C", "UND glob\n   ])ustedchars", "length", (25, 6, 0, None)
     ),
     ("anthropic", "anthropic-text.sse"): Reading("ok", "RR#CCRFD", "Hello!", "stop", (25, 15, None, None)),
     ("anthropic", "anthropic-thinking.sse"): Reading(
@@ -168,7 +187,7 @@ def reading(dialect: Dialect, pieces: list[bytes]) -> Reading:
 
 def reply(file: str) -> bytes:
     """The file as the body of a chunked reply of one chunk, under the type that its vendor gives it."""
-    body = (DOCUMENTED / file).read_bytes()
+    body = (STREAMS / file).read_bytes()
     head = (
         f"HTTP/1.1 200 OK\r\nContent-Type: {TYPES[Path(file).suffix]}\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
@@ -178,13 +197,13 @@ def reply(file: str) -> bytes:
 def test_every_file_and_every_interface_that_has_no_recording_is_here() -> None:
     """A new dialect comes with its streams, and a stream with what it says."""
     assert sorted({file for _, file in EXPECTED}) == sorted(
-        path.name for path in DOCUMENTED.iterdir() if path.suffix in TYPES
+        path.name for path in STREAMS.iterdir() if path.suffix in TYPES
     )
     assert {api for api, _ in EXPECTED} == set(INTERFACES) - {"chat", "completions"}
 
 
 @pytest.mark.parametrize(("api", "file"), EXPECTED)
-def test_a_documented_reply_reads_as_written_here_however_it_is_cut(api: str, file: str) -> None:
+def test_a_reply_reads_as_written_here_however_it_is_cut(api: str, file: str) -> None:
     """Outcome, classes, text, finish reason, usage and the server's durations."""
     dialect = load(api)
     assert same_however_cut(reply(file), lambda pieces: reading(dialect, pieces)) == EXPECTED[api, file]
@@ -197,7 +216,7 @@ def test_a_stream_may_end_behind_any_event_and_never_invents_one(api: str, file:
     """Cut anywhere in its body, a stream gives a beginning of its events, and is a success only with a finish reason."""
     dialect, whole = load(api), EXPECTED[api, file]
     head, body = reply(file).split(b"\r\n\r\n", 1)
-    body = (DOCUMENTED / file).read_bytes()
+    body = (STREAMS / file).read_bytes()
     for cut in range(0, len(body), 53):
         part = head + b"\r\n\r\n" + (b"%x\r\n%b\r\n" % (cut, body[:cut]) if cut else b"") + b"0\r\n\r\n"
         found = reading(dialect, [part])
