@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from comparing import facts_of
+from shipped_schemas import shipped
 
 import inferometer
 from inferometer.cli.app import COMMANDS
@@ -48,7 +49,6 @@ from inferometer.plan.standard import STANDARD
 from inferometer.plan.workload import RequestClass, SharedPrefix
 from inferometer.plan.workload_disclosure import NAMES, requirement
 from inferometer.procedures.registry import PROCEDURES
-from inferometer.report.run.summary import summary_schema
 from inferometer.server import controls, dialects
 from inferometer.server.__main__ import parser as server_parser
 from inferometer.server.engine.settings import FIELDS
@@ -238,7 +238,7 @@ def test_the_page_on_compliance_has_labels_states_and_declarations_as_they_are()
 
 def test_every_metric_is_defined() -> None:
     """Each key under `metrics` and each rate has a row in the definitions, each statistic too."""
-    keys = set(summary_schema()["$defs"]["Metrics"]["properties"]) | set(RATES)
+    keys = set(shipped("summary")["$defs"]["Metrics"]["properties"]) | set(RATES)
     assert keys <= rows("docs/definitions.md")
     named = set(re.findall(r"`(\w+)`", text("docs/definitions.md")))
     assert {*STATISTICS, "n", "ci95"} <= named
@@ -269,7 +269,7 @@ def test_every_column_is_described_with_its_type() -> None:
 
 def test_every_member_of_the_summary_is_described() -> None:
     """Nothing in summary.json is a surprise."""
-    assert all(f"`{name}`" in text("docs/run-folder.md") for name in summary_schema()["properties"])
+    assert all(f"`{name}`" in text("docs/run-folder.md") for name in shipped("summary")["properties"])
 
 
 def test_versions_told_are_the_versions_written() -> None:

@@ -12,12 +12,12 @@ from typing import Any
 import jsonschema
 import pytest
 from commands import COMMAND, SMALL, finish
+from shipped_schemas import shipped
 
 from inferometer.calibration import certificate as certificates
 from inferometer.documents.certificate import SCHEMA, Certificate, CertifiedLimit, CertifiedLimits
 from inferometer.plan.schema import Plan
 from inferometer.report.calibration import lines
-from inferometer.report.run.summary import summary_schema
 from inferometer.studies.calibration import Ask, Calibrated, calibrate
 from inferometer.telemetry.host import environment, hot_path
 
@@ -117,7 +117,7 @@ def test_a_run_cites_the_certificate_it_began_with_also_when_that_is_gone(tmp_pa
     path = certificates.store(here(), state)
     _, stdout, _ = finish("run", *FEW, "--json", "--out", str(out), INFEROMETER_CALIBRATIONS=str(state))
     summary = json.loads(stdout)
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, shipped("summary"))
     if summary["instrument"]["timestamp_source"] != "kernel":
         pytest.skip("no kernel time stamps here")
     cited = summary["instrument"]["calibration"]

@@ -9,13 +9,13 @@ from typing import Any
 
 import jsonschema
 import pytest
+from shipped_schemas import shipped
 
 from inferometer.cli.app import run
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
 from inferometer.judge.compliance.rule import catalogue
 from inferometer.plan.parse import build
-from inferometer.report.run.summary import summary_schema
 from inferometer.run.simulate import simulate
 from inferometer.simulation.engine import choose
 
@@ -129,7 +129,7 @@ def test_a_run_is_judged_rule_by_rule(
 def test_a_summary_carries_the_label_and_the_ids(folder: Path) -> None:
     """Few words, that agree with the schema; a simulated run is no measurement."""
     summary = json.loads((folder / "summary.json").read_text())
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, shipped("summary"))
     assert summary["compliance"]["label"] == "not a measurement"
     assert "D-5.1.2-count-p999" in summary["compliance"]["deviations"]
 

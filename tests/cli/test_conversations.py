@@ -11,11 +11,11 @@ import jsonschema
 import pytest
 from commands import only, run
 from peers import Script, Seen, chunked, scripted, tokens, whole
+from shipped_schemas import shipped
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
-from inferometer.report.run.summary import summary_schema
 
 MODELS = whole(200, b'{"data":[{"id":"m"}]}')
 TURNS = ("--turns", "uniform(1,4)", "--input-tokens", "uniform(20,40)", "--output-tokens", "uniform(3,6)")
@@ -65,7 +65,7 @@ def test_a_server_is_told_all_that_was_said_before_as_it_was_said(
             out=tmp_path / "runs",
         )
     summary = json.loads(stdout)
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, shipped("summary"))
     bodies = [json.loads(seen.body) for seen in peer.seen if seen.method == "POST"]
     chats = [body["messages"] for body in bodies if body["stream"]]
     assert len(chats) == 108
@@ -183,7 +183,7 @@ def test_slow_answers_hold_users_and_the_report_says_so(tmp_path: Path) -> None:
     )
     _, stdout, _ = run("simulate", *args, "--warmup", "4", "--json", out=tmp_path / "runs")
     summary = json.loads(stdout)
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, shipped("summary"))
     assert statuses(summary)["users_held"] == "note"
     assert summary["load"]["held"]["of"] == 80
     assert summary["load"]["achieved"]["concurrency_max"] <= 4

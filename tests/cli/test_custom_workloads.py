@@ -11,12 +11,12 @@ import jsonschema
 import pytest
 from commands import only, run
 from peers import Script, Seen, chunked, scripted, tokens, whole
+from shipped_schemas import shipped
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
-from inferometer.report.run.summary import summary_schema
 
 MIXTURE = """
 load: {rate: 150, requests: 120, warmup: 10}
@@ -71,7 +71,7 @@ def test_two_classes_reach_the_server_the_record_and_every_report(
 ) -> None:
     """Each request keeps its class from the schedule to the tables; lengths asked, sent and counted agree class by class."""
     summary, path = mixture
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, shipped("summary"))
     folder = RunFolder.open(path)
     scheduled = Schedule(folder.schedule).table
     record = read_table(folder.record, RECORD)
@@ -175,7 +175,7 @@ def test_own_prompts_are_sent_counted_and_named_but_not_shown(tmp_path: Path) ->
     ]
     _, stdout, _ = run("run", *flags, "--json", out=tmp_path / "runs")
     summary, folder = json.loads(stdout), only(tmp_path / "runs")
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, shipped("summary"))
     assert summary["requests"]["completed"] == 30
     file = summary["workload"]["prompts"]
     assert (file["file"], file["rows"], file["with_system_prompt"]) == ("own.jsonl", 7, 1)

@@ -11,12 +11,12 @@ import jsonschema
 import pytest
 from commands import SMALL, only, run
 from peers import Script, Seen, chunked, scripted, whole
+from shipped_schemas import shipped
 
 from inferometer.engines.interface import INTERFACES
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
-from inferometer.report.run.summary import summary_schema
 
 TEMPLATE = 7
 """Tokens that the reference server counts around the text of one user message."""
@@ -38,7 +38,7 @@ def test_a_run_of_each_interface_ends_with_the_servers_own_counts(
     arguments = ("--api", api, *how, "--requests", "8", "--concurrency", "2", "--warmup", "2", *SMALL)
     _, stdout, _ = run("run", *arguments, "--no-server-metrics", "--json", out=tmp_path)
     summary = json.loads(stdout)
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, shipped("summary"))
     assert (summary["requests"]["completed"], summary["requests"]["failed"]) == (8, 0)
     assert summary["sut"]["api"] == api
     framing = INTERFACES[api].framing

@@ -17,12 +17,12 @@ import pytest
 from commands import COMMAND, SMALL, finish, only, run, run_process, start, wait_for_answers
 from peers import Script, Seen, chunked, scripted, tokens, whole
 from serving import serving
+from shipped_schemas import shipped
 
 from inferometer.drive.progress_counters import Counters
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import OUTCOME, RECORD
 from inferometer.journal.seal import read_table, streams
-from inferometer.report.run.summary import summary_schema
 
 CANARY = "sk-canary-7f3a9e41"
 ECHO = b'{"error":{"message":"bad key %b"}}' % CANARY.encode()
@@ -72,7 +72,7 @@ def test_stdout_is_the_summary_on_disk_and_keeps_its_schema(
     """--json prints exactly summary.json, which an independent validator accepts."""
     _, summary, _, folder = embedded
     assert summary == json.loads((folder / "summary.json").read_text())
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, shipped("summary"))
 
 
 def test_the_run_folder_holds_what_the_docs_say(embedded: tuple[int, dict[str, Any], str, Path]) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from commands import SMALL, finish, only, run, start
 from rich.console import Console
+from shipped_schemas import shipped
 
 from inferometer.documents.part import to_data
 from inferometer.documents.summary import Summary
@@ -29,7 +30,6 @@ from inferometer.measure.load import Span, Sweep
 from inferometer.measure.record import Record
 from inferometer.plan.parse import build
 from inferometer.report.run.console import render_console
-from inferometer.report.run.summary import summary_schema
 from inferometer.run.evaluate import RunResult
 from inferometer.run.simulate import simulate
 from inferometer.simulation.engine import choose
@@ -102,7 +102,7 @@ def test_the_settings_of_the_engine_are_carried_out_and_told(finding: RunResult,
 def test_every_report_says_simulated_and_no_compliance_is_claimed(finding: RunResult) -> None:
     """The data, the console, Markdown (also where its minimum report is copied alone) and HTML (also in the tab's title)."""
     summary = finding.summary
-    jsonschema.validate(to_data(summary), summary_schema())
+    jsonschema.validate(to_data(summary), shipped("summary"))
     assert summary.compliance is not None
     assert summary.run.simulated is True
     assert summary.compliance.label == "not a measurement"

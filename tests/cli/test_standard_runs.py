@@ -9,12 +9,12 @@ from typing import Any
 import jsonschema
 import pytest
 from commands import only, run
+from shipped_schemas import shipped
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
-from inferometer.report.run.summary import summary_schema
 from inferometer.server.embedded import Embedded
 
 QUICK = ["--concurrency", "2", "--warmup", "4", "--output-tokens", "8", "--json"]
@@ -62,7 +62,7 @@ def test_a_real_cache_finds_what_requests_share_and_no_more(workload: str, api: 
             _, stdout, stderr = run("run", "--url", server.url(), *arguments, out=tmp_path / place)
             assert stdout, stderr
             summary = json.loads(stdout)
-            jsonschema.validate(summary, summary_schema())
+            jsonschema.validate(summary, shipped("summary"))
             assert summary["requests"]["completed"] == 60
             best = summary["workload"]["drawn"]["prefix_hits"]
             shares.append(summary["throughput"]["cached_input_share"])

@@ -15,12 +15,12 @@ import psutil
 import pytest
 from commands import finish, only, run, start, wait_for_answers
 from peers import Script, Seen, chunked, scripted, tokens, whole
+from shipped_schemas import shipped
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
-from inferometer.report.run.summary import summary_schema
 from inferometer.units import NS_PER_MS
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "traces"
@@ -45,7 +45,7 @@ def replayed(
     code, stdout, stderr = run(command, "--trace", str(VECTORS / trace), *flags, "--json", "--quiet", out=out)
     assert stdout, stderr
     summary = json.loads(stdout)
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, shipped("summary"))
     return code, summary, only(out)
 
 

@@ -15,13 +15,13 @@ from typing import Any
 import jsonschema
 import pytest
 from commands import SMALL, start, wait_for_answers, workers_of
+from shipped_schemas import shipped
 
 from inferometer.drive.pacer import deal, slots_of
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import OUTCOME, RECORD, Phase
 from inferometer.journal.seal import read_stream, read_table
-from inferometer.report.run.summary import summary_schema
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="tells workers apart by the files they hold open"
@@ -68,7 +68,7 @@ def end(process: subprocess.Popen[str], folder: Path) -> tuple[dict[str, Any], C
     assert "has died" in stderr  # told at once, not only in the report
     assert process.returncode == 3
     summary = json.loads((folder / "summary.json").read_text())
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, shipped("summary"))
     assert summary["verdict"]["status"] == "INVALID"
     rows = read_table(RunFolder.open(folder).record, RECORD)
     return summary, Counter(zip(rows["phase"].to_pylist(), rows["worker"].to_pylist(), strict=True))

@@ -10,10 +10,10 @@ import jsonschema
 import pytest
 from commands import SMALL, finish, only, run, run_process
 from peers import Script, Seen, chunked, scripted, tokens, whole
+from shipped_schemas import shipped
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
-from inferometer.report.run.summary import summary_schema
 
 LOAD = [*SMALL, "--requests", "40", "--warmup", "5"]
 
@@ -86,7 +86,7 @@ def test_a_run_of_the_file_is_the_run_of_its_plan_with_other_nonces(
     assert bodies(of_plan) == bodies(of_file)
     assert facts[0]["salt"] != facts[1]["salt"]
     summary = json.loads((of_file / "summary.json").read_bytes())
-    jsonschema.validate(summary, summary_schema())
+    jsonschema.validate(summary, shipped("summary"))
     assert summary["workload"]["made"] == {
         "file": f"workload.{form}",
         "format": form,

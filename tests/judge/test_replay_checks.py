@@ -13,7 +13,7 @@ from inferometer.judge.judge import judge
 from inferometer.judge.verdict import Check
 from inferometer.measure.measurement import measure
 from inferometer.measure.record import Replay
-from inferometer.report import wording
+from inferometer.report import checks
 
 MS = 1_000_000
 
@@ -29,11 +29,7 @@ def judged(run: Any, changes: dict[str, Any] | None = None, **replay: Any) -> di
 
 
 def said(check: Check) -> str:
-    return wording.words({**vars_of(check), "facts": check.facts})
-
-
-def vars_of(check: Check) -> dict[str, Any]:
-    return {name: getattr(check, name) for name in ("code", "status", "value", "limit", "unit")}
+    return checks.message(check)
 
 
 def test_a_trace_is_held_to_its_number_of_arrivals(run: Any) -> None:

@@ -235,9 +235,9 @@ def test_the_rate_drawn_adds_up_to_the_tokens(run: Run) -> None:
         | {"generation_tokens": Track(generated.times[kept] + late, generated.values[kept] + late / MS)},
     )
     drawn = server_series([told], int(record.t_taken.min()))["generation_tok_s"]
-    steps = np.diff([told.times[0] / 1e9, *(np.asarray(drawn["t_s"]) + record.t_taken.min() / 1e9)])
-    assert float(steps @ drawn["values"]) == pytest.approx(record.usage_output.values.sum(), rel=1e-3)
-    assert max(drawn["values"]) < 2 * float(np.median(drawn["values"]))
+    steps = np.diff([told.times[0] / 1e9, *(np.asarray(drawn.t_s) + record.t_taken.min() / 1e9)])
+    assert float(steps @ drawn.values) == pytest.approx(record.usage_output.values.sum(), rel=1e-3)
+    assert max(drawn.values) < 2 * float(np.median(drawn.values))
     assert {"running", "kv_usage"} <= server_series([told], 0).keys()
     assert "waiting" not in server_series([told], 0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -91,8 +92,17 @@ def test_ascii_only_is_ascii(text: str) -> None:
     assert figures.ascii_only(text).isascii()
 
 
+@dataclass(frozen=True)
+class Samples:
+    """Statistics of n samples."""
+
+    n: int
+    mean: float = 1.0
+    p99: float = 1.0
+
+
 def test_a_percentile_is_marked_exactly_below_the_samples_it_needs() -> None:
     """999 samples are too few for P99, 1,000 are enough (draft 5.1.2.1)."""
-    assert figures.marked({"n": 999, "p99": 1.0}, "p99")[1]
-    assert not figures.marked({"n": 1000, "p99": 1.0}, "p99")[1]
-    assert not figures.marked({"n": 1, "mean": 1.0}, "mean")[1]
+    assert figures.marked(Samples(999), "p99")[1]
+    assert not figures.marked(Samples(1000), "p99")[1]
+    assert not figures.marked(Samples(1), "mean")[1]

@@ -6,17 +6,21 @@ import base64
 import hashlib
 import json
 import re
-from importlib import resources
 from typing import Any
 
 import pytest
 from html_page import LOADING, Page
+from msgspec.structs import replace
 
+from inferometer.documents.summary import Summary
+from inferometer.measure.series import RunSeries
 from inferometer.metrics.catalogue import TABLE
 from inferometer.metrics.statistics import STATISTICS
-from inferometer.report import wording
+from inferometer.plan.saved import resolved
+from inferometer.report import checks
 from inferometer.report.figures import figure
 from inferometer.report.html_page import embedded_json
+from inferometer.report.run.charts import by_server, distributions, over_time
 from inferometer.report.run.html import pace_metric, render_html
 
 
@@ -49,26 +53,22 @@ def test_the_policy_names_exactly_the_scripts_that_are_there(sample: Any) -> Non
     assert "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
 
 
-def test_a_hostile_name_is_only_ever_text(
-    invalid: dict[str, Any], series: dict[str, Any], hostile: str
-) -> None:
+def test_a_hostile_name_is_only_ever_text(invalid: Summary, series: RunSeries, hostile: str) -> None:
     """Markup in a model name, a note, a failure class makes no element and no attribute, and can still be read."""
     page = Page(render_html(invalid, series))
     assert not [tag for tag, _ in page.tags if tag == "img"]
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
-    assert len(page.scripts) == 5
+    assert len(page.scripts) == 2
     assert "</script><img src=x onerror=alert(1)>" in page.text
 
 
-def test_chart_data_cannot_close_its_element(
-    valid: dict[str, Any], series: dict[str, Any], hostile: str
-) -> None:
+def test_embedded_data_cannot_close_its_element(valid: Summary, series: RunSeries, hostile: str) -> None:
     """The embedded JSON has no sign HTML could act on and reads back as it was."""
-    series["timeline"]["note"] = hostile + "<!--\u2028"
-    page = Page(render_html(valid, series))
+    named = valid.plan.model_copy(update={"name": hostile + "<!--\u2028"})
+    page = Page(render_html(replace(valid, plan=named), series))
     data = next(body for attributes, body in page.scripts if attributes.get("type") == "application/json")
     assert not set("<>&\u2028") & set(data)
-    assert json.loads(data)["series"] == json.loads(json.dumps(series))
+    assert json.loads(data) == {"plan": resolved(named)}
 
 
 def test_a_number_json_cannot_spell_is_refused() -> None:
@@ -86,64 +86,70 @@ def test_every_tag_is_closed_and_every_link_lands(sample: Any) -> None:
     assert {(a["href"] or "")[1:] for t, a in page.tags if t == "a"} <= set(ids)
 
 
-def test_the_page_without_data_is_small(empty: dict[str, Any]) -> None:
-    """At most 1.5 MB beside the data."""
-    assert len(render_html(empty, {}).encode()) < 1_500_000
+def test_the_page_is_small(sample: Any) -> None:
+    """At most 1.5 MB, charts included."""
+    assert len(render_html(*sample).encode()) < 1_500_000
 
 
 def test_the_first_screen_says_verdict_meaning_reasons_and_numbers_before_anything_else(sample: Any) -> None:
     """Status, its meaning, each reason and six numbers stand before the first heading of the detail."""
     summary, series = sample
     first = Page(render_html(summary, series).split("<nav")[0]).text
-    assert summary["verdict"]["status"] in first
-    assert wording.VERDICTS[summary["verdict"]["status"]] in first
-    for reason in summary["verdict"]["reasons"]:
-        assert " ".join(reason["message"].split()) in first
+    assert summary.verdict.status in first
+    assert checks.VERDICTS[summary.verdict.status] in first
+    for reason in summary.verdict.reasons:
+        assert " ".join(reason.message.split()) in first
     assert re.findall(r"TTFT P50|TTFT P99|(?:ITL|TPOT) P50|(?:ITL|TPOT) P99|Output|Requests", first)
 
 
-def test_everything_but_the_charts_is_there_without_javascript(sample: Any) -> None:
-    """Each check's sentence, each definition and each statistic of the table is plain HTML, and a note says what is missing."""
+def test_everything_is_there_without_javascript(sample: Any) -> None:
+    """Each check's sentence, each definition and each statistic of the table is plain HTML, and charts are SVG."""
     summary, series = sample
     page = Page(render_html(summary, series))
-    for check in summary["verdict"]["checks"]:
-        assert " ".join(check["message"].split()) in page.text
-    for means in summary["definitions"].values():
+    for check in summary.verdict.checks:
+        assert " ".join(check.message.split()) in page.text
+    for means in summary.definitions.values():
         assert means in page.text
     for heading in STATISTICS.values():
         assert heading in page.text
-    assert "noscript" in [tag for tag, _ in page.tags]
 
 
 def test_every_chart_has_words_for_those_who_cannot_see_it(sample: Any) -> None:
-    """Each plot has the image role and a label."""
-    plots = [
-        a
-        for t, a in Page(render_html(*sample)).tags
-        if t == "div" and (a.get("class") or "").startswith("plot")
-    ]
-    assert len(plots) == 11 + len(sample[1].get("server", {}))
-    assert all(attributes["role"] == "img" and attributes["aria-label"] for attributes in plots)
+    """Each chart has the image role and a label, and each figure a title."""
+    tags = Page(render_html(*sample)).tags
+    charts = [attributes for _, attributes in tags if attributes.get("class") == "chart"]
+    assert all(attributes["role"] == "img" and attributes["aria-label"] for attributes in charts)
+    drawn = sample[1].timeline is not None
+    assert len(charts) == (14 + len(sample[1].server) if drawn else 0)
+    figures = [tag for tag, _ in tags if tag == "figure"]
+    assert len(figures) == len([1 for tag, _ in tags if tag == "figcaption"]) >= max(len(charts), 8)
 
 
-def test_pace_is_itl_only_where_every_gap_was_seen(
-    valid: dict[str, Any], invalid: dict[str, Any], empty: dict[str, Any]
-) -> None:
+def test_every_chart_over_time_has_the_same_axis(valid: Summary, series: RunSeries) -> None:
+    """So that they can be held beside each other; a point outside of it is left out."""
+    drawn = [*over_time(valid, series), *by_server(valid, series)]
+    assert len({chart.within for chart in drawn}) == 1
+    low, high = drawn[0].within or (0, 0)
+    assert all(low <= float(x) <= high for chart in drawn for one in chart.series for x in one.x)
+
+
+@pytest.mark.parametrize("name", ["ttft_ms", "itl_ms", "e2e_ms"])
+def test_a_distributions_charts_hold_every_sample(valid: Summary, series: RunSeries, name: str) -> None:
+    """The histogram's heights add up to the samples, the other ends at 100 %, and both have one axis."""
+    histogram, share = distributions(valid, series, name)
+    assert sum(y or 0 for y in histogram.series[0].y) == getattr(valid.metrics, name).n
+    assert share.series[0].y[-1] == 100
+    assert histogram.within == share.within
+    assert [mark.label for mark in share.marks] == ["P50", "P99"]
+
+
+def test_pace_is_itl_only_where_every_gap_was_seen(valid: Summary, invalid: Summary, empty: Summary) -> None:
     """Chunked streams are judged by TPOT, which does not depend on chunking."""
     assert [pace_metric(summary) for summary in (valid, invalid, empty)] == ["itl_ms", "tpot_ms", "tpot_ms"]
 
 
-def test_every_row_of_the_table_shows_its_median(valid: dict[str, Any], series: dict[str, Any]) -> None:
+def test_every_row_of_the_table_shows_its_median(valid: Summary, series: RunSeries) -> None:
     """The numbers in the page are the summary's."""
     text = Page(render_html(valid, series)).text
     for name in TABLE:
-        assert figure(valid["metrics"][name]["p50"]).replace("\u202f", " ") in text
-
-
-def test_vendored_files_are_the_ones_the_readme_names() -> None:
-    """Their SHA-256 sums stand in vendor/README.md: nobody edited them."""
-    folder = resources.files("inferometer.report") / "vendor"
-    readme = (folder / "README.md").read_text(encoding="utf-8")
-    for name in ("uPlot.iife.min.js", "uPlot.min.css"):
-        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() in readme
-    assert "MIT License" in (folder / "uPlot.LICENSE").read_text(encoding="utf-8")
+        assert figure(getattr(valid.metrics, name).p50).replace("\u202f", " ") in text

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import copy
-import json
-import re
+import dataclasses
 from typing import Any
 
 import pytest
 from html_page import Page
+from msgspec.structs import replace
 
-from inferometer.report import wording
-from inferometer.report.run import server
+from inferometer.documents.summary import Summary
+from inferometer.documents.verdict import CheckResult
+from inferometer.measure.series import RunSeries
+from inferometer.report import checks
+from inferometer.report.run import sections
 from inferometer.report.run.html import render_html
 from inferometer.report.run.markdown import render_markdown
 
@@ -24,9 +26,9 @@ SIDES = {
 }
 
 
-def check(code: str, status: str, **facts: Any) -> dict[str, Any]:
+def check(code: str, status: Any, **facts: Any) -> CheckResult:
     value, limit = (None, None) if facts.get("side") == "others" else (0.1234, 0.05)
-    return {"code": code, "status": status, "value": value, "limit": limit, "unit": None, "facts": facts}
+    return CheckResult(code, status, value, limit, None, facts, "")
 
 
 @pytest.mark.parametrize(
@@ -36,61 +38,63 @@ def check(code: str, status: str, **facts: Any) -> dict[str, Any]:
 def test_each_side_on_which_a_check_can_miss_has_words_of_its_own(code: str, side: str, status: str) -> None:
     """More and fewer, above and below mean different things; what is unsure says what to do."""
     facts = {"side": side, "client_n": 30, "server_n": 20}
-    said = wording.words(check(code, status, **facts))
-    plain = wording.words(check(code, status))
+    said = checks.message(check(code, status, **facts))
+    plain = checks.message(check(code, status))
     assert said != plain
     assert said.endswith(".")
     assert "{" not in said
-    assert status != "unsure" or wording.advice(check(code, status, **facts))
-    assert side == "others" or wording.quantity(check(code, status, **facts), "value") in said
+    assert status != "unsure" or checks.advice(check(code, status, **facts))
+    assert side == "others" or checks.value(check(code, status, **facts)) in said
 
 
 @pytest.mark.parametrize("code", ["server_tokens", "server_ttft", "server_queue"])
 @pytest.mark.parametrize("status", ["pass", "na"])
 def test_without_a_side_there_are_words_too(code: str, status: str) -> None:
     """The general sentence is for codes nobody knows."""
-    said = wording.words(check(code, status))
+    said = checks.message(check(code, status))
     assert "{" not in said
     assert "as it should be" not in said
     assert "does not apply" not in said
 
 
-def test_the_line_names_what_the_server_shows_and_nothing_else(valid: Any) -> None:
+def test_the_line_names_what_the_server_shows_and_nothing_else(valid: Summary) -> None:
     """Queue, KV cache, preemptions; a server that shows no cache has no cache in its line."""
-    said = server.line(valid)
-    assert said == (
+    assert valid.server is not None
+    assert sections.server_line(valid.server) == (
         "By the server's own metrics: 41.7 running (at most 60), 0.21 waiting (at most 4), KV cache 31\u202f% in use "
         "(at most 44\u202f%), 3 preemptions, prefix hits 2.1\u202f%."
     )
-    less = copy.deepcopy(valid)
-    less["server"] |= dict.fromkeys(("kv_usage", "preemptions", "prefix_hit_share"))
+    less = replace(valid.server, kv_usage=None, preemptions=None, prefix_hit_share=None)
     assert (
-        server.line(less)
+        sections.server_line(less)
         == "By the server's own metrics: 41.7 running (at most 60), 0.21 waiting (at most 4)."
     )
-    assert server.line({**valid, "server": None}) is None
 
 
-def test_both_sides_stand_in_the_tables(valid: Any) -> None:
+def test_both_sides_stand_in_the_tables(valid: Summary) -> None:
     """TTFT by server and client; totals with a range where a request's usage is not known."""
-    times = {title: (theirs, ours) for title, theirs, ours in server.times(valid)}
+    assert valid.server is not None
+    assert valid.metrics.ttft_ms is not None
+    times = {title: (theirs, ours) for title, theirs, ours in sections.server_times(valid)}
     assert list(times) == ["Time to First Token", "Inter-Token Latency", "Time in the queue"]
     assert times["Time to First Token"][0][1] == "78.10"
-    assert times["Time to First Token"][1][0] == "1006"
-    assert server.counts(valid)[1] == ("Output tokens", "164\u202f744", "164\u202f262 to 164\u202f742")
+    assert times["Time to First Token"][1][0] == str(valid.metrics.ttft_ms.n)
+    assert sections.server_counts(valid.server)[1] == (
+        "Output tokens",
+        "164\u202f744",
+        "164\u202f262 to 164\u202f742",
+    )
     markdown = render_markdown(valid)
     assert "## Server metrics" in markdown
-    assert "## Server metrics" not in render_markdown({**valid, "server": None})
+    assert "## Server metrics" not in render_markdown(replace(valid, server=None))
 
 
-def test_a_chart_stands_for_what_is_shown_and_for_nothing_else(valid: Any, series: Any) -> None:
-    """The page has an element for each series there is; without any, not even a heading."""
-    text = render_html(valid, series)
-    ids = {attrs.get("id") for _, attrs in Page(text).tags}
-    assert {"server-running", "server-waiting", "server-hits", "server"} <= ids
-    assert not {"server-kv", "server-tokens"} & ids
-    data = json.loads(re.findall(r'<script[^>]*id="data"[^>]*>(.*?)</script>', text, re.DOTALL)[0])
-    assert data["series"]["server"].keys() == series["server"].keys()
-    bare = {**series, "server": {}}
-    none = {attrs.get("id") for _, attrs in Page(render_html({**valid, "server": None}, bare)).tags}
-    assert not {one for one in none if one and one.startswith("server")}
+def test_a_chart_stands_for_what_is_shown_and_for_nothing_else(valid: Summary, series: RunSeries) -> None:
+    """The page has a chart for each series there is; without any, not even a heading."""
+    text = Page(render_html(valid, series)).text
+    assert "Requests running at the server" in text
+    assert "Prompt tokens found in the prefix cache" in text
+    assert "KV cache in use" not in text
+    none = Page(render_html(replace(valid, server=None), dataclasses.replace(series, server={})))
+    assert "By the server's own metrics" not in none.text
+    assert "server" not in {attributes.get("id") for _, attributes in none.tags}

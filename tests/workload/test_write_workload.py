@@ -20,8 +20,8 @@ from inferometer.journal.schema import Phase
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import StandardWorkload
+from inferometer.report.workload import page
 from inferometer.report.workload_listing import lines
-from inferometer.report.workload_page import page
 from inferometer.run.simulate import simulate
 from inferometer.run.write_workload import make, pictured, show, verify
 from inferometer.simulation.engine import choose

@@ -138,7 +138,7 @@ def show(finding: RunResult, *, as_json: bool) -> int:
 
             from inferometer.report.run.console import render_console
 
-            render_console(to_data(finding.summary), Console(), report=str(finding.folder / "report.html"))
+            render_console(finding.summary, Console(), report=str(finding.folder / "report.html"))
         sys.stdout.flush()
     except OSError:
         _deaf()

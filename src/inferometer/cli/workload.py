@@ -79,8 +79,8 @@ def _show(where: Path, as_json: bool, html: Path | None) -> int:
     from rich.console import Console
 
     from inferometer.cli.terminal import say
+    from inferometer.report.workload import page
     from inferometer.report.workload_listing import render
-    from inferometer.report.workload_page import page
     from inferometer.run.write_workload import pictured, show
 
     if html is not None:

@@ -1,4 +1,4 @@
-"""What the report draws: distributions, a timeline, lateness. Plain lists, small whatever the size of the run.
+"""What the report draws: distributions, a timeline, lateness. Plain numbers, few of them whatever the size of the run.
 
 Nothing here is smoothed and nothing counted twice: histogram counts add up to the samples, and the timeline's output_tok_s
 times the bin width adds up to the output tokens.
@@ -6,9 +6,9 @@ times the bin width adds up to the output tokens.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,9 @@ from inferometer.measure.load import Span, Sweep, lateness_ms, spans
 from inferometer.measure.measurement import samples_of
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
-from inferometer.measure.server import server_series
+from inferometer.measure.server import Points, server_series
 from inferometer.measure.stats import percentile
-from inferometer.plan.length_histogram import histogram
+from inferometer.plan.length_histogram import LengthHistogram, histogram
 from inferometer.plan.schema import Plan
 from inferometer.telemetry.metrics.normalised import Translated
 from inferometer.units import NS_PER_S
@@ -39,57 +39,110 @@ TOKENS_PER_BIN = 50
 """Fewer tokens a bin would draw counting noise."""
 
 
-def series(
-    plan: Plan, record: Record, samples: Samples | None = None, told: Sequence[Translated] = ()
-) -> dict[str, Any]:
-    """All plot series of a record: `ttft_ms`, `itl_ms`, `tpot_ms`, `e2e_ms`, `timeline`, `lateness`, `lengths`, `server`.
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Samples of a latency in ms: a histogram (`counts` between `edges`, one more of these) and the empirical distribution: the
+    share `p` of samples is at or below `x`. All are empty without samples."""
 
-    `samples`: those of `samples_of`, if already taken; `told`: what endpoints said in the meantime. Times `t_s` are in s from
-    the first measured send; a timeline point stands for the bin of width `bin_s` around it. A distribution without samples has
-    empty lists, and of the server there is only what it showed.
-    """
+    edges: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+    x: tuple[float, ...] = ()
+    p: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The run in bins of `bin_s` seconds. `t_s`: the middle of each bin; rates per second, TTFT in ms, `in_flight` the mean
+    number of requests, `errors` how many failed."""
+
+    bin_s: float
+    t_s: tuple[float, ...]
+    output_tok_s: tuple[float, ...]
+    in_flight: tuple[float, ...]
+    requests_s: tuple[float, ...]
+    ttft_p50_ms: tuple[float | None, ...]
+    ttft_p99_ms: tuple[float | None, ...]
+    errors: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LatenessPoints:
+    """Lateness in ms of requests over the time at which they were sent."""
+
+    t_s: tuple[float, ...] = ()
+    ms: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LengthHistograms:
+    """Lengths of prompts and answers; None: there are none."""
+
+    input_tokens: LengthHistogram | None = None
+    output_tokens: LengthHistogram | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSeries:
+    """All that is drawn of a run. Times `t_s` are in s from the first measured send. `timeline`: None where nothing was sent;
+    `server`: by the names of `server_series`, only what the server's metrics have."""
+
+    ttft_ms: Distribution = Distribution()
+    itl_ms: Distribution = Distribution()
+    tpot_ms: Distribution = Distribution()
+    e2e_ms: Distribution = Distribution()
+    timeline: Timeline | None = None
+    lateness: LatenessPoints = LatenessPoints()
+    lengths: LengthHistograms = LengthHistograms()
+    server: Mapping[str, Points] = field(default_factory=dict)
+
+
+def series(
+    plan: Plan,
+    record: Record,
+    samples: Samples | None = None,
+    server_metrics: Sequence[Translated] = (),
+) -> RunSeries:
+    """All plot series of a record. `samples`: those of `samples_of`, if already taken; `server_metrics`: the scrapes."""
     samples = samples_of(plan, record) if samples is None else samples
-    named = {"ttft_ms": samples.ttft, "itl_ms": samples.itl, "tpot_ms": samples.tpot, "e2e_ms": samples.e2e}
-    drawn: dict[str, Any] = {name: _distribution(values) for name, values in named.items()}
     sweep = Sweep(record)
     run = spans(record, sweep, None, None).run
-    return drawn | {
-        "timeline": _timeline(record, samples, sweep, run),
-        "lateness": _lateness(record, sweep, run),
-        "lengths": _lengths(record, samples),
-        "server": {} if run is None else server_series(told, run.start),
-    }
+    return RunSeries(
+        ttft_ms=_distribution(samples.ttft),
+        itl_ms=_distribution(samples.itl),
+        tpot_ms=_distribution(samples.tpot),
+        e2e_ms=_distribution(samples.e2e),
+        timeline=_timeline(record, samples, sweep, run),
+        lateness=_lateness(record, sweep, run),
+        lengths=_lengths(record, samples),
+        server={} if run is None else server_series(server_metrics, run.start),
+    )
 
 
-def _lengths(record: Record, samples: Samples) -> dict[str, Any]:
+def _lengths(record: Record, samples: Samples) -> LengthHistograms:
     """Histograms of lengths: `asked` and `sent` of all requests sent; `counted` of those that succeeded: by the server, or of
     answers that it did not count, as the results do."""
     sent, counts = record.measured, samples.counts
-    told = np.where(np.isnan(counts.server_output), counts.output, counts.server_output)
-    return {
-        "input_tokens": histogram(
+    output = np.where(np.isnan(counts.server_output), counts.output, counts.server_output)
+    return LengthHistograms(
+        histogram(
             {
                 "asked": record.input_tokens_asked[sent],
                 "sent": record.input_tokens_sent[sent],
                 "counted": counts.server_input,
             }
         ),
-        "output_tokens": histogram(
-            {"asked": record.output_tokens_asked[sent], "counted": told},
-        ),
-    }
+        histogram({"asked": record.output_tokens_asked[sent], "counted": output}),
+    )
 
 
-def _distribution(values: Floats) -> dict[str, Any]:
+def _distribution(values: Floats) -> Distribution:
     ordered = np.sort(values[~np.isnan(values)])
-    if len(ordered) == 0:
-        return {"hist": {"edges": [], "counts": []}, "cdf": {"x": [], "p": []}}
-    return {"hist": _histogram(ordered), "cdf": _cdf(ordered)}
+    return Distribution(*_histogram(ordered), *_cdf(ordered)) if len(ordered) else Distribution()
 
 
-def _histogram(ordered: Floats) -> dict[str, list[Any]]:
-    """Bins from the least sample to P99.9, equal, or growing where P99.9 is far above the median; the last one takes the tail,
-    so that it hides nothing."""
+def _histogram(ordered: Floats) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Edges and counts: bins from the least sample to P99.9, equal, or growing where P99.9 is far above the median; the last
+    one takes the tail, so that it hides nothing."""
     low, high, top = float(ordered[0]), percentile(ordered, 0.999), float(ordered[-1])
     if high <= low:
         high = top if top > low else low + max(abs(low), 1.0) * 1e-3  # all samples are (nearly) equal
@@ -98,24 +151,23 @@ def _histogram(ordered: Floats) -> dict[str, list[Any]]:
     edges[-1] = max(edges[-1], top)
     bounds = np.searchsorted(ordered, edges[1:-1], side="left")
     counts = np.diff(np.concatenate(([0], bounds, [len(ordered)])))
-    return {"edges": edges.tolist(), "counts": counts.tolist()}
+    return tuple(edges.tolist()), tuple(counts.tolist())
 
 
-def _cdf(ordered: Floats) -> dict[str, list[float]]:
-    """The empirical distribution: the share `p` of samples is at or below `x`. Denser toward the tail when thinned."""
+def _cdf(ordered: Floats) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Values and shares, denser toward the tail when thinned."""
     n = len(ordered)
     ranks: Ints = np.arange(1, n + 1)
     if n > CDF_POINTS:
         body = np.linspace(1, n, CDF_POINTS * 3 // 4)
         tail = n - np.geomspace(1, n / 10, CDF_POINTS // 4)
         ranks = np.unique(np.concatenate((body, tail)).astype(np.int64))
-    return {"x": ordered[ranks - 1].tolist(), "p": (ranks / n).tolist()}
+    return tuple(ordered[ranks - 1].tolist()), tuple((ranks / n).tolist())
 
 
-def _timeline(record: Record, samples: Samples, sweep: Sweep, run: Span | None) -> dict[str, Any]:
-    names = ("t_s", "output_tok_s", "in_flight", "requests_s", "ttft_p50_ms", "ttft_p99_ms", "errors")
+def _timeline(record: Record, samples: Samples, sweep: Sweep, run: Span | None) -> Timeline | None:
     if run is None or run.seconds <= 0:
-        return {name: [] for name in names} | {"bin_s": None}
+        return None
     tokens = float(samples.arrival_tokens.sum())
     bins = int(max(1, min(TIMELINE_BINS, run.seconds / BIN_FLOOR_S, tokens / TOKENS_PER_BIN)))
     width = run.seconds / bins
@@ -129,16 +181,16 @@ def _timeline(record: Record, samples: Samples, sweep: Sweep, run: Span | None) 
     p50, p99 = _binned_percentiles(
         samples.ttft, _bin(record.t_submit.values[samples.rows], run, bins), bins, (0.5, 0.99)
     )
-    return {
-        "t_s": ((np.arange(bins) + 0.5) * width).tolist(),
-        "output_tok_s": (binned(samples.arrival_ns, samples.arrival_tokens) / width).tolist(),
-        "in_flight": (np.diff(area) / width).tolist(),
-        "requests_s": (binned(record.t_end[samples.rows]) / width).tolist(),
-        "ttft_p50_ms": p50,
-        "ttft_p99_ms": p99,
-        "errors": binned(record.t_end[failed]).astype(np.int64).tolist(),
-        "bin_s": width,
-    }
+    return Timeline(
+        bin_s=width,
+        t_s=tuple(((np.arange(bins) + 0.5) * width).tolist()),
+        output_tok_s=tuple((binned(samples.arrival_ns, samples.arrival_tokens) / width).tolist()),
+        in_flight=tuple((np.diff(area) / width).tolist()),
+        requests_s=tuple((binned(record.t_end[samples.rows]) / width).tolist()),
+        ttft_p50_ms=p50,
+        ttft_p99_ms=p99,
+        errors=tuple(binned(record.t_end[failed]).astype(np.int64).tolist()),
+    )
 
 
 def _bin(t_ns: Ints, run: Span, bins: int) -> Ints:
@@ -149,7 +201,7 @@ def _bin(t_ns: Ints, run: Span, bins: int) -> Ints:
 
 def _binned_percentiles(
     values: Floats, bin_of: Ints, bins: int, probabilities: tuple[float, ...]
-) -> tuple[list[float | None], ...]:
+) -> tuple[tuple[float | None, ...], ...]:
     """Percentiles (linear) of the values in each bin; None for a bin without any. NaN values are left out."""
     defined = ~np.isnan(values)
     values, bin_of = values[defined], bin_of[defined]
@@ -157,15 +209,17 @@ def _binned_percentiles(
     ordered = values[order]
     bounds = np.searchsorted(bin_of[order], np.arange(bins + 1))
     return tuple(
-        [percentile(ordered[a:b], p) if b > a else None for a, b in pairwise(bounds)] for p in probabilities
+        tuple(percentile(ordered[a:b], p) if b > a else None for a, b in pairwise(bounds))
+        for p in probabilities
     )
 
 
-def _lateness(record: Record, sweep: Sweep, run: Span | None) -> dict[str, list[float]]:
+def _lateness(record: Record, sweep: Sweep, run: Span | None) -> LatenessPoints:
     """Lateness over time of sending; where points are too many, the largest of each group of neighbours is kept."""
     late = lateness_ms(record)  # in order of t_submit, as sweep.sends is
     if run is None or len(late) == 0:
-        return {"t_s": [], "ms": []}
+        return LatenessPoints()
     starts = np.unique(np.linspace(0, len(late), LATENESS_POINTS + 1).astype(np.int64)[:-1])
     kept = [int(a + np.argmax(late[a:b])) for a, b in zip(starts, [*starts[1:], len(late)], strict=True)]
-    return {"t_s": ((sweep.sends[kept] - run.start) / NS_PER_S).tolist(), "ms": late[kept].tolist()}
+    t_s = (sweep.sends[kept] - run.start) / NS_PER_S
+    return LatenessPoints(tuple(t_s.tolist()), tuple(late[kept].tolist()))

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -380,8 +379,17 @@ def _pair(server: float | None, record: Record, taken: Taken, *, of: str) -> Pai
     return Pair(server, low, low + each * float(asked[open_].sum()), taken)
 
 
-def server_series(told: Sequence[Translated], start_ns: int) -> dict[str, Any]:
-    """What can be drawn of the server on the run's timeline: by name `t_s` (s from `start_ns`) and `values`, thinned.
+@dataclass(frozen=True, slots=True)
+class Points:
+    """What a gauge or a rate was over time: `t_s` in s."""
+
+    t_s: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+def server_series(told: Sequence[Translated], start_ns: int) -> dict[str, Points]:
+    """What can be drawn of the server on the run's timeline, thinned: `running`, `waiting`, `kv_usage`, `generation_tok_s` and
+    `prefix_hit_share`, as far as its metrics have them. Times are from `start_ns`.
 
     `generation_tok_s` and `prefix_hit_share` are of the time since the scrape before, one interval of scraping at least.
     """
@@ -416,13 +424,13 @@ def _steps(counter: Track) -> tuple[Ints, Floats, Floats]:
     return times[1:], np.diff(values), np.diff(times) / NS_PER_S
 
 
-def _thinned(one: Track, start_ns: int) -> dict[str, list[float]]:
+def _thinned(one: Track, start_ns: int) -> Points:
     """Means of neighbours where there are more than POINTS_MOST."""
     size = -(-len(one.times) // POINTS_MOST)
     starts = np.arange(0, len(one.times), size)
     counts = np.diff(np.append(starts, len(one.times)))
     t_s = (one.times - start_ns) / NS_PER_S
-    return {
-        "t_s": (np.add.reduceat(t_s, starts) / counts).tolist(),
-        "values": (np.add.reduceat(one.values, starts) / counts).tolist(),
-    }
+    return Points(
+        tuple((np.add.reduceat(t_s, starts) / counts).tolist()),
+        tuple((np.add.reduceat(one.values, starts) / counts).tolist()),
+    )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,19 @@ WIDE = 16
 _GROWTH = (0.1, 0.15, 0.2, 0.3, 0.5, 1.0)
 
 
-def histogram(lengths: Mapping[str, ArrayLike]) -> dict[str, Any] | None:
-    """Histograms of several sets of lengths (tokens, at least 0; NaN: not known) in the bins of them all.
+@dataclass(frozen=True, slots=True)
+class LengthHistogram:
+    """Histograms of sets of lengths in the same bins. `edges` in tokens; `log`: whether the bins grow; `counts`: by the name of
+    each set that has any length, how many lie in each bin."""
 
-    `edges`; `log`: whether they grow; `counts`: of each set that has any length, how many are in each bin. None if none has.
-    """
+    edges: tuple[int, ...]
+    log: bool
+    counts: Mapping[str, tuple[int, ...]]
+
+
+def histogram(lengths: Mapping[str, ArrayLike]) -> LengthHistogram | None:
+    """Histograms of several sets of lengths (tokens, at least 0; NaN: not known) in the bins of them all; None if there are no
+    lengths."""
     known = {name: _whole(values) for name, values in lengths.items()}
     known = {name: values for name, values in known.items() if len(values)}
     if not known:
@@ -40,8 +49,8 @@ def histogram(lengths: Mapping[str, ArrayLike]) -> dict[str, Any] | None:
     most = min(MOST, max(FEWEST, 2 * math.isqrt(max(map(len, known.values())))))
     log = high >= WIDE * max(low, 1)
     edges = _growing(low, high, most) if log else _even(low, high, most)
-    counts = {name: np.histogram(values, edges)[0].tolist() for name, values in known.items()}
-    return {"edges": edges, "log": log, "counts": counts}
+    counts = {name: tuple(np.histogram(values, edges)[0].tolist()) for name, values in known.items()}
+    return LengthHistogram(tuple(edges), log, counts)
 
 
 def _whole(values: ArrayLike) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inferometer.documents.certificate import CalibrationRung, Certificate, CertifiedLimits
-from inferometer.report.run.disclosure import ENDS
+from inferometer.report.run.system import ENDS
+from inferometer.report.tables import text_table
 
 FAULTS = {
     "ttft_mean": "TTFT",
@@ -29,12 +30,8 @@ _UNITS = {"streams": "streams", "requests": "req/s", "plan": "plan"}
 def lines(certificate: Certificate, stored: str | None) -> list[str]:
     """The table and the words under it. `stored`: the certificate's file, None if there is none."""
     rows = [*_HEAD, *(_row(rung) for rung in certificate.rungs)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD[0]) - 1)]
     said = ["Errors in ms: the instrument's figure less the server's own.", ""]
-    for row in rows:
-        first = row[0].ljust(widths[0])
-        cells = [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:], strict=True)]
-        said.append("  ".join([first, *cells, row[-1]]).rstrip())
+    said += text_table(rows, [False, *[True] * (len(_HEAD[0]) - 2), False])
     reasons = [
         f"{rung.load:.0f} {_UNITS[rung.kind]}: the run is INVALID ({', '.join(rung.reasons)})"
         for rung in certificate.rungs

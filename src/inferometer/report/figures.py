@@ -14,11 +14,16 @@ whole; thousands are set apart from 10 000 on (ISO 80000-1, 7.3.1); an absent nu
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Protocol
+
+from inferometer.documents.summary import Summary
+from inferometer.metrics.catalogue import RATES, Rate
+from inferometer.metrics.statistics import Stats
 
 THIN = "\u202f"
 """Narrow no-break space."""
@@ -26,6 +31,12 @@ DASH = "\u2013"
 MARK = "\u00b0"
 """Stands after a percentile that has too few samples behind it."""
 ABSENT = DASH
+UNDECLARED = "not declared"
+UNMEASURED = "not measured"
+UNKNOWN = "not known"
+
+Row = tuple[str, str]
+"""A name and what is said of it."""
 
 ENOUGH = {"p50": 20, "p75": 40, "p90": 100, "p95": 200, "p99": 1_000, "p99_9": 10_000}
 """Samples a percentile needs: ten beyond it, which gives draft 5.1.2.1's 1,000 for P99 and 10,000 for P99.9."""
@@ -108,11 +119,44 @@ def moment(text: str | None) -> str:
     return f"{date} {clock.split('.')[0].removesuffix('Z')} UTC".replace("  ", " ")
 
 
-def marked(stats: Mapping[str, Any] | None, key: str) -> tuple[str, bool]:
+def stats_of(summary: Summary, name: str) -> Stats | None:
+    """The statistics of the metric of this name; None where it was not measured."""
+    found: Stats | None = getattr(summary.metrics, name)
+    return found
+
+
+def rates_of(summary: Summary) -> list[tuple[str, Rate, float | None]]:
+    """Every rate with its value, without those that not every run has where this one has none."""
+    named = [(name, rate, getattr(summary.throughput, name)) for name, rate in RATES.items()]
+    return [(name, rate, value) for name, rate, value in named if value is not None or not rate.optional]
+
+
+class Counted(Protocol):
+    """Statistics of n samples: `mean`, `p50` and so on are attributes."""
+
+    @property
+    def n(self) -> int:
+        """How many samples."""
+
+
+def statistic(stats: Counted | None, key: str) -> float | None:
+    """One statistic by its name; None where there is none."""
+    found: float | None = getattr(stats, key, None)
+    return found
+
+
+def marked(stats: Counted | None, key: str) -> tuple[str, bool]:
     """One statistic and whether too few samples stand behind it (percentiles only)."""
-    if stats is None or stats.get(key) is None:
+    value = statistic(stats, key)
+    if stats is None or value is None:
         return ABSENT, False
-    return figure(stats[key]), stats["n"] < ENOUGH.get(key, 0)
+    return figure(value), stats.n < ENOUGH.get(key, 0)
+
+
+def with_mark(stats: Counted | None, key: str) -> str:
+    """As `marked`, in one text: MARK stands behind a figure with too few samples."""
+    text, few = marked(stats, key)
+    return text + (MARK if few else "")
 
 
 def clean(value: object) -> str:
@@ -125,3 +169,23 @@ def clean(value: object) -> str:
 def ascii_only(text: str) -> str:
     """Our own signs in ASCII, everything else that is not ASCII as `?`."""
     return text.translate(_ASCII).encode("ascii", "replace").decode()
+
+
+def text(value: object, absent: str = UNKNOWN) -> str:
+    """Any value on one clean line; `absent` for None and for nothing."""
+    if value is None or value in ("", [], {}, ()):
+        return absent
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return figure(value, trim=True)
+    if isinstance(value, list | tuple):
+        return ", ".join(text(part, absent) for part in value)
+    return clean(
+        json.dumps(value, ensure_ascii=False, sort_keys=True) if isinstance(value, Mapping) else value
+    )
+
+
+def bucket(low: int, high: int | None) -> str:
+    """A range of whole numbers from `low` up to but without `high`: `256 to 511`, `4096 and more`."""
+    return f"{figure(low)} and more" if high is None else f"{figure(low)} to {figure(high - 1)}"

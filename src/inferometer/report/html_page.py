@@ -1,8 +1,8 @@
-"""HTML pages that need no network: a template of this package, its styles, its scripts, and data for their charts.
+"""HTML pages that need no network: a template of this package, its styles, its script, and the data that belongs to it.
 
-Everything outside came from a plan or a server and is escaped by Jinja; the chart data is JSON whose `<`, `>` and `&` are
-written as escapes, so no string in it can close the script element. A content security policy names the scripts by
-their SHA-256 and allows nothing else to run or load: a hole in the escaping would still not execute.
+Everything outside came from a plan or a server and is escaped by Jinja; the data is JSON whose `<`, `>` and `&` are written as
+escapes, so no string in it can close the script element. A content security policy names the script by its SHA-256 and allows
+nothing else to run or load: a hole in the escaping would still not execute.
 """
 
 from __future__ import annotations
@@ -12,47 +12,103 @@ import functools
 import hashlib
 import importlib.resources
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from inferometer.report.charts.drawing import Chart, draw, legend
+from inferometer.report.figures import UNMEASURED, Counted, marked
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
+Context = Mapping[str, object]
+"""What a template is filled with."""
+
+SCRIPT = "page.js"
+"""Of every page: the choice between light and dark, and all that is folded unfolded in print."""
+
 _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
-PLOTTING = ("vendor/uPlot.iife.min.js", "templates/charts.js", "templates/workload.js")
-"""Scripts of a page that draws charts in the browser."""
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table. `few`: its percentile has too few samples; `unit` stands behind it, small; `hint`: shown at the
+    pointer; `kind`: a class of the style sheet."""
+
+    text: str
+    few: bool = False
+    unit: str = ""
+    hint: str = ""
+    kind: str = ""
 
 
-def render(template: str, data: object, context: Mapping[str, Any], *more: str) -> str:
-    """The page of a template that draws charts. `more`: the scripts that it runs beside PLOTTING; all are in templates/.
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a page. `label`: its name for those who cannot see it; `right`: per column, whether it is set to the right."""
 
-    Raises:
-        ValueError: `data` holds NaN or an infinity.
-    """
-    scripts = (*PLOTTING, *(f"templates/{name}" for name in more))
-    return render_page(template, data, context, scripts, ("vendor/uPlot.min.css", "templates/report.css"))
+    label: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    right: tuple[bool, ...]
+    kind: str = "results"
 
 
-def render_page(
-    template: str, data: object, context: Mapping[str, Any], scripts: Sequence[str], styles: Sequence[str]
-) -> str:
-    """The page of a template with these scripts and style sheets of the package, by path.
+def table(
+    label: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    right: Sequence[bool] | None = None,
+    kind: str = "results",
+) -> Table:
+    """A table of texts and cells. `right`: None sets all columns but the first to the right."""
+    cells = tuple(tuple(one if isinstance(one, Cell) else Cell(str(one)) for one in row) for row in rows)
+    sides = tuple(at > 0 for at in range(len(head))) if right is None else tuple(right)
+    return Table(label, tuple(head), cells, sides, kind)
+
+
+def statistic_cell(stats: Counted | None, key: str) -> Cell:
+    """One statistic; a percentile with too few samples is marked."""
+    return Cell(*marked(stats, key))
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A chart on a page. `svg`: None where there is nothing to draw, and `missing` says why."""
+
+    title: str
+    svg: str | None
+    legend: tuple[tuple[str, str], ...]
+    missing: str
+
+
+def picture(chart: Chart, missing: str = UNMEASURED) -> Picture:
+    """A chart ready for a template."""
+    from markupsafe import Markup
+
+    svg = draw(chart)
+    # Both are SVG of charts/drawing.py, which escapes what came from outside.
+    samples = tuple((Markup(sample), name) for sample, name in legend(chart))  # noqa: S704 - our own shapes
+    return Picture(chart.title, None if svg is None else Markup(svg), samples, missing)  # noqa: S704 - escaped there
+
+
+def render_page(template: str, data: object, context: Context, *styles: str) -> str:
+    """The page of a template of this package. `data`: what the page holds for other programs; `styles`: sheets beside the one
+    that all pages have.
 
     Raises:
         ValueError: `data` holds NaN or an infinity.
     """
     from markupsafe import Markup  # here, for the reason given in _template
 
-    texts = [_asset(path) for path in scripts]
+    script = _asset(SCRIPT)
     # The four Markup values are files of this package and JSON made safe above; nothing from outside is marked safe.
     return _template(template).render(
         **context,
         data=Markup(embedded_json(data)),  # noqa: S704 - every < > & in it is an escape
-        styles=Markup("".join(map(_asset, styles))),  # noqa: S704 - our own files
-        scripts=[Markup(script) for script in texts],  # noqa: S704 - our own files, named by hash in the policy
-        hashes=Markup(" ".join(_script_hash(script) for script in texts)),  # noqa: S704 - base64
+        styles=Markup("".join(map(_asset, ("page.css", *styles)))),  # noqa: S704 - our own files
+        script=Markup(script),  # noqa: S704 - our own file, named by hash in the policy
+        hashes=Markup(_script_hash(script)),  # noqa: S704 - base64
     )
 
 
@@ -63,7 +119,7 @@ def _template(name: str) -> Template:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        loader=FunctionLoader(lambda path: _asset(f"templates/{path}")),
+        loader=FunctionLoader(_asset),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -78,8 +134,8 @@ def embedded_json(value: object) -> str:
 
 
 @functools.cache
-def _asset(path: str) -> str:
-    return importlib.resources.files(__package__).joinpath(*path.split("/")).read_text(encoding="utf-8")
+def _asset(name: str) -> str:
+    return importlib.resources.files(__package__).joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _script_hash(script: str) -> str:

@@ -8,8 +8,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from inferometer.documents.part import optional
+from inferometer.documents.workload import PrefixHits
 from inferometer.report.figures import THIN, ascii_only, clean, figure, share
-from inferometer.report.run.workload import best_hits
+from inferometer.report.workload import best_hits
 
 Facts = Mapping[str, Any]
 
@@ -151,7 +153,9 @@ def _sharing(facts: Facts, width: int) -> Iterator[str]:
         if groups is not None and len(groups) > 1:
             yield "Requests of each prefix" + (f", the first {_GROUPS}" if len(groups) > _GROUPS else "")
             yield from _bars([str(at + 1) for at in range(len(groups))][:_GROUPS], groups[:_GROUPS], width)
-    yield from _wrapped("Best possible prefix hits: ", best_hits(account["prefix_hits"]), width)
+    yield from _wrapped(
+        "Best possible prefix hits: ", best_hits(optional(account["prefix_hits"], PrefixHits)), width
+    )
 
 
 def verified(name: str, checks: Sequence[Facts]) -> list[str]:

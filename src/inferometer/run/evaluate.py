@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from inferometer.documents.part import to_data
 from inferometer.documents.summary import Summary
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
@@ -18,7 +17,7 @@ from inferometer.judge.judge import arrival_found, judge
 from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import Death, Record, Replay
-from inferometer.measure.series import series
+from inferometer.measure.series import RunSeries, series
 from inferometer.plan import saved
 from inferometer.report.run.composition import summarise
 from inferometer.report.run.files import write_reports
@@ -67,6 +66,22 @@ def _reason(cause: OSError) -> str:
 
 def evaluate(folder: RunFolder) -> RunResult:
     """Measure, judge and report a sealed run. Raises RecordError."""
+    result = assess(folder)
+    write_reports(folder.path, result.summary, result.series)
+    return RunResult(folder.path, result.summary, result.notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What a record amounts to: the summary, what is drawn, and notes on what went wrong on the way."""
+
+    summary: Summary
+    series: RunSeries
+    notes: list[str]
+
+
+def assess(folder: RunFolder) -> Assessment:
+    """Measure and judge a sealed run. Raises RecordError."""
     facts = folder.read_run()
     plan = with_known_sut(saved.read(folder.plan), facts.get("engine"))
     table = read_table(folder.record, RECORD)
@@ -88,8 +103,7 @@ def evaluate(folder: RunFolder) -> RunResult:
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
     summary = msgspec.structs.replace(summary, compliance=brief_of(summary))
-    write_reports(folder.path, to_data(summary), series(plan, record, samples, server_metrics))
-    return RunResult(folder.path, summary, notes)
+    return Assessment(summary, series(plan, record, samples, server_metrics), notes)
 
 
 def recover(folder: RunFolder) -> RunResult:

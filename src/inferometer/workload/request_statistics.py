@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from inferometer.plan.length_histogram import histogram
+from inferometer.plan.length_histogram import LengthHistogram, histogram
 from inferometer.plan.standard import Published
 from inferometer.workload.prompts import Ids, Prompt
 
@@ -156,8 +156,8 @@ class Account:
             },
             "published": [_held(figure, drawn[figure.side]) for figure in self._published],
             "histograms": {
-                "input_tokens": histogram({"asked": asked, "sent": sent}),
-                "output_tokens": histogram({"asked": output}),
+                "input_tokens": _plain(histogram({"asked": asked, "sent": sent})),
+                "output_tokens": _plain(histogram({"asked": output})),
             },
         }
 
@@ -172,6 +172,14 @@ class Account:
         carried = np.concatenate(([0], np.cumsum(ordered, dtype=np.int64)))
         kept = np.unique(np.rint(np.linspace(0, len(ordered), MOST_POINTS + 1)).astype(np.int64))
         return [[int(k), int(carried[k])] for k in kept]
+
+
+def _plain(drawn: LengthHistogram | None) -> dict[str, Any] | None:
+    """A histogram as run.json has it."""
+    if drawn is None:
+        return None
+    counts = {name: list(bins) for name, bins in drawn.counts.items()}
+    return {"edges": list(drawn.edges), "log": drawn.log, "counts": counts}
 
 
 def _statistics(values: NDArray[np.int64]) -> dict[str, float] | None:

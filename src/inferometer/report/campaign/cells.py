@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inferometer.report.figures import DASH, clean, figure, interval
-from inferometer.report.run.disclosure import UNMEASURED
+from inferometer.report.figures import DASH, UNMEASURED, clean, figure, interval
 
 WITHHELD = "withheld (capacity)"
 """In place of what a redacted report leaves out (draft 7.1)."""

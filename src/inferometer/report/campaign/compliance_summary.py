@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from inferometer.report import wording
+from inferometer.report import checks
 from inferometer.report.campaign import compliance, titles
 from inferometer.report.campaign.cells import WITHHELD, amount, bounds
 from inferometer.report.figures import clean
@@ -32,7 +32,7 @@ ENDS = {
 
 def banners(campaign: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What nobody may overlook, each with its meaning: simulated, redacted, quick."""
-    simulated = (wording.SIMULATED, wording.SIMULATED_MEANS)
+    simulated = (checks.SIMULATED, checks.SIMULATED_MEANS)
     return [
         *([simulated] if campaign["simulated"] else []),
         *([REDACTED] if campaign["redacted"] else []),

@@ -9,12 +9,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from inferometer.documents.part import from_data
+from inferometer.documents.summary import Environment, Sut
 from inferometer.report.campaign import compliance, compliance_summary, disclosure, titles
 from inferometer.report.campaign.cells import WITHHELD, amount, bounds, cell, is_number
 from inferometer.report.campaign.minimum import result
-from inferometer.report.figures import clean, moment
-from inferometer.report.run import disclosure as run_disclosure
-from inferometer.report.run.disclosure import Row, text
+from inferometer.report.figures import UNKNOWN, Row, clean, moment, text
+from inferometer.report.run import system as run_system
 
 Campaign = Mapping[str, Any]
 
@@ -50,20 +51,23 @@ def lede(campaign: Campaign) -> str:
 
 def system(campaign: Campaign) -> list[Row]:
     """1. Model, hardware, software as declared; what the server said of itself; the client's machine."""
-    shaped = {
-        "sut": campaign["sut"],
-        "run": {"simulated": campaign["simulated"]},
-        "requests": {"by_error": {}},
-    }
-    found = [(name, value) for name, value in run_disclosure.system(shaped) if name != "Guardrails"]
+    declared = run_system.declared_system(
+        from_data(campaign["sut"], Sut), "", simulated=campaign["simulated"]
+    )
+    found = [(name, value) for name, value in declared if name != "Guardrails"]
     return [
         *found,
         *(row for row in disclosure.rows(campaign) if row[0] == "Guardrails"),
         *(
             (f"Client: {name.lower()}", value)
-            for name, value in run_disclosure.machine(campaign["environment"])
+            for name, value in run_system.machine(_client(campaign["environment"]))
         ),
     ]
+
+
+def _client(environment: Mapping[str, Any]) -> Environment:
+    """The client's machine; a campaign that ended early does not know all of it."""
+    return from_data({"inferometer": None, "hostname": None, **environment}, Environment)
 
 
 def configuration(campaign: Campaign) -> list[Row]:
@@ -162,7 +166,7 @@ def _run(one: Mapping[str, Any]) -> dict[str, str]:
         else ", ".join(f"{clean(k)} {cell(v)}" for k, v in one["at"].items())
     )
     # The whole fingerprint is in campaign.json; its head is enough to tell two apart.
-    made_of = cell(one.get("fingerprint") or run_disclosure.UNKNOWN)
+    made_of = cell(one.get("fingerprint") or UNKNOWN)
     if made_of != WITHHELD:
         made_of = made_of.removeprefix("sha256:")[:12]
     keys = ("run", "part", "why", "verdict")
@@ -214,8 +218,7 @@ def reproduction(campaign: Campaign) -> dict[str, Any]:
         )
     ]
     data += [
-        (f"Plan of {clean(test['test'])}", text(test["plan_hash"], run_disclosure.UNKNOWN))
-        for test in campaign["tests"]
+        (f"Plan of {clean(test['test'])}", text(test["plan_hash"], UNKNOWN)) for test in campaign["tests"]
     ]
     return {
         "redacted": CANNOT_RERUN if compliance_summary.redacted(campaign) else "",

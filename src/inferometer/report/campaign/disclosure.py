@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from inferometer.documents.part import from_data
+from inferometer.documents.summary import Summary
 from inferometer.report.campaign import compliance
 from inferometer.report.campaign.cells import WITHHELD, amount, cell
-from inferometer.report.figures import clean
+from inferometer.report.figures import UNDECLARED, UNKNOWN, UNMEASURED, Row, clean, text
 from inferometer.report.run import disclosure
-from inferometer.report.run.disclosure import Row, text
 
 OPTIONS = {
     "native": "native: each system's own tokenizer (draft 4.4.2, option A)",
@@ -40,7 +41,7 @@ PERCENTILES = ("P50", "P90", "P95", "P99", "P99.9")
 
 def of_run(summary: Mapping[str, Any]) -> list[dict[str, str]]:
     """A run's method, for the campaign's member `disclosed`: the run is one that every test's reader may take for the rule."""
-    return [{"name": name, "value": value} for name, value in disclosure.method(summary)]
+    return [{"name": name, "value": value} for name, value in disclosure.method(from_data(summary, Summary))]
 
 
 def rows(campaign: Mapping[str, Any]) -> list[Row]:
@@ -48,7 +49,7 @@ def rows(campaign: Mapping[str, Any]) -> list[Row]:
     tokenizer = campaign["tokenizer"]
     told = _declared(campaign["sut"])
     told |= {clean(one["name"]): clean(one["value"]) for one in campaign["disclosed"]}
-    missing = WITHHELD if campaign["redacted"] else disclosure.UNKNOWN
+    missing = WITHHELD if campaign["redacted"] else UNKNOWN
     return [
         ("Seeds", text(campaign["reproduction"]["seeds"])),
         ("Tokenizer", f"{text(tokenizer.get('name'))}, version {text(tokenizer.get('version'))}"),
@@ -69,19 +70,19 @@ def rows(campaign: Mapping[str, Any]) -> list[Row]:
 
 def _declared(sut: Mapping[str, Any]) -> dict[str, str]:
     """What the tester declared, where no run's method is at hand: whether requests were refused, nobody knows."""
-    state = {None: disclosure.UNDECLARED, True: "on", False: "off"}
+    state = {None: UNDECLARED, True: "on", False: "off"}
     rails = sut["guardrails"]
     filters = f"input filter {state[rails['input_filter']]}, output filter {state[rails['output_filter']]}"
     return {
-        "Guardrails": f"{filters}, systems {text(rails['names'], disclosure.UNDECLARED)}, refused requests not known",
-        "Prefix caching": f"{text(sut['prefix_caching'], disclosure.UNDECLARED)}; cache before the run: "
+        "Guardrails": f"{filters}, systems {text(rails['names'], UNDECLARED)}, refused requests not known",
+        "Prefix caching": f"{text(sut['prefix_caching'], UNDECLARED)}; cache before the run: "
         f"{text(sut['cache_state'])} (declared)",
     }
 
 
 def _special(tokenizer: Mapping[str, Any]) -> str:
     kind = tokenizer.get("kind")
-    return disclosure.UNKNOWN if kind is None else disclosure.SPECIAL_TOKENS[kind == "none"]
+    return UNKNOWN if kind is None else disclosure.SPECIAL_TOKENS[kind == "none"]
 
 
 def _protocol(sut: Mapping[str, Any]) -> str:
@@ -111,7 +112,7 @@ def _of_row(table: Mapping[str, Any] | None, row: Any) -> str:
     if table is not None and WITHHELD in table["notes"]:
         return WITHHELD
     if table is None or row is None:
-        return disclosure.UNMEASURED
+        return UNMEASURED
     # Draft 5.1.5.2's table is in ms, whether its heading says so or its note.
     units = ["" if row[0] == "Requests" else column["unit"] or "ms" for column in table["columns"][1:]]
     told = [
@@ -120,5 +121,5 @@ def _of_row(table: Mapping[str, Any] | None, row: Any) -> str:
         if one is not None
     ]
     if len(told) < 2:
-        return told[0][1] if told else disclosure.UNMEASURED
+        return told[0][1] if told else UNMEASURED
     return "; ".join(f"{label}: {words}" for label, words in told)

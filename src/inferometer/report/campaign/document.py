@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from inferometer.report.run.disclosure import BOUNDARIES, UNKNOWN
+from inferometer.report.figures import UNKNOWN
+from inferometer.report.run.system import BOUNDARIES
 
 DECLARED = ("model", "hardware", "software", "boundary")
 LINES = (

@@ -1,7 +1,4 @@
-"""report.html of a campaign: one file without network, and with the whole document in it, for `inferometer rerun`.
-
-html_page.py makes it safe; pictures are SVG in the page (drawing.py), so that a report reads the same without scripts.
-"""
+"""report.html of a campaign: one file without network, and with the whole document in it, for `inferometer rerun`."""
 
 from __future__ import annotations
 
@@ -10,18 +7,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from inferometer.documents.part import from_data
+from inferometer.documents.results import Figure
 from inferometer.errors import PlanError, Problem
-from inferometer.report.campaign import compliance, compliance_summary, contents, drawing
+from inferometer.report.campaign import compliance, compliance_summary, contents
 from inferometer.report.campaign.cells import WITHHELD, heading, numeric
 from inferometer.report.campaign.contents import Campaign
 from inferometer.report.campaign.document import whole
 from inferometer.report.campaign.minimum import render_minimum
-from inferometer.report.figures import clean, moment
-from inferometer.report.html_page import render_page
-from inferometer.report.run.disclosure import UNMEASURED
+from inferometer.report.charts.drawing import of_figure
+from inferometer.report.figures import UNMEASURED, clean, moment
+from inferometer.report.html_page import Picture, picture, render_page
 
-SCRIPTS = ("templates/charts.js",)
-STYLES = ("templates/report.css", "templates/campaign.css")
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
 
@@ -58,7 +55,7 @@ def render_html(campaign: Campaign) -> str:
         "reproduction": contents.reproduction(campaign),
         "minimum": render_minimum(campaign),
     }
-    return render_page("campaign.html.j2", document, context, SCRIPTS, STYLES)
+    return render_page("campaign.html.j2", document, context, "campaign.css")
 
 
 def document_of(page: str) -> dict[str, Any]:
@@ -101,14 +98,7 @@ def _table(one: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _figure(one: Mapping[str, Any]) -> dict[str, Any]:
-    # Both are SVG of drawing.py, which escapes what came from outside.
-    from markupsafe import Markup
-
-    svg = drawing.drawn(one)
-    return {
-        "title": clean(one["title"]),
-        "missing": WITHHELD if one["capacity"] and not one["series"] else UNMEASURED,
-        "svg": None if svg is None else Markup(svg),  # noqa: S704 - escaped in drawing.py
-        "legend": [(Markup(sample), name) for sample, name in drawing.legend(one)],  # noqa: S704 - our own shapes
-    }
+def _figure(one: Mapping[str, Any]) -> Picture:
+    figure = from_data(one, Figure)
+    missing = WITHHELD if figure.capacity and not figure.series else UNMEASURED
+    return picture(of_figure(figure), missing)

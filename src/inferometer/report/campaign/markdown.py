@@ -5,7 +5,7 @@ Pictures are in report.html; here each is named with what it marks. The numbers 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from inferometer.report.campaign import compliance, compliance_summary, contents
@@ -13,31 +13,10 @@ from inferometer.report.campaign.cells import WITHHELD, heading, numeric
 from inferometer.report.campaign.contents import Campaign
 from inferometer.report.campaign.document import whole
 from inferometer.report.campaign.minimum import render_minimum
-from inferometer.report.figures import clean
-from inferometer.report.run.disclosure import UNMEASURED
-from inferometer.report.run.markdown import cell as safe
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[bool] = ()) -> str:
-    """A table whose columns line up in the text as well; `right` says which are set to the right."""
-    body = [[safe(heading_) for heading_ in head], *([safe(one) for one in row] for row in rows)]
-    sides = [*right, *[False] * (len(head) - len(right))]
-    widths = [max(3, *(len(row[i]) for row in body)) for i in range(len(head))]
-    lines = [
-        " | ".join(
-            one.rjust(width) if side else one.ljust(width)
-            for one, width, side in zip(row, widths, sides, strict=True)
-        )
-        for row in body
-    ]
-    rule = " | ".join(
-        "-" * (width - 1) + ":" if side else "-" * width for width, side in zip(widths, sides, strict=True)
-    )
-    return "\n".join(f"| {line} |" for line in (lines[0], rule, *lines[1:]))
-
-
-def _bullets(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {safe(line)}" for line in lines)
+from inferometer.report.figures import UNMEASURED, clean
+from inferometer.report.tables import bullets
+from inferometer.report.tables import escaped as safe
+from inferometer.report.tables import markdown_table as table
 
 
 def _overview(campaign: Campaign) -> str:
@@ -73,7 +52,7 @@ def _figures(test: Mapping[str, Any]) -> str:
         marked = ", ".join(clean(mark["label"]) for mark in one["marks"])
         where = "see report.html" if one["series"] else WITHHELD if one["capacity"] else UNMEASURED
         lines.append(clean(one["title"]) + (f" (marked: {marked})" if marked else "") + f": {where}")
-    return _bullets(lines)
+    return bullets(lines)
 
 
 def _test(test: Mapping[str, Any], number: int) -> list[str]:
@@ -86,16 +65,16 @@ def _test(test: Mapping[str, Any], number: int) -> list[str]:
         f"### 4.{number} {safe(about['title'])} (draft {safe(about['section'])})",
         f"**{safe(about['verdict'])}**, {safe(about['compliance'])}. {safe(about['when'])}.",
         f"**{safe(about['problem'])}**" if about["problem"] else "",
-        _bullets([*about["reasons"], *about["undecided"]]),
+        bullets([*about["reasons"], *about["undecided"]]),
         f"Objective: {safe(about['objective'])}",
         f"Procedure: {safe(about['procedure'])}" if about["procedure"] else "",
         table(["Parameter", "Value"], about["setup"]) if about["setup"] else "",
-        _bullets(about["switches"]),
+        bullets(about["switches"]),
         table(["Measured", "Value", "95 % interval", "Note"], values) if values else "Nothing was measured.",
         *(_shown(one) for one in test["tables"]),
         _figures(test),
-        _bullets(about["notes"]),
-        _bullets(f"{name}: {means}" for name, means in about["meanings"]),
+        bullets(about["notes"]),
+        bullets(f"{name}: {means}" for name, means in about["meanings"]),
         table(["Run", "Part", "At", "Verdict", "Requests", "Why"], runs) if runs else "",
     ]
 
@@ -111,7 +90,7 @@ def _compliance(campaign: Campaign) -> list[str]:
             "Deviations and declarations:",
             table(["State", "Rule", "Level", "Tests", "In words"], found),
         ]
-    return [*parts, "Limitations:", _bullets(contents.limitations(campaign))]
+    return [*parts, "Limitations:", bullets(contents.limitations(campaign))]
 
 
 def _reproduction(campaign: Campaign) -> list[str]:
@@ -157,7 +136,7 @@ def render_markdown(campaign: Campaign) -> str:
         f"# Inferometer test report: {safe(campaign['name'])}",
         f"**{safe(verdict['status'])}.** {compliance_summary.MEANINGS.get(str(verdict['status']), '')}",
         f"Compliance: {safe(compliance.label(campaign['compliance']))}.",
-        _bullets(compliance_summary.reasons(verdict)),
+        bullets(compliance_summary.reasons(verdict)),
         safe(contents.lede(campaign)),
         _overview(campaign),
         f"## 1. {names[0]}",

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from inferometer.report import wording
+from inferometer.report import checks
 from inferometer.report.campaign import disclosure
 from inferometer.report.campaign.cells import cell, is_number
 from inferometer.report.campaign.compliance_summary import banners
 from inferometer.report.campaign.document import DECLARED, whole
-from inferometer.report.figures import clean, figure
-from inferometer.report.run.disclosure import UNDECLARED
+from inferometer.report.figures import UNDECLARED, clean, figure
 
 LINES = (
     ("System Identification:", None, ""),
@@ -70,6 +69,6 @@ def render_minimum(campaign: Mapping[str, Any]) -> str:
         *(f"- {name}: {words}" for name, words in rows),
         "",
         "The minimum report alone claims no compliance with the draft.",
-        *([wording.SIMULATED] if campaign["simulated"] else []),
+        *([checks.SIMULATED] if campaign["simulated"] else []),
     ]
     return "\n".join(clean(line) for line in lines) + "\n"

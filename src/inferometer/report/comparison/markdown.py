@@ -8,7 +8,7 @@ from inferometer.documents.comparison import ComparisonDocument, Contrast, Estim
 from inferometer.report.comparison import words
 from inferometer.report.comparison.console import moving, side_line
 from inferometer.report.figures import figure
-from inferometer.report.run.markdown import cell
+from inferometer.report.tables import escaped as cell
 
 
 def render(document: ComparisonDocument) -> str:

@@ -67,7 +67,7 @@ from inferometer.measure.stats import wilson
 from inferometer.metrics.catalogue import RATES, definitions
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload_disclosure import NAMES, disclosed, missing, requirement
-from inferometer.report import wording
+from inferometer.report import checks
 
 WINDOWS = {
     "open-last-90": "Rates are taken over the last 90 % of the sending time. Requests sent inside it may end after it; "
@@ -142,11 +142,10 @@ def _run(plan: Plan, run: Mapping[str, Any]) -> Run:
 
 def _verdict(verdict: Verdict) -> RunVerdict:
     """The verdict with a sentence for each check: other programs that read summary.json say the same as our reports."""
-    plain = [asdict(check) for check in verdict.checks]
     return RunVerdict(
         verdict.status,
-        tuple(Reason(**reason) for reason in wording.reasons(plain)),
-        tuple(CheckResult(**check, message=wording.words(check)) for check in plain),
+        tuple(Reason(one.code, checks.message(one), one.value, one.limit) for one in verdict.reasons),
+        tuple(CheckResult(**asdict(check), message=checks.message(check)) for check in verdict.checks),
     )
 
 

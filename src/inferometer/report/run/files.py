@@ -6,19 +6,19 @@ crash. All three are rendered before the first is written: a run folder never ho
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from inferometer.documents.part import to_json
+from inferometer.documents.summary import Summary
 from inferometer.errors import InstrumentError
+from inferometer.measure.series import RunSeries
 from inferometer.report.run.html import render_html
 from inferometer.report.run.markdown import render_markdown
 
 
-def write_reports(run_dir: Path, summary: Mapping[str, Any], series: Mapping[str, Any]) -> dict[str, Path]:
+def write_reports(run_dir: Path, summary: Summary, series: RunSeries) -> dict[str, Path]:
     """Render and write; returns the paths by file name.
 
     Raises:
@@ -27,7 +27,7 @@ def write_reports(run_dir: Path, summary: Mapping[str, Any], series: Mapping[str
     """
     try:
         texts = {
-            "summary.json": json.dumps(summary, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+            "summary.json": to_json(summary),
             "report.md": render_markdown(summary),
             "report.html": render_html(summary, series),
         }

@@ -3,310 +3,354 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
+from inferometer.documents.summary import Objective, Summary
+from inferometer.measure.series import RunSeries
 from inferometer.metrics.catalogue import METRICS, RATES, TABLE
-from inferometer.metrics.statistics import STATISTICS
-from inferometer.report import wording
+from inferometer.metrics.statistics import STATISTICS, Interval
+from inferometer.plan.saved import resolved
+from inferometer.report import checks, workload
 from inferometer.report.figures import (
     ABSENT,
     DASH,
     MARK,
     THIN,
+    UNMEASURED,
+    bucket,
     clean,
     figure,
     interval,
     marked,
     moment,
+    rates_of,
     share,
+    stats_of,
 )
-from inferometer.report.html_page import render
-from inferometer.report.run import conversations, disclosure, server
-from inferometer.report.run.markdown import bucket
-from inferometer.report.workload_charts import of_run
+from inferometer.report.html_page import (
+    Cell,
+    Context,
+    Picture,
+    Table,
+    picture,
+    render_page,
+    statistic_cell,
+    table,
+)
+from inferometer.report.run import charts, disclosure, sections, system
 
-Context = dict[str, Any]
-
-
-def _number(label: str, value: float | None, unit: str, bounds: Any, note: str = "") -> dict[str, str]:
-    return {
-        "label": label,
-        "value": figure(value),
-        "unit": unit,
-        "interval": interval(bounds) if bounds else "",
-        "note": note,
-    }
+MET = {True: "met", False: "not met", None: "undecided"}
 
 
-def _percentile(summary: Mapping[str, Any], name: str, key: str) -> dict[str, str]:
-    stats, metric = summary["metrics"][name], METRICS[name]
-    label = f"{metric.short} {STATISTICS[key]}"
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A number of the first screen."""
+
+    label: str
+    value: str
+    unit: str
+    interval: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """A check as the page shows it. `kind`: its status, a class of the style sheet."""
+
+    status: str
+    kind: str
+    title: str
+    value: str
+    limit: str
+    sentence: str
+    advice: str | None
+
+
+def _percentile(summary: Summary, name: str, key: str) -> Headline:
+    stats, label = stats_of(summary, name), f"{METRICS[name].short} {STATISTICS[key]}"
     if stats is None:
-        return _number(label, None, "ms", None, disclosure.UNMEASURED)
-    few = f"only {figure(stats['n'])} samples" if marked(stats, key)[1] else ""
-    return _number(label, stats[key], "ms", stats["ci95"].get(key), few)
-
-
-def pace_metric(summary: Mapping[str, Any]) -> str:
-    """ITL where every gap was seen (direct or server stamps), else TPOT, which does not depend on how tokens were chunked."""
-    seen = (
-        summary["tokens"]["itl_method"] in ("direct", "server") and summary["metrics"]["itl_ms"] is not None
+        return Headline(label, ABSENT, "ms", note=UNMEASURED)
+    value, few = marked(stats, key)
+    return Headline(
+        label,
+        value,
+        "ms",
+        _bounds(getattr(stats.ci95, key)),
+        f"only {figure(stats.n)} samples" if few else "",
     )
-    return "itl_ms" if seen else "tpot_ms"
 
 
-def headline(summary: Mapping[str, Any]) -> list[dict[str, str]]:
+def _bounds(bounds: Interval | None) -> str:
+    return interval(bounds) if bounds else ""
+
+
+def pace_metric(summary: Summary) -> str:
+    """ITL where every gap was seen (direct or server stamps), else TPOT, which does not depend on how tokens were chunked."""
+    every_gap = summary.tokens.itl_method in ("direct", "server") and summary.metrics.itl_ms is not None
+    return "itl_ms" if every_gap else "tpot_ms"
+
+
+def headline(summary: Summary) -> list[Headline]:
     """The numbers of the first screen, each with its interval where there is one."""
-    pace = pace_metric(summary)
-    rates, counts = summary["throughput"], summary["requests"]
-    bounds = (rates.get("ci95") or {}).get("output_tok_s")
-    failed = _number("Requests", counts["completed"], "ok", None, f"{figure(counts['failed'])} failed")
-    if counts["cancelled"]:
-        failed["note"] += f", {figure(counts['cancelled'])} cancelled"
-    if counts.get("failed_share_ci95"):
-        low, high = counts["failed_share_ci95"]
-        failed["interval"] = f"{share(low)} {DASH} {share(high)} failed"
+    pace, rates = pace_metric(summary), summary.throughput
     return [
         _percentile(summary, "ttft_ms", "p50"),
         _percentile(summary, "ttft_ms", "p99"),
         _percentile(summary, pace, "p50"),
         _percentile(summary, pace, "p99"),
-        _number(
+        Headline(
             "Output",
-            rates["output_tok_s"],
+            figure(rates.output_tok_s),
             "tok/s",
-            bounds,
-            disclosure.UNMEASURED if rates["output_tok_s"] is None else "",
+            _bounds(rates.ci95.output_tok_s),
+            UNMEASURED if rates.output_tok_s is None else "",
         ),
-        failed,
+        _requests(summary),
     ]
 
 
-def _result_rows(summary: Mapping[str, Any], names: tuple[str, ...]) -> list[Context]:
+def _requests(summary: Summary) -> Headline:
+    counts = summary.requests
+    note = f"{figure(counts.failed)} failed"
+    note += f", {figure(counts.cancelled)} cancelled" if counts.cancelled else ""
+    failed = ""
+    if counts.failed_share_ci95:
+        low, high = counts.failed_share_ci95
+        failed = f"{share(low)} {DASH} {share(high)} failed"
+    return Headline("Requests", figure(counts.completed), "ok", failed, note)
+
+
+def _results(summary: Summary, label: str, names: tuple[str, ...]) -> Table:
     rows = []
     for name in names:
-        stats = summary["metrics"][name]
-        cells = [marked(stats, key) for key in STATISTICS]
-        count = ABSENT if stats is None else figure(stats["n"])
-        title = METRICS[name].title
+        stats, metric = stats_of(summary, name), METRICS[name]
+        title = Cell(metric.title, unit=metric.unit, hint=metric.means)
+        count = ABSENT if stats is None else figure(stats.n)
+        rows.append([title, count, *(statistic_cell(stats, key) for key in STATISTICS)])
+    return table(label, ["Metric", "n", *STATISTICS.values()], rows)
+
+
+def _rates(summary: Summary) -> Table:
+    rates = summary.throughput
+    rows = [
+        [
+            Cell(rate.title, unit=rate.unit),
+            figure(value),
+            interval(getattr(rates.ci95, name)),
+            figure(getattr(rates.whole_run, name)),
+        ]
+        for name, rate, value in rates_of(summary)
+    ]
+    return table("Throughput", ["Rate", "Steady window", "95 % interval", "Whole run"], rows, kind="")
+
+
+def _objectives(slos: tuple[Objective, ...]) -> Table:
+    rows = [
+        [
+            Cell(clean(slo.expr), kind="code"),
+            Cell(MET[slo.met], kind=f"met {MET[slo.met].replace(' ', '-')}"),
+            figure(slo.value),
+            interval(slo.ci),
+        ]
+        for slo in slos
+    ]
+    head = ["Objective", "Result", "Value", "95 % interval"]
+    return table("Objectives", head, rows, [False, False, True, True], kind="")
+
+
+def _intervals(summary: Summary) -> Table:
+    rows = []
+    for name in TABLE:
+        stats, metric = stats_of(summary, name), METRICS[name]
+        if stats is not None:
+            bounds = [interval(getattr(stats.ci95, key)) for key in ("mean", "p50", "p90", "p95", "p99")]
+            rows.append([Cell(metric.title, unit=metric.unit), *bounds])
+    return table("Intervals", ["Metric", "Mean", "P50", "P90", "P95", "P99"], rows)
+
+
+def _by_input(summary: Summary) -> list[tuple[str, str, list[Cell], dict[str, str] | None]]:
+    """Rows of TTFT by input length: the range, the number of samples, percentiles, and positions from 0 to 100 for the range
+    strip beside the numbers."""
+    top = max((part.p99 for part in summary.ttft_by_input if part.p99 is not None), default=0.0) or 1.0
+    rows = []
+    for part in summary.ttft_by_input:
+        points = {"p50": part.p50, "p95": part.p95, "p99": part.p99}
+        at = {key: f"{value / top * 100:.1f}" for key, value in points.items() if value is not None}
+        cells = [statistic_cell(part, key) for key in ("p50", "p90", "p95", "p99", "p99_9")]
         rows.append(
-            {
-                "title": title,
-                "unit": METRICS[name].unit,
-                "means": METRICS[name].means,
-                "n": count,
-                "cells": cells,
-            }
+            (bucket(part.from_tokens, part.to_tokens), figure(part.n), cells, at if len(at) == 3 else None)
         )
     return rows
 
 
-def _rate_rows(summary: Mapping[str, Any]) -> list[Context]:
-    rates = summary["throughput"]
-    return [
-        {
-            "title": rate.title,
-            "unit": rate.unit,
-            "steady": figure(rates[name]),
-            "interval": interval((rates.get("ci95") or {}).get(name)),
-            "whole": figure(rates["whole_run"][name]),
-        }
-        for name, rate in RATES.items()
-        if not rate.optional or rates[name] is not None
-    ]
-
-
-def _intervals(summary: Mapping[str, Any]) -> list[Context]:
-    found = []
-    for name in TABLE:
-        stats = summary["metrics"][name]
-        if stats is not None:
-            bounds = [interval(stats["ci95"].get(key)) for key in ("mean", "p50", "p90", "p95", "p99")]
-            found.append({"title": METRICS[name].title, "unit": METRICS[name].unit, "bounds": bounds})
-    return found
-
-
-def _by_input(summary: Mapping[str, Any]) -> list[Context]:
-    """Rows of TTFT by input length, with positions from 0 to 100 for the range strip beside the numbers."""
-    parts = summary["ttft_by_input"]
-    top = max((part["p99"] for part in parts if part["p99"] is not None), default=0.0) or 1.0
-    rows = []
-    for part in parts:
-        at = {key: part[key] / top * 100 for key in ("p50", "p95", "p99") if part[key] is not None}
-        cells = [marked(part, key) for key in ("p50", "p90", "p95", "p99", "p99_9")]
-        strip = {key: f"{place:.1f}" for key, place in at.items()} if len(at) == 3 else None
-        rows.append({"bucket": bucket(part), "n": figure(part["n"]), "cells": cells, "strip": strip})
-    return rows
-
-
-def _by_class(summary: Mapping[str, Any]) -> list[Context]:
-    """A row for each class of requests: counts, latencies in ms, mean lengths in tokens."""
-    rows = []
-    for one in summary["by_class"]:
-        counts = one["requests"]
+def _by_class(summary: Summary) -> tuple[Table, Table] | None:
+    """A row for each class of requests: counts and latencies in ms; mean lengths in tokens."""
+    if not summary.by_class:
+        return None
+    latencies, lengths = [], []
+    for one in summary.by_class:
         cells = [
-            marked(one[name], key)
-            for name in ("ttft_ms", "tpot_ms", "e2e_ms")
+            statistic_cell(stats, key)
+            for stats in (one.ttft_ms, one.tpot_ms, one.e2e_ms)
             for key in ("p50", "p90", "p99")
         ]
-        means = [(part, key) for part, second in (("prompt", "sent_mean"), ("output", "local_mean"))
-                 for key in ("asked_mean", second, "server_mean")]  # fmt: skip
-        rows.append(
-            {
-                "name": clean(one["name"]),
-                "sent": figure(counts["sent"]),
-                "failed": figure(counts["failed"]),
-                "cells": cells,
-                "lengths": [figure(one[part][key]) for part, key in means],
-            }
-        )
-    return rows
-
-
-def _by_turn(told: Mapping[str, Any] | None) -> Context | None:
-    """How the conversations ended, and a row for each turn: counts, and latencies in ms."""
-    if told is None:
-        return None
-    return {
-        "sentence": conversations.sentence(told),
-        "head": conversations.HEAD,
-        "latencies": conversations.LATENCY_HEAD,
-        "rows": conversations.rows(told),
-    }
-
-
-def _check_rows(summary: Mapping[str, Any]) -> list[Context]:
-    return [
-        {
-            "status": wording.STATUS.get(str(check["status"]), clean(check["status"]).upper()),
-            "class": str(check["status"]) if check["status"] in wording.STATUS else "note",
-            "title": wording.title(check),
-            "code": clean(check["code"]),
-            "value": ABSENT if check["value"] is None else wording.quantity(check, "value"),
-            "limit": ABSENT if check["limit"] is None else wording.quantity(check, "limit"),
-            "sentence": wording.sentence(check),
-            "advice": wording.advice(check),
-        }
-        for check in wording.ordered(summary["verdict"]["checks"])
-    ]
-
-
-def _caption(summary: Mapping[str, Any], name: str) -> str:
-    """What a distribution shows, in a sentence: caption for all, alternative text for those who cannot see it."""
-    stats, metric = summary["metrics"][name], METRICS[name]
-    if stats is None:
-        return f"{metric.title} was {disclosure.UNMEASURED}."
-    what = "gaps" if name == "itl_ms" else "requests"
+        counts, prompt, output = one.requests, one.prompt, one.output
+        latencies.append([clean(one.name), figure(counts.sent), figure(counts.failed), *cells])
+        means = [prompt.asked_mean, prompt.sent_mean, prompt.server_mean]
+        means += [output.asked_mean, output.local_mean, output.server_mean]
+        lengths.append([clean(one.name), *map(figure, means)])
+    keys = [f"{name} {key}" for name in ("TTFT", "TPOT", "Latency") for key in ("P50", "P90", "P99")]
+    about = ["Mean tokens", "Prompt asked", "sent", "server", "Output asked", "client", "server"]
     return (
-        f"{metric.title} of {figure(stats['n'])} {what}: half lie at or below {figure(stats['p50'])} ms, "
-        f"99{THIN}% at or below {figure(stats['p99'])} ms, the largest is {figure(stats['max'])} ms."
+        table("Latency by class", ["Class", "Sent", "Failed", *keys], latencies),
+        table("Lengths by class", about, lengths),
     )
 
 
-def _lateness_caption(summary: Mapping[str, Any]) -> str:
-    stats = summary["load"]["lateness_ms"]
-    if summary["run"]["simulated"]:
+def _by_turn(summary: Summary) -> tuple[str, Table] | None:
+    """How the conversations ended, and a row for each turn: counts, and latencies in ms."""
+    if summary.conversations is None:
+        return None
+    rows = [
+        [*counts, *(Cell(*latency) for latency in latencies)]
+        for counts, latencies in sections.turn_rows(summary.conversations)
+    ]
+    head = [*sections.TURN_HEAD, *sections.TURN_LATENCY_HEAD]
+    return sections.conversations_line(summary.conversations), table("By turn", head, rows)
+
+
+def _server(summary: Summary) -> Context | None:
+    """The server by its own metrics; None where it has none."""
+    server = summary.server
+    if server is None:
+        return None
+    times = []
+    for title, theirs, ours in sections.server_times(summary):
+        times.append([title, "server", *theirs])
+        times += [["", "client", *ours]] if ours else []
+    right = [False, False, *[True] * len(sections.SERVER_HEAD)]
+    head = ["In ms", "By", *sections.SERVER_HEAD]
+    counts = sections.server_counts(server)
+    return {
+        "line": sections.server_line(server),
+        "times": table("Latency by server and client", head, times, right) if times else None,
+        "counts": table(
+            "Totals by server and client", ["Warm-up included", "Server", "Client"], counts, kind=""
+        )
+        if counts
+        else None,
+        "endpoints": sections.endpoint_lines(server),
+        "seen": server.seen,
+        "engine": clean(server.engine),
+    }
+
+
+def _check_rows(summary: Summary) -> list[CheckRow]:
+    return [
+        CheckRow(
+            checks.STATUS[check.status],
+            check.status,
+            checks.title(check),
+            ABSENT if check.value is None else checks.value(check),
+            ABSENT if check.limit is None else checks.limit(check),
+            checks.sentence(check),
+            checks.advice(check),
+        )
+        for check in checks.ordered(summary.verdict.checks)
+    ]
+
+
+def _caption(summary: Summary, name: str) -> str:
+    """What a distribution shows, in a sentence."""
+    stats, metric = stats_of(summary, name), METRICS[name]
+    if stats is None:
+        return f"{metric.title} was {UNMEASURED}."
+    what = "gaps" if name == "itl_ms" else "requests"
+    return (
+        f"{metric.title} of {figure(stats.n)} {what}: half lie at or below {figure(stats.p50)} ms, "
+        f"99{THIN}% at or below {figure(stats.p99)} ms, the largest is {figure(stats.max)} ms."
+    )
+
+
+def _lateness_caption(summary: Summary) -> str:
+    stats = summary.load.lateness_ms
+    if summary.run.simulated:
         return "In virtual time every request leaves when it is due."
     if stats is None:
         return "Lateness was not measured."
     return (
-        f"How long after its due time each request left: 99{THIN}% at most {figure(stats['p99'])} ms, "
-        f"the largest {figure(stats['max'])} ms. Of all lateness: {disclosure.lateness(summary)}. "
+        f"Lateness is how long after its due time each request left: 99{THIN}% at most {figure(stats.p99)} ms, "
+        f"the largest {figure(stats.max)} ms. Of all lateness: {system.lateness(summary)}. "
         f"Where there are many requests, the latest of each moment are drawn."
     )
 
 
-def _drawn(summary: Mapping[str, Any], series: Mapping[str, Any]) -> Context:
-    """What the charts need beside the series: marks at the percentiles, the steady window, the lateness limit."""
-    marks = {}
-    for name in ("ttft_ms", "itl_ms", "tpot_ms"):
-        stats = summary["metrics"][name]
-        marks[name] = {key: stats[key] for key in ("p50", "p99")} if stats else {}
-    # In a closed loop the check's limit is a share of time, which is no height in this chart.
-    timed = (
-        check
-        for check in summary["verdict"]["checks"]
-        if check["code"] == "lateness" and check["unit"] == "ms"
-    )
-    limits = [check["limit"] for check in timed]
-    window = summary["window"]
+def _distributions(summary: Summary, series: RunSeries) -> list[tuple[tuple[Picture, ...], str]]:
+    """For each latency its charts and what they show, in a sentence."""
+    names = ("ttft_ms", pace_metric(summary), "e2e_ms")
+    return [
+        (tuple(map(picture, charts.distributions(summary, series, name))), _caption(summary, name))
+        for name in names
+    ]
+
+
+def _verdict(summary: Summary) -> Context:
+    rows = _check_rows(summary)
+    banners = checks.marks(summary)
+    over = "".join(f"{word}, " for word, _ in banners)
     return {
-        "pace": pace_metric(summary),
-        "series": series,
-        "marks": marks,
-        "steady": [window["steady_start_s"], window["steady_end_s"]],
-        "lateness_limit_ms": limits[0] if limits else None,
+        "status": summary.verdict.status,
+        "meaning": checks.meaning(summary),
+        "over": banners,
+        "page_title": f"{over}{summary.verdict.status}: {clean(summary.run.name)}",
+        "reasons": [row for row in rows if row.kind in ("fail", "unsure")],
+        "tally": {status: sum(row.kind == status for row in rows) for status in checks.STATUS},
+        "checks": rows,
     }
 
 
-def _context(summary: Mapping[str, Any]) -> Context:
-    verdict, pace = summary["verdict"], pace_metric(summary)
-    over = wording.marks(summary)
-    rest = tuple(name for name in METRICS if name not in TABLE and summary["metrics"][name] is not None)
+def _method(summary: Summary) -> Context:
     named = {name: metric.title for name, metric in (METRICS | RATES).items()}
-    checks = _check_rows(summary)
-    objectives = [
-        {"expr": clean(slo["expr"]), "met": {True: "met", False: "not met", None: "undecided"}[slo["met"]]}
-        | {"value": figure(slo["value"]), "interval": interval(slo["ci"]), "limit": figure(slo["limit"])}
-        for slo in summary["slos"]
-    ]
     return {
-        "run": {"name": clean(summary["run"]["name"]), "id": clean(summary["run"]["id"])},
-        "started": moment(summary["run"]["started"]),
-        "version": clean(summary["version"]),
-        "status": verdict["status"],
-        "meaning": wording.meaning(summary),
-        "over": [{"word": word, "means": means} for word, means in over],
-        "page_title": "".join(f"{word}, " for word, _ in over)
-        + f"{verdict['status']}: {clean(summary['run']['name'])}",
-        "reasons": [check for check in checks if check["class"] in ("fail", "unsure")],
-        "tally": {name: sum(check["class"] == name for check in checks) for name in wording.STATUS},
-        "measured": disclosure.measured(summary),
-        "headline": headline(summary),
-        "statistics": list(STATISTICS.values()),
-        "results": _result_rows(summary, TABLE),
-        "more": _result_rows(summary, rest),
-        "rates": _rate_rows(summary),
-        "intervals": _intervals(summary),
-        "objectives": objectives,
-        "by_input": _by_input(summary),
-        "by_class": _by_class(summary),
-        "by_turn": _by_turn(summary["conversations"]),
-        "checks": checks,
-        "pace_title": METRICS[pace].title,
-        "captions": {
-            "ttft": _caption(summary, "ttft_ms"),
-            "pace": _caption(summary, pace),
-            "late": _lateness_caption(summary),
-        },
         "facts": {
-            "System under test": disclosure.system(summary),
+            "System under test": system.system(summary),
             "Method": disclosure.method(summary),
-            "Client": disclosure.client(summary),
-            "Run": disclosure.run(summary),
+            "Client": system.client(summary),
+            "Run": system.run(summary),
         },
         "deviations": disclosure.deviations(summary),
-        "definitions": [
-            (named.get(name, name), name, means) for name, means in summary["definitions"].items()
-        ],
-        "plan": json.dumps(summary["plan"], indent=2, ensure_ascii=False),
-        "mark": MARK,
+        "definitions": [(named.get(name, name), name, means) for name, means in summary.definitions.items()],
+        "plan": json.dumps(resolved(summary.plan), indent=2, ensure_ascii=False),
     }
 
 
-def render_html(summary: Mapping[str, Any], series: Mapping[str, Any]) -> str:
-    """The whole of report.html.
-
-    Raises:
-        ValueError: `series` holds NaN or an infinity.
-    """
-    about = of_run(summary, series.get("lengths"))
-    context = _context(summary) | {"workload": about, "server": server.section(summary, series.get("server"))}
-    plan = None if summary["run"]["simulated"] else summary["plan"]  # for `rerun`; an engine is not in it
-    return render(
-        "report.html.j2",
-        _drawn(summary, series) | {"workload": about["data"], "plan": plan},
-        context,
-        "report.js",
-    )
+def render_html(summary: Summary, series: RunSeries) -> str:
+    """The whole of report.html. Raises ValueError: the plan holds NaN or an infinity."""
+    further = tuple(name for name in METRICS if name not in TABLE and stats_of(summary, name) is not None)
+    context = {
+        "run": {"name": clean(summary.run.name), "id": clean(summary.run.id)},
+        "started": moment(summary.run.started),
+        "version": clean(summary.version),
+        "measured": disclosure.measured(summary),
+        "headline": headline(summary),
+        "pace_title": METRICS[pace_metric(summary)].title,
+        "results": _results(summary, "Results", TABLE),
+        "more": _results(summary, "Further metrics", further) if further else None,
+        "rates": _rates(summary),
+        "intervals": _intervals(summary),
+        "objectives": _objectives(summary.slos) if summary.slos else None,
+        "distributions": _distributions(summary, series),
+        "over_time": list(map(picture, charts.over_time(summary, series))),
+        "late": _lateness_caption(summary),
+        "by_server": list(map(picture, charts.by_server(summary, series))),
+        "server": _server(summary),
+        "by_input": _by_input(summary),
+        "by_class": _by_class(summary),
+        "by_turn": _by_turn(summary),
+        "workload": workload.of_run(summary, series.lengths),
+        "mark": MARK,
+        **_verdict(summary),
+        **_method(summary),
+    }
+    plan = None if summary.run.simulated else resolved(summary.plan)  # for `rerun`; an engine is not in it
+    return render_page("report.html.j2", {"plan": plan}, context)

@@ -1,4 +1,4 @@
-"""Axes of a picture: which numbers they reach over, where they are ticked, and where a number lies.
+"""Axes of a chart: which numbers they reach over, where they are ticked, and where a number lies.
 
 Linear axes are ticked at multiples of 1, 2 or 5 times a power of ten; logarithmic ones at 1, 2 and 5 of each decade, at fewer
 or more where the axis is long or short.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 FEW = 8
 """Ticks on a logarithmic axis, at most, but for powers of ten."""
@@ -16,7 +17,7 @@ FEW = 8
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """`low` to `high` in the axis's unit, lying at `start` to `end` of the picture, with ticks between."""
+    """`low` to `high` in the axis's unit, lying at `start` to `end` of the chart, with ticks between."""
 
     low: float
     high: float
@@ -34,8 +35,16 @@ class Scale:
         )
         return self.start + (value - low) / (high - low) * (self.end - self.start)
 
+    def holds(self, value: float | None) -> bool:
+        """Whether a number lies on the axis."""
+        return value is not None and self.low <= value <= self.high
 
-def drawable(value: object, log: bool) -> bool:
+    def inside(self, value: float) -> float:
+        """Where a number lies, or the end of the axis that it lies beyond."""
+        return self.at(min(max(value, self.low), self.high))
+
+
+def drawable(value: object, log: bool) -> TypeGuard[float]:
     """Whether a number has a place on the axis: None, NaN, and on a logarithmic axis zero and less, have none."""
     return (
         isinstance(value, int | float)
@@ -51,17 +60,36 @@ def linear(values: Sequence[float], start: float, end: float, from_zero: bool) -
     if from_zero or 0 <= low <= high / 2:
         low, high = min(low, 0.0), max(high, 0.0)
     if low == high:
-        low, high = low - 1, high + 1
+        low, high = (low, low + 1) if from_zero else (low - 1, high + 1)
     step = _step((high - low) / 5)
     if all(float(value).is_integer() for value in values):
         step = max(step, 1.0)
     low, high = math.floor(low / step) * step, math.ceil(high / step - 1e-9) * step
     count = round((high - low) / step)
-    ticks = tuple(round(low + step * i, 12) for i in range(count + 1))
+    ticks = tuple(_rounded(low + step * i, step) for i in range(count + 1))
     # A point on the very edge would be cut in half.
     room = 0.0 if from_zero else 0.03 * (high - low)
     low, high = low - room * (low == min(values)), high + room * (high == max(values))
     return Scale(low, high, start, end, False, ticks)
+
+
+def exact(low: float, high: float, start: float, end: float, *, log: bool = False) -> Scale:
+    """From `low` to `high` and no further: for charts that share an axis. On a logarithmic one `low` is above zero."""
+    if log:
+        low, high = (low, high) if low < high else (low / 1.1, high * 1.1)
+        return Scale(low, high, start, end, True, _decades(low, high))
+    if high <= low:
+        low, high = low - 1, high + 1
+    step = _step((high - low) / 5)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return Scale(
+        low, high, start, end, False, tuple(_rounded(step * i, step) for i in range(first, last + 1))
+    )
+
+
+def _rounded(value: float, step: float) -> float:
+    """A tick without the noise of floating point, however small the steps are."""
+    return round(value, 12 - math.floor(math.log10(step)))
 
 
 def _step(rough: float) -> float:
@@ -88,7 +116,9 @@ def _decades(low: float, high: float) -> tuple[float, ...]:
     ticks: tuple[float, ...] = ()
     for parts in (4, 8):  # a step of nearly half may fit in only once
         step = _step((high - low) / parts)
-        ticks = tuple(round(step * i, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1))
+        ticks = tuple(
+            _rounded(step * i, step) for i in range(math.ceil(low / step), math.floor(high / step) + 1)
+        )
         if len(ticks) > 1:
             break
     return ticks

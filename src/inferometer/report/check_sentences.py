@@ -5,15 +5,15 @@
                 then every clause whose facts are all present
     words     = sentence, then the advice for that status
 
-`wording` puts them together.
+`checks` puts them together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inferometer.report.check_words import Wording
-from inferometer.report.server_sentences import SERVER
+from inferometer.report.server_check_sentences import SERVER
+from inferometer.report.server_check_sentences import Wording as Wording
 
 _OPEN_ONLY = "Arrivals are judged in an open loop of at least 100 requests; this run is not one."
 _ACCEPTED = "Simulations of the process asked for stay between {low} and {high}."

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from inferometer.documents.verdict import CheckResult
 from inferometer.metrics import catalogue as metrics
-from inferometer.report import sentences, wording
+from inferometer.report import check_sentences, checks
 
 WORST = {
     "fail": "error_rate prompt_length output_length token_counts lateness receive_lag worker_cpu arrival_rate "
@@ -23,16 +24,18 @@ PAIRS = [(code, status) for status, codes in WORST.items() for code in codes.spl
 CODES = sorted({code for code, _ in PAIRS})
 
 
-def check(code: str, status: str, **changes: Any) -> dict[str, Any]:
-    return {
+def check(code: str, status: str, **changes: Any) -> CheckResult:
+    members = {
         "code": code,
         "status": status,
         "value": 0.1234,
         "limit": 0.05,
         "unit": None,
         "facts": {},
+        "message": "",
         **changes,
     }
+    return CheckResult(**members)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +43,8 @@ def check(code: str, status: str, **changes: Any) -> dict[str, Any]:
 )
 def test_every_check_has_its_own_sentence_for_every_status_it_can_take(code: str, status: str) -> None:
     """No check falls back on the general sentence, and no placeholder is left open."""
-    assert status in sentences.CHECKS[code].says
-    said = wording.words(check(code, status))
+    assert status in check_sentences.CHECKS[code].says
+    said = checks.message(check(code, status))
     assert said[0].isupper() or said[0].isdigit()
     assert said.endswith(".")
     assert "{" not in said
@@ -50,7 +53,7 @@ def test_every_check_has_its_own_sentence_for_every_status_it_can_take(code: str
 @pytest.mark.parametrize(("code", "status"), [pair for pair in PAIRS if pair[1] != "note"])
 def test_a_check_that_decides_says_what_to_do(code: str, status: str) -> None:
     """A reader of INVALID or INCONCLUSIVE is told the next step."""
-    assert wording.advice(check(code, status))
+    assert checks.advice(check(code, status))
 
 
 @pytest.mark.parametrize(
@@ -60,9 +63,9 @@ def test_a_check_that_decides_says_what_to_do(code: str, status: str) -> None:
 def test_value_and_limit_stand_in_the_sentence_of_the_status_that_counts(code: str) -> None:
     """A claim comes with its number: value and limit are both named, where the check has both."""
     status = "fail" if (code, "fail") in PAIRS else "note" if (code, "note") in PAIRS else "unsure"
-    said = wording.sentence(check(code, status))
-    assert wording.quantity(check(code, status), "value") in said
-    assert wording.quantity(check(code, status), "limit") in said
+    said = checks.sentence(check(code, status))
+    assert checks.value(check(code, status)) in said
+    assert checks.limit(check(code, status)) in said
 
 
 @pytest.mark.parametrize("status", ["pass", "fail", "na"])
@@ -80,8 +83,8 @@ def test_a_check_of_two_kinds_is_worded_for_the_kind_that_was_made(
 ) -> None:
     """A share of time is never printed as milliseconds, nor the other way round."""
     made = check(code, status, facts=facts)
-    assert wording.quantity(made, "value") == shown
-    assert status == "na" or shown in wording.sentence(made)
+    assert checks.value(made) == shown
+    assert status == "na" or shown in checks.sentence(made)
 
 
 @pytest.mark.parametrize(
@@ -96,62 +99,44 @@ def test_a_second_way_to_trip_a_check_has_words_of_its_own(
 ) -> None:
     """The sentence tells which of two things was found, with its number, and what to do."""
     made = check(code, status, facts=facts)
-    assert said in wording.sentence(made)
-    assert said not in wording.sentence(check(code, status))
-    assert wording.advice(made)
+    assert said in checks.sentence(made)
+    assert said not in checks.sentence(check(code, status))
+    assert checks.advice(made)
 
 
 def test_an_undecided_count_without_usage_claims_no_number() -> None:
     """Token counts are undecided for two reasons, and the sentence tells which."""
-    assert "no usage" in wording.sentence(check("token_counts", "unsure", value=None))
-    assert "12.3" in wording.sentence(check("token_counts", "unsure"))
+    assert "no usage" in checks.sentence(check("token_counts", "unsure", value=None))
+    assert "12.3" in checks.sentence(check("token_counts", "unsure"))
 
 
 def test_every_worded_check_is_one_the_judge_knows() -> None:
     """The table holds no entry that can never be used."""
     of_both_sides = {"server_tokens", "server_ttft"}  # tests/report/test_report_server.py
-    assert {name.partition(":")[0] for name in sentences.CHECKS} == {*CODES, *of_both_sides}
+    assert {name.partition(":")[0] for name in check_sentences.CHECKS} == {*CODES, *of_both_sides}
 
 
 def test_facts_are_told_when_they_are_there_and_not_missed_when_they_are_not() -> None:
     """A clause appears exactly when all the facts it needs are present."""
     facts = {"by_error": {"timeout": 2, "reset": 1}}
-    assert "timeout 2, reset 1" in wording.sentence(check("error_rate", "fail", facts=facts))
-    assert "By class" not in wording.sentence(check("error_rate", "fail"))
-    assert "Asked" not in wording.sentence(check("prompt_length", "fail", facts={"asked_mean": 3}))
+    assert "timeout 2, reset 1" in checks.sentence(check("error_rate", "fail", facts=facts))
+    assert "By class" not in checks.sentence(check("error_rate", "fail"))
+    assert "Asked" not in checks.sentence(check("prompt_length", "fail", facts={"asked_mean": 3}))
 
 
 @pytest.mark.parametrize("status", ["pass", "fail", "unsure", "note", "na", "status of next year"])
 def test_an_unknown_check_still_gets_a_true_sentence(status: str) -> None:
     """An older report program renders a newer run without failing."""
-    assert wording.words(check("gpu_is_purple", status, value=None, limit=[1, 2])).startswith("Gpu is purple")
-
-
-def test_reasons_are_the_failed_checks_then_the_undecided_ones() -> None:
-    """Reasons carry code, message, value and limit, and leave out what decides nothing."""
-    checks = [
-        check("samples_p99", "unsure"),
-        check("lateness", "pass"),
-        check("error_rate", "fail"),
-        check("warmup", "note"),
-    ]
-    found = wording.reasons(checks)
-    assert [reason["code"] for reason in found] == ["error_rate", "samples_p99"]
-    assert found[0] == {
-        "code": "error_rate",
-        "message": wording.words(checks[2]),
-        "value": 0.1234,
-        "limit": 0.05,
-    }
+    assert checks.message(check("gpu_is_purple", status, value=None, limit=[1, 2])).startswith(
+        "Gpu is purple"
+    )
 
 
 def test_checks_are_listed_worst_first_and_otherwise_in_order() -> None:
     """The order is stable: two runs of the same verdicts read the same."""
     statuses = ["na", "pass", "note", "fail", "unsure", "fail"]
-    listed = wording.ordered(
-        [check("lateness", status, value=place) for place, status in enumerate(statuses)]
-    )
-    assert [item["value"] for item in listed] == [3, 5, 4, 2, 1, 0]
+    listed = checks.ordered([check("lateness", status, value=place) for place, status in enumerate(statuses)])
+    assert [item.value for item in listed] == [3, 5, 4, 2, 1, 0]
 
 
 def test_every_metric_and_convention_is_defined_in_one_sentence() -> None:
@@ -166,7 +151,7 @@ def test_lateness_names_its_main_cause_and_the_shares_of_all() -> None:
     facts = {"cause": "scheduling", "cause_share": 0.9, "scheduling_share": 0.6, "socket_share": 0.1}
     facts |= {"back_pressure_share": 0.3}
     for loop in ("open", "closed"):
-        said = wording.sentence(check("lateness", "fail", facts={"loop": loop, **facts}))
+        said = checks.sentence(check("lateness", "fail", facts={"loop": loop, **facts}))
         assert "took requests up late (90" in said
         assert "30\u202f% back-pressure" in said
 
@@ -174,16 +159,16 @@ def test_lateness_names_its_main_cause_and_the_shares_of_all() -> None:
 def test_a_death_is_told_with_worker_share_and_losses() -> None:
     """Which worker, of how many; how many of how many requests were its; how many are kept and how many lost."""
     facts = {"dead": [1], "exit_codes": [-9], "workers": 2, "load_share": 0.5, "kept": 30, "lost": 170}
-    known = wording.sentence(check("workers_alive", "fail", facts=facts | {"theirs": 200, "total": 400}))
+    known = checks.sentence(check("workers_alive", "fail", facts=facts | {"theirs": 200, "total": 400}))
     assert "Died: 1 of 2 workers" in known
     assert "200 of 400 requests: 30 are on record, 170 are lost" in known
-    least = wording.sentence(check("workers_alive", "fail", facts=facts | {"at_least": True}))
+    least = checks.sentence(check("workers_alive", "fail", facts=facts | {"at_least": True}))
     assert "170 or more are lost" in least
 
 
 def test_each_worker_is_shown_beside_the_busiest() -> None:
     """A worker whose time is not known is said to be so."""
-    said = wording.sentence(
+    said = checks.sentence(
         check("worker_cpu", "pass", facts={"each_share": [0.5, None], "waited_share": [0.25]})
     )
     assert "Each worker: 50\u202f%, not known." in said

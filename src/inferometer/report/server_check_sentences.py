@@ -1,10 +1,24 @@
-"""The sentences of the checks that hold the client against the server's own metrics; see `sentences`."""
+"""The sentences of the checks that hold the client against the server's own metrics; see `check_sentences`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
-from inferometer.report.check_words import Wording
+Kind = Literal["share", "ms", "number"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The texts of one check. `clauses` maps the names of the facts that a clause needs to the clause."""
+
+    title: str
+    kind: Kind
+    says: Mapping[str, str]
+    advice: Mapping[str, str] = field(default_factory=dict)
+    clauses: Mapping[tuple[str, ...], str] = field(default_factory=dict)
+
 
 _NONE = "The server's own metrics, where it has any, do not say it."
 _TOKENS: Mapping[tuple[str, ...], str] = {

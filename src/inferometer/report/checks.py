@@ -1,0 +1,137 @@
+"""What a report says of a check: its title, its sentence, what to do next. The texts themselves are in `check_sentences`.
+
+A status or code without an entry gets a general sentence: an older report program still says something true about a newer run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from inferometer.documents.summary import Summary
+from inferometer.documents.verdict import CheckResult
+from inferometer.judge.verdict import Check
+from inferometer.report.check_sentences import CHECKS, LATE_CAUSES, VARIANT, Wording
+from inferometer.report.figures import clean, figure, share
+
+AnyCheck = Check | CheckResult
+"""As judged, or as a summary has it."""
+
+_GENERAL = {
+    "pass": "{title}: as it should be (value {value}, limit {limit}).",
+    "fail": "{title}: outside its limit (value {value}, limit {limit}).",
+    "unsure": "{title}: could not be decided (value {value}, limit {limit}).",
+    "note": "{title}: worth knowing (value {value}, limit {limit}).",
+    "na": "{title}: does not apply to this run.",
+}
+
+STATUS = {"fail": "FAIL", "unsure": "UNSURE", "note": "NOTE", "pass": "PASS", "na": "N/A"}
+"""Check status to the word printed, worst first: the order in which checks are listed."""
+
+VERDICTS = {
+    "VALID": "Every check that decides passed: these numbers may be believed.",
+    "INVALID": "At least one check failed: do not rely on these numbers.",
+    "INCONCLUSIVE": "Nothing failed, but this run cannot show that its numbers hold.",
+}
+SIMULATED_VALID = "Every check that applies passed: these numbers are the model's, and say nothing of a server by themselves."
+
+SIMULATED = "SIMULATED"
+"""Over every report of a simulation."""
+SIMULATED_MEANS = (
+    "No server was measured: a model of an engine ran this plan in virtual time. No compliance is claimed."
+)
+COLD_START = "COLD START"
+"""Over every report of a run whose first requests are what counts (draft 4.5.3)."""
+COLD_START_MEANS = "No warm-up, by intent: the load's first requests are among these, which are no figures of a steady state."
+_NA_SIMULATED = "Time was simulated, so there is nothing here to look at."
+
+
+def marks(summary: Summary) -> list[tuple[str, str]]:
+    """The banners that belong over every report of this run: a word, and its meaning."""
+    found = [(SIMULATED, SIMULATED_MEANS)] if summary.run.simulated else []
+    return found + ([(COLD_START, COLD_START_MEANS)] if summary.warm_up.skipped else [])
+
+
+def meaning(summary: Summary) -> str:
+    """The verdict in a sentence."""
+    status = summary.verdict.status
+    return SIMULATED_VALID if summary.run.simulated and status == "VALID" else VERDICTS[status]
+
+
+def _entry(check: AnyCheck) -> Wording | None:
+    variant = check.facts.get(VARIANT.get(check.code, ""))
+    return CHECKS.get(f"{check.code}:{variant}") or CHECKS.get(check.code)
+
+
+def value(check: AnyCheck) -> str:
+    """What was observed, with its unit; a range as `low to high`."""
+    return "not known" if check.value is None else _quantity(check, check.value)
+
+
+def limit(check: AnyCheck) -> str:
+    """What it is held to, with its unit; a range as `low to high`."""
+    return "no limit" if check.limit is None else _quantity(check, check.limit)
+
+
+def _quantity(check: AnyCheck, amount: float | Sequence[float]) -> str:
+    if isinstance(amount, list | tuple):
+        return " to ".join(_quantity(check, part) for part in amount)
+    assert isinstance(amount, int | float)
+    entry = _entry(check)
+    kind = entry.kind if entry else {"share": "share", "ms": "ms"}.get(check.unit or "", "number")
+    if kind == "share":
+        return share(float(amount))
+    text = figure(amount, trim=True)
+    return f"{text} ms" if kind == "ms" else text
+
+
+def _fact(fact: object, name: str = "") -> str:
+    if isinstance(fact, Mapping):
+        return ", ".join(f"{clean(key)} {_fact(part)}" for key, part in fact.items()) or "none"
+    if isinstance(fact, list | tuple):
+        return ", ".join(_fact(part, name) for part in fact) or "none"
+    if fact is None:
+        return "not known"
+    if name == "cause":
+        return LATE_CAUSES.get(str(fact), clean(fact))
+    if isinstance(fact, bool) or not isinstance(fact, int | float):
+        return clean(fact)
+    return share(fact) if name.endswith("_share") else figure(fact, trim=True)
+
+
+def title(check: AnyCheck) -> str:
+    """The check's name in words."""
+    entry = _entry(check)
+    return entry.title if entry else clean(check.code).replace("_", " ").capitalize()
+
+
+def sentence(check: AnyCheck) -> str:
+    """The outcome: value, limit and facts, without advice. Never raises on a code or status it does not know."""
+    entry = _entry(check)
+    if check.status == "na" and check.facts.get("simulated"):
+        return _NA_SIMULATED
+    says = entry.says if entry else {}
+    unknown = says.get(f"{check.status} unknown") if check.value is None else None
+    pattern = unknown or says.get(check.status) or _GENERAL.get(check.status, _GENERAL["note"])
+    parts = [pattern.format(title=title(check), value=value(check), limit=limit(check))]
+    facts = {key: fact for key, fact in check.facts.items() if fact not in (None, {}, [])}
+    for needed, clause in (entry.clauses if entry and check.status != "na" else {}).items():
+        if all(name in facts for name in needed):
+            parts.append(clause.format(**{name: _fact(facts[name], name) for name in needed}))
+    return " ".join(parts)
+
+
+def advice(check: AnyCheck) -> str | None:
+    """What to do next, where something is to be done."""
+    entry = _entry(check)
+    return entry.advice.get(check.status) if entry else None
+
+
+def message(check: AnyCheck) -> str:
+    """Sentence, then advice: the `message` in summary.json."""
+    return " ".join(part for part in (sentence(check), advice(check)) if part)
+
+
+def ordered(checks: Iterable[CheckResult]) -> list[CheckResult]:
+    """The checks, worst status first, else in the order judged."""
+    rank = {status: position for position, status in enumerate(STATUS)}
+    return sorted(checks, key=lambda check: rank.get(check.status, len(rank)))

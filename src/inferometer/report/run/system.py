@@ -1,0 +1,204 @@
+"""What was measured and by what: rows on the system under test, the client and the run, for Markdown and HTML alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inferometer.documents.summary import CalibrationCited, Environment, Summary, Sut
+from inferometer.measure.instrument import Loss
+from inferometer.metrics.statistics import Stats
+from inferometer.report.figures import (
+    ABSENT,
+    UNDECLARED,
+    UNKNOWN,
+    Row,
+    clean,
+    figure,
+    moment,
+    share,
+    size,
+    text,
+)
+
+BOUNDARIES = {"engine": "Model Engine", "gateway": "Gateway", "compound": "Compound"}
+
+
+def model(sut: Sut) -> str:
+    """Model name and, where declared, version."""
+    return text(sut.model) + (f" ({text(sut.model_version)})" if sut.model_version else "")
+
+
+def hardware(sut: Sut) -> str:
+    """`GPU type x count`, or that it was not declared."""
+    if sut.accelerator is None:
+        return UNDECLARED
+    if sut.accelerator_count == 0:
+        return f"{text(sut.accelerator)}, no accelerator"
+    return f"{text(sut.accelerator)} x {text(sut.accelerator_count, 'count ' + UNDECLARED)}"
+
+
+def server(sut: Sut, *, simulated: bool) -> str:
+    """Where the requests went."""
+    return text(sut.url, "a simulated engine" if simulated else "the embedded reference server")
+
+
+def boundary(sut: Sut) -> str:
+    """The SUT boundary (draft 4.1)."""
+    return UNDECLARED if sut.boundary is None else BOUNDARIES[sut.boundary]
+
+
+def guardrails(summary: Summary) -> str:
+    """Draft 4.8.1, and whether any request was refused."""
+    refused = summary.requests.by_error.get("refused", 0)
+    return f"{declared_guardrails(summary.sut)}, refused requests {figure(refused)}"
+
+
+def declared_guardrails(sut: Sut) -> str:
+    """Draft 4.8.1, as declared."""
+    declared = sut.guardrails
+    state = {None: UNDECLARED, True: "on", False: "off"}
+    return (
+        f"input filter {state[declared.input_filter]}, output filter {state[declared.output_filter]}, "
+        f"systems {text(declared.names, UNDECLARED)}"
+    )
+
+
+def system(summary: Summary) -> list[Row]:
+    """The system under test: as `declared_system`, and whether any request was refused."""
+    return declared_system(summary.sut, guardrails(summary), simulated=summary.run.simulated)
+
+
+def declared_system(sut: Sut, guarded: str, *, simulated: bool) -> list[Row]:
+    """The system under test, as declared (draft 4.1, 5.1.2.3), and what the server reported of itself. `guarded`: the text of
+    its guardrails."""
+    return [
+        *([("Kind", "simulated: a model of an engine in virtual time, no server")] if simulated else []),
+        ("Model", model(sut)),
+        ("Server", server(sut, simulated=simulated)),
+        ("Boundary", boundary(sut)),
+        ("Software", text(sut.software, UNDECLARED)),
+        ("Quantization", text(sut.quantization, UNDECLARED)),
+        ("Hardware", hardware(sut)),
+        ("Accelerator memory", text(sut.accelerator_memory, UNDECLARED)),
+        ("Prefix caching", text(sut.prefix_caching, UNDECLARED)),
+        ("Prefix cache before the run", text(sut.cache_state)),
+        ("Guardrails", guarded),
+        ("Notes", text(sut.notes, "none")),
+        ("Seen: server header", text(sut.observed.server, "none")),
+        ("Seen: models served", text(sut.observed.models, "none")),
+    ]
+
+
+def client(summary: Summary) -> list[Row]:
+    """The machine that measured, and how well it kept up; or simulated, where there is nothing to keep up with."""
+    kept_up = [("Instrument", "simulated")] if summary.run.simulated else _kept_up(summary)
+    return [("Inferometer", text(summary.version)), *machine(summary.environment), *kept_up]
+
+
+def machine(env: Environment) -> list[Row]:
+    """The machine that measured."""
+    return [
+        ("Python", text(env.python)),
+        ("System", f"{text(env.os)}, kernel {text(env.kernel)}, {text(env.machine)}"),
+        ("Processor", f"{text(env.cpu)}, {text(env.cores)} cores"),
+        ("Memory", size(env.memory_bytes)),
+    ]
+
+
+def _kept_up(summary: Summary) -> list[Row]:
+    instrument = summary.instrument
+    lag, late = instrument.receive_lag_ms, summary.load.lateness_ms
+    return [
+        ("Workers", text(instrument.workers)),
+        ("CPU of each worker", _shares(instrument.cpu_fraction)),
+        ("Waiting for a core", _shares(instrument.run_delay_fraction)),
+        ("Workers that died", _dead(instrument.dead_workers)),
+        ("Receive lag P99", _ms(lag)),
+        ("Lateness P99", _ms(late)),
+        ("Lateness by cause", lateness(summary)),
+        (
+            "Longest stall",
+            f"{figure(instrument.stall_max_ms)} ms" if instrument.stall_max_ms is not None else UNKNOWN,
+        ),
+        ("Calibration", calibration(instrument.calibration)),
+    ]
+
+
+LATENESS_CAUSES = {
+    "scheduling": "taken up late by the client",
+    "socket": "getting onto a connection",
+    "back_pressure": "back-pressure of the server or the network",
+}
+
+
+def lateness(summary: Summary) -> str:
+    """What lateness was made of: each cause with its share of all lateness and its P99."""
+    shares, parts = summary.load.lateness_shares, summary.load.lateness_causes_ms
+    if shares is None or parts is None:
+        return ABSENT
+    return "; ".join(
+        f"{words} {share(getattr(shares, name))}, P99 {_ms(getattr(parts, name))}"
+        for name, words in LATENESS_CAUSES.items()
+    )
+
+
+def _shares(values: Sequence[float | None]) -> str:
+    return ", ".join(share(value) for value in values) or ABSENT
+
+
+def _dead(workers: Sequence[Loss]) -> str:
+    return "; ".join(map(_death, workers)) or "none"
+
+
+def _death(one: Loss) -> str:
+    during = "measurement" if one.phase == 1 else "warm-up"
+    return (
+        f"worker {one.worker} in the {during} (exit code {text(one.exit_code)}): {share(one.load_share)} of the load, "
+        f"{figure(one.kept)} requests on record, {figure(one.lost)} lost"
+    )
+
+
+ENDS = {
+    "instrument": "the next load was too much",
+    "server": "not reached, the reference server ended the climb",
+    "ladder": "not reached, no higher load was tried",
+}
+
+
+def calibration(found: CalibrationCited | None) -> str:
+    """What certifies the instrument on its machine, and how this run's load compares."""
+    if found is None:
+        return "no certificate for this machine"
+    dimensions = (
+        ("token events/s", found.load.token_events_s, found.limits.token_events_s),
+        ("requests/s", found.load.requests_s, found.limits.requests_s),
+    )
+    parts = [
+        f"{name} {figure(own)}, certified {figure(limit.per_worker)} ({ENDS[limit.ended_by]})"
+        for name, own, limit in dimensions
+    ]
+    said = f"certificate {clean(found.id)} of {moment(found.date)}; for each worker: {'; '.join(parts)}"
+    rung = found.rung
+    if rung is None or rung.ttft_ms is None:
+        return said
+    errors = f"error of TTFT mean {figure(rung.ttft_ms.mean)} ms, P99 {figure(rung.ttft_ms.p99)} ms"
+    if rung.itl_ms is not None:
+        errors += f", of ITL P99 {figure(rung.itl_ms.p99)} ms"
+    return f"{said}; at the nearest load not below: {errors}"
+
+
+def _ms(stats: Stats | None) -> str:
+    return ABSENT if stats is None else f"{figure(stats.p99)} ms"
+
+
+def run(summary: Summary) -> list[Row]:
+    """Which run this is."""
+    about = summary.run
+    return [
+        ("Run", text(about.id)),
+        ("Started", moment(about.started)),
+        ("Ended", moment(about.ended)),
+        ("Plan", text(about.plan_hash)),
+        ("Time", "simulated" if about.simulated else "real"),
+        ("Interrupted", text(about.interrupted)),
+    ]
