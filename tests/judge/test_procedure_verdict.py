@@ -9,6 +9,7 @@ import pytest
 from judge.compliant import changed, check, perfect
 
 from inferometer.documents.campaign import ProcedureReason, ProcedureVerdict
+from inferometer.documents.note import Note
 from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.compliance.evidence import MeasuredRun
 from inferometer.judge.procedure_verdict import (
@@ -27,7 +28,7 @@ def run(changes: Mapping[str, Any] | None = None, part: str = "level") -> Measur
 
 
 def judged(
-    *runs: MeasuredRun, problem: str | None = None, undecided: tuple[str, ...] = ()
+    *runs: MeasuredRun, problem: str | None = None, undecided: tuple[Note, ...] = ()
 ) -> ProcedureJudgement:
     return verdict_of_test("ttft", runs, problem, undecided)
 
@@ -62,8 +63,9 @@ def test_a_test_of_which_nothing_was_answered_says_nothing() -> None:
 def test_a_test_that_was_cut_short_or_left_open_is_inconclusive() -> None:
     """Each open question is a reason of its own; one that several runs show is one reason, and says of how many."""
     assert [one.code for one in judged(run(), problem="it broke").objections] == ["partial"]
-    open_ = judged(run(), undecided=("this", "that"))
-    assert (open_.status, [one.said for one in open_.objections]) == ("INCONCLUSIVE", ["this", "that"])
+    questions = (Note("search_not_ended"), Note("no_pilot_measured"))
+    open_ = judged(run(), undecided=questions)
+    assert (open_.status, [one.said for one in open_.objections]) == ("INCONCLUSIVE", [*questions])
     late = run({"verdict.checks": (check("lateness", "fail"),)})
     assert [(one.code, one.runs) for one in judged(late, late).objections] == [("lateness", 2)]
 

@@ -10,6 +10,7 @@ from procedures.driving import Silent
 from procedures.modelled import System, carried, results, rows, summary, value
 from procedures.summaries import stats
 
+from inferometer.documents.note import Note
 from inferometer.documents.summary import Summary
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.plan.procedure_parameters import Tests
@@ -17,6 +18,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup, variant, workload_key
 from inferometer.procedures.step import KnownLimits, PerformedRun, runs
+from inferometer.report.campaign.notes import worded
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Virtual
@@ -79,16 +81,14 @@ def test_the_draft_rows_are_there_with_a_column_a_level() -> None:
     }  # fmt: skip
     assert rows(found, "shape")[0]["modes"] == "10.2, 40.6"
     assert [len(series.x) for series in found.figures[0].series] == [0] * 4  # there were no quantiles
-    assert found.notes == (
-        "Measurement method (draft 4.6.3): direct: one token an event, each gap is timed.",
-    )
+    assert found.notes == (Note("itl_method", {"method": "direct"}),)
 
 
 def test_gaps_between_chunks_are_called_so() -> None:
     found = results("itl", asked(), carried("itl", asked(), gaps(method="chunk")))
     assert all(row["metric"].startswith(("Time Between Chunks", "P99/P50")) for row in rows(found, "itl"))
     assert rows(found, "shape")[0]["tokens_per_event"] == 1.8
-    assert "chunk timing" in found.notes[0]
+    assert found.notes[0].facts == {"method": "chunk"}
     assert "Time Between Chunks" in found.figures[0].title
 
 
@@ -100,7 +100,7 @@ def test_short_answers_and_few_gaps_are_told(short: int, answers: int, said: int
     found = results("itl", setup, carried("itl", setup, gaps(short, answers)))
     assert len(found.notes) == 1 + said
     if short:
-        assert "2.44 % of the answers have fewer than 50 tokens" in found.notes[1]
+        assert "2.44 % of the answers have fewer than 50 tokens" in worded(found.notes[1])
 
 
 def test_nothing_streamed_is_not_measured() -> None:
@@ -108,7 +108,7 @@ def test_nothing_streamed_is_not_measured() -> None:
     found = results("itl", setup, carried("itl", setup, lambda plan: summary(plan, request_s=5)))
     assert {row["at_50"] for row in rows(found, "itl")} == {None}
     assert value(found, "itl_p50_50").value is None
-    assert "no answer" in value(found, "itl_p50_50").note
+    assert value(found, "itl_p50_50").note.code == "no_long_answer_streamed"
 
 
 @pytest.mark.parametrize("most", range(4))

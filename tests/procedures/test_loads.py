@@ -12,6 +12,7 @@ from procedures.driving import Ran, Silent, carried_out
 from procedures.scripted import played
 from procedures.summaries import quantiles, stats, steady, summary
 
+from inferometer.documents.note import Note
 from inferometer.documents.summary import Summary
 from inferometer.errors import PeerError, PlanError
 from inferometer.measure.samples import Distributions
@@ -239,7 +240,7 @@ def test_ttft_says_which_levels_are_missing() -> None:
     setup = Setup(PLAN, tests, KnownLimits(saturation={workload_key(PLAN): 4.0}))
     step = next(step for step in ttft.steps(setup) if step.part == "level")  # type: ignore[union-attr]
     done = [PerformedRun(step, Measured("run", summary(ttft=stats(10.0, 20.0))))]  # type: ignore[arg-type]
-    assert ttft.results(setup, done).undecided == ("2 of the load levels were not measured.",)
+    assert ttft.results(setup, done).undecided == (Note("levels_missing", {"missing": 2}),)
 
 
 def test_ttft_of_users_is_at_what_they_ask_for() -> None:

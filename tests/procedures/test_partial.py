@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from procedures.driving import Silent
 
+from inferometer.documents.note import Note
+from inferometer.documents.part import to_data
 from inferometer.plan.procedure_parameters import Tests, quickened
 from inferometer.plan.schema import Plan
 from inferometer.procedures.registry import PROCEDURES
 from inferometer.procedures.results import Results
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Step, Switched
+from inferometer.report.campaign.notes import worded
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Virtual
@@ -78,12 +80,25 @@ def _carried_out(step: Step, stand: Virtual, folder: Path) -> Measured | Switche
     return stand.switch(step.what, step.state)
 
 
+def notes_of(found: Results) -> list[Note]:
+    """Every note of some results, wherever it stands."""
+    of_values = [value.note for value in found.values if value.note is not None]
+    return [
+        *found.notes,
+        *found.undecided,
+        *of_values,
+        *(note for table in found.tables for note in table.notes),
+    ]
+
+
 @pytest.mark.parametrize("name", list(PROCEDURES))
 def test_results_of_any_part_of_a_test_are_whole(name: str, tmp_path: Path) -> None:
     last = Results()
     for setup, done in gone_through(name, tmp_path):
         last = PROCEDURES[name].results(setup, done)
-        json.dumps(asdict(last), allow_nan=False)
+        json.dumps(to_data(last), allow_nan=False)
+        for note in notes_of(last):
+            assert worded(note)
         for table in last.tables:
             assert all(len(row) == len(table.columns) for row in table.rows), table.name
         for figure in last.figures:

@@ -20,6 +20,7 @@ from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import runs
+from inferometer.report.campaign.notes import worded
 from inferometer.server.engine.settings import Settings
 
 CAPACITY = 20.0
@@ -76,8 +77,8 @@ def test_without_a_fall_the_most_is_the_end() -> None:
     assert [row["percent"] for row in rows(found, "levels")] == [100, 110, 120, 130]
     point = value(found, "saturation")
     assert point.value is None
-    assert "not reached" in point.note
-    assert any("did not fall" in note for note in found.notes)
+    assert point.note.code == "not_reached_saturation"
+    assert "throughput_did_not_fall" in {note.code for note in found.notes}
 
 
 def test_the_drafts_own_example_has_its_knee_and_peak_where_the_draft_says() -> None:
@@ -88,7 +89,7 @@ def test_the_drafts_own_example_has_its_knee_and_peak_where_the_draft_says() -> 
     system = curve([one / TOKENS for one in tokens], p99)
     found = results("tradeoff", setup, carried("tradeoff", setup, system))
     assert value(found, "knee").value == 14
-    assert "512 ms, exceeds 2 x 142 ms" in value(found, "knee").note
+    assert "512 ms, exceeds 2 x 142 ms" in worded(value(found, "knee").note)
     assert value(found, "saturation").value is None
     assert value(found, "peak_rate").value == 22
     assert value(found, "peak_output_tok_s").value == pytest.approx(2712)
@@ -123,7 +124,7 @@ def test_a_fall_within_the_intervals_is_told_apart(width: float, words: str) -> 
     found = results("tradeoff", setup, carried("tradeoff", setup, system))
     point = value(found, "saturation")
     assert point.value == pytest.approx(22)
-    assert words in point.note
+    assert words in worded(point.note)
 
 
 @pytest.mark.parametrize(
@@ -144,11 +145,11 @@ def test_without_intervals_of_its_own_a_run_has_that_of_its_thirds(spread: float
         )
 
     found = results("tradeoff", setup, carried("tradeoff", setup, long_answers))
-    assert words in value(found, "saturation").note
+    assert words in worded(value(found, "saturation").note)
     last = rows(found, "levels")[-1]
     low, high = stats.t.interval(0.95, 2, loc=1980, scale=spread / 3**0.5)
     assert (last["low"], last["high"]) == pytest.approx((low, high), rel=1e-4)
-    assert any("thirds" in note for note in found.notes)
+    assert "intervals_by_thirds" in {note.code for note in found.notes}
 
 
 def test_an_objective_that_the_intervals_do_not_settle_is_named() -> None:
@@ -156,14 +157,14 @@ def test_an_objective_that_the_intervals_do_not_settle_is_named() -> None:
     system = curve((10, 20), (100, 498), 0.05)
     point = value(results("tradeoff", setup, carried("tradeoff", setup, system)), "optimum")
     assert point.value == pytest.approx(10)
-    assert "20 req/s the intervals do not settle it" in point.note
+    assert "20 req/s the intervals do not settle it" in worded(point.note)
 
 
 def test_without_objectives_there_is_no_optimum_to_ask_for() -> None:
     setup = asked()
     found = results("tradeoff", setup, carried("tradeoff", setup, queue()))
     assert value(found, "optimum").value is None
-    assert "not asked" in value(found, "optimum").note
+    assert value(found, "optimum").note.code == "not_asked_without_objectives"
 
 
 @pytest.mark.parametrize("most", range(4))

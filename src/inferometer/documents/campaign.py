@@ -41,7 +41,8 @@ class ProcedureVerdict(Part, frozen=True):
 
 
 class ReportedValue(Part, frozen=True):
-    """A figure that the test is about. `ci`: its 95 % interval; `note`: how it was found, or why it is None."""
+    """A figure that the test is about. `ci`: its 95 % interval; `note`: how it was found, or why it is None; `at`: the load it
+    is of, in words, shown behind the label."""
 
     name: str
     label: str
@@ -50,10 +51,12 @@ class ReportedValue(Part, frozen=True):
     ci: Interval | None
     note: WordedNote | None
     capacity: bool
+    at: str = ""
 
 
 class ReportedTable(Part, frozen=True):
-    """A table. `section`: where the draft asks for it; each row has a cell for each column."""
+    """A table. `section`: where the draft asks for it; each row has a cell for each column; `at`: the load it is of, in
+    words."""
 
     name: str
     title: str
@@ -62,6 +65,7 @@ class ReportedTable(Part, frozen=True):
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[WordedNote, ...]
     capacity: bool
+    at: str = ""
 
 
 class StateSwitch(Part, frozen=True):

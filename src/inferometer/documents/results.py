@@ -1,7 +1,8 @@
 """What a test comes to, as data: values, tables in the draft's own columns, figures.
 
 A cell is a number, a text, or None: not measured. An empty text: it has no meaning there. `capacity` marks what tells how much
-a system can take before it fails: what `--redact capacity` leaves out (draft 7.1).
+a system can take before it fails: what `--redact capacity` leaves out (draft 7.1). `at` is the load level that a title or a
+label is of, in words (`12 requests/s`): it is shown behind the label, and left out with what is marked so.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Series(Part, frozen=True):
     label: str
     x: tuple[float | str, ...]
     y: tuple[float | None, ...]
+    at: str = ""
 
 
 class Mark(Part, frozen=True):

@@ -57,7 +57,7 @@ WORST: tuple[RunStatus, ...] = ("INVALID", "INCONCLUSIVE", "VALID")
 @dataclass(frozen=True, slots=True)
 class Objection:
     """Why a test is not VALID, the first run that shows it and how many do. `said`: a note, or the sentence that a run's
-    summary or the test's document has for it."""
+    summary has for it."""
 
     code: str
     status: RunStatus
@@ -75,10 +75,9 @@ class ProcedureJudgement:
 
 
 def verdict_of_test(
-    test: str, runs: Sequence[MeasuredRun], problem: str | None, undecided: Iterable[str]
+    test: str, runs: Sequence[MeasuredRun], problem: str | None, undecided: Iterable[Note]
 ) -> ProcedureJudgement:
-    """The verdict of a test. `problem`: why it did not come to its end; `undecided`: what its runs do not settle, in
-    sentences."""
+    """The verdict of a test. `problem`: why it did not come to its end; `undecided`: what its runs do not settle."""
     objections: list[Objection] = []
     counting = OF_THE_INSTRUMENT - BESIDE.get(test, set())
     for one in runs:
@@ -99,7 +98,7 @@ def verdict_of_test(
     completed = [one.summary.requests.completed for one in runs if one.part not in ESTIMATES]
     if completed and not any(completed):
         objections.append(Objection("unanswered", "INCONCLUSIVE", None, Note("unanswered")))
-    objections += (Objection("undecided", "INCONCLUSIVE", None, words) for words in undecided)
+    objections += (Objection("undecided", "INCONCLUSIVE", None, note) for note in undecided)
     return ProcedureJudgement(worst(one.status for one in objections), _merged(objections))
 
 

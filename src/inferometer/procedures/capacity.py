@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from inferometer.documents.note import Note
+from inferometer.documents.results import Axis, Cell, Column, Figure, Mark, Series
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 from inferometer.procedures.concurrency import (
@@ -22,16 +24,13 @@ from inferometer.procedures.concurrency import (
     levels,
     seek,
 )
-from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table, Value
+from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.search import Answer
 from inferometer.procedures.setup import Setup, answering, closed_loop
 from inferometer.procedures.step import Performed, Steps
 from inferometer.procedures.summary_access import rate, rate_interval, stat, success
 
-NAME, SECTION, TITLE = "capacity", "5.5", "Concurrent Request Capacity"
-OBJECTIVE = (
-    "Find out how many requests at once the system takes while it completes them, in time and without errors."
-)
+NAME, SECTION = "capacity", "5.5"
 
 PASS, FAIL, OPEN, SHORT = "Pass", "Fail", "not settled", "too short"
 
@@ -65,7 +64,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     wanted = sought(setup)
     found, ended, top = levels(wanted, done), answer(wanted, done), best(wanted, done)
     if not found:
-        return Results(undecided=("No concurrency level was measured.",))
+        return Results(undecided=(Note("no_concurrency_measured"),))
     return Results(
         values=_values(top, ended),
         tables=(_table(found, top),),
@@ -81,10 +80,10 @@ def _values(top: Level | None, ended: Answer | None) -> tuple[Value, ...]:
     tokens = None if summary is None else summary.in_flight_tokens
     mean, peak = (None, None) if tokens is None else (tokens.mean, tokens.peak)
     below = None if ended is None or ended.below is None else int(ended.below)
-    why = "" if below is None else f"the lowest that did not meet the criteria: {below}"
+    why = None if below is None else Note("lowest_that_failed", {"concurrency": below}, capacity=True)
     if top is None:
-        why = "no concurrency met the criteria"
-    approximate = "input and output so far, over all requests in flight, by the client's records"
+        why = Note("no_concurrency_met_the_criteria")
+    approximate = Note("tokens_in_flight_by_client")
     return (
         Value(
             "max_concurrency", "Maximum concurrent requests meeting criteria", None if top is None else top.concurrency,
@@ -92,7 +91,7 @@ def _values(top: Level | None, ended: Answer | None) -> tuple[Value, ...]:
         ),
         Value(
             "throughput_at_max", "Achieved throughput at maximum", rate(summary, "output_tok_s"),
-            "tok/s", rate_interval(summary, "output_tok_s"), "", capacity=True,
+            "tok/s", rate_interval(summary, "output_tok_s"), capacity=True,
         ),
         Value(
             "tokens_in_flight_mean", "Tokens in flight at maximum, mean over time", mean, "tokens", None,
@@ -120,12 +119,9 @@ def _table(found: Sequence[Level], top: Level | None) -> Table:
         Column("seconds", "Run", "s"),
         Column("because", "Because of"),
     )
-    notes = [
-        "Levels in the order they were run.",
-        "The first wave, as many requests as slots, is submitted at once; its TTFT stays in P99.",
-    ]
+    notes = [Note("levels_in_order_run"), Note("first_wave_in_p99")]
     if top is not None:
-        notes.append(f"Maximum concurrent requests meeting criteria: {top.concurrency}")
+        notes.append(Note("maximum_concurrency", {"concurrency": top.concurrency}, capacity=True))
     rows = tuple(_row(one) for one in found)
     return Table("levels", "Capacity search", "5.5.5", columns, rows, tuple(notes), capacity=True)
 
@@ -178,18 +174,16 @@ def _figure(found: Sequence[Level], top: Level | None, ended: Answer | None) -> 
     return Figure("search", "Capacity search", "points", *axes, series, tuple(marks), capacity=True)
 
 
-def _notes(setup: Setup, wanted: Sought, found: Sequence[Level], ended: Answer | None) -> tuple[str, ...]:
-    said = [
+def _notes(setup: Setup, wanted: Sought, found: Sequence[Level], ended: Answer | None) -> tuple[Note, ...]:
+    notes = [
         _lengths(setup),
-        f"The search doubles, and bisects until the gap is 1 or {100 * wanted.ladder.resolution:g} %, whichever is wider; "
-        "the answer was run twice.",
-        f"Errors are out-of-memory and other system errors as a client sees them: {', '.join(SYSTEM_ERRORS)}. "
-        "Timeouts and refusals only lower completion.",
+        Note("search_doubles_and_bisects", {"resolution": wanted.ladder.resolution}),
+        Note("system_errors", {"errors": SYSTEM_ERRORS}),
     ]
     if wanted.ttft_p99_ms is None:
-        said.append("No threshold of TTFT P99 was given (capacity.ttft_p99_ms): none was held (draft 5.5.2).")
+        notes.append(Note("no_ttft_threshold"))
     else:
-        said.append(f"Threshold held: TTFT P99 <= {wanted.ttft_p99_ms:g} ms, by its 95 % interval.")
+        notes.append(Note("ttft_threshold", {"ms": wanted.ttft_p99_ms}))
     brief = sorted(
         {
             one.concurrency
@@ -198,40 +192,35 @@ def _notes(setup: Setup, wanted: Sought, found: Sequence[Level], ended: Answer |
         }
     )
     if brief:
-        named = ", ".join(str(level) for level in brief)
-        said.append(f"Shorter than {wanted.seconds:g} s: {named}.")
+        notes.append(
+            Note("levels_too_short", {"seconds": wanted.seconds, "levels": tuple(brief)}, capacity=True)
+        )
     if ended is not None and ended.unsettled:
-        named = ", ".join(f"{level:g}" for level in ended.unsettled)
-        said.append(f"Never settled by their intervals, and taken as not met: {named}.")
-    return tuple(said)
+        notes.append(Note("unsettled_taken_as_not_met", {"levels": ended.unsettled}, capacity=True))
+    return tuple(notes)
 
 
-def _lengths(setup: Setup) -> str:
-    """Of answers, which draft 5.5.2 wants to be of one length."""
+def _lengths(setup: Setup) -> Note:
+    """Lengths of answers: draft 5.5.2 wants them to be the same."""
     workload, asked = setup.plan.workload, setup.tests.capacity.output_tokens
     if workload.file is not None:
-        return (
-            "The workload was made before, so answers have its lengths; draft 5.5.2 wants them to be of one."
-        )
+        return Note("answers_as_in_workload_file")
+    facts = {"tokens": str(asked)}
     if isinstance(workload, StandardWorkload | LengthsWorkload):
-        had = f"workload has {workload.output_tokens}"
-    elif workload.classes:
-        had = "classes have lengths of their own"
-    else:
-        had = "prompts that name a length of their own keep it"
-    return f"All answers are asked to have {asked} tokens (draft 5.5.2); the plan's {had}. Input lengths are the plan's."
+        return Note("answers_of_one_length", facts | {"planned": str(workload.output_tokens)})
+    if workload.classes:
+        return Note("answers_of_one_length_in_classes", facts)
+    return Note("answers_of_one_length_in_prompt_file", facts)
 
 
-def _undecided(wanted: Sought, top: Level | None, ended: Answer | None) -> tuple[str, ...]:
+def _undecided(wanted: Sought, top: Level | None, ended: Answer | None) -> tuple[Note, ...]:
     if ended is None:
-        return ("The search did not come to its end.",)
+        return (Note("search_not_ended"),)
     if ended.why == "endless":
-        return ("The search was given up: levels met the criteria once, and then did not.",)
+        return (Note("criteria_search_given_up"),)
     if top is None:
-        return ("Not even one request at a time met the criteria.",)
+        return (Note("one_request_failed_the_criteria"),)
     if ended.why == "ceiling":
-        hint = "" if wanted.ttft_p99_ms is not None else ", and no threshold of TTFT was held"
-        return (
-            f"All levels up to the maximum of {wanted.ladder.most:g} met the criteria{hint}: the capacity lies above.",
-        )
+        facts = {"maximum": wanted.ladder.most, "threshold": wanted.ttft_p99_ms is not None}
+        return (Note("capacity_above_maximum", facts, capacity=True),)
     return ()

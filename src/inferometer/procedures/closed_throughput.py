@@ -22,10 +22,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.note import Note
+from inferometer.documents.results import Axis, Cell, Column, Figure, Mark, Series
 from inferometer.documents.summary import Summary
-from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table
+from inferometer.procedures.results import Results, Table
 from inferometer.procedures.saturation import CONFIRMING_SEED
-from inferometer.procedures.search import MOST_TRIALS, Answer, Ask, Ladder, Trial, advance, reached
+from inferometer.procedures.search import MOST_TRIALS, Answer, Ask, Ladder, Trial, advance, reached, reason
 from inferometer.procedures.setup import Setup, closed_loop, reseeded, warm, warmed
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import held_to, percent, rate, rate_interval, stat, success
@@ -106,14 +108,12 @@ def _run(setup: Setup, ask: Ask, *, cold: bool) -> Run:
     slots, seconds = int(ask.level), setup.tests.throughput.duration_s * ask.times
     plan = with_point(setup)
     closed = closed_loop(warm(plan) if cold else warmed(plan), slots, seconds=seconds)
-    why = "once more, with another seed, to confirm" if ask.confirms else "does throughput still rise?"
-    if ask.times > 1:
-        why = "the same for longer: its intervals did not settle it"
+    facts = {"concurrency": slots, "seconds": seconds, "reason": reason(ask)}
     return Run(
         reseeded(closed, CONFIRMING_SEED * ask.confirms),
         "confirm" if ask.confirms else "level",
         {"concurrency": slots, "times": ask.times},
-        f"{slots} in flight for {seconds:g} s: {why}",
+        Note("concurrency_level", facts),
     )
 
 
@@ -171,7 +171,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """As in open loop: Tables 3 and 4, the levels, and their picture."""
     found = levels(setup, done)
     if not found:
-        return Results(undecided=("No concurrency level was measured.",))
+        return Results(undecided=(Note("no_concurrency_measured"),))
     move = _next(setup, done)
     ended = move if isinstance(move, Answer) else None
     top = _top(setup, found)
@@ -254,36 +254,34 @@ def _figure(found: Sequence[Level], top: Level | None) -> Figure:
     return Figure("achieved", "Throughput by concurrency", "lines", *axes, (series,), marks, capacity=True)
 
 
-def _notes(setup: Setup, ended: Answer | None, top: Level | None) -> tuple[str, ...]:
+def _notes(setup: Setup, ended: Answer | None, top: Level | None) -> tuple[Note, ...]:
     wanted = setup.tests.throughput
-    said = [
-        "This tool's own rule, for the draft names no saturation in closed loop: a level is saturated when its step adds less "
-        f"than {100 * LEAST_GAIN:g} % of throughput, or by TTFT P99 as in open loop (5.2.3.1).",
-        f"Levels from {wanted.min_concurrency} to {wanted.max_concurrency} in steps of {wanted.concurrency_step}.",
+    bounds = {
+        "lowest": wanted.min_concurrency, "highest": wanted.max_concurrency, "step": wanted.concurrency_step,
+    }  # fmt: skip
+    notes = [
+        Note("closed_loop_saturation_rule", {"least_gain": LEAST_GAIN}),
+        Note("concurrency_levels", bounds, capacity=True),
     ]
     if ended is not None and ended.unsettled:
-        named = ", ".join(f"{level:g}" for level in ended.unsettled)
-        said.append(f"Never settled by their intervals, and taken as saturated: {named}.")
+        notes.append(Note("unsettled_taken_as_saturated", {"levels": ended.unsettled}, capacity=True))
     if (
         top is not None
         and ended is not None
         and top.concurrency == wanted.min_concurrency != wanted.max_concurrency
     ):
-        said.append(
-            "The lowest level is the answer already: the throughput may be reached with fewer in flight."
-        )
-    return tuple(said)
+        notes.append(Note("lowest_level_is_the_answer"))
+    return tuple(notes)
 
 
-def _undecided(setup: Setup, ended: Answer | None, top: Level | None) -> tuple[str, ...]:
+def _undecided(setup: Setup, ended: Answer | None, top: Level | None) -> tuple[Note, ...]:
     if ended is None:
-        return ("The search did not come to its end.",)
+        return (Note("search_not_ended"),)
     if ended.why == "endless":
-        return ("The search was given up: levels were sustained once, and then not.",)
+        return (Note("search_given_up", {"tried": "levels", "held": "sustained"}),)
     if top is None:
-        return ("Not even the lowest concurrency was sustained.",)
+        return (Note("lowest_concurrency_not_sustained"),)
     if ended.why == "ceiling":
-        return (
-            f"Throughput still rose at the highest concurrency, {setup.tests.throughput.max_concurrency}.",
-        )
+        highest = setup.tests.throughput.max_concurrency
+        return (Note("throughput_still_rose", {"concurrency": highest}, capacity=True),)
     return ()

@@ -14,14 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from inferometer.documents.note import Note
+from inferometer.documents.results import Cell, Column
 from inferometer.plan.schema import Plan
-from inferometer.procedures.results import Cell, Column, Results, Table, Value
+from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, variant, warmed
 from inferometer.procedures.step import Performed, Run, Steps, Switch, Switched, is_run
 from inferometer.procedures.summary_access import stat
 
-NAME, SECTION, TITLE = "cold-start", "4.5.3", "Cold Start"
-OBJECTIVE = "Find out how long a server takes from its start to its first healthy answer, and to the first token after that."
+NAME, SECTION = "cold-start", "4.5.3"
 
 FIRST, SECOND = "first", "second"
 
@@ -31,8 +32,8 @@ def steps(setup: Setup) -> Steps:
     for number in range(1, setup.tests.cold_start.starts + 1):
         yield Switch("server", "stopped")
         yield Switch("server", "started")
-        yield Run(_cold(setup.plan), FIRST, {"start": number}, f"start {number}: the first request")
-        yield Run(_once(setup.plan), SECOND, {"start": number}, f"start {number}: one more, to compare with")
+        yield Run(_cold(setup.plan), FIRST, {"start": number}, Note("first_request", {"start": number}))
+        yield Run(_once(setup.plan), SECOND, {"start": number}, Note("second_request", {"start": number}))
 
 
 def planned(setup: Setup) -> Plan:
@@ -60,14 +61,13 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         ),
         tables=(table,),
         notes=(
-            "Cold start measurement: the warm-up was skipped, and nothing was generated before the first request.",
-            "Model load time is from the start to the first healthy answer; cold start latency is the TTFT of the first "
-            "request after that, with nothing else in flight.",
-            "A server that loads its model on the first request has that load in the latency.",
+            Note("cold_start_without_warm_up"),
+            Note("cold_start_figures"),
+            Note("load_on_first_request"),
         ),
         undecided=()
         if len(complete) == asked
-        else (f"{len(complete)} of {asked} starts were measured whole.",),
+        else (Note("starts_incomplete", {"complete": len(complete), "starts": asked}),),
     )
 
 
@@ -92,5 +92,5 @@ def _rows(done: Sequence[Performed]) -> list[tuple[Cell, ...]]:
 
 def _median(name: str, label: str, rows: Sequence[Sequence[Cell]], column: int, unit: str) -> Value:
     numbers = [float(row[column] or 0) for row in rows if row[column] is not None]
-    note = f"median of {len(numbers)} starts" if numbers else "no start was measured"
+    note = Note("median_of_starts", {"starts": len(numbers)}) if numbers else Note("no_start_measured")
     return Value(name, label, median(numbers) if numbers else None, unit, None, note)

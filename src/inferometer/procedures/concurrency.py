@@ -20,12 +20,13 @@ import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.note import Note
 from inferometer.documents.summary import Summary
 from inferometer.plan.rules import MOST_REQUESTS
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
 from inferometer.procedures.saturation import BASE, CONFIRMING_SEED
-from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached
+from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached, reason
 from inferometer.procedures.setup import Setup, closed_loop, reseeded, variant, warm, warmed, workload_key
 from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, runs
 from inferometer.procedures.summary_access import held_to
@@ -180,7 +181,7 @@ def _pilot(sought: Sought) -> Run:
     slots = int(sought.ladder.first)
     count = max(PILOT_WAVES * slots, PILOT_LEAST)
     plan = closed_loop(warm(_asked(sought)), slots, requests=count)
-    why = f"{count} requests, {slots} in flight: how many make a minute?"
+    why = Note("capacity_pilot", {"requests": count, "concurrency": slots})
     return Run(plan, sought.parts[2], {"concurrency": slots}, why)
 
 
@@ -190,14 +191,12 @@ def _run(sought: Sought, ask: Ask, done: Sequence[Performed]) -> Run:
     plan = reseeded(
         closed_loop(warmed(_asked(sought)), slots, requests=count), CONFIRMING_SEED * ask.confirms
     )
-    why = "once more, with another seed, to confirm" if ask.confirms else "are the criteria met?"
-    if ask.times > 1:
-        why = "the same for longer: its intervals did not settle it"
+    facts = {"concurrency": slots, "requests": count, "reason": reason(ask)}
     return Run(
         plan,
         sought.parts[ask.confirms],
         {"concurrency": slots, "times": ask.times},
-        f"{slots} in flight, {count} requests: {why}",
+        Note("capacity_level", facts),
     )
 
 

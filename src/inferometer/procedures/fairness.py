@@ -24,22 +24,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from inferometer.documents.note import Fact, Note
+from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import ClassAccount
 from inferometer.measure.jain import jain, jain_of_moments
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.procedure_parameters import FairnessClass
 from inferometer.plan.schema import Plan
-from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
+from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, another_workload, open_loop, warm, warmed
 from inferometer.procedures.step import Performed, PerformedRun, Run, Scalar, Steps, runs
 from inferometer.procedures.summary_access import percent, statistic, steps_of
 
-NAME, SECTION, TITLE = "fairness", "5.6", "Scheduling Fairness"
-OBJECTIVE = (
-    "Find out how evenly requests of different kinds are served beside each other: whether short ones wait behind long ones, "
-    "and whether any starve."
-)
+NAME, SECTION = "fairness", "5.6"
 
 UNFAIR = 0.9
 """Draft 5.6.4: below this, J says that the system is significantly unfair."""
@@ -64,12 +62,12 @@ def steps(setup: Setup) -> Steps:
     for number, one in enumerate(wanted.classes):
         alone = rate * _mean_tokens(setup) / one.mean_tokens
         plan = open_loop(_plan(setup, (one,)), alone, seconds=_seconds(setup, alone))
-        why = f"{one.name} requests alone, {alone:.4g} a second: as many tokens a second as the mix"
+        why = Note("class_alone", {"class": one.name, "rate": alone})
         at: dict[str, Scalar] = {"class": one.name, "rate": alone}
         yield Run(warm(plan) if number == 0 else warmed(plan), "isolated", at, why)
     seconds = _seconds(setup, rate * min(_shares(setup)))
     plan = open_loop(mix(setup), rate, seconds=seconds)
-    why = f"the mix for {seconds:.0f} s, {rate:.4g} requests/s: {wanted.percent:g} % of saturation"
+    why = Note("mix", {"seconds": seconds, "rate": rate, "percent": wanted.percent})
     yield Run(warmed(plan), "mixed", {"percent": wanted.percent, "rate": rate}, why)
 
 
@@ -83,13 +81,9 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     base = base_of(setup, mix(setup), done)
     alone, mixed = _alone(done), runs(done, "mixed")
     if base is None:
-        return Results(
-            undecided=(
-                "The highest rate sustained of the mix was not found, so there is no load to mix classes at.",
-            )
-        )
+        return Results(undecided=(Note("no_saturation_of_mix"),))
     if not mixed:
-        open_ = "The mix was not measured."
+        open_ = Note("mix_not_measured")
         return Results(
             tables=(_isolated_table(setup, done),), undecided=(open_,), known=known_base(mix(setup), base)
         )
@@ -220,16 +214,14 @@ def starved_against(one: ClassAccount, alone: ClassAccount | None) -> float | No
 
 def _values(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> tuple[Value, ...]:
     index = jain_of_requests(classes, alone)
-    reading = (
-        "" if index is None else "significant unfairness: below 0.9" if index < UNFAIR else "0.9 or above"
-    )
+    reading = Note("no_isolated_median") if index is None else _reading(index)
     found = [
-        Value("jain", "Jain's Fairness Index", index, note=reading or "no isolated median to normalise by"),
+        Value("jain", "Jain's Fairness Index", index, note=reading),
         Value(
             "jain_alone",
             "Jain's index of the classes alone",
             jain_alone(classes, alone),
-            note="what lengths alone come to",
+            note=Note("unfairness_of_lengths"),
         ),
         Value("jain_classes", "Jain's index of the classes' inflations", jain_of_classes(classes, alone)),
         Value("jain_e2e", "Jain's index of end-to-end latency by output token", jain_by_token(classes)),
@@ -239,14 +231,19 @@ def _values(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) 
         found += [
             Value(
                 f"starvation_{name}", f"{_title(name)} Class Starvation", percent(one.waits.starved_share), "%",
-                note="over 5 medians of its TTFT in the mix",
+                note=Note("over_medians", {"medians": STARVED}),
             ),
             Value(
                 f"inflation_{name}", f"{_title(name)} Class TTFT Inflation", inflation(one, alone.get(name), "p50"), "",
-                note="of the median, mix / alone",
+                note=Note("median_mix_over_alone"),
             ),
         ]  # fmt: skip
     return tuple(found)
+
+
+def _reading(index: float) -> Note:
+    limit = {"limit": UNFAIR}
+    return Note("significantly_unfair_index", limit) if index < UNFAIR else Note("fair_index", limit)
 
 
 def _title(name: str) -> str:
@@ -297,13 +294,7 @@ def _fairness_table(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAc
         for one in classes
     ]  # fmt: skip
     columns = (Column("metric", "Metric"), Column("value", "Value"), Column("unit", "Unit"))
-    notes = (
-        "The index is over all successful requests: TTFT / the median TTFT of the request's class alone.",
-        "Requests of one class differ in length, so the index of the classes alone is below 1 too: what lies between the two "
-        "is the mix's doing.",
-        "Starvation: a wait for the first token of over 5 times the median of the class in the mix. A request that never got "
-        "one counts once it has waited that long. Against the median alone only requests with a first token count.",
-    )
+    notes = (Note("jain_over_requests"), Note("jain_of_lengths"), Note("starvation", {"medians": STARVED}))
     return Table("fairness", "Fairness metrics", "5.6.5", columns, tuple(rows), notes)
 
 
@@ -314,7 +305,7 @@ def _inflation_table(classes: Sequence[ClassAccount], alone: Mapping[str, ClassA
         for one in classes
     )
     columns = (Column("class", "Class"), *(Column(name, f"TTFT {label}") for name, label in STATISTICS))
-    notes = ("TTFT in the mix / TTFT of the class alone at as many offered tokens a second.",)
+    notes = (Note("inflation"),)
     return Table("inflation", "Latency inflation", "5.6.4", columns, rows, notes)
 
 
@@ -330,7 +321,7 @@ def _isolated_table(setup: Setup, done: Sequence[Performed]) -> Table:
     )
     by_name = {one.name: one for one in setup.tests.fairness.classes}
     rows = tuple(_isolated_row(one, by_name[str(one.step.at["class"])]) for one in runs(done, "isolated"))
-    notes = ("Offered tokens a second are input and output together, by the means of the class's lengths.",)
+    notes = (Note("offered_tokens"),)
     return Table("isolated", "Each class alone", "5.6.3", columns, rows, notes, capacity=True)
 
 
@@ -374,31 +365,29 @@ def _bars(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) ->
 
 def _notes(
     setup: Setup, mixed: PerformedRun, classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]
-) -> tuple[str, ...]:
-    wanted, rate = setup.tests.fairness, mixed.step.at["rate"]
-    said = [
-        f"The mix was offered at {rate:.4g} requests/s, {wanted.percent:g} % of the highest rate sustained of it, for "
-        f"{mixed.step.plan.load.duration_s:.0f} s.",
-        "Requests are Synthetic-Skewed's draws within each class's ranges: "
-        + "; ".join(
-            f"{one.name} {' and '.join(str(length) for length in one.lengths)}" for one in wanted.classes
-        )
-        + ".",
-    ]
+) -> tuple[Note, ...]:
+    wanted, at = setup.tests.fairness, mixed.step.at
+    offered: dict[str, Fact] = {
+        "rate": at["rate"], "percent": wanted.percent, "seconds": mixed.step.plan.load.duration_s,
+    }  # fmt: skip
+    lengths = tuple(f"{one.name} {' and '.join(map(str, one.lengths))}" for one in wanted.classes)
+    given = [Note("mix_offered", offered, capacity=True), Note("classes_drawn", {"classes": lengths})]
     index = jain_of_requests(classes, alone)
     if index is not None and index < UNFAIR:
-        said.append(f"Jain's index of {index:.3f} is below {UNFAIR:g}: significant unfairness (draft 5.6.4).")
+        given.append(Note("significantly_unfair", {"index": index, "limit": UNFAIR}))
         apart = jain_alone(classes, alone)
         if apart is not None and apart < UNFAIR:
-            said.append(
-                f"Of the classes alone it is {apart:.3f}: their lengths bring it below {UNFAIR:g} without any mixing."
-            )
-    said += [
-        f"{_title(one.name)}: {one.requests.completed} requests completed of {wanted.requests_per_class} asked for."
-        for one in classes
-        if one.requests.completed < wanted.requests_per_class
-    ]
-    missing = [one.name for one in classes if one.name not in alone]
+            given.append(Note("unfair_by_lengths", {"index": apart, "limit": UNFAIR}))
+    for one in classes:
+        completed, wanted_of_class = one.requests.completed, wanted.requests_per_class
+        if completed < wanted_of_class:
+            facts: dict[str, Fact] = {
+                "class": _title(one.name),
+                "completed": completed,
+                "requests": wanted_of_class,
+            }
+            given.append(Note("few_requests_of_class", facts, capacity=True))
+    missing = tuple(one.name for one in classes if one.name not in alone)
     if missing:
-        said.append(f"Not measured alone: {', '.join(missing)}; so there is no inflation, and no index.")
-    return tuple(said)
+        given.append(Note("classes_not_measured_alone", {"classes": missing}))
+    return tuple(given)

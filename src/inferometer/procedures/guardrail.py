@@ -18,10 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from inferometer.documents.note import Fact, Note
+from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.plan.schema import Plan
-from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
+from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import (
     Setup,
@@ -36,8 +38,7 @@ from inferometer.procedures.setup import (
 from inferometer.procedures.step import Performed, Refused, Run, Scalar, Steps, Switch, runs
 from inferometer.procedures.summary_access import Metric, rate, rate_interval, samples, stat, success
 
-NAME, SECTION, TITLE = "guardrail", "5.10", "Guardrail Overhead"
-OBJECTIVE = "Find out what safety systems and content filters cost in latency and throughput, with content that they let pass."
+NAME, SECTION = "guardrail", "5.10"
 
 BASELINE = "baseline"
 LABELS = {"baseline": "Baseline", "input": "Input Filter", "output": "Output Filter", "full": "Full Filter"}
@@ -80,11 +81,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     plan = _plan(setup, BASELINE)
     base = base_of(setup, plan, done)
     if base is None:
-        return Results(
-            undecided=(
-                "The highest rate sustained without guardrails was not found, so no level was measured.",
-            )
-        )
+        return Results(undecided=(Note("no_saturation_without_guardrails"),))
     levels: Levels = {
         (str(one.step.at["configuration"]), float(one.step.at["percent"] or 0)): one.outcome.summary
         for one in runs(done, "level")
@@ -110,15 +107,13 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     )  # fmt: skip
 
 
-def _undecided(setup: Setup, missing: Sequence[str], refused: Mapping[str, str]) -> tuple[str, ...]:
+def _undecided(setup: Setup, missing: Sequence[str], refused: Mapping[str, str]) -> tuple[Note, ...]:
     """Some configurations may be out of reach; without any there is no overhead."""
-    said = [f"Not measured: {', '.join(missing)}."] if missing else []
+    given = [Note("not_measured", {"what": tuple(missing)})] if missing else []
     others = _others(setup)
     if others and all(name in refused for name in others):
-        said.append(
-            "The system could be brought into no configuration with guardrails, so nothing was compared."
-        )
-    return tuple(said)
+        given.append(Note("no_configuration_with_guardrails"))
+    return tuple(given)
 
 
 def _asked(setup: Setup) -> tuple[str, ...]:
@@ -145,18 +140,19 @@ def _plan(setup: Setup, configuration: str) -> Plan:
 
 def _configuration(setup: Setup, name: str, base: float) -> Steps:
     wanted, plan = setup.tests.guardrail, _plan(setup, name)
-    label = LABELS[name].lower()
     yield warm_up(plan)
     for share in wanted.percent:
         load = base * share / 100
         seconds = lasting(setup, load, wanted.duration_s)
         level = open_loop(plan, load, seconds=seconds)
         at: dict[str, Scalar] = {"configuration": name, "percent": share, "rate": load}
-        why = f"{label}: {load:.4g} requests/s for {seconds:g} s, {share:g} % of the baseline's saturation"
+        facts: dict[str, Fact] = {"rate": load, "seconds": seconds, "percent": share}
+        why = Note("guardrail_level", facts | {"configuration": LABELS[name]})
         yield Run(warmed(level), "level", at, why)
     closed = closed_loop(plan, wanted.concurrency, seconds=wanted.throughput_s)
     at = {"configuration": name, "concurrency": wanted.concurrency}
-    yield Run(warmed(closed), "throughput", at, f"{label}: throughput with {wanted.concurrency} in flight")
+    why = Note("guardrail_throughput", {"configuration": LABELS[name], "concurrency": wanted.concurrency})
+    yield Run(warmed(closed), "throughput", at, why)
 
 
 def _refused(done: Sequence[Performed]) -> dict[str, str]:
@@ -194,18 +190,25 @@ def _values(
             if name not in _others(setup):
                 continue
             found = overhead(levels, name, share, metric, "p50")
-            note = "of the medians" if found is not None else refused.get(name, "not measured")
+            note = Note("of_the_medians") if found is not None else _missing(name, refused)
             yield Value(f"{name}_overhead_{share:g}", f"{words} at {share:g} %", found, "ms", note=note)
     for name in _others(setup):
         lost = reduction(throughputs, name)
-        note = (
-            "of output tokens a second in closed loop"
-            if lost is not None
-            else refused.get(name, "not measured")
-        )
+        note = Note("of_output_in_closed_loop") if lost is not None else _missing(name, refused)
         yield Value(
             f"throughput_reduction_{name}", f"Throughput reduction, {LABELS[name]}", lost, "%", note=note
         )
+
+
+def _missing(name: str, refused: Mapping[str, str]) -> Note:
+    return Note("refused", {"why": refused[name]}) if name in refused else Note("configuration_missing")
+
+
+def _refusal_notes(refused: Mapping[str, str]) -> tuple[Note, ...]:
+    return tuple(
+        Note("configuration_left_out", {"configuration": LABELS[name], "why": why})
+        for name, why in refused.items()
+    )
 
 
 def _latency_table(setup: Setup, share: float, levels: Levels, refused: Mapping[str, str]) -> Table:
@@ -233,7 +236,7 @@ def _latency_table(setup: Setup, share: float, levels: Levels, refused: Mapping[
             continue
         cells = (stat(summary, metric, statistic) for metric, statistic in several)
         rows.append((LABELS[name], *cells, samples(summary), success(summary), refusals(summary)))
-    notes = tuple(f"{LABELS[name]}: not measured. {why}" for name, why in refused.items())
+    notes = _refusal_notes(refused)
     return Table(
         f"latency_{share:g}",
         f"Latency at {share:g} % of the baseline's capacity",
@@ -257,8 +260,8 @@ def _overhead_table(setup: Setup, levels: Levels) -> Table:
         *(Column(name, label, "ms") for name, label in STATISTICS),
     )
     notes = (
-        "Differences of a statistic with and without the guardrails, not statistics of differences.",
-        "The draft has no formula for the output filter: it is taken like the total.",
+        Note("differences_of_statistics"),
+        Note("output_filter_like_total"),
     )
     return Table("overhead", "Guardrail overhead", "5.10.4", columns, rows, notes)
 
@@ -281,9 +284,8 @@ def _throughput_table(setup: Setup, throughputs: Mapping[str, Summary], refused:
         change: Cell = "" if name == BASELINE else None if lost is None else -lost
         rows.append((LABELS[name], found, change, *(ends or (None, None))))
     notes = (
-        f"Output tokens a second with {setup.tests.guardrail.concurrency} requests in flight, without a search for the "
-        "most the system can.",
-        *(f"{LABELS[name]}: not measured. {why}" for name, why in refused.items()),
+        Note("output_without_search", {"concurrency": setup.tests.guardrail.concurrency}, capacity=True),
+        *_refusal_notes(refused),
     )
     return Table("throughput", "Throughput impact", "5.10.5", columns, tuple(rows), notes, capacity=True)
 
@@ -312,18 +314,18 @@ def _figures(setup: Setup, levels: Levels) -> Iterator[Figure]:
         )
 
 
-def _notes(setup: Setup, levels: Levels, refused: Mapping[str, str], base: float) -> Iterator[str]:
+def _notes(setup: Setup, levels: Levels, refused: Mapping[str, str], base: float) -> Iterator[Note]:
     asked = workload(setup)
-    yield f"Every configuration was offered the same rates: percentages of {base:.4g} requests/s, which the baseline sustains."
+    yield Note("same_rates_for_all", {"rate": base}, capacity=True)
     if asked is setup.plan:
-        yield f"The workload is the plan's, {asked.workload.name}."
+        yield Note("planned_workload", {"workload": str(asked.workload.name)})
     else:
-        yield "The plan chose no workload, so it is the recommended one, Conversation."
-    yield "Content is benign: random words or text of the workload's kind, nothing that a filter is to stop."
+        yield Note("recommended_conversation")
+    yield Note("benign_content")
     for name, why in refused.items():
-        yield f"{LABELS[name]} was not measured: {why}"
+        yield Note("configuration_not_measured", {"configuration": LABELS[name], "why": why})
     stopped = {
         LABELS[name]: refusals(summary) or 0 for (name, _), summary in levels.items() if refusals(summary)
     }
     for label, count in stopped.items():
-        yield f"{label}: {count} benign requests were refused at a level; refused requests are no samples of latency."
+        yield Note("benign_requests_refused", {"configuration": label, "requests": count}, capacity=True)

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from inferometer.documents.note import Note
+from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.procedure_parameters import LEAST_OUTPUT
 from inferometer.plan.schema import Plan
-from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
+from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, answering, open_loop, warm_up, warmed, workload_key
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import curve, interval, percent, statistic
 
-NAME, SECTION, TITLE = "itl", "5.4", "Inter-Token Latency Distribution"
-OBJECTIVE = "Describe how evenly tokens arrive while an answer is written, at several shares of the highest throughput."
+NAME, SECTION = "itl", "5.4"
 
 LEAST_REQUESTS, LEAST_GAPS = 100, 5_000
 """Draft 5.4.2."""
@@ -37,12 +38,6 @@ ROWS = (
 """Draft Table 6, above the ratio."""
 PER_REQUEST = (("jitter_ms", "Jitter"), ("max_pause_ms", "Maximum pause"))
 PERCENTILES = ("p50", "p95", "p99")
-METHODS = {
-    "direct": "direct: one token an event, each gap is timed",
-    "chunk": "chunk timing: several tokens an event, gaps are times between chunks",
-    "distributed": "distributed timing: the time of an event is shared out among its tokens",
-    "server": "server-side timing",
-}
 
 
 def steps(setup: Setup) -> Steps:
@@ -58,7 +53,7 @@ def steps(setup: Setup) -> Steps:
             open_loop(warmed(plan), level, requests=wanted.requests),
             "level",
             {"percent": share, "rate": level},
-            f"gaps of {wanted.requests} requests at {share:g} % of saturation, {level:.4g} requests/s",
+            Note("itl_level", {"requests": wanted.requests, "percent": share, "rate": level}),
         )
 
 
@@ -79,12 +74,12 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     base = base_of(setup, _plan(setup), done)
     known = known_base(_plan(setup), base)
     if not found:
-        why = "No load level was measured." if base is not None else "The saturation rate was not found."
+        why = Note("no_level_measured") if base is not None else Note("no_saturation_rate")
         return Results(undecided=(why,), known=known)
     return Results(
         values=(
             Value("saturation_rate", "Saturation rate, 100 %", base, "req/s", None,
-                  "the highest sustainable rate of draft 5.2, without objectives", capacity=True),
+                  Note("highest_sustainable_rate"), capacity=True),
             *(value for one in found for value in _values(one)),
         ),
         tables=(_table(found), _per_request(found), _shapes(found)),
@@ -95,11 +90,11 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     )  # fmt: skip
 
 
-def _undecided(setup: Setup, found: Sequence[PerformedRun]) -> Iterator[str]:
+def _undecided(setup: Setup, found: Sequence[PerformedRun]) -> Iterator[Note]:
     if len(found) < len(set(setup.tests.itl.percent)):
-        yield "Not all load levels were measured."
+        yield Note("not_all_levels_measured")
     if silent := [_words(one) for one in found if not _stat(one, "itl_ms", "n")]:
-        yield f"No answer of at least {LEAST_OUTPUT} tokens was streamed at {', '.join(silent)}: its gaps are not known."
+        yield Note("no_gaps_at_levels", {"least": LEAST_OUTPUT, "levels": tuple(silent)})
 
 
 def _shape(one: PerformedRun) -> ItlShape | None:
@@ -144,7 +139,7 @@ def _values(one: PerformedRun) -> tuple[Value, ...]:
         return Value(
             f"itl_{name}_{share}", f"{gap} {name.upper()} at {at}", value, "ms",
             interval(None if shape is None else shape.itl_ms, name),
-            "" if value is not None else "no answer of at least 50 tokens was streamed",
+            None if value is not None else Note("no_long_answer_streamed", {"least": LEAST_OUTPUT}),
         )  # fmt: skip
 
     tail, modes = (None, None) if shape is None else (shape.tail, shape.modality)
@@ -157,7 +152,7 @@ def _values(one: PerformedRun) -> tuple[Value, ...]:
             _tail_ratio(one),
             "",
             None,
-            f"{modes or 'modality not measured'}; tail: {tail or 'not measured'}",
+            Note("distribution_shape", {"modality": modes, "tail": tail}),
         ),
     )
 
@@ -176,8 +171,8 @@ def _table(found: Sequence[PerformedRun]) -> Table:
     ]
     rows.append(("P99/P50 Ratio", "", *(_tail_ratio(one) for one in found)))
     notes = (
-        "Levels are shares of the saturation rate.",
-        f"Over answers of at least {LEAST_OUTPUT} tokens; TTFT is no part of it.",
+        Note("levels_are_shares_of_saturation"),
+        Note("gaps_of_long_answers", {"least": LEAST_OUTPUT}),
     )
     return Table("itl", f"{gap} by load level", "5.4.5", columns, tuple(rows), notes)
 
@@ -201,7 +196,7 @@ def _per_request(found: Sequence[PerformedRun]) -> Table:
         )
         for one in found
     )
-    notes = ("Jitter is the standard deviation of the gaps of one answer, a pause its longest gap.",)
+    notes = (Note("jitter_and_pause"),)
     return Table("per_request", "Jitter and pauses by request", "5.4.4.2", columns, rows, notes)
 
 
@@ -252,24 +247,18 @@ def _cdf(found: Sequence[PerformedRun]) -> Figure:
     )
 
 
-def _notes(found: Sequence[PerformedRun]) -> tuple[str, ...]:
+def _notes(found: Sequence[PerformedRun]) -> tuple[Note, ...]:
     """How it was measured, and what of draft 5.4.2 was not met."""
     methods = {one.outcome.summary.tokens.itl_method for one in found}
-    said = [
-        f"Measurement method (draft 4.6.3): {METHODS.get(method or '', 'none: nothing was streamed')}."
-        for method in sorted(methods, key=str)
-    ]
+    notes = [Note("itl_method", {"method": method}) for method in sorted(methods, key=str)]
     for one in found:
-        shape = _shape(one)
+        shape, share = _shape(one), float(one.step.at["percent"] or 0)
         answers, gaps = _answers(one) or 0, _stat(one, "itl_ms", "n") or 0
         if shape is not None and shape.short_share:
-            said.append(
-                f"At {_words(one)}: {100 * shape.short_share:.3g} % of the answers have fewer than {LEAST_OUTPUT} tokens "
-                "and are left out of the tables, though not of the picture (draft 5.4.2 wants none)."
-            )
+            facts = {"percent": share, "short_share": shape.short_share, "least": LEAST_OUTPUT}
+            notes.append(Note("short_answers_left_out", facts))
         if answers < LEAST_REQUESTS or gaps < LEAST_GAPS:
-            said.append(
-                f"At {_words(one)}: {answers} answers and {gaps:g} gaps; draft 5.4.2 wants at least {LEAST_REQUESTS} and "
-                f"{LEAST_GAPS:,}."
-            )
-    return tuple(said)
+            counts = {"answers": answers, "gaps": gaps}
+            least = {"least_answers": LEAST_REQUESTS, "least_gaps": LEAST_GAPS}
+            notes.append(Note("few_gaps", {"percent": share, **counts, **least}))
+    return tuple(notes)

@@ -13,19 +13,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from inferometer.documents.note import Note
+from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
 from inferometer.errors import PlanError
 from inferometer.measure.scaling import Model, Scaling, fit
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Plan
 from inferometer.procedures.long_context_workload import documents
-from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
+from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, warm_up, warmed
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, refusals, runs
 from inferometer.procedures.summary_access import rate, samples, stat, statistic, success
 
-NAME, SECTION, TITLE = "long-context", "5.9", "Long Context Scaling"
-OBJECTIVE = "Find out how latency and throughput change with the length of the context."
+NAME, SECTION = "long-context", "5.9"
 
 SHORT = 512
 """Tokens of a prompt of the warm-up: as long as Synthetic-Uniform's longest."""
@@ -40,9 +41,12 @@ def steps(setup: Setup) -> Steps:
     yield warm_up(_plan(setup, SHORT))
     for length in wanted.lengths:
         plan = closed_loop(_plan(setup, length), wanted.concurrency, requests=wanted.requests)
-        words = f"{wanted.requests} requests of {length:,} tokens, {wanted.concurrency} in flight"
+        why = Note(
+            "context_level",
+            {"requests": wanted.requests, "tokens": length, "concurrency": wanted.concurrency},
+        )
         try:
-            yield Run(warmed(plan), "level", {"context": length}, words)
+            yield Run(warmed(plan), "level", {"context": length}, why)
         except PlanError:
             return
 
@@ -63,12 +67,12 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         tables=(_table(found, wanted.concurrency), _fits_table(scaling)),
         figures=(_figure(found, scaling),),
         notes=(
-            "Time per 1K tokens is mean TTFT / mean input tokens as counted by the server * 1000.",
-            f"Throughput is that with {wanted.concurrency} in flight: no maximum was looked for.",
+            Note("time_per_1k_tokens"),
+            Note("throughput_at_concurrency", {"concurrency": wanted.concurrency}, capacity=True),
             *_left_out(setup, done),
             *_short_of(found, wanted.requests),
         ),
-        undecided=() if found else ("No length was measured.",),
+        undecided=() if found else (Note("no_length_measured"),),
     )
 
 
@@ -76,21 +80,21 @@ def _plan(setup: Setup, length: int) -> Plan:
     return documents(setup.plan, fixed(length), fixed(setup.tests.long_context.output_tokens))
 
 
-def _left_out(setup: Setup, done: Sequence[Performed]) -> tuple[str, ...]:
-    """Which lengths the model has no room for, in the words of the refusal."""
+def _left_out(setup: Setup, done: Sequence[Performed]) -> tuple[Note, ...]:
+    """Lengths beyond the model's context, with the message of the refusal."""
     refused = [one for one in refusals(done) if "context" in one.step.at]
     if not refused:
         return ()
     first = int(refused[0].step.at["context"] or 0)
-    lengths = ", ".join(f"{length:,}" for length in setup.tests.long_context.lengths if length >= first)
-    return (f"Left out, for the model has no room: {lengths} tokens. {refused[0].outcome.why}",)
+    lengths = tuple(length for length in setup.tests.long_context.lengths if length >= first)
+    return (Note("lengths_left_out", {"lengths": lengths, "why": refused[0].outcome.why}),)
 
 
-def _short_of(found: Sequence[PerformedRun], asked: int) -> tuple[str, ...]:
+def _short_of(found: Sequence[PerformedRun], requests: int) -> tuple[Note, ...]:
     return tuple(
-        f"{one.step.at['context']:,} tokens: {_n(one.outcome.summary)} of {asked} requests have a TTFT."
+        Note("few_ttfts", {"of": f"{one.step.at['context']:,} tokens", "samples": n, "requests": requests})
         for one in found
-        if _n(one.outcome.summary) < asked
+        if (n := _n(one.outcome.summary)) < requests
     )
 
 
@@ -116,14 +120,14 @@ def _values(scaling: Scaling | None) -> tuple[Value, ...]:
         ("r_squared", "R^2 of the best fit"),
     )
     if scaling is None:
-        few = f"fewer than {LEAST_FITTED} lengths were measured"
+        few = Note("few_lengths", {"least": LEAST_FITTED})
         labelled = (*names, ("us_per_token", "Time per input token"))
         return tuple(Value(name, label, None, note=few) for name, label in labelled)
     best = next((one for one in scaling.models if one.name == scaling.best), None)
     how = (
-        "least squares of ln TTFT over ln tokens",
-        "lowest AICc of linear, power and quadratic",
-        "on the linear scale",
+        Note("log_log_fit"),
+        Note("lowest_aicc"),
+        Note("on_linear_scale"),
     )
     if best is None:
         how = (how[0], _TOO_FEW, _TOO_FEW)
@@ -140,12 +144,12 @@ def _values(scaling: Scaling | None) -> tuple[Value, ...]:
             scaling.us_per_token,
             "us",
             None,
-            "slope of the linear model",
+            Note("slope_of_linear_model"),
         ),
     )
 
 
-_TOO_FEW = "AICc needs at least five lengths, of the quadratic model six"
+_TOO_FEW = Note("too_few_lengths_for_aicc")
 
 
 def _table(found: Sequence[PerformedRun], concurrency: int) -> Table:
@@ -202,7 +206,7 @@ def _fits_table(scaling: Scaling | None) -> Table:
         (one.name, FORMULAS[one.name], *_padded(one.coefficients), one.r_squared, one.aicc)
         for one in (() if scaling is None else scaling.models)
     )
-    notes = () if scaling is not None else (f"Not fitted: fewer than {LEAST_FITTED} lengths were measured.",)
+    notes = () if scaling is not None else (Note("not_fitted", {"least": LEAST_FITTED}),)
     return Table("fits", "Scaling models", "5.9.3", columns, rows, notes)
 
 

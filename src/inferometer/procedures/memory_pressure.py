@@ -24,12 +24,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.note import Fact, Note
+from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import StandardWorkload
 from inferometer.procedures.concurrency import (
     BASE_LEVELS,
-    Level,
     Sought,
     answer,
     best,
@@ -41,13 +42,12 @@ from inferometer.procedures.concurrency import (
     seek,
 )
 from inferometer.procedures.long_context_workload import documents
-from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
+from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, variant, warm, warmed
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import percent, rate, stat
 
-NAME, SECTION, TITLE = "memory-pressure", "5.8", "Memory Pressure Behavior"
-OBJECTIVE = "Find out how the system behaves when more requests are in flight than its memory has room for."
+NAME, SECTION = "memory-pressure", "5.8"
 
 LEAST_COMPLETION = 99.0
 """Per cent: draft 5.5.2's criterion."""
@@ -88,7 +88,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         values=_values(capacity, found),
         tables=(_table(found),),
         figures=(_figure(found),),
-        notes=(*_notes(setup, wanted), *_of_preemption(found), *_words(found)),
+        notes=(*_notes(setup, wanted), *_of_preemption(found), *_changes(found)),
         undecided=_undecided(setup, wanted, capacity, found, done),
         known=known_capacity(wanted, answer(wanted, done)),
     )
@@ -119,7 +119,7 @@ def _level_run(setup: Setup, share: float, capacity: int, base: float | None, *,
     most = None if base is None else max(4 * slots, math.ceil(SPARE * base * seconds))
     plan: Plan = closed_loop(_sought(setup).plan, slots, seconds=seconds, requests=most)
     at = {"percent": share, "concurrency": slots}
-    why = f"{slots} in flight for {seconds:g} s, {share:g} % of the capacity"
+    why = Note("pressure_level", {"concurrency": slots, "seconds": seconds, "percent": share})
     return Run(warm(plan) if first else warmed(plan), "level", at, why)
 
 
@@ -195,8 +195,8 @@ def _table(found: Sequence[_Pressure]) -> Table:
         Column("seconds", "Run", "s"),
     )
     notes = (
-        "100 % is the base: the highest concurrency that met the criteria of the search.",
-        "Errors are out-of-memory and other system errors, as a client sees them.",
+        Note("percent_of_base_concurrency"),
+        Note("errors_seen_by_client"),
     )
     rows = tuple(_row(one) for one in found)
     return Table("levels", "Memory pressure degradation", "5.8.5", columns, rows, notes, capacity=True)
@@ -225,28 +225,22 @@ def _row(one: _Pressure) -> tuple[Cell, ...]:
 def _values(capacity: int | None, found: Sequence[_Pressure]) -> tuple[Value, ...]:
     never = "never" if found else None
     below: Cell = next((one.share for one in found if _incomplete(one)), never)
-    note = "" if found else "no level was measured"
+    note = None if found else Note("no_pressure_level_measured")
     growth = _ratio(found[-1].ttft_p99, found[0].ttft_p99) if len(found) > 1 else None
     fallen = next((one.share for one in found if _over_the_cliff(one, found[0])), None)
     pattern = None if not found else "graceful" if fallen is None else "cliff"
     return (
         Value(
             "base_concurrency", "Base: maximum concurrent requests", capacity, "in flight", None,
-            "of the search on this test's workload" if capacity is not None else "the search found none", capacity=True,
+            Note("capacity_of_this_workload") if capacity is not None else Note("search_found_none"), capacity=True,
         ),
         Value("completion_below_99", "Completion below 99 % from", below, "% of the capacity", None, note, capacity=True),
-        Value("degradation", "Degradation", pattern, "", None, _RULE, capacity=True),
+        Value("degradation", "Degradation", pattern, "", None, Note("degradation_rule"), capacity=True),
         Value(
             "ttft_p99_growth", "TTFT P99 at the highest level / at the base", growth, "", None,
-            "" if growth is not None else "no two levels have a P99 of TTFT", capacity=True,
+            None if growth is not None else Note("fewer_than_two_p99"), capacity=True,
         ),
     )  # fmt: skip
-
-
-_RULE = (
-    "graceful: at every level at least the share that fits completes (100 / level), at half of the base's throughput "
-    "or more; the tool's own rule"
-)
 
 
 def _incomplete(one: _Pressure) -> bool:
@@ -264,33 +258,30 @@ def _over_the_cliff(one: _Pressure, base: _Pressure) -> bool:
     )
 
 
-def _words(found: Sequence[_Pressure]) -> tuple[str, ...]:
-    """What changes from level to level, in a sentence each."""
+def _changes(found: Sequence[_Pressure]) -> tuple[Note, ...]:
+    """What changes from the base to each level; None: not measured at one of the two."""
     if len(found) < 2:
         return ()
-    base, said = found[0], []
-    for one in found[1:]:
-        parts = [
-            _part("completion", one.completion, base.completion, "%"),
-            _part("TTFT P99", one.ttft_p99, base.ttft_p99, "ms"),
-            _part("throughput", one.output_tok_s, base.output_tok_s, "tok/s"),
-        ]
-        told = ", ".join(part for part in parts if part)
-        said.append(
-            f"{one.share:g} %: {told}."
-            if told
-            else f"{one.share:g} %: nothing of it was measured at both levels."
+    base = found[0]
+
+    def pair(one: _Pressure, name: str) -> dict[str, Fact]:
+        here, there = getattr(one, name), getattr(base, name)
+        missing = here is None or there is None
+        return {name: None if missing else here, f"base_{name}": None if missing else there}
+
+    return tuple(
+        Note(
+            "change_from_base",
+            {
+                "percent": one.share,
+                **pair(one, "completion"),
+                **pair(one, "ttft_p99"),
+                **pair(one, "output_tok_s"),
+            },
+            capacity=True,
         )
-    return tuple(said)
-
-
-def _part(name: str, value: float | None, base: float | None, unit: str) -> str:
-    return "" if value is None or base is None else f"{name} {_four(value)} {unit} (base {_four(base)})"
-
-
-def _four(value: float) -> str:
-    """To four significant digits, without an exponent."""
-    return f"{float(f'{value:.4g}'):,.10g}"
+        for one in found[1:]
+    )
 
 
 def _figure(found: Sequence[_Pressure]) -> Figure:
@@ -316,61 +307,47 @@ def _figure(found: Sequence[_Pressure]) -> Figure:
     )  # fmt: skip
 
 
-def _notes(setup: Setup, wanted: Sought) -> tuple[str, ...]:
+def _notes(setup: Setup, wanted: Sought) -> tuple[Note, ...]:
     workload = wanted.plan.workload
     assert isinstance(workload, StandardWorkload), "the recommended one"
-    name = (
-        "Long Context"
-        if workload.name == "long-context"
-        else "documents and questions as of Long Context, with other lengths"
-    )
-    held = wanted.ttft_p99_ms
-    criterion = (
-        "no threshold of TTFT was held (memory-pressure.ttft_p99_ms)"
-        if held is None
-        else f"TTFT P99 <= {held:g} ms"
-    )
-    return (
-        f"Workload: {name} ({workload.input_tokens} in, {workload.output_tokens} out). The base was searched for with it: "
-        f"success rate >= {100 * wanted.success_rate:g} %, no system errors, {criterion}.",
-        f"Each level lasted {setup.tests.memory_pressure.duration_s:g} s in closed loop; requests in flight at its end were "
-        "waited for up to the drain time and then cut off, and count neither as completed nor as failed.",
-    )
+    words: dict[str, Fact] = {
+        "standard": workload.name == "long-context",
+        "input_tokens": str(workload.input_tokens),
+        "output_tokens": str(workload.output_tokens),
+        "success_rate": wanted.success_rate,
+        "ttft_p99_ms": wanted.ttft_p99_ms,
+    }
+    lasting = {"seconds": setup.tests.memory_pressure.duration_s}
+    return Note("pressure_workload", words), Note("pressure_levels", lasting)
 
 
-def _of_preemption(found: Sequence[_Pressure]) -> tuple[str, ...]:
+def _of_preemption(found: Sequence[_Pressure]) -> tuple[Note, ...]:
     """Whose counts they are, and what is missing."""
     if not found:
         return ()
     sources = {one.source for one in found}
     if sources == {None}:
-        return (
-            "Preemption was not measured: neither a client nor the server's metrics, as far as known, tell of it.",
-        )
-    named = " and ".join(sorted(source for source in sources if source))
-    said = [f"Preemptions are by the {named}, over the measured phase of each level."]
+        return (Note("preemption_not_measured"),)
+    notes = [
+        Note("preemptions_counted_by", {"sources": tuple(sorted(source for source in sources if source))})
+    ]
     if any(one.events is not None and one.preempted is None for one in found):
-        said.append(
-            "The server counts how often requests were preempted, not how many were: rate, recovery and loss were not measured."
-        )
-    return tuple(said)
+        notes.append(Note("preemption_events_only"))
+    return tuple(notes)
 
 
 def _undecided(
     setup: Setup, wanted: Sought, capacity: int | None, found: Sequence[_Pressure], done: Sequence[Performed]
-) -> tuple[str, ...]:
+) -> tuple[Note, ...]:
     ended = answer(wanted, done)
     if capacity is None:
-        top: Level | None = best(wanted, done)
-        so_far = "" if top is None else f"; so far {top.concurrency} met the criteria"
-        return (f"The search for the base found no capacity{so_far}.",)
-    said = []
+        top = best(wanted, done)
+        so_far = {"concurrency": None if top is None else top.concurrency}
+        return (Note("no_base_capacity", so_far, capacity=True),)
+    notes = []
     if ended is not None and ended.why == "ceiling":
-        said.append(
-            f"The capacity lies above the maximum of {wanted.ladder.most:g} that was to be tried: the percentages are of that. "
-            "Give a higher memory-pressure.maximum, or a threshold with memory-pressure.ttft_p99_ms."
-        )
+        notes.append(Note("base_above_maximum", {"maximum": wanted.ladder.most}, capacity=True))
     missing = len(_percentages(setup)) - len(found)
     if missing:
-        said.append(f"{missing} of {missing + len(found)} levels were not measured.")
-    return tuple(said)
+        notes.append(Note("pressure_levels_missing", {"missing": missing, "levels": missing + len(found)}))
+    return tuple(notes)

@@ -21,10 +21,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.note import Note
+from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.plan.schema import Plan
-from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value
+from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import (
     Setup,
@@ -38,8 +40,7 @@ from inferometer.procedures.setup import (
 from inferometer.procedures.step import Performed, Run, Scalar, Steps, Switch, runs
 from inferometer.procedures.summary_access import percent, rate, rate_interval, samples, stat, success
 
-NAME, SECTION, TITLE = "prefix-cache", "5.7", "Prefix Cache Effectiveness"
-OBJECTIVE = "Find out how much sooner the first token comes where a shared prefix is cached, and what throughput gains by it."
+NAME, SECTION = "prefix-cache", "5.7"
 
 RECOMMENDED = "code-completion"
 PERCENTILES = ("p50", "p95", "p99")
@@ -94,17 +95,15 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     bare = _plan(setup, DISABLED)
     base = base_of(setup, bare, done)
     if base is None:
-        return Results(
-            undecided=("The highest rate sustained without cache was not found, so no pass was made.",)
-        )
+        return Results(undecided=(Note("no_saturation_without_cache"),))
     missing = [one.label for one in PASSES if one.part not in passes]
     throughputs = {one.part: _throughput_of(done, one) for one in (DISABLED, WARM)}
     return Results(
         values=_values(passes, throughputs),
         tables=(_cache_table(passes), _reduction_table(passes), _throughput_table(throughputs)),
         figures=(_bars(passes),),
-        notes=_notes(setup, passes, base),
-        undecided=(f"Not measured: {', '.join(missing)}.",) if missing else (),
+        notes=tuple(_notes(setup, passes, base)),
+        undecided=(Note("not_measured", {"what": tuple(missing)}),) if missing else (),
         known=known_base(bare, base),
     )
 
@@ -125,7 +124,8 @@ def _pass(setup: Setup, one: Pass, load: float) -> Run:
     count = setup.tests.prefix_cache.requests
     plan = warm(open_loop(_plan(setup, one), load, requests=count), prefixes=one is WARM)
     at: dict[str, Scalar] = {"cache": one.part, "rate": load}
-    return Run(plan, one.part, at, f"{count} requests at {load:.4g} a second, {one.label.lower()}")
+    why = Note("cache_pass", {"requests": count, "rate": load, "configuration": one.label})
+    return Run(plan, one.part, at, why)
 
 
 def _throughput(setup: Setup, one: Pass) -> Run:
@@ -133,7 +133,7 @@ def _throughput(setup: Setup, one: Pass) -> Run:
     plan = closed_loop(_plan(setup, one), wanted.concurrency, seconds=wanted.throughput_s)
     ready = warm(plan) if one is WARM else warmed(plan)
     at: dict[str, Scalar] = {"cache": one.caching, "concurrency": wanted.concurrency}
-    why = f"throughput with {wanted.concurrency} in flight, cache {one.caching}"
+    why = Note("cache_throughput", {"concurrency": wanted.concurrency, "caching": one.caching})
     return Run(ready, "throughput", at, why)
 
 
@@ -182,23 +182,19 @@ def _values(passes: dict[str, Summary], throughputs: dict[str, Summary | None]) 
     for one in (COLD, WARM):
         cached = passes.get(one.part)
         hits = hit_rate(cached)
-        silent = "the server does not say what it took from its cache"
+        source = Note("hits_by_usage") if hits is not None else Note("hits_not_reported")
         found += [
             Value(
                 f"ttft_reduction_{one.part}", f"TTFT reduction, {one.part}", reduction(without, cached, "p50"), "%",
-                note="of the median",
+                note=Note("of_the_median"),
             ),
             Value(
                 f"hit_rate_{one.part}", f"Cache hit rate, {one.part}", hits, "%",
-                note=silent if hits is None else "of the shared prefixes' tokens, by the server's usage",
+                note=source,
             ),
         ]  # fmt: skip
     more = improvement(throughputs)
-    note = (
-        "output tokens a second in closed loop"
-        if more is not None
-        else "throughput was not measured both ways"
-    )
+    note = Note("output_in_closed_loop") if more is not None else Note("throughput_not_measured_both_ways")
     return (*found, Value("throughput_improvement", "Throughput improvement", more, "%", note=note))
 
 
@@ -216,10 +212,9 @@ def _cache_table(passes: dict[str, Summary]) -> Table:
     )
     rows = tuple(_cache_row(one, passes.get(one.part)) for one in PASSES)
     notes = (
-        "Cold: enabled, with a warm-up that shares nothing with the measured requests, so that these alone fill the cache. "
-        "Draft 4.5.1's population is left out on purpose.",
-        "Warm: the warm-up begins with the prefixes of the measured requests.",
-        "An empty hit rate: the server's usage does not say what came from its cache.",
+        Note("cold_cache"),
+        Note("warm_cache"),
+        Note("empty_hit_rate"),
     )
     return Table("cache", "TTFT without and with prefix cache", "5.7.5", columns, rows, notes)
 
@@ -268,7 +263,7 @@ def _throughput_table(throughputs: dict[str, Summary | None]) -> Table:
         change: Cell = "" if part == DISABLED.part else improvement(throughputs)
         inputs = rate(summary, "input_tok_s")
         rows.append((label, found, *(ends or (None, None)), inputs, change))
-    notes = ("Closed loop at one concurrency, no search: what the system does there, not the most it can.",)
+    notes = (Note("throughput_without_search"),)
     return Table(
         "throughput",
         "Throughput without and with prefix cache",
@@ -292,30 +287,21 @@ def _bars(passes: dict[str, Summary]) -> Figure:
     )
 
 
-def _notes(setup: Setup, passes: dict[str, Summary], base: float) -> tuple[str, ...]:
-    return tuple(_said(setup, passes, base))
-
-
-def _said(setup: Setup, passes: dict[str, Summary], base: float) -> Iterator[str]:
+def _notes(setup: Setup, passes: dict[str, Summary], base: float) -> Iterator[Note]:
     wanted, asked = setup.tests.prefix_cache, workload(setup).workload
     own = asked == setup.plan.workload.model_copy(update={"repeatable_prompts": False})
-    yield (
-        f"All passes at {base * wanted.percent / 100:.4g} requests/s, {wanted.percent:g} % of the highest rate sustained "
-        "without cache."
-    )
-    if own:
-        yield "The workload is the plan's, whose requests have prefixes in common."
-    else:
-        yield "The plan's requests have nothing in common, so the workload is the recommended one, Code Completion."
+    load = {"rate": base * wanted.percent / 100, "percent": wanted.percent}
+    yield Note("cache_passes", load, capacity=True)
+    yield Note("planned_workload_shares") if own else Note("recommended_workload_shares")
     if asked.content.sharing is not None:
-        yield f"Shared: {asked.content.sharing}."
+        yield Note("shared", {"sharing": str(asked.content.sharing)})
     short = [
         (one, n) for one in PASSES if (n := _count(passes.get(one.part))) is not None and n < wanted.requests
     ]
     for one, n in short:
-        yield f"{one.label}: {n} of {wanted.requests} requests have a TTFT."
+        yield Note("few_ttfts", {"of": one.label, "samples": n, "requests": wanted.requests})
     if len({found.workload.fingerprint for found in passes.values()}) > 1 and setup.plan.workload.file:
-        yield "The passes did not send the same requests."
+        yield Note("passes_differ")
 
 
 def _count(summary: Summary | None) -> int | None:

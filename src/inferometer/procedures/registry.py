@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 
 from inferometer.plan.schema import Plan
 from inferometer.procedures import (
@@ -28,28 +27,23 @@ from inferometer.procedures.step import Performed, Steps
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """One test: what it is called, where it stands in the draft, what it is for, how it goes, what comes of it, and the plan of
-    one of its levels as far as it is known before the start."""
+    """One test: its name, its section of the draft, its steps, its results, and the plan of one of its levels as far as it is
+    known before the start."""
 
     name: str
     section: str
-    title: str
-    objective: str
     steps: Callable[[Setup], Steps]
     results: Callable[[Setup, Sequence[Performed]], Results]
     planned: Callable[[Setup], Plan]
 
 
 def _procedure(module: ModuleType) -> Procedure:
-    found: Any = module
     return Procedure(
-        found.NAME,
-        found.SECTION,
-        found.TITLE,
-        found.OBJECTIVE,
-        found.steps,
-        found.results,
-        getattr(found, "planned", _as_it_is),
+        module.NAME,
+        module.SECTION,
+        module.steps,
+        module.results,
+        getattr(module, "planned", _as_it_is),
     )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.note import Note
 from inferometer.plan.schema import Plan
-from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached
+from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached, reason
 from inferometer.procedures.setup import (
     Setup,
     closed_loop,
@@ -69,7 +70,7 @@ def pilot(setup: Setup, plan: Plan, prefix: str = "") -> Generator[Run, Measured
     closed = closed_loop(warm(plan), search.pilot_concurrency, requests=search.pilot_requests)
     run = Run(
         closed, f"{prefix}pilot", {"concurrency": search.pilot_concurrency},
-        "a first estimate of what the system carries",
+        Note("pilot"),
     )  # fmt: skip
     return PerformedRun(run, (yield run))
 
@@ -127,14 +128,12 @@ def _run(sought: Sought, ask: Ask) -> Run:
     plan = reseeded(
         open_loop(warmed(sought.plan), ask.level, seconds=seconds), CONFIRMING_SEED * ask.confirms
     )
-    why = "once more, with another seed, to confirm" if ask.confirms else "is this sustained?"
-    if ask.times > 1:
-        why = "the same for longer: its intervals did not settle it"
+    facts = {"rate": ask.level, "seconds": seconds, "reason": reason(ask)}
     return Run(
         plan,
         f"{sought.prefix}{'confirm' if ask.confirms else 'level'}",
         {"rate": ask.level, "times": ask.times},
-        f"{ask.level:g} requests/s for {seconds:.4g} s: {why}",
+        Note("rate_level", facts),
     )
 
 

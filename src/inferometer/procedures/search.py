@@ -97,6 +97,11 @@ class Answer:
     unsettled: tuple[float, ...] = ()
 
 
+def reason(ask: Ask) -> Literal["longer", "confirm", "next"]:
+    """Why a load is tried: for longer than before, to confirm it, or as the next one."""
+    return "longer" if ask.times > 1 else "confirm" if ask.confirms else "next"
+
+
 def advance(ladder: Ladder, trials: Sequence[Trial]) -> Ask | Answer:
     """What comes next, by the table above."""
     if not trials:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from inferometer.documents.note import Note
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
@@ -84,9 +85,7 @@ def warm_up(plan: Plan, *, prefixes: bool = True) -> Run:
     """A run that is nothing but the warm-up, for a test whose first load is so low that a warm-up under it would take long: in
     closed loop, with a few requests behind it."""
     ready = closed_loop(warm(plan, prefixes=prefixes), WARMUP_CONCURRENCY, requests=WARMUP_CONCURRENCY)
-    return Run(
-        ready, WARMUP_PART, {"concurrency": WARMUP_CONCURRENCY}, "warming up, and verifying that it is warm"
-    )
+    return Run(ready, WARMUP_PART, {"concurrency": WARMUP_CONCURRENCY}, Note("warming_up"))
 
 
 def warmed(plan: Plan) -> Plan:

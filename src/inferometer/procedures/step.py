@@ -16,6 +16,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeGuard
 
+from inferometer.documents.note import Note
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 
@@ -31,7 +32,7 @@ class Run:
     plan: Plan
     part: str
     at: Mapping[str, Scalar]
-    why: str
+    why: Note
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from inferometer.documents.note import Note
+from inferometer.documents.results import Axis, Cell, Column, Figure, Mark, Series
 from inferometer.plan.schema import Plan
 from inferometer.procedures import closed_throughput
-from inferometer.procedures.results import Axis, Cell, Column, Figure, Mark, Results, Series, Table
+from inferometer.procedures.results import Results, Table
 from inferometer.procedures.saturation import (
     SUCCESS_RATE,
     Level,
@@ -38,8 +40,7 @@ from inferometer.procedures.throughput_results import (
     with_point,
 )
 
-NAME, SECTION, TITLE = "throughput", "5.2", "Output Token Throughput"
-OBJECTIVE = "Find the highest rate of output tokens that the system sustains, with the latency objectives met if there are any."
+NAME, SECTION = "throughput", "5.2"
 
 
 def steps(setup: Setup) -> Steps:
@@ -69,7 +70,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         return closed_throughput.results(setup, done)
     pilots = runs(done, "pilot")
     if not pilots:
-        return Results(undecided=("Not even the pilot was measured.",))
+        return Results(undecided=(Note("no_pilot_measured"),))
     sought = _sought(setup, estimate(pilots[0]))
     top, ended = best(sought, done), answer(sought, done)
     point = best(_point(setup, estimate(pilots[0])), done)
@@ -188,28 +189,22 @@ def _figure(found: Sequence[Level], top: Level | None) -> Figure:
     )  # fmt: skip
 
 
-def notes(ladder: Ladder, ended: Answer | None) -> tuple[str, ...]:
+def notes(ladder: Ladder, ended: Answer | None) -> tuple[Note, ...]:
     """How the search went."""
-    said = [
-        f"The highest load sustained and the lowest that was not lie {100 * ladder.resolution:g} % apart at most; the former "
-        "was run twice. Runs near saturation differ by chance, so another search may come to another answer (docs/tests.md).",
-    ]
+    given = [Note("search_resolution", {"resolution": ladder.resolution})]
     if ended is not None and ended.unsettled:
-        loads = ", ".join(f"{level:g}" for level in ended.unsettled)
-        said.append(f"Never settled by their intervals, and taken as not sustained: {loads}.")
+        given.append(Note("unsettled_taken_as_not_sustained", {"rates": ended.unsettled}, capacity=True))
     if ended is not None and ended.why == "ceiling":
-        said.append("The highest load that was to be tried was sustained: the maximum lies above it.")
-    return tuple(said)
+        given.append(Note("highest_load_sustained"))
+    return tuple(given)
 
 
-def undecided(top: Level | None, ended: Answer | None) -> tuple[str, ...]:
+def undecided(top: Level | None, ended: Answer | None) -> tuple[Note, ...]:
     """What keeps the test from an answer."""
     if ended is None:
-        return ("The search did not come to its end.",)
+        return (Note("search_not_ended"),)
     if ended.why == "endless":
-        return ("The search was given up: loads were sustained once, and then not.",)
+        return (Note("search_given_up", {"tried": "loads", "held": "sustained"}),)
     if top is None:
-        return ("Not even the lowest load was sustained.",)
-    return (
-        ("The maximum lies above the highest load that was to be tried.",) if ended.why == "ceiling" else ()
-    )
+        return (Note("lowest_load_not_sustained"),)
+    return (Note("maximum_above_highest_load"),) if ended.why == "ceiling" else ()

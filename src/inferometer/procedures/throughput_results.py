@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from inferometer.documents.note import Note
+from inferometer.documents.results import Cell, Column
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
-from inferometer.procedures.results import Cell, Column, Table, Value
+from inferometer.procedures.results import Table, Value
 from inferometer.procedures.setup import Setup, variant
 from inferometer.procedures.step import PerformedRun
 from inferometer.procedures.summary_access import Metric, Rate, percent, rate, rate_interval, stat
@@ -31,10 +33,10 @@ def values(
     """Draft 5.2.4, of the run at the highest load sustained and of that at C.1's operating point. `key`: the load's name in
     `at`."""
     summary = None if top is None else top.outcome.summary
-    kind = "with the objectives met" if setup.plan.slos else "without latency constraint"
+    kind = Note("with_objectives_met") if setup.plan.slos else Note("without_latency_constraint")
     limit = setup.tests.throughput.ttft_p99_ms
 
-    def of(level: PerformedRun | None, name: str, label: str, value: Rate, unit: str, note: str) -> Value:
+    def of(level: PerformedRun | None, name: str, label: str, value: Rate, unit: str, note: Note) -> Value:
         summary = None if level is None else level.outcome.summary
         ci = rate_interval(summary, value)
         return Value(name, label, rate(summary, value), unit, ci, note, capacity=True)
@@ -44,19 +46,19 @@ def values(
         of(top, "max_request_s", "Max Request Throughput", "request_s", "req/s", kind),
         of(top, "max_input_tok_s", "Max Input Throughput", "input_tok_s", "tok/s", kind),
         Value(
-            f"sustainable_{key}", "Sustainable Load", None if top is None else top.step.at[key], unit, None, "offered",
+            f"sustainable_{key}", "Sustainable Load", None if top is None else top.step.at[key], unit, None, Note("offered"),
             capacity=True,
         ),
         per_gpu(setup, summary),
         Value(
             "cached_input_share", "Prompt tokens served from a cache",
             percent(None if summary is None else summary.throughput.cached_input_share), "%", None,
-            "they are counted as input and were not prefilled",
+            Note("cached_and_not_prefilled"),
         ),
-        Value("batch_utilisation", "Batch utilisation", None, "%", None, "no engine says how large a batch it allows"),
+        Value("batch_utilisation", "Batch utilisation", None, "%", None, Note("batch_size_unknown")),
         of(
             point, "throughput_at_ttft_limit", f"Throughput at P99 TTFT < {limit:g} ms", "output_tok_s", "tok/s",
-            "an operating point of the minimum report (C.1)",
+            Note("minimum_report_operating_point"),
         ),
     )  # fmt: skip
 
@@ -66,7 +68,7 @@ def per_gpu(setup: Setup, summary: Summary | None) -> Value:
     count = setup.plan.sut.accelerator_count
     found = rate(summary, "output_tok_s")
     value = None if found is None or not count else found / count
-    note = "by the declared number of accelerators" if count else "no accelerator is declared"
+    note = Note("by_declared_accelerators") if count else Note("no_accelerator_declared")
     return Value("tok_per_gpu_s", "Tokens per GPU-second", value, "tok/s/GPU", None, note, capacity=True)
 
 
@@ -83,7 +85,7 @@ def summary_table(setup: Setup, top: PerformedRun | None, unit: str, key: str) -
         ("Sustainable Load", load, unit),
     ]
     rows += [("Tokens per GPU-second", gpu.value, "tok/s/GPU")] if setup.plan.sut.accelerator_count else []
-    kind = "Latency objectives were met." if setup.plan.slos else "No latency objective was held."
+    kind = Note("objectives_met") if setup.plan.slos else Note("no_objective_held")
     columns = (Column("metric", "Metric"), Column("value", "Value"), Column("unit", "Unit"))
     return Table("summary", "Throughput summary", "5.2.5.1", columns, tuple(rows), (kind,), capacity=True)
 

@@ -18,20 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from inferometer.documents.note import Fact, Note
+from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, Mark, Series
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
-from inferometer.procedures.results import (
-    Axis,
-    Cell,
-    Column,
-    Figure,
-    Interval,
-    Mark,
-    Results,
-    Series,
-    Table,
-    Value,
-)
+from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, lasting, open_loop, warm_up, warmed, workload_key
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
@@ -46,8 +37,7 @@ from inferometer.procedures.summary_access import (
     success,
 )
 
-NAME, SECTION, TITLE = "tradeoff", "5.3", "Throughput-Latency Tradeoff"
-OBJECTIVE = "Show what latency a throughput costs, from light load to beyond saturation."
+NAME, SECTION = "tradeoff", "5.3"
 
 STEP = 10.0
 """Per cent; of the levels beyond those asked for."""
@@ -84,11 +74,6 @@ class Point:
         half = T_OF_THIRDS * statistics.stdev(thirds) / math.sqrt(3)
         return self.achieved - half, self.achieved + half
 
-    @property
-    def words(self) -> str:
-        """As the reports name it."""
-        return f"{self.rate:.4g} req/s"
-
 
 def steps(setup: Setup) -> Steps:
     """The capacity, and levels of it in ascending order until throughput falls."""
@@ -104,7 +89,7 @@ def steps(setup: Setup) -> Steps:
             open_loop(warmed(setup.plan), level, seconds=seconds),
             "level",
             {"percent": share, "rate": level},
-            f"{share:g} % of capacity, {level:.4g} requests/s for {seconds:g} s",
+            Note("tradeoff_level", {"percent": share, "rate": level, "seconds": seconds}),
         )
         done.append(PerformedRun(run, (yield run)))
 
@@ -168,7 +153,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     found = points(done)
     known = known_base(setup.plan, None if wanted.capacity_rate is not None else base)
     if not found:
-        why = "No load level was measured." if base is not None else "The capacity was not found."
+        why = Note("no_level_measured") if base is not None else Note("no_capacity_rate")
         return Results(undecided=(why,), known=known)
     ended = len(found) >= len(set(wanted.percent))
     return Results(
@@ -176,18 +161,14 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         tables=(_table(found),),
         figures=(_curve(setup, found, "ttft", "curve"), _curve(setup, found, "tpot", "tpot_curve"), _offered(found)),
         notes=_notes(setup, found),
-        undecided=() if ended else ("Not all load levels were measured.",),
+        undecided=() if ended else (Note("not_all_levels_measured"),),
         known=known,
     )  # fmt: skip
 
 
 def _base(setup: Setup, base: float | None) -> Value:
     published = setup.tests.tradeoff.capacity_rate is not None
-    how = (
-        "given with the plan"
-        if published
-        else "the highest sustainable rate of draft 5.2, without objectives"
-    )
+    how = Note("given_with_the_plan") if published else Note("highest_sustainable_rate")
     return Value("capacity_rate", "Estimated capacity, 100 %", base, "req/s", None, how, capacity=True)
 
 
@@ -198,9 +179,9 @@ def _values(setup: Setup, found: Sequence[Point]) -> tuple[Value, ...]:
         *(_knee(found, metric, label) for metric, label in LATENCIES),
         _saturation(found),
         Value("peak_rate", "Peak throughput at", top.rate, "req/s", None,
-              f"the level of the highest throughput, {top.percent:g} % of capacity", capacity=True),
+              Note("level_of_highest_throughput", {"percent": top.percent}), capacity=True),
         Value("peak_output_tok_s", "Peak throughput", top.achieved, "tok/s", top.interval,
-              f"at {top.words}", capacity=True),
+              Note("at_rate", {"rate": top.rate}, capacity=True), capacity=True),
         _optimal(setup, found),
     )  # fmt: skip
 
@@ -210,63 +191,61 @@ def _knee(found: Sequence[Point], metric: Metric, label: str) -> Value:
     name = "knee" if metric == "ttft" else f"knee_{metric}"
     title = "Knee point" if metric == "ttft" else f"Knee point of {label}"
     if least is None:
-        return Value(name, title, None, "req/s", None, f"{label} was not measured", capacity=True)
-    limit = f"2 x {least:.4g} ms, the least of all levels"
-    if at is None:
         return Value(
-            name, title, None, "req/s", None, f"not reached: {label} P99 never exceeds {limit}", capacity=True
+            name, title, None, "req/s", None, Note("latency_not_measured", {"latency": label}), capacity=True
         )
+    facts: dict[str, Fact] = {"latency": label, "least_ms": least}
+    if at is None:
+        return Value(name, title, None, "req/s", None, Note("not_reached_knee", facts), capacity=True)
     p99 = stat(found[at].summary, metric, "p99") or 0.0
-    why = f"{label} P99, {p99:.4g} ms, exceeds {limit}: the first level to do so, {found[at].percent:g} % of capacity"
     interval = stat_interval(found[at].summary, metric, "p99")
-    if interval is None or interval[0] <= KNEE * least:
-        why += "; its 95 % interval does not settle it"
-    return Value(name, title, found[at].rate, "req/s", None, why, capacity=True)
+    settled = interval is not None and interval[0] > KNEE * least
+    facts |= {"p99_ms": p99, "percent": found[at].percent, "settled": settled}
+    return Value(name, title, found[at].rate, "req/s", None, Note("knee", facts), capacity=True)
 
 
 def _saturation(found: Sequence[Point]) -> Value:
     at = fall(found)
     label = "Saturation point"
     if at is None:
-        why = f"not reached: throughput rises up to the last level, {found[-1].percent:g} % of capacity"
+        why = Note("not_reached_saturation", {"percent": found[-1].percent})
         return Value("saturation", label, None, "req/s", None, why, capacity=True)
     before, here = found[at - 1], found[at]
-    high, low = before.achieved or 0.0, here.achieved or 0.0
-    why = (
-        f"the first level with less throughput than the one before: {low:.5g} after {high:.5g} tok/s at {before.words}; "
-        f"{_within(before, here)}"
-    )
+    facts: dict[str, Fact] = {
+        "achieved": here.achieved or 0.0, "before": before.achieved or 0.0, "rate_before": before.rate,
+    }  # fmt: skip
+    why = Note("first_fall_of_throughput", facts | _within(before, here), capacity=True)
     return Value("saturation", label, here.rate, "req/s", None, why, capacity=True)
 
 
-def _within(before: Point, here: Point) -> str:
-    """Whether a fall is more than chance: two intervals' half widths add as their squares do."""
-    found = [one.interval for one in (before, here)]
-    if None in found:
-        return "there are no intervals to tell it from chance"
-    spans = [span for span in found if span is not None]
+def _within(before: Point, here: Point) -> dict[str, Fact]:
+    """Whether a fall is more than chance: two intervals' half widths add as their squares do. `explained`: None where there
+    are no intervals."""
+    if before.interval is None or here.interval is None:
+        return {"explained": None}
+    spans = (before.interval, here.interval)
     chance = math.hypot(*((high - low) / 2 for low, high in spans))
     drop = (before.achieved or 0.0) - (here.achieved or 0.0)
-    said = " and ".join(f"{low:.5g} to {high:.5g}" for low, high in spans)
-    verdict = "more than their widths explain" if drop > chance else "a decrease within them"
-    return f"95 % intervals {said}: {verdict}"
+    return {"interval_before": spans[0], "interval": spans[1], "explained": drop <= chance}
 
 
 def _optimal(setup: Setup, found: Sequence[Point]) -> Value:
     label = "Optimal operating point"
-    asked = ", ".join(str(slo) for slo in setup.plan.slos)
-    if not asked:
+    if not setup.plan.slos:
         return Value(
-            "optimum", label, None, "req/s", None, "not asked: the plan has no objectives", capacity=True
+            "optimum", label, None, "req/s", None, Note("not_asked_without_objectives"), capacity=True
         )
     at, maybe = optimum(found), optimum(found, settled=False)
+    facts: dict[str, Fact] = {
+        "objectives": tuple(str(slo) for slo in setup.plan.slos),
+        "achieved": None if at is None else found[at].achieved,
+        "unsettled_rate": found[maybe].rate if maybe is not None and maybe != at else None,
+    }
     if at is None:
-        why = f"no level meets {asked} by its intervals"
-    else:
-        why = f"the highest throughput, {found[at].achieved:.5g} tok/s, among the levels that meet {asked}"
-    if maybe is not None and maybe != at:
-        why += f"; at {found[maybe].words} the intervals do not settle it"
-    return Value("optimum", label, None if at is None else found[at].rate, "req/s", None, why, capacity=True)
+        none = Note("no_level_meets_objectives", facts, capacity=True)
+        return Value("optimum", label, None, "req/s", None, none, capacity=True)
+    why = Note("optimum", facts, capacity=True)
+    return Value("optimum", label, found[at].rate, "req/s", None, why, capacity=True)
 
 
 def _table(found: Sequence[Point]) -> Table:
@@ -342,29 +321,23 @@ def _offered(found: Sequence[Point]) -> Figure:
     return Figure("offered", "Achieved and offered load", "lines", *axes, tuple(series), capacity=True)
 
 
-def _notes(setup: Setup, found: Sequence[Point]) -> tuple[str, ...]:
+def _notes(setup: Setup, found: Sequence[Point]) -> tuple[Note, ...]:
     wanted = setup.tests.tradeoff
-    said = [
-        "Knee: of TTFT P99, the first level in ascending order; those of TPOT and E2E are extras (draft 5.3.4)."
-    ]
+    given = [Note("knee_of_ttft")]
     if setup.plan.load.model != "open":
-        said.append(
-            f"The plan's load is a {setup.plan.load.model} loop; this test needs an open one, and has Poisson arrivals (5.3.2)."
-        )
+        given.append(Note("load_model_replaced", {"model": setup.plan.load.model}))
     if fall(found) is None and found[-1].percent + STEP > wanted.most_percent:
-        said.append(
-            f"Throughput did not fall up to {found[-1].percent:g} %; {wanted.most_percent:g} % is the most tried."
+        given.append(
+            Note(
+                "throughput_did_not_fall", {"percent": found[-1].percent, "most_percent": wanted.most_percent}
+            )
         )
-    few = [f"{one.percent:g} %" for one in found if _samples(one) < LEAST_SAMPLES]
+    few = tuple(one.percent for one in found if _samples(one) < LEAST_SAMPLES)
     if few:
-        said.append(
-            f"Fewer than 1,000 samples, so that P99 is not reliable (draft 5.1.4.3): {', '.join(few)}."
-        )
+        given.append(Note("p99_unreliable_at_levels", {"least": LEAST_SAMPLES, "percent": few}))
     if any(one.interval is not None and rate_interval(one.summary, "output_tok_s") is None for one in found):
-        said.append(
-            "Where answers are long beside the run, the interval of throughput is by the spread of its three thirds."
-        )
-    silent = [f"{one.percent:g} %" for one in found if one.achieved is None]
+        given.append(Note("intervals_by_thirds"))
+    silent = tuple(one.percent for one in found if one.achieved is None)
     if silent:
-        said.append(f"No throughput was measured at {', '.join(silent)}.")
-    return tuple(said)
+        given.append(Note("no_throughput_at_levels", {"percent": silent}))
+    return tuple(given)

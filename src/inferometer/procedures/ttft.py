@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from inferometer.documents.note import Note
+from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
-from inferometer.procedures.results import Axis, Cell, Column, Figure, Results, Series, Table, Value, joined
+from inferometer.procedures.results import Results, Table, Value, joined
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, closed_loop, open_loop, warm_up, warmed
 from inferometer.procedures.step import Performed, PerformedRun, Run, Scalar, Steps, runs
 from inferometer.procedures.summary_access import curve, samples, stat, stat_interval
 
-NAME, SECTION, TITLE = "ttft", "5.1", "Time to First Token"
-OBJECTIVE = "Find out how long it takes from the submission of a request to its first token, under the load levels given."
+NAME, SECTION = "ttft", "5.1"
 
 ROWS = (
     ("p50", "TTFT P50"),
@@ -37,7 +38,12 @@ def steps(setup: Setup) -> Steps:
     if levels:
         yield warm_up(setup.plan)
     for at, plan in levels:
-        yield Run(warmed(plan), "level", at, f"TTFT of {setup.tests.ttft.requests} requests, {_words(at)}")
+        yield Run(
+            warmed(plan),
+            "level",
+            at,
+            Note("ttft_level", {"requests": setup.tests.ttft.requests, "level": _level(at)}),
+        )
 
 
 def planned(setup: Setup) -> Plan:
@@ -51,12 +57,12 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     found = runs(done, "level")
     base = base_of(setup, setup.plan, done) if setup.tests.ttft.percent else None
     if not found:
-        return Results(undecided=("No load level was measured.",))
+        return Results(undecided=(Note("no_level_measured"),))
     asked = setup.tests.ttft.requests
     missing = len(_levels(setup, base)) - len(found)
-    open_ = [f"{missing} of the load levels were not measured."] if missing else []
+    open_ = [Note("levels_missing", {"missing": missing})] if missing else []
     if setup.tests.ttft.percent and base is None:
-        open_.append("The saturation rate was not found, so no percentage of it was measured.")
+        open_.append(Note("no_percentages_of_saturation"))
     short = [one for one in found if (_n(one) or 0) < asked]
     return joined(
         [
@@ -64,7 +70,12 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             Results(
                 figures=(_cdf(found),),
                 notes=tuple(
-                    f"{_words(one.step.at)}: {_n(one) or 0} of {asked} requests have a TTFT." for one in short
+                    Note(
+                        "few_ttfts",
+                        {"of": _level(one.step.at), "samples": _n(one) or 0, "requests": asked},
+                        True,
+                    )
+                    for one in short
                 ),
                 undecided=tuple(open_),
                 known=known_base(setup.plan, base),
@@ -101,9 +112,16 @@ def _levels(setup: Setup, base: float | None) -> list[tuple[Mapping[str, Scalar]
     return found
 
 
-def _words(at: Mapping[str, Scalar]) -> str:
-    percent = f"{at['percent']:g} % of saturation, " if "percent" in at else ""
-    return percent + (f"{at['rate']:.4g} requests/s" if "rate" in at else f"{at['concurrency']} in flight")
+def _share(at: Mapping[str, Scalar]) -> str:
+    return f"{at['percent']:g} % of saturation" if "percent" in at else ""
+
+
+def _load(at: Mapping[str, Scalar]) -> str:
+    return f"{at['rate']:.4g} requests/s" if "rate" in at else f"{at['concurrency']} in flight"
+
+
+def _level(at: Mapping[str, Scalar]) -> str:
+    return ", ".join(filter(None, (_share(at), _load(at))))
 
 
 def _n(one: PerformedRun) -> int | None:
@@ -111,18 +129,19 @@ def _n(one: PerformedRun) -> int | None:
 
 
 def _of_level(one: PerformedRun, *, several: bool) -> Results:
-    summary, words = one.outcome.summary, _words(one.step.at)
-    suffix = f", {words}" if several else ""
+    summary, at = one.outcome.summary, _load(one.step.at) if several else ""
+    share = _share(one.step.at)
+    suffix = f", {share}" if several and share else ""
     samples = _n(one) or 0
     rows: list[tuple[Cell, ...]] = [("Requests", samples)]
     rows += [(label, stat(summary, "ttft", name)) for name, label in ROWS]
-    notes = ["Times in ms; only requests that succeeded."]
+    notes = [Note("times_of_successes")]
     if samples < P999_SAMPLES:
-        notes.append(f"Fewer than {P999_SAMPLES:,} samples: P99.9 is not reliable (draft 5.1.4.3).")
+        notes.append(Note("p99_9_unreliable", {"least": P999_SAMPLES}))
     if samples < P99_SAMPLES:
-        notes.append(f"Fewer than {P99_SAMPLES:,} samples: P99 is not reliable either.")
+        notes.append(Note("p99_unreliable", {"least": P99_SAMPLES}))
     columns = (Column("metric", "Metric"), Column("value", "Value"))
-    main = Table("ttft", f"TTFT{suffix}", "5.1.5.2", columns, tuple(rows), tuple(notes))
+    main = Table("ttft", f"TTFT{suffix}", "5.1.5.2", columns, tuple(rows), tuple(notes), at=at)
     values = tuple(
         Value(
             f"ttft_{name}",
@@ -130,16 +149,19 @@ def _of_level(one: PerformedRun, *, several: bool) -> Results:
             stat(summary, "ttft", name),
             "ms",
             stat_interval(summary, "ttft", name),
+            at=at,
         )
         for name, label in ROWS
         if name.startswith("p")
     )
     return Results(
-        values, (main, *_by_input(summary, suffix), *_components(summary, suffix)), notes=_noncontent(summary)
+        values,
+        (main, *_by_input(summary, suffix, at), *_components(summary, suffix, at)),
+        notes=_noncontent(summary),
     )
 
 
-def _by_input(summary: Summary, suffix: str) -> tuple[Table, ...]:
+def _by_input(summary: Summary, suffix: str, at: str) -> tuple[Table, ...]:
     """Draft Table 2, with the recommended buckets (5.1.4.2) and the samples in each."""
     columns = (
         Column("input", "Input Tokens"),
@@ -156,40 +178,34 @@ def _by_input(summary: Summary, suffix: str) -> tuple[Table, ...]:
     )  # fmt: skip
     if len(rows) < 2:
         return ()  # prompts are of one length, as far as the buckets go
-    note = "Ranges without a sample are left out."
-    table = Table("ttft_by_input", f"TTFT by input length{suffix}", "5.1.5.3", columns, rows, (note,))
-    return (table,)
+    notes = (Note("empty_ranges_left_out"),)
+    return (Table("ttft_by_input", f"TTFT by input length{suffix}", "5.1.5.3", columns, rows, notes, at=at),)
 
 
-def _components(summary: Summary, suffix: str) -> tuple[Table, ...]:
+def _components(summary: Summary, suffix: str, at: str) -> tuple[Table, ...]:
     """Queue wait, where the server's metrics have it (draft 5.1.4.2). No engine so far exposes prefill time this way."""
     queue = None if summary.server is None else summary.server.queue_ms
     if queue is None:
         return ()
     rows = (("queue wait", queue.mean),)
     columns = (Column("component", "Component"), Column("mean", "Mean", "ms"))
-    note = "By the server's own metrics; they leave out the network."
-    return (
-        Table(
-            "ttft_components", f"Components of TTFT by the server{suffix}", "5.1.4.2", columns, rows, (note,)
-        ),
-    )
+    notes, title = (Note("components_by_server"),), f"Components of TTFT by the server{suffix}"
+    return (Table("ttft_components", title, "5.1.4.2", columns, rows, notes, at=at),)
 
 
-def _noncontent(summary: Summary) -> tuple[str, ...]:
+def _noncontent(summary: Summary) -> tuple[Note, ...]:
     """Draft 5.1.3.1: whether anything comes before the first content token, and what TTFT measures then."""
     variants = next((one for one in summary.verdict.checks if one.code == "ttft_variants"), None)
     if variants is None or variants.status != "note":
         return ()
-    return (
-        "Other events came before the first token that is not white space; TTFT is to that token, "
-        "of content, reasoning or a tool call.",
-    )
+    return (Note("events_before_first_token"),)
 
 
 def _cdf(found: Sequence[PerformedRun]) -> Figure:
     """Draft 5.1.5.4."""
-    series = tuple(Series(_words(one.step.at), *curve(one.outcome.summary, "ttft")) for one in found)
+    series = tuple(
+        Series(_share(one.step.at), *curve(one.outcome.summary, "ttft"), _load(one.step.at)) for one in found
+    )
     return Figure(
         "ttft_cdf",
         "Distribution of TTFT",

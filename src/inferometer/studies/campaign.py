@@ -11,12 +11,14 @@ import json
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
+
 from inferometer import __version__
-from inferometer.documents.campaign import TEST_SCHEMA, ProcedureDocument, ProcedureVerdict
+from inferometer.documents.campaign import TEST_SCHEMA, EndedBy, ProcedureDocument
 from inferometer.documents.part import from_data, to_data
 from inferometer.errors import CannotSwitch, InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
@@ -45,7 +47,9 @@ from inferometer.procedures.step import (
     Switched,
     runs,
 )
+from inferometer.report.campaign import notes
 from inferometer.report.campaign.files import write_reports
+from inferometer.report.campaign.purposes import PURPOSES
 from inferometer.report.campaign.redaction import redact
 from inferometer.report.campaign.sections import SCHEMA as CAMPAIGN_SCHEMA
 from inferometer.report.campaign.sections import compose
@@ -54,6 +58,7 @@ from inferometer.report.compliance import statement_document
 from inferometer.report.compliance_notes import worded
 from inferometer.report.run.composition import moment
 from inferometer.run.ui import Ui
+from inferometer.studies import procedure_document as shown
 from inferometer.studies.stand import Asked, Stand, stand_of
 
 SCHEMA = "inferometer/test/1"
@@ -124,14 +129,6 @@ def _parameters(setup: Setup, name: str) -> Parameters:
     return parameters
 
 
-def typed(document: Mapping[str, Any]) -> ProcedureDocument:
-    """A test's document without its notes."""
-    values = [one | {"note": None} for one in document["values"]]
-    tables = [one | {"notes": []} for one in document["tables"]]
-    bare = {"schema": TEST_SCHEMA, "values": values, "tables": tables, "notes": [], "undecided": []}
-    return from_data({**document, **bare}, ProcedureDocument)
-
-
 def conduct_campaign(whole: Campaign, out: Path, ui: Ui, asked: Asked, command: str) -> Tested:
     """A campaign in a folder of its own under `out`. Raises PlanError, PeerError, RecordError."""
     folder = RunFolder.create(
@@ -149,22 +146,26 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
     started = time.time_ns()
     write_atomically(folder / "tests.json", campaigns.to_json(whole))
     tested, known = Tested(folder), KnownLimits()
+    tests: list[ProcedureDocument] = []
     documents: list[dict[str, Any]] = []
     summaries: dict[str, Mapping[str, Any]] = {}
     evidence: list[Evidence] = []
     refused: PlanError | None = None
     for number, name in enumerate(whole.names):
         ui.note(
-            f"test {number + 1} of {len(whole.names)}: {PROCEDURES[name].title} (draft {PROCEDURES[name].section})"
+            f"test {number + 1} of {len(whole.names)}: {PURPOSES[name].title} (draft {PROCEDURES[name].section})"
         )
         one = _Test(whole, PROCEDURES[name], Setup(whole.plan, whole.tests, known), stand, folder, ui)
-        documents.append(one.carry_out())
+        document = one.carry_out()
         known = known | one.results.known
         summaries |= {ran.outcome.run: to_data(ran.outcome.summary) for ran in runs(one.done)}
         if name in TESTS:
             measured = {ran.outcome.run: ran.outcome.summary for ran in runs(one.done)}
-            evidence.append(of_test(typed(documents[-1]), measured))
-            documents[-1]["compliance"] = to_data(statement_document(comply(evidence[-1])))
+            evidence.append(of_test(document, measured))
+            statement = statement_document(comply(evidence[-1]))
+            document = msgspec.structs.replace(document, compliance=statement)
+        tests.append(document)
+        documents.append(flat(document))
         tested.document = compose(
             name=folder.name,
             label="tests" if whole.plan.name == "run" else whole.plan.name,
@@ -174,21 +175,14 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
             quick=whole.quick,
             tests=documents,
             summaries=summaries,
-            verdict=to_data(
-                verdict_of_campaign(
-                    [
-                        (one["test"], one["title"], from_data(one["verdict"], ProcedureVerdict))
-                        for one in documents
-                    ]
-                )
-            ),
+            verdict=to_data(verdict_of_campaign([(test.test, test.title, test.verdict) for test in tests])),
             compliance=to_data(statement_document(campaign(evidence))) if evidence else None,
             reproduction=_reproduction(whole, command, documents),
         )
         _write(tested, whole.redact)
         if isinstance(one.failure, RecordError | InstrumentError):
             raise one.failure
-        if documents[-1]["ended_by"] == "interrupted":
+        if document.ended_by == "interrupted":
             break
         refused = refused or (one.failure if isinstance(one.failure, PlanError) else None)
     if refused is not None and not summaries:
@@ -240,12 +234,12 @@ class _Test:
     done: list[Performed] = field(default_factory=list)
     state: dict[str, str] = field(default_factory=dict)
     states: list[dict[str, str]] = field(default_factory=list)
-    ended_by: str | None = None
+    ended_by: EndedBy | None = None
     problem: str | None = None
     failure: PlanError | RecordError | InstrumentError | None = None
     results: Results = field(default_factory=Results)
 
-    def carry_out(self) -> dict[str, Any]:
+    def carry_out(self) -> ProcedureDocument:
         """The test's document."""
         started = time.time_ns()
         try:
@@ -301,7 +295,7 @@ class _Test:
             switched = self.stand.switch(step.what, step.state)
             self.state = {**self.state, step.what: step.state}
             return switched
-        self.ui.note(step.why)
+        self.ui.note(notes.worded(step.why))
         named = step.plan.model_copy(update={"name": f"{self.procedure.name}-{step.part}"[:64]})
         finding = self.stand.measure(named, self.folder / "runs")
         if finding.summary.run.interrupted:
@@ -309,37 +303,85 @@ class _Test:
         self.states.append(self.state)
         return Measured(finding.folder.name, finding.summary)
 
-    def _document(self, started: int) -> dict[str, Any]:
-        procedure, base = self.procedure, self.setup.plan
-        ran = runs(self.done)
-        document = {
-            "schema": SCHEMA,
-            "version": __version__,
-            "test": procedure.name,
-            "section": procedure.section,
-            "title": procedure.title,
-            "objective": procedure.objective,
-            "started": moment(started),
-            "ended": moment(time.time_ns()),
-            "simulated": self.stand.simulated,
-            "quick": self.whole.quick,
-            "ended_by": self.ended_by,
-            "problem": self.problem,
-            "parameters": _parameters(self.setup, procedure.name).model_dump(mode="json"),
-            "plan": resolved(base),
-            "plan_hash": plan_hash(base),
-            "switches": [_switch(one) for one in self.done if isinstance(one.outcome, Switched)],
-            "runs": [_run(one, state) for one, state in zip(ran, self.states, strict=True)],
-            **_plain(self.results),
-        }
+    def _document(self, started: int) -> ProcedureDocument:
+        procedure, base, results = self.procedure, self.setup.plan, self.results
+        made = list(zip(runs(self.done), self.states, strict=True))
         measured = [
             MeasuredRun(one.outcome.run, one.step.part, one.step.at, one.outcome.summary, state)
-            for one, state in zip(ran, self.states, strict=True)
+            for one, state in made
         ]
-        judgement = verdict_of_test(procedure.name, measured, self.problem, self.results.undecided)
-        document["verdict"] = to_data(verdict_document(judgement))
-        document["compliance"] = None
-        return document
+        judgement = verdict_of_test(procedure.name, measured, self.problem, results.undecided)
+        title, objective = PURPOSES[procedure.name]
+        return ProcedureDocument(
+            schema=TEST_SCHEMA,
+            version=__version__,
+            test=procedure.name,
+            section=procedure.section,
+            title=title,
+            objective=objective,
+            started=moment(started),
+            ended=moment(time.time_ns()),
+            simulated=self.stand.simulated,
+            quick=self.whole.quick,
+            ended_by=self.ended_by,
+            problem=self.problem,
+            parameters=_parameters(self.setup, procedure.name).model_dump(mode="json"),
+            plan=resolved(base),
+            plan_hash=plan_hash(base),
+            verdict=verdict_document(judgement),
+            compliance=None,
+            switches=shown.switches(self.done),
+            runs=tuple(shown.measured_run(one, state) for one, state in made),
+            values=shown.values(results),
+            tables=shown.tables(results),
+            figures=results.figures,
+            notes=shown.notes(results.notes),
+            undecided=shown.notes(results.undecided),
+        )
+
+
+def flat(test: ProcedureDocument) -> dict[str, Any]:
+    """The document as version 1 of the format has it: a note is a sentence, and a label has its load in it."""
+    document: dict[str, Any] = to_data(test)
+
+    def sentences(notes: Sequence[Mapping[str, Any]]) -> list[str]:
+        return [note["message"] for note in notes]
+
+    def labelled(part: dict[str, Any], key: str) -> dict[str, Any]:
+        load = part.pop("at")
+        return part | {key: ", ".join(filter(None, (part[key], load)))}
+
+    def column(part: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in part.items() if name != "capacity"}
+
+    return document | {
+        "schema": SCHEMA,
+        "values": [
+            labelled(one, "label") | {"note": "" if one["note"] is None else one["note"]["message"]}
+            for one in document["values"]
+        ],
+        "tables": [
+            labelled(one, "title")
+            | {"notes": sentences(one["notes"]), "columns": [column(part) for part in one["columns"]]}
+            for one in document["tables"]
+        ],
+        "figures": [
+            one
+            | {"x": column(one["x"]), "y": column(one["y"])}
+            | {"series": [labelled(series, "label") for series in one["series"]]}
+            for one in document["figures"]
+        ],
+        "notes": sentences(document["notes"]),
+        "undecided": sentences(document["undecided"]),
+    }
+
+
+def typed(document: Mapping[str, Any]) -> ProcedureDocument:
+    """A test's document of version 1, without its notes."""
+    values = [one | {"note": None} for one in document["values"]]
+    tables = [one | {"notes": []} for one in document["tables"]]
+    bare = {"schema": TEST_SCHEMA, "values": values, "tables": tables, "notes": [], "undecided": []}
+    return from_data({**document, **bare}, ProcedureDocument)
 
 
 def _done(step: Step, came: Measured | Switched | PlanError | CannotSwitch) -> Performed:
@@ -349,33 +391,6 @@ def _done(step: Step, came: Measured | Switched | PlanError | CannotSwitch) -> P
         refused = Refused(str(came))
         return RefusedRun(step, refused) if isinstance(step, Run) else Performed(step, refused)
     return Performed(step, came)
-
-
-def _switch(one: Performed) -> dict[str, Any]:
-    step, came = one.step, one.outcome
-    assert isinstance(step, Switch)
-    assert isinstance(came, Switched)
-    told = {"status": came.status, "how": came.how, "evidence": came.evidence}
-    return {"what": step.what, "state": step.state, **told}
-
-
-def _run(one: PerformedRun, state: Mapping[str, str]) -> dict[str, Any]:
-    step, came = one.step, one.outcome
-    return {
-        "run": came.run,
-        "part": step.part,
-        "at": dict(step.at),
-        "why": step.why,
-        "state": dict(state),
-        "verdict": came.summary.verdict.status,
-        "fingerprint": came.summary.workload.fingerprint,
-    }
-
-
-def _plain(results: Results) -> dict[str, Any]:
-    """Results as JSON has them."""
-    found = json.loads(json.dumps(asdict(results), allow_nan=False))
-    return {name: found[name] for name in ("values", "tables", "figures", "notes", "undecided")}
 
 
 def _reproduction(whole: Campaign, command: str, tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from inferometer.documents.campaign import ProcedureReason, ProcedureVerdict
 from inferometer.judge.procedure_verdict import Objection, ProcedureJudgement
-from inferometer.report.compliance_notes import worded
+from inferometer.report import compliance_notes
+from inferometer.report.campaign import notes
 
 
 def verdict_document(judgement: ProcedureJudgement) -> ProcedureVerdict:
@@ -13,5 +14,14 @@ def verdict_document(judgement: ProcedureJudgement) -> ProcedureVerdict:
 
 
 def _reason(objection: Objection) -> ProcedureReason:
-    message = objection.said if isinstance(objection.said, str) else worded(objection.said)
-    return ProcedureReason(objection.code, objection.status, objection.run, message, objection.runs)
+    return ProcedureReason(
+        objection.code, objection.status, objection.run, _message(objection), objection.runs
+    )
+
+
+def _message(objection: Objection) -> str:
+    if isinstance(objection.said, str):
+        return objection.said
+    if objection.code == "undecided":
+        return notes.worded(objection.said)
+    return compliance_notes.worded(objection.said)

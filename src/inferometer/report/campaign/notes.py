@@ -1,0 +1,519 @@
+"""The words for what procedures note: one entry a code. A template's places are the note's facts; a function takes them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from inferometer.documents.note import Note, WordedNote
+
+Facts = Mapping[str, Any]
+Wording = str | Callable[[Facts], str]
+
+REASONS = {
+    "longer": "the same for longer: its intervals did not settle it",
+    "confirm": "once more, with another seed, to confirm",
+}
+"""Why a search tries a load that is not simply the next one."""
+
+
+def worded(note: Note) -> str:
+    """A note as a sentence or a phrase."""
+    words = WORDS[note.code]
+    return words.format_map(note.facts) if isinstance(words, str) else words(note.facts)
+
+
+def with_words(note: Note) -> WordedNote:
+    """A note as documents have it."""
+    return WordedNote(note.code, note.facts, note.capacity, worded(note))
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
+
+
+def _percents(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:g} %" for value in values)
+
+
+def _four(value: float) -> str:
+    """To four significant digits, without an exponent."""
+    return f"{float(f'{value:.4g}'):,.10g}"
+
+
+def _tried(before: str, question: str) -> Callable[[Facts], str]:
+    """A level of a search: what it is, and why it comes now."""
+    return lambda facts: f"{before.format_map(facts)}: {REASONS.get(facts['reason'], question)}"
+
+
+def _answers(rest: str) -> str:
+    return f"All answers are asked to have {{tokens}} tokens (draft 5.5.2); the plan's {rest}. Input lengths are the plan's."
+
+
+def _capacity_above(facts: Facts) -> str:
+    hint = "" if facts["threshold"] else ", and no threshold of TTFT was held"
+    return f"All levels up to the maximum of {facts['maximum']:g} met the criteria{hint}: the capacity lies above."
+
+
+def _base_not_found(facts: Facts) -> str:
+    so_far = "" if facts["concurrency"] is None else f"; so far {facts['concurrency']} met the criteria"
+    return f"The search for the base found no capacity{so_far}."
+
+
+def _too_short(facts: Facts) -> str:
+    return f"Shorter than {facts['seconds']:g} s: {_numbers(facts['levels'])}."
+
+
+def _no_gaps(facts: Facts) -> str:
+    levels = ", ".join(facts["levels"])
+    return f"No answer of at least {facts['least']} tokens was streamed at {levels}: its gaps are not known."
+
+
+def _itl_method(facts: Facts) -> str:
+    words = ITL_METHODS.get(facts["method"] or "", "none: nothing was streamed")
+    return f"Measurement method (draft 4.6.3): {words}."
+
+
+ITL_METHODS = {
+    "direct": "direct: one token an event, each gap is timed",
+    "chunk": "chunk timing: several tokens an event, gaps are times between chunks",
+    "distributed": "distributed timing: the time of an event is shared out among its tokens",
+    "server": "server-side timing",
+}
+
+
+def _short_answers(facts: Facts) -> str:
+    return (
+        f"At {facts['percent']:g} %: {100 * facts['short_share']:.3g} % of the answers have fewer than {facts['least']} tokens "
+        "and are left out of the tables, though not of the picture (draft 5.4.2 wants none)."
+    )
+
+
+def _shape(facts: Facts) -> str:
+    return f"{facts['modality'] or 'modality not measured'}; tail: {facts['tail'] or 'not measured'}"
+
+
+def _knee(facts: Facts) -> str:
+    doubt = "" if facts["settled"] else "; its 95 % interval does not settle it"
+    return (
+        "{latency} P99, {p99_ms:.4g} ms, exceeds 2 x {least_ms:.4g} ms, the least of all levels: the first level to do so, "
+        "{percent:g} % of capacity"
+    ).format_map(facts) + doubt
+
+
+def _fall(facts: Facts) -> str:
+    words = (
+        f"the first level with less throughput than the one before: {facts['achieved']:.5g} after {facts['before']:.5g} tok/s "
+        f"at {facts['rate_before']:.4g} req/s"
+    )
+    if facts["explained"] is None:
+        return f"{words}; there are no intervals to tell it from chance"
+    spans = " and ".join(
+        f"{low:.5g} to {high:.5g}" for low, high in (facts["interval_before"], facts["interval"])
+    )
+    verdict = "a decrease within them" if facts["explained"] else "more than their widths explain"
+    return f"{words}; 95 % intervals {spans}: {verdict}"
+
+
+def _optimum(facts: Facts) -> str:
+    objectives = ", ".join(facts["objectives"])
+    if facts["achieved"] is None:
+        words = f"no level meets {objectives} by its intervals"
+    else:
+        words = (
+            f"the highest throughput, {facts['achieved']:.5g} tok/s, among the levels that meet {objectives}"
+        )
+    unsettled = facts["unsettled_rate"]
+    return words if unsettled is None else f"{words}; at {unsettled:.4g} req/s the intervals do not settle it"
+
+
+def _unreliable_levels(facts: Facts) -> str:
+    levels = _percents(facts["percent"])
+    return f"Fewer than {facts['least']:,} samples, so that P99 is not reliable (draft 5.1.4.3): {levels}."
+
+
+def _classes(facts: Facts) -> str:
+    return f"Requests are Synthetic-Skewed's draws within each class's ranges: {'; '.join(facts['classes'])}."
+
+
+def _not_alone(facts: Facts) -> str:
+    return f"Not measured alone: {', '.join(facts['classes'])}; so there is no inflation, and no index."
+
+
+def _not_measured(facts: Facts) -> str:
+    return f"Not measured: {', '.join(facts['what'])}."
+
+
+def _cache_pass(facts: Facts) -> str:
+    return f"{facts['requests']} requests at {facts['rate']:.4g} a second, {facts['configuration'].lower()}"
+
+
+def _guardrail_level(facts: Facts) -> str:
+    return (
+        f"{facts['configuration'].lower()}: {facts['rate']:.4g} requests/s for {facts['seconds']:g} s, "
+        f"{facts['percent']:g} % of the baseline's saturation"
+    )
+
+
+def _guardrail_throughput(facts: Facts) -> str:
+    return f"{facts['configuration'].lower()}: throughput with {facts['concurrency']} in flight"
+
+
+def _lengths_left_out(facts: Facts) -> str:
+    lengths = ", ".join(f"{length:,}" for length in facts["lengths"])
+    return f"Left out, for the model has no room: {lengths} tokens. {facts['why']}"
+
+
+def _change(facts: Facts) -> str:
+    """What changed from the base to a level under memory pressure."""
+    figures = (
+        ("completion", "completion", "%"),
+        ("TTFT P99", "ttft_p99", "ms"),
+        ("throughput", "output_tok_s", "tok/s"),
+    )
+    parts = [
+        f"{label} {_four(facts[name])} {unit} (base {_four(facts[f'base_{name}'])})"
+        for label, name, unit in figures
+        if facts[name] is not None
+    ]
+    told = ", ".join(parts) or "nothing of it was measured at both levels"
+    return f"{facts['percent']:g} %: {told}."
+
+
+def _pressure_workload(facts: Facts) -> str:
+    name = (
+        "Long Context"
+        if facts["standard"]
+        else "documents and questions as of Long Context, with other lengths"
+    )
+    held = facts["ttft_p99_ms"]
+    criterion = (
+        "no threshold of TTFT was held (memory-pressure.ttft_p99_ms)"
+        if held is None
+        else f"TTFT P99 <= {held:g} ms"
+    )
+    return (
+        f"Workload: {name} ({facts['input_tokens']} in, {facts['output_tokens']} out). The base was searched for with it: "
+        f"success rate >= {100 * facts['success_rate']:g} %, no system errors, {criterion}."
+    )
+
+
+STEPS: dict[str, Wording] = {
+    "warming_up": "warming up, and verifying that it is warm",
+    "pilot": "a first estimate of what the system carries",
+    "rate_level": _tried("{rate:g} requests/s for {seconds:.4g} s", "is this sustained?"),
+    "concurrency_level": _tried("{concurrency} in flight for {seconds:g} s", "does throughput still rise?"),
+    "capacity_pilot": "{requests} requests, {concurrency} in flight: how many make a minute?",
+    "capacity_level": _tried("{concurrency} in flight, {requests} requests", "are the criteria met?"),
+    "ttft_level": "TTFT of {requests} requests, {level}",
+    "itl_level": "gaps of {requests} requests at {percent:g} % of saturation, {rate:.4g} requests/s",
+    "tradeoff_level": "{percent:g} % of capacity, {rate:.4g} requests/s for {seconds:g} s",
+    "class_alone": "{class} requests alone, {rate:.4g} a second: as many tokens a second as the mix",
+    "mix": "the mix for {seconds:.0f} s, {rate:.4g} requests/s: {percent:g} % of saturation",
+    "cache_pass": _cache_pass,
+    "cache_throughput": "throughput with {concurrency} in flight, cache {caching}",
+    "pressure_level": "{concurrency} in flight for {seconds:g} s, {percent:g} % of the capacity",
+    "context_level": "{requests} requests of {tokens:,} tokens, {concurrency} in flight",
+    "guardrail_level": _guardrail_level,
+    "guardrail_throughput": _guardrail_throughput,
+    "first_request": "start {start}: the first request",
+    "second_request": "start {start}: one more, to compare with",
+}
+"""Why a run comes now."""
+
+SEARCHES: dict[str, Wording] = {
+    "search_not_ended": "The search did not come to its end.",
+    "search_given_up": "The search was given up: {tried} were {held} once, and then not.",
+    "criteria_search_given_up": "The search was given up: levels met the criteria once, and then did not.",
+    "search_resolution": lambda facts: (
+        f"The highest load sustained and the lowest that was not lie {100 * facts['resolution']:g} % apart at most; the former "
+        "was run twice. Runs near saturation differ by chance, so another search may come to another answer (docs/tests.md)."
+    ),
+    "search_doubles_and_bisects": lambda facts: (
+        f"The search doubles, and bisects until the gap is 1 or {100 * facts['resolution']:g} %, whichever is wider; "
+        "the answer was run twice."
+    ),
+    "unsettled_taken_as_not_sustained": lambda facts: (
+        f"Never settled by their intervals, and taken as not sustained: {_numbers(facts['rates'])}."
+    ),
+    "unsettled_taken_as_saturated": lambda facts: (
+        f"Never settled by their intervals, and taken as saturated: {_numbers(facts['levels'])}."
+    ),
+    "unsettled_taken_as_not_met": lambda facts: (
+        f"Never settled by their intervals, and taken as not met: {_numbers(facts['levels'])}."
+    ),
+    "highest_load_sustained": "The highest load that was to be tried was sustained: the maximum lies above it.",
+    "maximum_above_highest_load": "The maximum lies above the highest load that was to be tried.",
+    "lowest_load_not_sustained": "Not even the lowest load was sustained.",
+    "lowest_concurrency_not_sustained": "Not even the lowest concurrency was sustained.",
+    "one_request_failed_the_criteria": "Not even one request at a time met the criteria.",
+    "throughput_still_rose": "Throughput still rose at the highest concurrency, {concurrency}.",
+    "closed_loop_saturation_rule": lambda facts: (
+        "This tool's own rule, for the draft names no saturation in closed loop: a level is saturated when its step adds less "
+        f"than {100 * facts['least_gain']:g} % of throughput, or by TTFT P99 as in open loop (5.2.3.1)."
+    ),
+    "concurrency_levels": "Levels from {lowest} to {highest} in steps of {step}.",
+    "lowest_level_is_the_answer": (
+        "The lowest level is the answer already: the throughput may be reached with fewer in flight."
+    ),
+    "highest_sustainable_rate": "the highest sustainable rate of draft 5.2, without objectives",
+    "given_with_the_plan": "given with the plan",
+    "no_level_measured": "No load level was measured.",
+    "no_concurrency_measured": "No concurrency level was measured.",
+    "no_pilot_measured": "Not even the pilot was measured.",
+    "not_all_levels_measured": "Not all load levels were measured.",
+    "levels_missing": "{missing} of the load levels were not measured.",
+    "not_measured": _not_measured,
+}
+"""How a search for a load went, and which of its levels are missing."""
+
+TTFT: dict[str, Wording] = {
+    "no_percentages_of_saturation": "The saturation rate was not found, so no percentage of it was measured.",
+    "few_ttfts": "{of}: {samples} of {requests} requests have a TTFT.",
+    "times_of_successes": "Times in ms; only requests that succeeded.",
+    "p99_9_unreliable": "Fewer than {least:,} samples: P99.9 is not reliable (draft 5.1.4.3).",
+    "p99_unreliable": "Fewer than {least:,} samples: P99 is not reliable either.",
+    "empty_ranges_left_out": "Ranges without a sample are left out.",
+    "components_by_server": "By the server's own metrics; they leave out the network.",
+    "events_before_first_token": (
+        "Other events came before the first token that is not white space; TTFT is to that token, of content, reasoning or a "
+        "tool call."
+    ),
+}
+
+THROUGHPUT: dict[str, Wording] = {
+    "with_objectives_met": "with the objectives met",
+    "without_latency_constraint": "without latency constraint",
+    "objectives_met": "Latency objectives were met.",
+    "no_objective_held": "No latency objective was held.",
+    "offered": "offered",
+    "cached_and_not_prefilled": "they are counted as input and were not prefilled",
+    "batch_size_unknown": "no engine says how large a batch it allows",
+    "minimum_report_operating_point": "an operating point of the minimum report (C.1)",
+    "by_declared_accelerators": "by the declared number of accelerators",
+    "no_accelerator_declared": "no accelerator is declared",
+}
+
+TRADEOFF: dict[str, Wording] = {
+    "no_capacity_rate": "The capacity was not found.",
+    "level_of_highest_throughput": "the level of the highest throughput, {percent:g} % of capacity",
+    "at_rate": "at {rate:.4g} req/s",
+    "latency_not_measured": "{latency} was not measured",
+    "knee": _knee,
+    "not_reached_knee": "not reached: {latency} P99 never exceeds 2 x {least_ms:.4g} ms, the least of all levels",
+    "knee_of_ttft": "Knee: of TTFT P99, the first level in ascending order; those of TPOT and E2E are extras (draft 5.3.4).",
+    "not_reached_saturation": "not reached: throughput rises up to the last level, {percent:g} % of capacity",
+    "first_fall_of_throughput": _fall,
+    "not_asked_without_objectives": "not asked: the plan has no objectives",
+    "optimum": _optimum,
+    "no_level_meets_objectives": _optimum,
+    "load_model_replaced": (
+        "The plan's load is a {model} loop; this test needs an open one, and has Poisson arrivals (5.3.2)."
+    ),
+    "throughput_did_not_fall": "Throughput did not fall up to {percent:g} %; {most_percent:g} % is the most tried.",
+    "p99_unreliable_at_levels": _unreliable_levels,
+    "intervals_by_thirds": (
+        "Where answers are long beside the run, the interval of throughput is by the spread of its three thirds."
+    ),
+    "no_throughput_at_levels": lambda facts: f"No throughput was measured at {_percents(facts['percent'])}.",
+}
+
+ITL: dict[str, Wording] = {
+    "no_saturation_rate": "The saturation rate was not found.",
+    "no_gaps_at_levels": _no_gaps,
+    "no_long_answer_streamed": "no answer of at least {least} tokens was streamed",
+    "distribution_shape": _shape,
+    "levels_are_shares_of_saturation": "Levels are shares of the saturation rate.",
+    "gaps_of_long_answers": "Over answers of at least {least} tokens; TTFT is no part of it.",
+    "jitter_and_pause": "Jitter is the standard deviation of the gaps of one answer, a pause its longest gap.",
+    "itl_method": _itl_method,
+    "short_answers_left_out": _short_answers,
+    "few_gaps": (
+        "At {percent:g} %: {answers} answers and {gaps:g} gaps; draft 5.4.2 wants at least {least_answers} and {least_gaps:,}."
+    ),
+}
+
+CAPACITY: dict[str, Wording] = {
+    "lowest_that_failed": "the lowest that did not meet the criteria: {concurrency}",
+    "no_concurrency_met_the_criteria": "no concurrency met the criteria",
+    "tokens_in_flight_by_client": "input and output so far, over all requests in flight, by the client's records",
+    "levels_in_order_run": "Levels in the order they were run.",
+    "first_wave_in_p99": "The first wave, as many requests as slots, is submitted at once; its TTFT stays in P99.",
+    "maximum_concurrency": "Maximum concurrent requests meeting criteria: {concurrency}",
+    "system_errors": lambda facts: (
+        f"Errors are out-of-memory and other system errors as a client sees them: {', '.join(facts['errors'])}. "
+        "Timeouts and refusals only lower completion."
+    ),
+    "no_ttft_threshold": "No threshold of TTFT P99 was given (capacity.ttft_p99_ms): none was held (draft 5.5.2).",
+    "ttft_threshold": "Threshold held: TTFT P99 <= {ms:g} ms, by its 95 % interval.",
+    "levels_too_short": _too_short,
+    "answers_as_in_workload_file": (
+        "The workload was made before, so answers have its lengths; draft 5.5.2 wants them to be of one."
+    ),
+    "answers_of_one_length_in_classes": _answers("classes have lengths of their own"),
+    "answers_of_one_length_in_prompt_file": _answers("prompts that name a length of their own keep it"),
+    "answers_of_one_length": _answers("workload has {planned}"),
+    "capacity_above_maximum": _capacity_above,
+}
+
+FAIRNESS: dict[str, Wording] = {
+    "no_saturation_of_mix": (
+        "The highest rate sustained of the mix was not found, so there is no load to mix classes at."
+    ),
+    "mix_not_measured": "The mix was not measured.",
+    "no_isolated_median": "no isolated median to normalise by",
+    "significantly_unfair_index": "significant unfairness: below {limit:g}",
+    "fair_index": "{limit:g} or above",
+    "unfairness_of_lengths": "what lengths alone come to",
+    "over_medians": "over {medians:g} medians of its TTFT in the mix",
+    "median_mix_over_alone": "of the median, mix / alone",
+    "jain_over_requests": (
+        "The index is over all successful requests: TTFT / the median TTFT of the request's class alone."
+    ),
+    "jain_of_lengths": (
+        "Requests of one class differ in length, so the index of the classes alone is below 1 too: what lies between the two "
+        "is the mix's doing."
+    ),
+    "starvation": (
+        "Starvation: a wait for the first token of over {medians:g} times the median of the class in the mix. A request that "
+        "never got one counts once it has waited that long. Against the median alone only requests with a first token count."
+    ),
+    "inflation": "TTFT in the mix / TTFT of the class alone at as many offered tokens a second.",
+    "offered_tokens": "Offered tokens a second are input and output together, by the means of the class's lengths.",
+    "mix_offered": (
+        "The mix was offered at {rate:.4g} requests/s, {percent:g} % of the highest rate sustained of it, for {seconds:.0f} s."
+    ),
+    "classes_drawn": _classes,
+    "significantly_unfair": "Jain's index of {index:.3f} is below {limit:g}: significant unfairness (draft 5.6.4).",
+    "unfair_by_lengths": (
+        "Of the classes alone it is {index:.3f}: their lengths bring it below {limit:g} without any mixing."
+    ),
+    "few_requests_of_class": "{class}: {completed} requests completed of {requests} asked for.",
+    "classes_not_measured_alone": _not_alone,
+}
+
+PREFIX_CACHE: dict[str, Wording] = {
+    "no_saturation_without_cache": "The highest rate sustained without cache was not found, so no pass was made.",
+    "hits_by_usage": "of the shared prefixes' tokens, by the server's usage",
+    "hits_not_reported": "the server does not say what it took from its cache",
+    "of_the_median": "of the median",
+    "output_in_closed_loop": "output tokens a second in closed loop",
+    "throughput_not_measured_both_ways": "throughput was not measured both ways",
+    "cold_cache": (
+        "Cold: enabled, with a warm-up that shares nothing with the measured requests, so that these alone fill the cache. "
+        "Draft 4.5.1's population is left out on purpose."
+    ),
+    "warm_cache": "Warm: the warm-up begins with the prefixes of the measured requests.",
+    "empty_hit_rate": "An empty hit rate: the server's usage does not say what came from its cache.",
+    "throughput_without_search": (
+        "Closed loop at one concurrency, no search: what the system does there, not the most it can."
+    ),
+    "cache_passes": "All passes at {rate:.4g} requests/s, {percent:g} % of the highest rate sustained without cache.",
+    "planned_workload_shares": "The workload is the plan's, whose requests have prefixes in common.",
+    "recommended_workload_shares": (
+        "The plan's requests have nothing in common, so the workload is the recommended one, Code Completion."
+    ),
+    "shared": "Shared: {sharing}.",
+    "passes_differ": "The passes did not send the same requests.",
+}
+
+MEMORY_PRESSURE: dict[str, Wording] = {
+    "percent_of_base_concurrency": "100 % is the base: the highest concurrency that met the criteria of the search.",
+    "errors_seen_by_client": "Errors are out-of-memory and other system errors, as a client sees them.",
+    "no_pressure_level_measured": "no level was measured",
+    "capacity_of_this_workload": "of the search on this test's workload",
+    "search_found_none": "the search found none",
+    "degradation_rule": (
+        "graceful: at every level at least the share that fits completes (100 / level), at half of the base's throughput or "
+        "more; the tool's own rule"
+    ),
+    "fewer_than_two_p99": "no two levels have a P99 of TTFT",
+    "change_from_base": _change,
+    "pressure_workload": _pressure_workload,
+    "pressure_levels": (
+        "Each level lasted {seconds:g} s in closed loop; requests in flight at its end were waited for up to the drain time "
+        "and then cut off, and count neither as completed nor as failed."
+    ),
+    "preemption_not_measured": (
+        "Preemption was not measured: neither a client nor the server's metrics, as far as known, tell of it."
+    ),
+    "preemptions_counted_by": lambda facts: (
+        f"Preemptions are by the {' and '.join(facts['sources'])}, over the measured phase of each level."
+    ),
+    "preemption_events_only": (
+        "The server counts how often requests were preempted, not how many were: rate, recovery and loss were not measured."
+    ),
+    "no_base_capacity": _base_not_found,
+    "base_above_maximum": (
+        "The capacity lies above the maximum of {maximum:g} that was to be tried: the percentages are of that. "
+        "Give a higher memory-pressure.maximum, or a threshold with memory-pressure.ttft_p99_ms."
+    ),
+    "pressure_levels_missing": "{missing} of {levels} levels were not measured.",
+}
+
+LONG_CONTEXT: dict[str, Wording] = {
+    "time_per_1k_tokens": "Time per 1K tokens is mean TTFT / mean input tokens as counted by the server * 1000.",
+    "throughput_at_concurrency": "Throughput is that with {concurrency} in flight: no maximum was looked for.",
+    "no_length_measured": "No length was measured.",
+    "lengths_left_out": _lengths_left_out,
+    "few_lengths": "fewer than {least} lengths were measured",
+    "not_fitted": "Not fitted: fewer than {least} lengths were measured.",
+    "log_log_fit": "least squares of ln TTFT over ln tokens",
+    "lowest_aicc": "lowest AICc of linear, power and quadratic",
+    "on_linear_scale": "on the linear scale",
+    "slope_of_linear_model": "slope of the linear model",
+    "too_few_lengths_for_aicc": "AICc needs at least five lengths, of the quadratic model six",
+}
+
+GUARDRAIL: dict[str, Wording] = {
+    "no_saturation_without_guardrails": (
+        "The highest rate sustained without guardrails was not found, so no level was measured."
+    ),
+    "no_configuration_with_guardrails": (
+        "The system could be brought into no configuration with guardrails, so nothing was compared."
+    ),
+    "refused": "{why}",
+    "configuration_missing": "not measured",
+    "configuration_left_out": "{configuration}: not measured. {why}",
+    "configuration_not_measured": "{configuration} was not measured: {why}",
+    "of_the_medians": "of the medians",
+    "of_output_in_closed_loop": "of output tokens a second in closed loop",
+    "differences_of_statistics": (
+        "Differences of a statistic with and without the guardrails, not statistics of differences."
+    ),
+    "output_filter_like_total": "The draft has no formula for the output filter: it is taken like the total.",
+    "output_without_search": (
+        "Output tokens a second with {concurrency} requests in flight, without a search for the most the system can."
+    ),
+    "same_rates_for_all": (
+        "Every configuration was offered the same rates: percentages of {rate:.4g} requests/s, which the baseline sustains."
+    ),
+    "planned_workload": "The workload is the plan's, {workload}.",
+    "recommended_conversation": "The plan chose no workload, so it is the recommended one, Conversation.",
+    "benign_content": (
+        "Content is benign: random words or text of the workload's kind, nothing that a filter is to stop."
+    ),
+    "benign_requests_refused": (
+        "{configuration}: {requests} benign requests were refused at a level; refused requests are no samples of latency."
+    ),
+}
+
+COLD_START: dict[str, Wording] = {
+    "cold_start_without_warm_up": (
+        "Cold start measurement: the warm-up was skipped, and nothing was generated before the first request."
+    ),
+    "cold_start_figures": (
+        "Model load time is from the start to the first healthy answer; cold start latency is the TTFT of the first request "
+        "after that, with nothing else in flight."
+    ),
+    "load_on_first_request": "A server that loads its model on the first request has that load in the latency.",
+    "starts_incomplete": "{complete} of {starts} starts were measured whole.",
+    "median_of_starts": "median of {starts} starts",
+    "no_start_measured": "no start was measured",
+}
+
+WORDS: dict[str, Wording] = (
+    STEPS | SEARCHES | TTFT | THROUGHPUT | TRADEOFF | ITL | CAPACITY | FAIRNESS | PREFIX_CACHE | MEMORY_PRESSURE
+    | LONG_CONTEXT | GUARDRAIL | COLD_START
+)  # fmt: skip
+"""By code. A test holds them to the codes that procedures have."""

@@ -1,0 +1,70 @@
+"""The document of a test, out of its steps and results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from inferometer.documents.campaign import ProcedureRun, ReportedTable, ReportedValue, StateSwitch
+from inferometer.documents.note import Note, WordedNote
+from inferometer.procedures.results import Results, Table, Value
+from inferometer.procedures.step import Performed, PerformedRun, Switch, Switched
+from inferometer.report.campaign.notes import with_words, worded
+
+
+def switches(done: Sequence[Performed]) -> tuple[StateSwitch, ...]:
+    """The states that the system was brought into, in their order."""
+    return tuple(
+        StateSwitch(one.step.what, one.step.state, one.outcome.status, one.outcome.how, one.outcome.evidence)
+        for one in done
+        if isinstance(one.step, Switch) and isinstance(one.outcome, Switched)
+    )
+
+
+def measured_run(done: PerformedRun, state: Mapping[str, str]) -> ProcedureRun:
+    """A run of the test. `state`: of the system, by what was switched."""
+    step, measured = done.step, done.outcome
+    return ProcedureRun(
+        run=measured.run,
+        part=step.part,
+        at=step.at,
+        why=worded(step.why),
+        state=state,
+        verdict=measured.summary.verdict.status,
+        fingerprint=measured.summary.workload.fingerprint,
+    )
+
+
+def values(results: Results) -> tuple[ReportedValue, ...]:
+    """The test's values, with their notes in words."""
+    return tuple(map(_value, results.values))
+
+
+def tables(results: Results) -> tuple[ReportedTable, ...]:
+    """The test's tables, with their notes in words."""
+    return tuple(map(_table, results.tables))
+
+
+def notes(given: Iterable[Note]) -> tuple[WordedNote, ...]:
+    """Notes with their sentences."""
+    return tuple(map(with_words, given))
+
+
+def _value(value: Value) -> ReportedValue:
+    note = None if value.note is None else with_words(value.note)
+    return ReportedValue(
+        value.name, value.label, value.value, value.unit, value.ci, note, value.capacity, value.at
+    )
+
+
+def _table(table: Table) -> ReportedTable:
+    worded_notes = tuple(map(with_words, table.notes))
+    return ReportedTable(
+        table.name,
+        table.title,
+        table.section,
+        table.columns,
+        table.rows,
+        worded_notes,
+        table.capacity,
+        table.at,
+    )
