@@ -39,16 +39,18 @@ def distributions(summary: Summary, series: RunSeries, name: str) -> tuple[Chart
     within, log = _reach(drawn, middle)
     x = Axis(METRICS[name].short, "ms", log=log)
     marks = (Mark("P50", stats.p50), Mark("P99", stats.p99)) if stats else ()
-    counts = Series(title, drawn.edges, (*drawn.counts, 0))
-    shares = Series(title, drawn.x, tuple(100 * share for share in drawn.p))
+    # What lies below the axis is drawn at its edge: zero has no place on a logarithmic one.
+    edges, x_values = (tuple(max(value, within[0]) for value in values) for values in (drawn.edges, drawn.x))
+    counts = Series(title, edges, (*drawn.counts, 0))
+    shares = Series(title, x_values, tuple(100 * share for share in drawn.p))
     what = "gaps" if name == "itl_ms" else "requests"
+
+    def chart(suffix: str, kind: Kind, y: Axis, one: Series) -> Chart:
+        return Chart(f"{title}, {suffix}", kind, x, y, (one,) if drawn.x else (), marks, LOW, within)
+
     return (
-        Chart(f"{title}, histogram", "histogram", x, Axis(what), (counts,), marks, LOW, within)
-        if drawn.x
-        else _nothing(f"{title}, histogram", "histogram"),
-        Chart(f"{title}, share at or below", "cdf", x, Axis("share", "%"), (shares,), marks, LOW, within)
-        if drawn.x
-        else _nothing(f"{title}, share at or below", "cdf"),
+        chart("histogram", "histogram", Axis(what), counts),
+        chart("share at or below", "cdf", Axis("share", "%"), shares),
     )
 
 
@@ -62,10 +64,6 @@ def _reach(drawn: Distribution, middle: float) -> tuple[tuple[float, float], boo
         return (first, last), False
     positive = next(value for value in drawn.x if value > 0)
     return (max(positive, middle / 10), last), True
-
-
-def _nothing(title: str, kind: Kind) -> Chart:
-    return Chart(title, kind, Axis(""), Axis(""), ())
 
 
 def over_time(summary: Summary, series: RunSeries) -> list[Chart]:
