@@ -26,6 +26,13 @@ _VOICES: dict[str, type[Voice]] = {
     GENERATE: Lines,
     CHAT: Lines,
 }
+
+
+def _arrival(entry: Entry) -> int:
+    """When the request was there, for the engine as for an answer's durations: read late, it may have tokens before that."""
+    return entry.received_ns if entry.arrived_ns is None else min(entry.arrived_ns, entry.received_ns)
+
+
 _PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-", "responses": "resp_", anthropic.API: "msg_"}
 
 APIS = tuple(_VOICES)
@@ -91,7 +98,7 @@ class Dialects:
         if not ask.max_tokens:
             body = loaded_body(ask, entry.received_ns + wall_offset_ns)
             return Loading(connection, body, ask, entry, keep_alive=keep_alive)
-        telling = self._telling(ask, number, entry.received_ns, wall_offset_ns, start)
+        telling = self._telling(ask, number, _arrival(entry), wall_offset_ns, start)
         script = self._scripts.get(ask.api)
         if script is None or ask.parts or (self._stamped and ask.stream):
             made = Spoken if ask.stream else SpokenWhole

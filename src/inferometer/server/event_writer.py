@@ -26,7 +26,7 @@ from inferometer.server.openai import Ask
 class Telling:
     """What a voice knows of its answer.
 
-    `model` is the name served; `number` 32 hexadecimal digits of the answer's id; `received_ns` when the request had been read
+    `model` is the name served; `number` 32 hexadecimal digits of the answer's id; `received_ns` when the request was there
     (monotonic) and `wall_offset_ns` what the wall clock was ahead then; `stamped`: events carry time stamps.
     """
 
