@@ -10,7 +10,7 @@ import pytest
 
 from inferometer.calibration import certificate as certificates
 from inferometer.calibration.certificate import cited, find, folder, read, store
-from inferometer.documents.certificate import Certificate
+from inferometer.documents.certificate import Certificate, CertificateLookup
 from inferometer.telemetry.host import environment, hot_path
 
 Make = Callable[..., Certificate]
@@ -67,7 +67,8 @@ def test_a_damaged_certificate_is_a_reason_not_a_crash(made: Make, tmp_path: Pat
     (tmp_path / "x.json").write_bytes(damage)
     found = look(tmp_path, made())
     assert (found.status, found.why) == ("damaged", "x.json")
-    assert cited(found) == {"status": "damaged", "why": "x.json"}
+    assert cited(found) == CertificateLookup("damaged", "x.json")
+    assert cited(found).facts() == {"status": "damaged", "why": "x.json"}
 
 
 def test_no_folder_no_file_and_a_file_for_a_folder_are_no_certificate(made: Make, tmp_path: Path) -> None:
@@ -87,7 +88,7 @@ def test_where_certificates_are_is_for_the_environment_to_say() -> None:
 
 def test_a_citation_is_plain_data_without_the_rungs_that_failed(made: Make) -> None:
     """It goes into run.json, and holds what a later judgement needs."""
-    noted = cited(certificates.Found("found", made()))
+    noted = cited(certificates.Found("found", made())).facts()
     assert json.loads(json.dumps(noted)) == noted
     assert noted["status"] == "found"
     assert [rung["load"] for rung in noted["rungs"]] == [64, 1024, 2000]

@@ -7,8 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
-from inferometer.judge.calibration import beside, calibration, load_per_worker
+from inferometer.documents.certificate import (
+    CertificateLookup,
+    CertificateRung,
+    CertifiedLimit,
+    CertifiedLimits,
+    CitedCertificate,
+)
+from inferometer.judge.calibration import calibration, cited_calibration, load_per_worker
 from inferometer.judge.judge import judge
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.record import Record
@@ -18,24 +26,23 @@ Run = Callable[..., tuple[Plan, Measurement, Record]]
 ELSEWHERE = {"target": {"url": "http://localhost:1"}}
 
 
-def cited(tokens: float, requests: float, **changes: Any) -> dict[str, Any]:
+def cited(tokens: float, requests: float, **changes: Any) -> CertificateLookup:
     """A certificate of two workers as a run notes it down, for so many of each a second and worker."""
-    rungs = [
-        {"kind": kind, "load": rate, "tok_s": rate, "request_s": rate, "ttft_ms": None, "itl_ms": None, "e2e_ms": None}
+    rungs = tuple(
+        CertificateRung(kind, rate, rate, rate, None, None, None)
         for kind in ("streams", "requests")
         for rate in (2 * 100.0, 2 * 1000.0)
-    ]  # fmt: skip
-    limits = {"token_events_s": tokens, "requests_s": requests}
-    return {
-        "status": "found",
-        "id": "x",
-        "date": "2026-01-02T03:04:05.678Z",
-        "workers": 2,
-        "timestamp_source": "kernel",
-        "quick": False,
-        "limits": {name: {"per_worker": value, "ended_by": "server"} for name, value in limits.items()},
-        "rungs": rungs,
-    } | changes
+    )
+    certificate = CitedCertificate(
+        id="x",
+        date="2026-01-02T03:04:05.678Z",
+        workers=2,
+        timestamp_source="kernel",
+        quick=False,
+        limits=CertifiedLimits(CertifiedLimit(tokens, "server"), CertifiedLimit(requests, "server")),
+        rungs=rungs,
+    )
+    return CertificateLookup("found", None, replace(certificate, **changes))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +63,8 @@ def test_the_load_that_uses_most_decides(
     check = calibration(plan, measurement, noted)
     load = load_per_worker(plan, measurement)
     assert (check.status, check.facts["of"]) == (status, by)
-    assert (check.value, check.limit) == (load[by], noted["limits"][by]["per_worker"])
+    certified = {"token_events_s": tokens, "requests_s": requests}
+    assert (check.value, check.limit) == (getattr(load, by), certified[by])
     verdict = judge(plan, measurement, record, noted)
     assert verdict.check("calibration") == check
     assert (verdict.status == "VALID") == (status == "pass")
@@ -66,51 +74,47 @@ def test_the_load_is_per_worker_and_in_events(run: Run) -> None:
     """About 50 requests a second of 4 tokens each; nothing streamed makes no events."""
     plan, measurement, _ = run(plan=ELSEWHERE)
     load = load_per_worker(plan, measurement)
-    assert load["token_events_s"] == pytest.approx(4 * load["requests_s"], rel=0.1)
-    assert load["requests_s"] == pytest.approx(50, rel=0.2)
+    assert load.token_events_s == pytest.approx(4 * load.requests_s, rel=0.1)
+    assert load.requests_s == pytest.approx(50, rel=0.2)
     plan, measurement, _ = run(plan=ELSEWHERE, worker=np.arange(1300) % 2)
     two = load_per_worker(plan, measurement)
-    assert two["requests_s"] == pytest.approx(load["requests_s"] / 2)
+    assert two.requests_s == pytest.approx(load.requests_s / 2)
     whole = plan.model_copy(update={"target": plan.target.model_copy(update={"stream": False})})
-    assert load_per_worker(whole, measurement)["token_events_s"] == 0
+    assert load_per_worker(whole, measurement).token_events_s == 0
 
 
 def test_the_errors_cited_are_those_of_the_nearest_rung_not_below(run: Run) -> None:
     """Per worker on both sides; above all rungs there is none."""
     plan, measurement, _ = run(plan=ELSEWHERE)
-    found = beside(cited(1000.0, 1e6), plan, measurement)
+    found = cited_calibration(cited(1000.0, 1e6), plan, measurement)
     assert found is not None
-    assert (found["rung"]["kind"], found["rung"]["load"]) == (
-        "streams",
-        2000.0,
-    )  # 200 events: above 100, below 1000
-    assert found["used"] == pytest.approx(found["load"]["token_events_s"] / 1000)
-    few = cited(1000.0, 1e6)
-    few["rungs"] = few["rungs"][:1]
-    above = beside(few, plan, measurement)
+    assert found.rung is not None
+    assert (found.rung.kind, found.rung.load) == ("streams", 2000.0)  # 200 events: above 100, below 1000
+    assert found.used == pytest.approx(found.load.token_events_s / 1000)
+    few = cited(1000.0, 1e6, rungs=(CertificateRung("streams", 200.0, 200.0, 200.0, None, None, None),))
+    above = cited_calibration(few, plan, measurement)
     assert above is not None
-    assert above["rung"] is None
+    assert above.rung is None
 
 
 @pytest.mark.parametrize(
     ("noted", "why"),
     [
-        (None, "none"),
-        ({"status": "none", "why": None}, "none"),
-        ({"status": "mismatch", "why": "kernel was a, is b"}, "mismatch"),
-        ({"status": "damaged", "why": "x.json"}, "damaged"),
+        (CertificateLookup("none"), "none"),
+        (CertificateLookup("mismatch", "kernel was a, is b"), "mismatch"),
+        (CertificateLookup("damaged", "x.json"), "damaged"),
         (cited(1e6, 1e6, timestamp_source="user"), "timestamps"),
     ],
 )
 def test_without_a_certificate_that_fits_there_is_a_note_and_the_run_stands(
-    run: Run, noted: dict[str, Any] | None, why: str
+    run: Run, noted: CertificateLookup, why: str
 ) -> None:
     """The other checks decide; the demonstration of the embedded server is not nagged."""
     plan, measurement, record = run(plan=ELSEWHERE)
     check = calibration(plan, measurement, noted)
     assert (check.status, check.facts["why"]) == ("note", why)
     assert bool(check.facts["differs"]) == (why != "none")
-    assert beside(noted, plan, measurement) is None
+    assert cited_calibration(noted, plan, measurement) is None
     assert judge(plan, measurement, record, noted).status == "VALID"
     embedded, measurement, _ = run()
     assert calibration(embedded, measurement, noted).status == "na"
@@ -119,5 +123,14 @@ def test_without_a_certificate_that_fits_there_is_a_note_and_the_run_stands(
 def test_calibrations_own_runs_do_not_judge_themselves(run: Run) -> None:
     """An old certificate must not decide about a new one."""
     plan, measurement, _ = run(plan=ELSEWHERE)
-    assert calibration(plan, measurement, {"status": "own"}).status == "na"
-    assert beside({"status": "own"}, plan, measurement) is None
+    assert calibration(plan, measurement, CertificateLookup("own")).status == "na"
+    assert cited_calibration(CertificateLookup("own"), plan, measurement) is None
+
+
+@pytest.mark.parametrize(
+    "noted", [cited(1.0, 2.0), CertificateLookup("damaged", "x"), CertificateLookup("own")]
+)
+def test_what_a_run_notes_is_read_back(noted: CertificateLookup) -> None:
+    """Whatever was found; a run that notes nothing has none."""
+    assert CertificateLookup.of_facts(noted.facts()) == noted
+    assert CertificateLookup.of_facts(None) == CertificateLookup("none")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from inferometer.documents.workload import PrefixHits, PublishedFigure, RequestStatistics, SharedPrefixes
 from inferometer.judge.checks import stationary
 from inferometer.judge.judge import judge
 from inferometer.judge.verdict import Check, Verdict
@@ -22,10 +23,17 @@ def found(run: Any, code: str, **changes: Any) -> Check:
     return judge(*run(**changes)).check(code)
 
 
-def judged(run: Any, prepared: Any, **changes: Any) -> Verdict:
-    """The verdict on the good run with changes, and an account of its requests."""
+def judged(run: Any, drawn: RequestStatistics | None, **changes: Any) -> Verdict:
+    """The verdict on the good run with changes, and statistics of its requests."""
     plan, measurement, record = run(**changes)
-    return judge(plan, measurement, record, prepared=prepared)
+    return judge(plan, measurement, record, drawn=drawn)
+
+
+def drawn(requests: int, *published: PublishedFigure, exact: float | None = None) -> RequestStatistics:
+    """Statistics of so many requests, which may find this share of their tokens in a cache."""
+    shared = SharedPrefixes(0, None, None, None, ())
+    hits = PrefixHits(exact, None, 16)
+    return RequestStatistics(requests, None, None, None, None, None, shared, hits, published)
 
 
 def prompts(server: Any, sent: Any = LENGTHS) -> dict[str, Any]:
@@ -201,11 +209,11 @@ def test_a_workload_that_shares_prefixes_may_find_as_much_as_there_is(
     """Law: hits up to the best possible share and the usual twentieth are the workload's own; more was known before."""
     columns = prompts(LENGTHS) | {"usage_cached": (LENGTHS * cached).astype(np.int64)}
     plan = {"workload": {"name": "conversation"}, "tokenizer": {"method": "native"}}
-    prepared = {"prefix_hits": {"exact": 0.5}, "published": [], "requests": TOTAL}
-    check = judged(run, prepared, **columns, plan=plan).check("cache_hits")
+    made = drawn(TOTAL, exact=0.5)
+    check = judged(run, made, **columns, plan=plan).check("cache_hits")
     assert (check.status, check.limit, check.facts["of"]) == (status, 0.55, "shared")
     # A workload that shares nothing is held to nothing, whatever its account says.
-    alone = judged(run, prepared, **columns, plan={"tokenizer": {"method": "native"}})
+    alone = judged(run, made, **columns, plan={"tokenizer": {"method": "native"}})
     assert alone.check("cache_hits").status == "fail"
 
 
@@ -227,30 +235,23 @@ def test_the_templates_tokens_around_a_system_message_are_told_apart(run: Any, c
     assert judge(*run(**columns, plan=plan)).check("prompt_length").status == ("fail" if counted else "pass")
 
 
-def figure(off: float) -> dict[str, Any]:
-    return {
-        "side": "input",
-        "figure": "p95",
-        "published": 892,
-        "source": "draft A.3.2",
-        "drawn": 500.0,
-        "off": off,
-    }
+def figure(off: float) -> PublishedFigure:
+    return PublishedFigure("input", "p95", 892, "draft A.3.2", 500.0, off)
 
 
 @pytest.mark.parametrize(
-    ("prepared", "status", "value"),
+    ("made", "status", "value"),
     [
         (None, "na", None),
-        ({"requests": 5000, "published": []}, "na", None),
-        ({"requests": 999, "published": [figure(3.0)]}, "na", None),
-        ({"requests": 1000, "published": [figure(0.2), figure(0.9)]}, "pass", 0.9),
-        ({"requests": 1000, "published": [figure(0.2), figure(1.1)]}, "note", 1.1),
+        (drawn(5000), "na", None),
+        (drawn(999, figure(3.0)), "na", None),
+        (drawn(1000, figure(0.2), figure(0.9)), "pass", 0.9),
+        (drawn(1000, figure(0.2), figure(1.1)), "note", 1.1),
     ],
 )
 def test_drawn_lengths_that_are_not_the_published_ones_are_told(
-    run: Any, prepared: Any, status: str, value: float | None
+    run: Any, made: RequestStatistics | None, status: str, value: float | None
 ) -> None:
     """Law: the worst figure decides, a note at most; few draws and no figures say nothing."""
-    check = judged(run, prepared).check("workload_lengths")
+    check = judged(run, made).check("workload_lengths")
     assert (check.status, check.value) == (status, value)

@@ -18,14 +18,19 @@ from typing import Any, Literal
 
 import msgspec
 
-from inferometer.documents.certificate import Certificate, CertificateRung
+from inferometer.documents.certificate import (
+    CalibrationRung,
+    Certificate,
+    CertificateLookup,
+    CertificateRung,
+    CitedCertificate,
+)
+from inferometer.documents.part import from_data
 
 FOLDER_VARIABLE = "INFEROMETER_CALIBRATIONS"
 
 MACHINE = ("cpu", "cores", "machine", "kernel", "os", "python", "inferometer")
 """What of telemetry's environment has to be the same."""
-CITED = CertificateRung.__struct_fields__
-"""What a run notes of each rung."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +125,28 @@ def differences(
     return found
 
 
-def cited(found: Found) -> dict[str, Any]:
-    """What a run notes down when it begins, in run.json: enough to judge it by later and elsewhere."""
+def cited(found: Found) -> CertificateLookup:
+    """What a run notes when it begins: enough to judge it by later and elsewhere."""
     certificate = found.certificate
     if certificate is None:
-        return {"status": found.status, "why": found.why}
-    names = ("id", "date", "workers", "timestamp_source", "quick", "limits")
-    rungs = [{name: getattr(rung, name) for name in CITED} for rung in certificate.rungs if rung.good]
-    plain = msgspec.to_builtins({name: getattr(certificate, name) for name in names} | {"rungs": rungs})
-    return {"status": "found", **plain}
+        return CertificateLookup(found.status, found.why)
+    rungs = tuple(_cited(rung) for rung in certificate.rungs if rung.good and rung.kind != "plan")
+    return CertificateLookup(
+        "found",
+        None,
+        CitedCertificate(
+            certificate.id,
+            certificate.date,
+            certificate.workers,
+            certificate.timestamp_source,
+            certificate.quick,
+            certificate.limits,
+            rungs,
+        ),
+    )
+
+
+def _cited(rung: CalibrationRung) -> CertificateRung:
+    return from_data(
+        {name: getattr(rung, name) for name in CertificateRung.__struct_fields__}, CertificateRung
+    )

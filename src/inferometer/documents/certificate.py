@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from inferometer.documents.part import Part
+from inferometer.documents.part import Part, from_data, to_data
 
 SCHEMA: Final = "inferometer/certificate/1"
 
@@ -102,3 +102,51 @@ class Certificate(Part, frozen=True):
     interval_ms: float
     limits: CertifiedLimits
     rungs: tuple[CalibrationRung, ...]
+
+
+class CitedCertificate(Part, frozen=True):
+    """What a run notes of the certificate that fits when it begins: enough to judge it by later and elsewhere. `rungs`: those
+    within all limits."""
+
+    id: str
+    date: str
+    workers: int
+    timestamp_source: Literal["kernel", "user"]
+    quick: bool
+    limits: CertifiedLimits
+    rungs: tuple[CertificateRung, ...]
+
+
+LookupStatus = Literal["found", "none", "mismatch", "damaged", "own", "simulated"]
+"""`own`: the run is one of a calibration; `simulated`: there is no instrument to certify."""
+
+
+class CertificateLookup(Part, frozen=True):
+    """Whether a certificate was found for a run; `why` not: what differs, or which file is damaged."""
+
+    status: LookupStatus
+    why: str | None = None
+    certificate: CitedCertificate | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """The member `calibration` of run.json, in which the certificate's members stand beside the status."""
+        if self.certificate is not None:
+            return {"status": self.status, **to_data(self.certificate)}
+        return (
+            {"status": self.status}
+            if self.status in ("own", "simulated")
+            else {"status": self.status, "why": self.why}
+        )
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any] | None) -> CertificateLookup:
+        """As `facts` gave it; `none` where a run notes nothing.
+
+        Raises msgspec.ValidationError for what is no such member.
+        """
+        if facts is None or facts.get("status") != "found":
+            return from_data(facts or {"status": "none"}, cls)
+        cited = {name: value for name, value in facts.items() if name != "status"}
+        # Version 0.1.0 noted the rung of the plan's own load too, which is on no ladder.
+        cited["rungs"] = [rung for rung in facts["rungs"] if rung["kind"] != "plan"]
+        return cls("found", None, from_data(cited, CitedCertificate))

@@ -141,6 +141,10 @@ class WarmUpProbes(Part, frozen=True):
     stable: bool | None
 
 
+WarmPrefixes = Literal["populated", "not populated", "none shared"]
+"""Whether the warm-up's requests carried the prefixes that measured ones share."""
+
+
 class WarmUp(Part, frozen=True):
     """The warm-up as carried out (draft 4.5). `waiting`, `running`: requests at the server before the measurement, by its
     own metrics."""
@@ -153,7 +157,7 @@ class WarmUp(Part, frozen=True):
     drained: bool | None
     waiting: float | None
     running: float | None
-    prefixes: Literal["populated", "not populated", "none shared"] | None
+    prefixes: WarmPrefixes | None
     probes: WarmUpProbes
     skipped: bool
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
-from inferometer.documents.part import Part
+from inferometer.documents.part import Part, from_data
 
 
 class DisclosureItem(Part, frozen=True):
@@ -140,6 +141,13 @@ class RequestStatistics(Part, frozen=True):
     shared: SharedPrefixes
     prefix_hits: PrefixHits
     published: tuple[PublishedFigure, ...]
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, Any] | None) -> RequestStatistics | None:
+        """Of the member `requests` of run.json, which has histograms as well: only pictures need those."""
+        if not facts:
+            return None
+        return from_data({name: value for name, value in facts.items() if name != "histograms"}, cls)
 
 
 class WorkloadAccount(Part, frozen=True):

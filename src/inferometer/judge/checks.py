@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from inferometer.documents.summary import WarmUp
+from inferometer.documents.workload import RequestStatistics
 from inferometer.judge.verdict import Check, Status
 from inferometer.measure.lengths import Lengths
 from inferometer.measure.load import excused_ms, lateness_ms, parts_ns, sent_rows
@@ -381,7 +383,7 @@ def stale_connections(plan: Plan, record: Record) -> Check:
 
 
 def cache_hits(
-    plan: Plan, measurement: Measurement, record: Record, prepared: Mapping[str, Any] | None
+    plan: Plan, measurement: Measurement, record: Record, drawn: RequestStatistics | None
 ) -> Check:
     """Share of prompt tokens the server took from a cache, where none were meant to be found in one.
 
@@ -389,7 +391,8 @@ def cache_hits(
     """
     share = measurement.throughput.cached_beyond_template
     replay = record.replay
-    best = replay.best_hits if replay is not None else (prepared or {}).get("prefix_hits", {}).get("exact")
+    hits = None if drawn is None else drawn.prefix_hits.exact
+    best = hits if replay is None else replay.best_hits
     if replay is not None and replay.shares_prefixes and best is None:
         return Check("cache_hits", "na", share, CACHE_SHARE, facts={"of": "trace"})
     # How much of the server's own replies there was to repeat is not known beforehand.
@@ -407,16 +410,14 @@ def cache_hits(
     )
 
 
-def workload_lengths(prepared: Mapping[str, Any] | None) -> Check:
+def workload_lengths(drawn: RequestStatistics | None) -> Check:
     """The drawn lengths against the figures published for them: how much of what chance and rounding allow the worst is off."""
-    figures = [one for one in (prepared or {}).get("published", []) if one["off"] is not None]
-    if not figures or (prepared or {})["requests"] < DRAWN_LEAST:
+    figures = [] if drawn is None else [(one.off, one) for one in drawn.published if one.off is not None]
+    if drawn is None or not figures or drawn.requests < DRAWN_LEAST:
         return Check("workload_lengths", "na", None, 1.0)
-    worst = max(figures, key=lambda one: one["off"])
-    facts = {name: worst[name] for name in ("side", "figure", "published", "drawn", "source")}
-    return Check(
-        "workload_lengths", "pass" if worst["off"] <= 1.0 else "note", worst["off"], 1.0, facts=facts
-    )
+    off, worst = max(figures, key=lambda one: one[0])
+    facts = {name: getattr(worst, name) for name in ("side", "figure", "published", "drawn", "source")}
+    return Check("workload_lengths", "pass" if off <= 1.0 else "note", off, 1.0, facts=facts)
 
 
 def sample_counts(measurement: Measurement) -> tuple[Check, Check, Check]:
@@ -485,27 +486,25 @@ def interrupted(record: Record) -> Check:
     return Check("interrupted", "unsure" if record.interrupted else "pass", float(record.interrupted), 0.0)
 
 
-def warmup(measurement: Measurement, warmed: Mapping[str, Any] | None = None) -> Check:
+def warmup(measurement: Measurement, warm_up: WarmUp | None = None) -> Check:
     """Warm-up against draft 4.5.1 and what the plan asked for; short of it is a note, and so is a server that had not settled
-    (4.5.2). Without one by intent (4.5.3) there is nothing to hold to. `warmed`: see run/warmup.py; None: not known.
+    (4.5.2). Without one by intent (4.5.3) there is nothing to hold to. `warm_up`: None where it is not known.
     """
     seen = measurement.requests
     done, tokens = seen.warmup_completed, seen.warmup_output_tokens
-    if warmed is not None:
-        done, tokens = warmed["completed"], warmed["output_tokens"]
-        if warmed["skipped"]:
+    if warm_up is not None:
+        done, tokens = warm_up.completed, warm_up.output_tokens
+        if warm_up.skipped:
             return Check("warmup", "note", 0.0, float(WARMUP_REQUESTS), facts={"of": "cold"})
     facts: dict[str, Any] = {"output_tokens": tokens, "output_tokens_limit": WARMUP_TOKENS}
     enough = done >= WARMUP_REQUESTS and tokens >= WARMUP_TOKENS
-    if warmed is not None and not warmed["reached"]:
+    if warm_up is not None and not warm_up.reached:
         enough = False
-        facts |= {
-            "asked_requests": warmed["asked"]["requests"],
-            "asked_output_tokens": warmed["asked"]["output_tokens"],
-        }
-    if warmed is not None and warmed["probes"]["stable"] is False:
+        asked = warm_up.asked
+        facts |= {"asked_requests": asked.requests, "asked_output_tokens": asked.output_tokens}
+    if warm_up is not None and warm_up.probes.stable is False:
         enough = False
-        facts |= {"probes": len(warmed["probes"]["after_ms"]), "unsettled": True}
+        facts |= {"probes": len(warm_up.probes.after_ms), "unsettled": True}
     return Check("warmup", "pass" if enough else "note", float(done), float(WARMUP_REQUESTS), facts=facts)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from inferometer.documents.certificate import CertificateLookup
+from inferometer.documents.summary import WarmUp
+from inferometer.documents.workload import RequestStatistics
 from inferometer.judge import checks
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare, replayed_checks
-from inferometer.judge.calibration import calibration
+from inferometer.judge.calibration import NOTHING_LOOKED_UP, calibration
 from inferometer.judge.server_metrics import server_queue, server_tokens, server_ttft
 from inferometer.judge.verdict import Check, Verdict, verdict_of
 from inferometer.measure.load import connecting_ms, excused_ms, lateness_ms
@@ -39,16 +40,16 @@ def judge(
     plan: Plan,
     measurement: Measurement,
     record: Record,
-    cited: Mapping[str, Any] | None = None,
-    prepared: Mapping[str, Any] | None = None,
-    warmed: Mapping[str, Any] | None = None,
+    lookup: CertificateLookup = NOTHING_LOOKED_UP,
+    drawn: RequestStatistics | None = None,
+    warm_up: WarmUp | None = None,
 ) -> Verdict:
     """The verdict on a run: every check of the method, `na` where it does not apply.
 
     In a simulation the checks of NOT_SIMULATED do not apply either.
 
-    `cited`: the calibration certificate as the run noted it down when it began, `prepared`: the account of its requests
-    (workload/request_statistics.py); None: it noted nothing. `warmed`: its warm-up (run/warmup.py).
+    `lookup`: the calibration certificate as the run noted it when it began; `drawn`: statistics of its requests
+    (workload/request_statistics.py), `warm_up`: its warm-up (run/warmup.py); None: not known.
     """
     native = plan.tokenizer.own
     p99, p99_9, few = checks.sample_counts(measurement)
@@ -66,12 +67,12 @@ def judge(
         checks.receive_lag(measurement),
         checks.worker_cpu(measurement),
         checks.clock_step(measurement),
-        calibration(plan, measurement, cited),
+        calibration(plan, measurement, lookup),
         checks.prompt_length(measurement),
         checks.output_length(measurement, native=native),
         checks.token_counts(measurement, native=native),
-        checks.cache_hits(plan, measurement, record, prepared),
-        checks.workload_lengths(prepared),
+        checks.cache_hits(plan, measurement, record, drawn),
+        checks.workload_lengths(drawn),
         server_tokens(measurement),
         server_ttft(measurement),
         server_queue(plan, measurement),
@@ -80,7 +81,7 @@ def judge(
         checks.tokens_per_event(plan, measurement),
         checks.ttft_variants(plan, measurement),
         checks.stale_connections(plan, record),
-        checks.warmup(measurement, warmed),
+        checks.warmup(measurement, warm_up),
     )
     return verdict_of(map(_simulated, found) if record.simulated else found)
 

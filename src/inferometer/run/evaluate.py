@@ -7,7 +7,9 @@ from pathlib import Path
 
 import msgspec
 
+from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.summary import Summary
+from inferometer.documents.workload import RequestStatistics
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD
@@ -98,7 +100,9 @@ def assess(folder: RunFolder) -> Assessment:
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples, server_metrics)
     warm_up = warm_up_summary(plan.load, table, facts.get("warm_prefixes"), server_metrics)
-    verdict = judge(plan, measurement, record, facts.get("calibration"), facts.get("requests"), warm_up)
+    lookup = CertificateLookup.of_facts(facts.get("calibration"))
+    drawn = RequestStatistics.of_facts(facts.get("requests"))
+    verdict = judge(plan, measurement, record, lookup, drawn, warm_up)
     arrival = arrival_found(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)

@@ -57,7 +57,7 @@ def first_facts(
 def cited_certificate(plan: Plan, here: dict[str, Any]) -> dict[str, Any]:
     """What run.json cites of the certificate that fits this machine and these workers."""
     machine, where = certificates.machine_of(here), certificates.folder(os.environ)
-    return certificates.cited(certificates.find(where, machine, hot_path(), plan.instrument.workers))
+    return certificates.cited(certificates.find(where, machine, hot_path(), plan.instrument.workers)).facts()
 
 
 def dead_workers(plan: Plan, pool: WorkerPool, measured: int) -> list[dict[str, Any]]:

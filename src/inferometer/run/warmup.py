@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from inferometer.documents.summary import WarmPrefixes, WarmUp, WarmUpProbes, WarmUpVolume
 from inferometer.journal.schema import Outcome, Phase
 from inferometer.measure.server import track
 from inferometer.plan.schema import Load
@@ -156,8 +157,8 @@ def _gauge(told: Sequence[Translated], term: str, begin: int | None, end: float)
 
 
 def warm_up_summary(
-    load: Load, record: pa.Table, prefixes: str | None, told: Sequence[Translated] = ()
-) -> dict[str, Any]:
+    load: Load, record: pa.Table, prefixes: WarmPrefixes | None, told: Sequence[Translated] = ()
+) -> WarmUp:
     """`warm_up` of the summary, from a sealed record (RECORD's columns). `prefixes`: what run.json says of them. `told`: what
     the server's own metrics said over the run."""
     names = ["phase", "outcome", "usage_output", "output_tokens_local", "t_taken", "t_submit", "t_end"]
@@ -174,35 +175,35 @@ def warm_up_summary(
     end = drained_at(record)
     later = record.filter(pc.field("t_taken") >= end).column("t_taken") if end is not None else None
     next_ns = math.inf if later is None or not len(later) else pc.min(later).as_py()
-    return {
-        "asked": {"requests": load.warmup, "output_tokens": load.warmup_tokens},
-        "requests": len(warm),
-        "completed": len(done),
-        "output_tokens": tokens,
-        "reached": len(done) >= load.warmup and tokens >= load.warmup_tokens,
-        "drained": all(one["outcome"] != Outcome.CANCELLED for one in warm) if warm else None,
-        "waiting": _gauge(told, "waiting", end, next_ns),
-        "running": _gauge(told, "running", end, next_ns),
-        "prefixes": prefixes,
-        "probes": _probes(load, [one for one in plain if one["phase"] == Phase.PROBE], warm),
-        "skipped": load.cold_start,
-    }
+    return WarmUp(
+        asked=WarmUpVolume(load.warmup, load.warmup_tokens),
+        requests=len(warm),
+        completed=len(done),
+        output_tokens=tokens,
+        reached=len(done) >= load.warmup and tokens >= load.warmup_tokens,
+        drained=all(one["outcome"] != Outcome.CANCELLED for one in warm) if warm else None,
+        waiting=_gauge(told, "waiting", end, next_ns),
+        running=_gauge(told, "running", end, next_ns),
+        prefixes=prefixes,
+        probes=_probes(load, [one for one in plain if one["phase"] == Phase.PROBE], warm),
+        skipped=load.cold_start,
+    )
 
 
-def _probes(load: Load, probes: Sequence[dict[str, Any]], warm: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _probes(load: Load, probes: Sequence[dict[str, Any]], warm: Sequence[dict[str, Any]]) -> WarmUpProbes:
     """Those before the first request of the warm-up, and those behind it, in their order. Times in ms."""
     begun = min((one["t_taken"] for one in warm), default=math.inf)
     ordered = sorted(probes, key=lambda one: int(one["t_taken"]))
     before = [_latency_ms(one) for one in ordered if one["t_taken"] < begun]
     after = [_latency_ms(one) for one in ordered if one["t_taken"] >= begun]
     stable = settled(after)
-    return {
-        "most": load.warmup_probes,
-        "input_tokens": ordered[0]["input_tokens_asked"] if ordered else None,
-        "output_tokens": ordered[0]["output_tokens_asked"] if ordered else None,
-        "before_ms": before[0] if before else None,
-        "after_ms": after,
-        "variation": variation(after),
-        "limit": VARIATION,
-        "stable": stable if stable or 0 < load.warmup_probes <= len(after) else None,
-    }
+    return WarmUpProbes(
+        most=load.warmup_probes,
+        input_tokens=ordered[0]["input_tokens_asked"] if ordered else None,
+        output_tokens=ordered[0]["output_tokens_asked"] if ordered else None,
+        before_ms=before[0] if before else None,
+        after_ms=tuple(after),
+        variation=variation(after),
+        limit=VARIATION,
+        stable=stable if stable or 0 < load.warmup_probes <= len(after) else None,
+    )

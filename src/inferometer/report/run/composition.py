@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from inferometer import __version__
+from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.load import (
     AchievedLoad,
     ArrivalStatistics,
@@ -19,7 +20,6 @@ from inferometer.documents.load import (
 from inferometer.documents.part import from_data, optional
 from inferometer.documents.summary import (
     SCHEMA,
-    CalibrationCited,
     ClassAccount,
     ClassCounts,
     ClassDistributions,
@@ -57,7 +57,7 @@ from inferometer.documents.workload import (
     WorkloadFile,
 )
 from inferometer.judge.arrival import ArrivalCheck
-from inferometer.judge.calibration import beside
+from inferometer.judge.calibration import cited_calibration
 from inferometer.judge.checks import failures
 from inferometer.judge.slo import SloOutcome
 from inferometer.judge.verdict import Verdict
@@ -89,7 +89,7 @@ def summarise(
     verdict: Verdict,
     arrival: ArrivalCheck | None,
     slos: Sequence[SloOutcome],
-    warm_up: Mapping[str, Any],
+    warm_up: WarmUp,
 ) -> Summary:
     """The summary of one run, its compliance not yet worked out. `run`: the facts of run.json; `warm_up`: see run/warmup.py."""
     interrupted = bool(run["interrupted"])
@@ -104,7 +104,7 @@ def summarise(
         requests=_requests(measurement, warm_up, interrupted=interrupted),
         success_rate=_success(measurement, interrupted=interrupted),
         refusals=measurement.refusals,
-        warm_up=from_data(warm_up, WarmUp),
+        warm_up=warm_up,
         window=_window(plan, measurement),
         metrics=measurement.metrics,
         distributions=measurement.distributions,
@@ -166,7 +166,7 @@ def _throughput(measurement: Measurement) -> ThroughputAccount:
 
 def _instrument(plan: Plan, run: Mapping[str, Any], measurement: Measurement) -> InstrumentAccount:
     of = measurement.instrument
-    cited = beside(run.get("calibration"), plan, measurement)
+    lookup = CertificateLookup.of_facts(run.get("calibration"))
     return InstrumentAccount(
         timestamp_source=of.timestamp_source,
         workers=of.workers,
@@ -177,7 +177,7 @@ def _instrument(plan: Plan, run: Mapping[str, Any], measurement: Measurement) ->
         stall_max_ms=of.stall_max_ms,
         clock_step_ms=of.clock_step_ms,
         dead_workers=of.dead_workers,
-        calibration=None if cited is None else from_data(cited, CalibrationCited),
+        calibration=cited_calibration(lookup, plan, measurement),
     )
 
 
@@ -232,9 +232,9 @@ def _sut(plan: Plan, run: Mapping[str, Any]) -> Sut:
 def _workload(plan: Plan, run: Mapping[str, Any]) -> WorkloadAccount:
     """The seven items of draft 4.3.1, the ids of those that are missing, the sources of the texts, and what was drawn (without
     its histograms, which only the pictures need)."""
-    drawn = run.get("requests")
+    drawn = RequestStatistics.of_facts(run.get("requests"))
     items = disclosed(plan, run.get("prompts"), run.get("trace"))
-    statistics = drawn and {name: value for name, value in drawn.items() if name != "histograms"}
+    of_trace = optional((run.get("trace") or {}).get("prefix_hits"), PrefixHits)
     return WorkloadAccount(
         items=tuple(
             DisclosureItem(requirement(name), words, getattr(items, name)) for name, words in NAMES.items()
@@ -245,8 +245,8 @@ def _workload(plan: Plan, run: Mapping[str, Any]) -> WorkloadAccount:
         prompts=optional(run.get("prompts"), PromptFile),
         deviations=tuple(plan.workload.deviations),
         texts=optional(run.get("texts"), TextSource),
-        drawn=optional(statistics, RequestStatistics),
-        prefix_hits=optional((drawn or run.get("trace") or {}).get("prefix_hits"), PrefixHits),
+        drawn=drawn,
+        prefix_hits=of_trace if drawn is None else drawn.prefix_hits,
     )
 
 
@@ -274,7 +274,7 @@ def _success(measurement: Measurement, *, interrupted: bool) -> SuccessRate:
     return SuccessRate(good / ended if ended else None, wilson(good, ended), good, ended)
 
 
-def _requests(measurement: Measurement, warm_up: Mapping[str, Any], *, interrupted: bool) -> RequestCounts:
+def _requests(measurement: Measurement, warm_up: WarmUp, *, interrupted: bool) -> RequestCounts:
     requests = measurement.requests
     return RequestCounts(
         sent=requests.sent,
@@ -283,7 +283,7 @@ def _requests(measurement: Measurement, warm_up: Mapping[str, Any], *, interrupt
         cancelled=requests.cancelled,
         by_error=requests.by_error,
         failed_share_ci95=wilson(*failures(requests, interrupted=interrupted)),
-        warmup=WarmUpCount(warm_up["requests"], warm_up["completed"]),
+        warmup=WarmUpCount(warm_up.requests, warm_up.completed),
     )
 
 
