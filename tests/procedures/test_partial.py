@@ -91,12 +91,35 @@ def notes_of(found: Results) -> list[Note]:
     ]
 
 
+LOADS = ("req/s", "tok/s", "tok/s/GPU", "in flight")
+
+
+def unmarked(found: Results) -> list[str]:
+    """What is a load by its unit and is not marked as telling the capacity."""
+    values = [value.name for value in found.values if value.unit in LOADS and not value.capacity]
+    columns = [
+        f"{table.name}.{column.name}"
+        for table in found.tables
+        for column in table.columns
+        if column.unit in LOADS and not (table.capacity or column.capacity)
+    ]
+    axes = [
+        figure.name
+        for figure in found.figures
+        for axis in (figure.x, figure.y)
+        if axis.unit in LOADS and not (figure.capacity or axis.capacity)
+    ]
+    return values + columns + axes
+
+
 @pytest.mark.parametrize("name", list(PROCEDURES))
 def test_results_of_any_part_of_a_test_are_whole(name: str, tmp_path: Path) -> None:
+    """After each step: each row has its cells, each note its words, and each load is marked as one."""
     last = Results()
     for setup, done in gone_through(name, tmp_path):
         last = PROCEDURES[name].results(setup, done)
         json.dumps(to_data(last), allow_nan=False)
+        assert not unmarked(last)
         for note in notes_of(last):
             assert worded(note)
         for table in last.tables:

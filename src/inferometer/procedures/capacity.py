@@ -183,7 +183,7 @@ def _notes(setup: Setup, wanted: Sought, found: Sequence[Level], ended: Answer |
     if wanted.ttft_p99_ms is None:
         notes.append(Note("no_ttft_threshold"))
     else:
-        notes.append(Note("ttft_threshold", {"ms": wanted.ttft_p99_ms}))
+        notes.append(Note("ttft_threshold", {"ms": wanted.ttft_p99_ms}, capacity=True))
     brief = sorted(
         {
             one.concurrency

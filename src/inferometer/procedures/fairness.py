@@ -254,14 +254,14 @@ def _classes_table(classes: Sequence[ClassAccount]) -> Table:
     """Draft Table 8, with more to the right."""
     columns = (
         Column("class", "Class"),
-        Column("count", "Count"),
+        Column("count", "Count", capacity=True),
         Column("ttft_p50", "TTFT P50", "ms"),
         Column("ttft_p99", "TTFT P99", "ms"),
         Column("tpot_p50", "TPOT P50", "ms"),
         Column("tpot_p99", "TPOT P99", "ms"),
         Column("ttft_p95", "TTFT P95", "ms"),
         Column("e2e_per_token_p50", "E2E/token P50", "ms"),
-        Column("sent", "Sent"),
+        Column("sent", "Sent", capacity=True),
     )
     rows = tuple(
         (

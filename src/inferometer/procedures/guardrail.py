@@ -201,12 +201,16 @@ def _values(
 
 
 def _missing(name: str, refused: Mapping[str, str]) -> Note:
-    return Note("refused", {"why": refused[name]}) if name in refused else Note("configuration_missing")
+    return (
+        Note("refused", {"why": refused[name]}, capacity=True)
+        if name in refused
+        else Note("configuration_missing")
+    )
 
 
 def _refusal_notes(refused: Mapping[str, str]) -> tuple[Note, ...]:
     return tuple(
-        Note("configuration_left_out", {"configuration": LABELS[name], "why": why})
+        Note("configuration_left_out", {"configuration": LABELS[name], "why": why}, capacity=True)
         for name, why in refused.items()
     )
 
@@ -224,7 +228,7 @@ def _latency_table(setup: Setup, share: float, levels: Levels, refused: Mapping[
     columns = (
         Column("configuration", "Configuration"),
         *(Column(f"{metric}_{name}", f"{metric.upper()} {name.upper()}", "ms") for metric, name in several),
-        Column("n", "Samples"),
+        Column("n", "Samples", capacity=True),
         Column("success", "Success", "%"),
         Column("refused", "Refused"),
     )
@@ -323,7 +327,7 @@ def _notes(setup: Setup, levels: Levels, refused: Mapping[str, str], base: float
         yield Note("recommended_conversation")
     yield Note("benign_content")
     for name, why in refused.items():
-        yield Note("configuration_not_measured", {"configuration": LABELS[name], "why": why})
+        yield Note("configuration_not_measured", {"configuration": LABELS[name], "why": why}, capacity=True)
     stopped = {
         LABELS[name]: refusals(summary) or 0 for (name, _), summary in levels.items() if refusals(summary)
     }

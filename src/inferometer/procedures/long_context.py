@@ -64,7 +64,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     wanted = setup.tests.long_context
     return Results(
         values=_values(scaling),
-        tables=(_table(found, wanted.concurrency), _fits_table(scaling)),
+        tables=(_table(found), _fits_table(scaling)),
         figures=(_figure(found, scaling),),
         notes=(
             Note("time_per_1k_tokens"),
@@ -87,7 +87,7 @@ def _left_out(setup: Setup, done: Sequence[Performed]) -> tuple[Note, ...]:
         return ()
     first = int(refused[0].step.at["context"] or 0)
     lengths = tuple(length for length in setup.tests.long_context.lengths if length >= first)
-    return (Note("lengths_left_out", {"lengths": lengths, "why": refused[0].outcome.why}),)
+    return (Note("lengths_left_out", {"lengths": lengths, "why": refused[0].outcome.why}, capacity=True),)
 
 
 def _short_of(found: Sequence[PerformedRun], requests: int) -> tuple[Note, ...]:
@@ -152,7 +152,7 @@ def _values(scaling: Scaling | None) -> tuple[Value, ...]:
 _TOO_FEW = Note("too_few_lengths_for_aicc")
 
 
-def _table(found: Sequence[PerformedRun], concurrency: int) -> Table:
+def _table(found: Sequence[PerformedRun]) -> Table:
     """Draft Table 12, and what else 5.9.4 asks for."""
     columns = (
         Column("context", "Context", "tokens"),
@@ -163,8 +163,8 @@ def _table(found: Sequence[PerformedRun], concurrency: int) -> Table:
         Column("n", "Samples"),
         Column("input_tokens", "Input, actual", "tokens"),
         Column("e2e_mean", "Total Latency Mean", "ms"),
-        Column("output_tok_s", f"Output at {concurrency} in flight", "tok/s"),
-        Column("input_tok_s", f"Input at {concurrency} in flight", "tok/s"),
+        Column("output_tok_s", "Output throughput", "tok/s", capacity=True),
+        Column("input_tok_s", "Input throughput", "tok/s", capacity=True),
         Column("success", "Success", "%"),
     )
     rows = tuple(_row(one) for one in found)

@@ -318,7 +318,7 @@ def _notes(setup: Setup, wanted: Sought) -> tuple[Note, ...]:
         "ttft_p99_ms": wanted.ttft_p99_ms,
     }
     lasting = {"seconds": setup.tests.memory_pressure.duration_s}
-    return Note("pressure_workload", words), Note("pressure_levels", lasting)
+    return Note("pressure_workload", words, True), Note("pressure_levels", lasting, True)
 
 
 def _of_preemption(found: Sequence[_Pressure]) -> tuple[Note, ...]:
