@@ -26,7 +26,8 @@ from inferometer.journal.seal import seal
 from inferometer.journal.writer import Journal
 from inferometer.plan import saved
 from inferometer.plan.lengths import fixed
-from inferometer.plan.schema import Load, Plan, Target
+from inferometer.plan.schema import Load, Plan
+from inferometer.plan.target import Target
 from inferometer.plan.workload import StandardWorkload
 from inferometer.telemetry.host import environment
 

@@ -44,9 +44,9 @@ from inferometer.plan.declarations import Declared
 from inferometer.plan.flags import FLAGS
 from inferometer.plan.parse import build
 from inferometer.plan.procedure_parameters import Tests
+from inferometer.plan.request_class import RequestClass, SharedPrefix
 from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
-from inferometer.plan.workload import RequestClass, SharedPrefix
 from inferometer.plan.workload_disclosure import NAMES, requirement
 from inferometer.procedures.registry import PROCEDURES
 from inferometer.server import controls, dialects

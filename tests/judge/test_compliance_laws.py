@@ -29,8 +29,9 @@ from inferometer.judge.compliance.statement import (
 from inferometer.measure.measurement import Refusals
 from inferometer.plan.lengths import lognormal, uniform
 from inferometer.plan.procedure_parameters import FairnessClass
+from inferometer.plan.request_class import RequestClass
 from inferometer.plan.schema import Load
-from inferometer.plan.workload import MixtureWorkload, RequestClass
+from inferometer.plan.workload import MixtureWorkload
 
 BINDING = Path(__file__).parent.parent / "vectors" / "compliance" / "binding.txt"
 """The draft's binding rules, id and level."""

@@ -8,8 +8,9 @@ from pydantic import ValidationError
 from inferometer.engines.interface import INTERFACES
 from inferometer.errors import PlanError
 from inferometer.plan.rules import check, faults
-from inferometer.plan.schema import Load, Plan, Target, Tokenizer
+from inferometer.plan.schema import Load, Plan, Tokenizer
 from inferometer.plan.standard import STANDARD, WITHOUT_DATASET
+from inferometer.plan.target import Target
 from inferometer.plan.workload import workload_of
 
 

@@ -14,8 +14,9 @@ from procedures.driving import Silent
 
 from inferometer.errors import CannotSwitch
 from inferometer.plan.campaign import EngineChoice
-from inferometer.plan.schema import Plan, Target
+from inferometer.plan.schema import Plan
 from inferometer.plan.switching import STATES, Switching
+from inferometer.plan.target import Target
 from inferometer.server.embedded import Embedded
 from inferometer.server.presets import TESTBED
 from inferometer.simulation.engine import Chosen

@@ -23,7 +23,8 @@ from typing import Literal
 from inferometer.documents.certificate import ErrorSpread
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Distribution, fixed
-from inferometer.plan.schema import Load, Plan, Target, Tokenizer
+from inferometer.plan.schema import Load, Plan, Tokenizer
+from inferometer.plan.target import Target
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 
 Kind = Literal["streams", "requests", "plan"]

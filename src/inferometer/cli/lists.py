@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import click
 
+from inferometer.cli.command import Command
 from inferometer.plan.server_metrics import FORMATS
 
 LISTS = {
@@ -17,7 +18,7 @@ LISTS = {
 """Flags that are followed by several words, and what a further word looks like: a plan's path is none."""
 
 
-class Lists(click.Command):
+class Lists(Command):
     """A command whose lists may be written so."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

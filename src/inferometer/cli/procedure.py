@@ -12,22 +12,22 @@ from typing import Any
 import click
 
 from inferometer.addresses import shown
+from inferometer.cli.command import option
 from inferometer.cli.lists import Lists
-from inferometer.cli.run import option, outputs
+from inferometer.cli.run import outputs
 from inferometer.plan.flags import FLAGS
 
-EPILOG = """\b
-Exit code: 0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 the server failed, refused or could not be switched, 130 interrupted
-"""
+EXITS = "0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 the server failed, refused or could not be switched, 130 interrupted"
 
-HELP = """\b
-Examples:
-  inferometer test ttft --url http://localhost:8000 --model my-model --rate 10
-  inferometer test throughput capacity --param capacity.ttft_p99_ms=500
-  inferometer test all --quick
-  inferometer test all --simulate --preset a100-8b
-  inferometer test prefix-cache --plan plan.yaml
+EXAMPLES = (
+    "inferometer test ttft --url http://localhost:8000 --model my-model --rate 10",
+    "inferometer test throughput capacity --param capacity.ttft_p99_ms=500",
+    "inferometer test all --quick",
+    "inferometer test all --simulate --preset a100-8b",
+    "inferometer test prefix-cache --plan plan.yaml",
+)
 
+HELP = """\
 Carry out tests of the IETF draft "Benchmarking Methodology for Large Language Model Serving" (work in progress): ttft,
 throughput, tradeoff, itl, capacity, fairness, prefix-cache, memory-pressure, long-context, guardrail, or all of them; or
 cold-start. Without --url the reference engine is tested.
@@ -121,8 +121,8 @@ command = Lists(
     "test",
     callback=_test,
     help=HELP,
-    epilog=EPILOG,
-    context_settings={"max_content_width": 110},
+    exits=EXITS,
+    examples=EXAMPLES,
     params=[
         click.Argument(["names"], nargs=-1, required=True, metavar="NAME..."),
         *OWN,

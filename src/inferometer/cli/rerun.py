@@ -7,13 +7,15 @@ from pathlib import Path
 
 import click
 
+from inferometer.cli.command import Command
 from inferometer.cli.run import outputs
 
-HELP = """\b
-Examples:
-  inferometer rerun runs/20260102T030405Z-test
-  inferometer rerun report.html
+EXAMPLES = (
+    "inferometer rerun runs/20260102T030405Z-test",
+    "inferometer rerun report.html",
+)
 
+HELP = """\
 Do again what a report says was done: a run, or a campaign of tests. REPORT is a report.html, the JSON beside it, or the
 folder. Keys are not in a report: the environment variable or file that it names has to be there. What a report has done to
 systems, beyond requests without a key, is done again only with --trust.
@@ -51,11 +53,11 @@ def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> 
     return show(conduct(found, out, Screen(quiet=quiet)), as_json=as_json)
 
 
-command = click.Command(
+command = Command(
     "rerun",
     callback=_rerun,
     help=HELP,
-    context_settings={"max_content_width": 110},
+    examples=EXAMPLES,
     params=[
         click.Argument(["report"], type=click.Path(path_type=Path)),
         click.Option(

@@ -1,4 +1,4 @@
-"""`inferometer run`: the main job. Its flags come from the table in plan/flags.py, so help and errors agree with the plan."""
+"""`inferometer run`: the main job. Its flags are drawn from the plan's fields (plan/flags.py), and so are errors."""
 
 from __future__ import annotations
 
@@ -8,52 +8,39 @@ from typing import Any
 
 import click
 
+from inferometer.cli.command import GroupedOption, option
 from inferometer.cli.lists import Lists
-from inferometer.plan.flags import FLAGS, Flag
+from inferometer.plan.flags import FLAGS
 
-EPILOG = """\b
-Lengths:   320   uniform(128,512)   normal(550,150)   lognormal(5.5,1.0,min=32,max=4096)   histogram(128:1,256:3)
-Exit code: 0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 server unreachable or failed, 130 interrupted
-"""
+EXITS = "0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 server unreachable or failed, 130 interrupted"
 
-HELP = """\b
-Examples:
-  inferometer run
-  inferometer run --url http://localhost:8000 --model my-model --rate 20 --requests 2000
-  inferometer run --concurrency 64 --duration 60s --slo 'ttft_p99<500ms' --slo 'tpot_p50<40ms'
-  inferometer run plan.yaml --rate 30
+EXAMPLES = (
+    "inferometer run",
+    "inferometer run --url http://localhost:8000 --model my-model --rate 20 --requests 2000",
+    "inferometer run --concurrency 64 --duration 60s --slo 'ttft_p99<500ms' --slo 'tpot_p50<40ms'",
+    "inferometer run plan.yaml --rate 30",
+)
 
+HELP = """\
 Measure a server, or with no --url the embedded reference server, and say whether to believe the numbers.
 PLAN is a YAML file, or the plan.json of an earlier run; flags override it.
 """
 
 
-def option(flag: Flag) -> click.Option:
-    """A flag of the plan as an option of a command."""
-    return click.Option(
-        [flag.name],
-        is_flag=flag.switch,
-        multiple=flag.repeat and not flag.switch,
-        default=None if not flag.switch else False,
-        metavar=None if flag.switch else flag.metavar,
-        help=flag.help,
-    )
-
-
 def outputs() -> list[click.Parameter]:
     """Where the run folder goes and what is shown, after all that is about the plan."""
     return [
-        click.Option(
+        GroupedOption(
             ["--out"],
             type=click.Path(path_type=Path, file_okay=False),
             default="runs",
             metavar="DIR",
             help="Where run folders are made. Default: runs.",
         ),
-        click.Option(
+        GroupedOption(
             ["--json", "as_json"], is_flag=True, help="Print summary.json on stdout instead of the table."
         ),
-        click.Option(["--quiet"], is_flag=True, help="No progress on stderr."),
+        GroupedOption(["--quiet"], is_flag=True, help="No progress on stderr."),
     ]
 
 
@@ -72,8 +59,8 @@ command = Lists(
     "run",
     callback=_run,
     help=HELP,
-    epilog=EPILOG,
-    context_settings={"max_content_width": 110},
+    exits=EXITS,
+    examples=EXAMPLES,
     params=[
         click.Argument(["plan"], required=False, type=click.Path(path_type=Path)),
         *(option(flag) for flag in FLAGS),

@@ -8,22 +8,22 @@ from typing import Any
 
 import click
 
+from inferometer.cli.command import option
 from inferometer.cli.lists import Lists
-from inferometer.cli.run import option, outputs
+from inferometer.cli.run import outputs
 from inferometer.errors import PlanError, Problem
-from inferometer.plan.flags import FLAGS
+from inferometer.plan.flags import FLAGS, Flag
 
-EPILOG = """\b
-Exit code: 0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 no request succeeded, 130 interrupted
-"""
+EXITS = "0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 no request succeeded, 130 interrupted"
 
-HELP = """\b
-Examples:
-  inferometer simulate
-  inferometer simulate plan.yaml --rate 30
-  inferometer simulate --concurrency 64 --requests 10000 --set max_batch=32
-  inferometer simulate --fit runs/20260102T030405Z-run
+EXAMPLES = (
+    "inferometer simulate",
+    "inferometer simulate plan.yaml --rate 30",
+    "inferometer simulate --concurrency 64 --requests 10000 --set max_batch=32",
+    "inferometer simulate --fit runs/20260102T030405Z-run",
+)
 
+HELP = """\
 Carry a plan out on a model of an engine, in virtual time: no server, no network, the same result each time. What the plan
 says of a server is left aside. The report says SIMULATED: nothing in it was measured.
 
@@ -81,15 +81,27 @@ def _fit(
     return fitted.finding.exit_code
 
 
+_ASKED = ("target.model", "target.api", "target.stream", "target.extra_body", "target.timeout_s")
+"""Keys of the target that say what is requested, not of whom."""
+
+
+def _of_a_server(flag: Flag) -> bool:
+    """Whether a flag is about a server, which is not there: it is taken, for plans are shared, and left aside."""
+    part = flag.key.partition(".")[0]
+    return part in ("sut", "server_metrics", "declared", "instrument") or (
+        part == "target" and flag.key not in _ASKED
+    )
+
+
 command = Lists(
     "simulate",
     callback=_simulate,
     help=HELP,
-    epilog=EPILOG,
-    context_settings={"max_content_width": 110},
+    exits=EXITS,
+    examples=EXAMPLES,
     params=[
         click.Argument(["plan"], required=False, type=click.Path(path_type=Path)),
-        *(option(flag) for flag in FLAGS),
+        *(option(flag, hidden=_of_a_server(flag)) for flag in FLAGS),
         click.Option(
             ["--preset"], metavar="NAME", help="The engine. Default: tiny-cpu, as in inferometer run."
         ),

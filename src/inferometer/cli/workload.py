@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from inferometer.cli.run import option
+from inferometer.cli.command import Command, option
 from inferometer.plan.flags import FLAGS, Flag
 
 DIFFERENT = 3
@@ -27,36 +27,35 @@ def _concerns(flag: Flag) -> bool:
 
 MAKING = tuple(flag for flag in FLAGS if _concerns(flag))
 
-MAKE = """\b
-Examples:
-  inferometer workload make --workload conversation --requests 2000 --out chat
-  inferometer workload make plan.yaml --out chat
-  inferometer run --workload-file chat/workload.arrow
-
+MAKE_EXAMPLES = (
+    "inferometer workload make --workload conversation --requests 2000 --out chat",
+    "inferometer workload make plan.yaml --out chat",
+    "inferometer run --workload-file chat/workload.arrow",
+)
+MAKE = """\
 Write the requests of a plan into DIR, as workload.arrow and workload.jsonl, and ask no server. The same plan gives the same
 bytes on any machine. PLAN is a YAML file or a plan.json; flags override it.
 """
 
-SHOW = """\b
-Examples:
-  inferometer workload show chat
-  inferometer workload show chat --html chat.html
-  inferometer workload show runs/20260102T030405Z-run --json
-
+SHOW_EXAMPLES = (
+    "inferometer workload show chat",
+    "inferometer workload show chat --html chat.html",
+    "inferometer workload show runs/20260102T030405Z-run --json",
+)
+SHOW = """\
 Show what is in a workload that was made, or what a run sent: seed, hashes, lengths, and what prompts share. WHERE is a file,
 the folder of one, or a run's.
 """
 
-VERIFY = """\b
-Examples:
-  inferometer workload verify chat/workload.jsonl
-  inferometer workload verify chat/workload.jsonl runs/20260102T030405Z-run
-
+VERIFY_EXAMPLES = (
+    "inferometer workload verify chat/workload.jsonl",
+    "inferometer workload verify chat/workload.jsonl runs/20260102T030405Z-run",
+)
+VERIFY = """\
 Work out a file's hashes from its rows, and compare them with those that it says, and with the one that a report names. REPORT
 is a run's folder, or its summary.json or run.json. Of a folder, both files are verified.
 """
 _PATH = click.Path(path_type=Path)
-_WIDE: dict[str, Any] = {"max_content_width": 110}
 
 
 def _make(plan: Path | None, out: Path, quiet: bool, **given: Any) -> int:
@@ -112,12 +111,12 @@ def _verify(file: Path, report: Path | None, as_json: bool) -> int:
 
 _JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print it as JSON.")
 
-make_command = click.Command(
+make_command = Command(
     "make",
     callback=_make,
     help=MAKE,
+    examples=MAKE_EXAMPLES,
     short_help="Write the requests of a plan.",
-    context_settings=_WIDE,
     params=[
         click.Argument(["plan"], required=False, type=_PATH),
         *(option(flag) for flag in MAKING),
@@ -131,12 +130,12 @@ make_command = click.Command(
         click.Option(["--quiet"], is_flag=True, help="No progress on stderr."),
     ],
 )
-show_command = click.Command(
+show_command = Command(
     "show",
     callback=_show,
     help=SHOW,
+    examples=SHOW_EXAMPLES,
     short_help="Show what is in it.",
-    context_settings=_WIDE,
     params=[
         click.Argument(["where"], type=_PATH),
         _JSON,
@@ -145,13 +144,13 @@ show_command = click.Command(
         ),
     ],
 )
-verify_command = click.Command(
+verify_command = Command(
     "verify",
     callback=_verify,
     help=VERIFY,
+    examples=VERIFY_EXAMPLES,
     short_help="Hold it against its hashes, and a report.",
-    epilog="Exit code: 0 it is the one, 2 it cannot be read, 3 it is another, or was changed",
-    context_settings=_WIDE,
+    exits="0 it is the one, 2 it cannot be read, 3 it is another, or was changed",
     params=[
         click.Argument(["file"], type=_PATH),
         click.Argument(["report"], required=False, type=_PATH),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from inferometer.engines.dialect import Dialect, bearer
 from inferometer.errors import PlanError, Problem
-from inferometer.plan.schema import Target
+from inferometer.plan.target import Target
 
 
 def read_key(target: Target, environ: Mapping[str, str]) -> str | None:

@@ -100,17 +100,38 @@ Priority = Annotated[int, Field(ge=-(2**31), lt=2**31), NUMBER]
 class Sampling(Part):
     """Sampling parameters by the names that OpenAI's interface and vLLM give them. None: not sent."""
 
-    temperature: Annotated[float, Field(ge=0, le=10), NUMBER] | None = None
-    top_p: Annotated[float, Field(gt=0, le=1), NUMBER] | None = None
-    top_k: Annotated[int, Field(ge=-1, le=10_000_000), NUMBER] | None = None
-    min_p: Annotated[float, Field(ge=0, le=1), NUMBER] | None = None
-    presence_penalty: Annotated[float, Field(ge=-2, le=2), NUMBER] | None = None
-    frequency_penalty: Annotated[float, Field(ge=-2, le=2), NUMBER] | None = None
-    repetition_penalty: Annotated[float, Field(gt=0, le=10), NUMBER] | None = None
-    seed: Annotated[int, Field(ge=0, lt=2**63), NUMBER] | None = None
-    stop: (
-        Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1, max_length=16)] | None
-    ) = None
+    temperature: Annotated[
+        Annotated[float, Field(ge=0, le=10), NUMBER] | None, Field(description="Temperature.")
+    ] = None
+    top_p: Annotated[
+        Annotated[float, Field(gt=0, le=1), NUMBER] | None,
+        Field(description="Nucleus sampling: probability mass."),
+    ] = None
+    top_k: Annotated[
+        Annotated[int, Field(ge=-1, le=10_000_000), NUMBER] | None, Field(description="Number of candidates.")
+    ] = None
+    min_p: Annotated[
+        Annotated[float, Field(ge=0, le=1), NUMBER] | None,
+        Field(description="Least probability, relative to the likeliest."),
+    ] = None
+    presence_penalty: Annotated[
+        Annotated[float, Field(ge=-2, le=2), NUMBER] | None,
+        Field(description="Penalty of tokens that occurred."),
+    ] = None
+    frequency_penalty: Annotated[
+        Annotated[float, Field(ge=-2, le=2), NUMBER] | None,
+        Field(description="Penalty by how often tokens occurred."),
+    ] = None
+    repetition_penalty: Annotated[
+        Annotated[float, Field(gt=0, le=10), NUMBER] | None, Field(description="Factor on repeated tokens.")
+    ] = None
+    seed: Annotated[
+        Annotated[int, Field(ge=0, lt=2**63), NUMBER] | None, Field(description="Seed of the server.")
+    ] = None
+    stop: Annotated[
+        Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1, max_length=16)] | None,
+        Field(description="Texts that end an answer."),
+    ] = None
 
     @property
     def fields(self) -> dict[str, Any]:

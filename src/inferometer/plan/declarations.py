@@ -37,23 +37,44 @@ class Declared(Part):
     `clock_accuracy_ms` how well clocks agree by it (4.7.2).
     """
 
-    model_loaded: bool | None = None
-    same_machine: bool | None = None
-    clock_sync: Text | None = None
-    clock_accuracy_ms: Annotated[float, Field(ge=0), NUMBER] | None = None
-    network_rtt: Text | None = None
-    latency_adjustment: Text | None = None
-    bos_eos: Text | None = None
-    system_prompt: Text | None = None
-    tools: Text | None = None
-    production_representative: bool | None = None
-    shared_resources: bool | None = None
-    isolated: bool | None = None
-    recovery_ready: bool | None = None
-    monitored: bool | None = None
-    workloads_varied: bool | None = None
-    publication_considered: bool | None = None
-    terminology_read: bool | None = None
+    model_loaded: Annotated[bool | None, Field(description="The model was loaded before the run.")] = None
+    same_machine: Annotated[bool | None, Field(description="Client and server ran on one machine.")] = None
+    clock_sync: Annotated[
+        Text | None, Field(description="Method and server of clock synchronisation (draft 4.7.2).")
+    ] = None
+    clock_accuracy_ms: Annotated[
+        Annotated[float, Field(ge=0), NUMBER] | None,
+        Field(description="How well clocks agree by it, in ms (draft 4.7.2)."),
+    ] = None
+    network_rtt: Annotated[
+        Text | None, Field(description="Round-trip time of the network between client and server.")
+    ] = None
+    latency_adjustment: Annotated[
+        Text | None, Field(description="Adjustment of latencies after the measurement (draft 4.7.3).")
+    ] = None
+    bos_eos: Annotated[Text | None, Field(description="How special tokens are counted (draft 4.4.3).")] = None
+    system_prompt: Annotated[
+        Text | None, Field(description="How a system prompt's tokens are counted (draft 4.4.3).")
+    ] = None
+    tools: Annotated[Text | None, Field(description="How tool definitions are counted (draft 4.4.3).")] = None
+    production_representative: Annotated[
+        bool | None, Field(description="The system is configured as in production.")
+    ] = None
+    shared_resources: Annotated[
+        bool | None, Field(description="The system shares resources with others.")
+    ] = None
+    isolated: Annotated[bool | None, Field(description="Nothing else ran on the system.")] = None
+    recovery_ready: Annotated[
+        bool | None, Field(description="The system can be recovered if a test brings it down.")
+    ] = None
+    monitored: Annotated[bool | None, Field(description="The system was monitored during the run.")] = None
+    workloads_varied: Annotated[
+        bool | None, Field(description="Several workloads were compared with production traffic.")
+    ] = None
+    publication_considered: Annotated[
+        bool | None, Field(description="It was considered what publishing the results reveals.")
+    ] = None
+    terminology_read: Annotated[bool | None, Field(description="The draft's terminology was read.")] = None
 
 
 def declare(text: str) -> dict[str, object]:

@@ -1,11 +1,12 @@
-"""The command line's view of a plan, as data: which flag sets which key, how its text is read, what its help says.
+"""The command line's view of a plan, drawn from its fields: which flag sets which key, how its text is read, what its help is.
 
-`cli/` makes its options from this table and `parse.py` its values and its error messages, so that the two cannot drift apart.
-Most flags hand their text on as it is, for the schema reads `8`, `2m` and `uniform(128,512)` itself. The ones that set
-several keys at once give a mapping, which is merged into the plan file's key by key.
+`cli/` makes its options from FLAGS and `parse.py` its values and its error messages, so that the two cannot drift apart. A
+flag is a field's `Option` (part.py): help is the field's description and default. Most flags hand their text on as it is, for
+the schema reads `8`, `2m` and `uniform(128,512)` itself. The ones that set several keys at once give a mapping, which is merged
+into the plan file's key by key.
 
-A flag overrides the plan file. Where it decides more than its own key (`--rate` means open loop), `drops` lists the file's keys
-that go with the old decision.
+A flag overrides the plan file. Where it decides more than its own key (`--rate` means open loop), its `drops` lists the file's
+keys that go with the old decision; a flag that chooses a kind of workload drops all that the kind lacks.
 """
 
 from __future__ import annotations
@@ -13,12 +14,18 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
-from inferometer.engines.interface import takers
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
 from inferometer.errors import Problem
 from inferometer.plan.declarations import declare
+from inferometer.plan.part import Group, Option
+from inferometer.plan.schema import Plan
 from inferometer.plan.workload import KINDS
 
 
@@ -33,12 +40,13 @@ class Flag:
     name: str
     key: str
     help: str
-    metavar: str = "TEXT"
-    parse: Callable[[str], object] = str
-    repeat: bool = False
-    switch: bool = False
-    value: object = None
-    drops: tuple[str, ...] = ()
+    group: Group
+    metavar: str
+    parse: Callable[[str], object]
+    repeat: bool
+    switch: bool
+    value: object
+    drops: tuple[str, ...]
 
     @property
     def parameter(self) -> str:
@@ -109,345 +117,77 @@ def json_object(text: str) -> dict[str, object]:
     return value
 
 
-_LENGTHS = (
-    "320, uniform(128,512), normal(550,150), lognormal(5.5,1.0,min=32,max=4096), histogram(128:1,256:3) or "
-    "quantiles(0:8,50:156,100:4096)"
-)
+def models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The parts that a field may be, with keys of their own."""
+    if isinstance(annotation, type):
+        if issubclass(annotation, BaseModel) and "model_serializer" not in vars(annotation):
+            yield annotation
+    elif get_origin(annotation) is Annotated or get_origin(annotation) is tuple:
+        yield from models(get_args(annotation)[0])
+    elif get_origin(annotation) in (Union, UnionType):
+        for one in get_args(annotation):
+            yield from models(one)
 
-FLAGS: tuple[Flag, ...] = (
-    Flag(
-        "--url",
-        "target.url",
-        "Base URL of the server; without it, the embedded reference server is measured.",
-        "URL",
-    ),
-    Flag("--model", "target.model", "Model name to ask for.", "NAME"),
-    Flag(
-        "--api",
-        "target.api",
-        f"HTTP interface of the server: {takers()}. Default: chat.",
-        "API",
-        drops=("workload.count_template",),
-    ),
-    Flag(
-        "--concurrency",
-        "load.concurrency",
-        "Closed loop: this many requests in flight. Default 16.",
-        "N",
-        drops=tuple(
-            f"load.{key}" for key in ("model", "rate", "arrival", "burstiness", "users", "user_rate")
-        ),
-    ),
-    Flag(
-        "--rate",
-        "load.rate",
-        "Open loop: this many requests per second, whatever the server does.",
-        "PER_S",
-        drops=("load.model", "load.concurrency", "load.users", "load.user_rate"),
-    ),
-    Flag(
-        "--users",
-        "load.users",
-        "So many users, each asking at --user-rate but waiting for its own answers.",
-        "N",
-        drops=("load.model", "load.concurrency", "load.rate"),
-    ),
-    Flag(
-        "--user-rate",
-        "load.user_rate",
-        "Requests per second of each user.",
-        "PER_S",
-        drops=("load.model", "load.concurrency", "load.rate"),
-    ),
-    Flag(
-        "--arrival",
-        "load.arrival",
-        "Open loop: poisson (default), constant or gamma. Users: constant (default), poisson or gamma.",
-        "PROCESS",
-        drops=("load.burstiness",),
-    ),
-    Flag(
-        "--burstiness",
-        "load.burstiness",
-        "Shape of gamma gaps: 1 is Poisson, below 1 burstier, above 1 more even. Implies gamma.",
-        "K",
-        drops=("load.arrival",),
-    ),
-    Flag(
-        "--requests",
-        "load.requests",
-        "End after this many requests. Default 1000 when there is no duration; of a trace, all.",
-        "N",
-    ),
-    Flag("--duration", "load.duration_s", "End after this long: seconds, or 90s, 5m, 1h.", "S"),
-    Flag(
-        "--warmup",
-        "load.warmup",
-        "Requests before the measurement, kept apart from it. Default 100; 0 = none.",
-        "N",
-    ),
-    Flag(
-        "--warmup-tokens",
-        "load.warmup_tokens",
-        "Go on with the warm-up until it has made so many output tokens, too. Default 0.",
-        "N",
-    ),
-    Flag(
-        "--warmup-probes",
-        "load.warmup_probes",
-        "Then look with single requests, at most so many, whether the server has settled. Default 0 = nobody looks.",
-        "N",
-    ),
-    Flag("--drain", "load.drain_s", "Wait at most this long for requests still in flight at the end.", "S"),
-    Flag(
-        "--workload",
-        "workload.name",
-        "synthetic-uniform (default), synthetic-skewed, conversation, code-completion, long-context, normal or custom.",
-        "NAME",
-        drops=("workload.input_tokens", "workload.output_tokens"),
-    ),
-    Flag(
-        "--prompts",
-        "workload.prompts",
-        "Prompts of your own: a JSONL or CSV file with a field prompt or messages, and perhaps output_tokens.",
-        "FILE",
-    ),
-    Flag(
-        "--prompts-order",
-        "workload.order",
-        "file (default: as they stand there), shuffled, or sampled (with replacement).",
-        "ORDER",
-    ),
-    Flag(
-        "--workload-file",
-        "workload.file",
-        "Send the requests of this file, which inferometer workload make wrote (.arrow or .jsonl).",
-        "FILE",
-    ),
-    Flag(
-        "--trace",
-        "trace.file",
-        "Replay a trace: arrivals and lengths from a file of Mooncake's, Azure's, BurstGPT's, or plain JSONL.",
-        "FILE",
-        drops=(
-            *(f"load.{key}" for key in ("model", "rate", "concurrency", "users", "user_rate")),
-            *("load.arrival", "load.burstiness", "load.requests", "load.duration_s"),
-            *("trace.format", "trace.sha256"),
-        ),
-    ),
-    Flag(
-        "--trace-format",
-        "trace.format",
-        "auto (default: told by the first line), mooncake, azure, burstgpt or jsonl.",
-        "FORMAT",
-    ),
-    Flag("--trace-speed", "trace.speed", "Replay so many times as fast as recorded. Default 1.", "X"),
-    Flag(
-        "--trace-start",
-        "trace.start_s",
-        "Begin here: seconds behind the trace's first row, or 90s, 5m, 1h.",
-        "S",
-    ),
-    Flag("--trace-end", "trace.end_s", "End before here: seconds behind the trace's first row.", "S"),
-    Flag("--input-tokens", "workload.input_tokens", f"Prompt lengths: {_LENGTHS}.", "LENGTH"),
-    Flag("--output-tokens", "workload.output_tokens", "Answer lengths, spelled the same way.", "LENGTH"),
-    Flag(
-        "--turns",
-        "workload.turns",
-        "Conversations of so many requests each, spelled as lengths are; of a file, at most so many of each row.",
-        "NUMBER",
-    ),
-    Flag(
-        "--think-ms",
-        "workload.think_ms",
-        "From the end of an answer to the conversation's next request, in ms, spelled as lengths are. Default none.",
-        "MS",
-    ),
-    Flag(
-        "--replies",
-        "workload.replies",
-        "What a conversation repeats as answers: the server's (default), or recorded ones.",
-        "WHOSE",
-    ),
-    Flag(
-        "--dataset",
-        "workload.dataset",
-        "ShareGPT for conversation, The Stack for code-completion: JSON, JSONL or Parquet, a directory, or a cached org/name.",
-        "PATH",
-        drops=("workload.dataset_subset", "workload.dataset_version"),
-    ),
-    Flag(
-        "--dataset-subset",
-        "workload.dataset_subset",
-        "Which files of a dataset's directory: a folder or a glob.",
-        "WHICH",
-    ),
-    Flag("--dataset-version", "workload.dataset_version", "The dataset's version (declared).", "TEXT"),
-    Flag(
-        "--seed", "workload.seed", "Seed of everything drawn: lengths, prompts and arrivals. Default 42.", "N"
-    ),
-    Flag("--prompt-format", "workload.prompt_format", "auto (default), ids or text.", "FORMAT"),
-    Flag(
-        "--repeatable-prompts",
-        "workload.repeatable_prompts",
-        "Send the same prompts every run, so that a prefix cache may hit.",
-        switch=True,
-        value=True,
-    ),
-    Flag(
-        "--no-ignore-eos",
-        "workload.ignore_eos",
-        "Let answers end by themselves instead of at the length asked for.",
-        switch=True,
-        value=False,
-    ),
-    Flag(
-        "--min-tokens",
-        "workload.min_tokens",
-        "Also send min_tokens, as much as max_tokens: for servers that know it and not ignore_eos.",
-        switch=True,
-        value=True,
-    ),
-    Flag(
-        "--tokenizer",
-        "tokenizer.name",
-        "cl100k_base (default), o200k_base, a tokenizer.json or its folder, org/name[@revision], server or none.",
-        "NAME",
-        drops=("tokenizer.method", "workload.count_template"),
-    ),
-    Flag(
-        "--token-count",
-        "tokenizer.method",
-        "reference (a yardstick) or native (the model's own tokenizer). Default: native for any that does not ship with this.",
-        "METHOD",
-        drops=("workload.count_template",),
-    ),
-    Flag(
-        "--count-template",
-        "workload.count_template",
-        "yes or no: input lengths include the server's chat template. Default: yes for chat with --token-count native.",
-        "WHETHER",
-    ),
-    Flag("--slo", "slos", "Objective such as 'ttft_p99<500ms'. May be repeated.", "EXPR", repeat=True),
-    Flag("--workers", "instrument.workers", "Processes that send and stamp. Default 1.", "N"),
-    Flag("--connection", "target.connection", "reuse (default), or new for a connection a request.", "HOW"),
-    Flag("--name", "name", "Name of the run, part of its folder's name.", "NAME"),
-    Flag(
-        "--timeout",
-        "target.timeout_s",
-        "Give a request up after this long: seconds, or 90s, 5m. Default 600.",
-        "S",
-    ),
-    Flag(
-        "--no-stream", "target.stream", "Ask for whole answers instead of streams.", switch=True, value=False
-    ),
-    Flag(
-        "--header",
-        "target.headers",
-        "Extra header 'K: V'. May be repeated. Not for keys.",
-        "K: V",
-        header,
-        repeat=True,
-    ),
-    Flag("--extra-body", "target.extra_body", "JSON object merged into every request.", "JSON", json_object),
-    Flag(
-        "--api-key-env",
-        "target.api_key_env",
-        "Name of the environment variable that holds the API key.",
-        "NAME",
-        drops=("target.api_key_file",),
-    ),
-    Flag(
-        "--api-key-file",
-        "target.api_key_file",
-        "File that holds the API key.",
-        "FILE",
-        drops=("target.api_key_env",),
-    ),
-    Flag(
-        "--insecure",
-        "target.tls_verify",
-        "Do not verify the server's TLS certificate.",
-        switch=True,
-        value=False,
-        drops=("target.tls_ca_file",),
-    ),
-    Flag(
-        "--ca-file",
-        "target.tls_ca_file",
-        "Certificates (PEM) to trust instead of the system's.",
-        "FILE",
-        drops=("target.tls_verify",),
-    ),
-    Flag(
-        "--server-metrics",
-        "server_metrics.urls",
-        "Also scrape this Prometheus endpoint, host:port or URL, beside the target's. May be repeated.",
-        "URL",
-        repeat=True,
-        drops=("server_metrics.enabled",),
-    ),
-    Flag(
-        "--no-server-metrics",
-        "server_metrics.enabled",
-        "Scrape no metrics, not even the target's.",
-        switch=True,
-        value=False,
-        drops=("server_metrics.urls",),
-    ),
-    Flag(
-        "--server-metrics-interval",
-        "server_metrics.interval_s",
-        "Scrape each endpoint so often: seconds, or 500ms. Default 0.333.",
-        "S",
-    ),
-    Flag(
-        "--server-metrics-formats",
-        "server_metrics.formats",
-        "What is made of the scrapes: any of json csv jsonl parquet. Default json csv.",
-        "FORMATS",
-        repeat=True,
-    ),
-    Flag(
-        "--slice-duration",
-        "server_metrics.slice_s",
-        "Length of a time slice in the exports: seconds, or 500ms. Default 2; 0 = none.",
-        "S",
-    ),
-    Flag(
-        "--histogram-estimator",
-        "server_metrics.histogram_estimator",
-        "How percentiles are estimated from a server's histograms: four-phase (default), smooth or linear.",
-        "NAME",
-    ),
-    Flag("--boundary", "sut.boundary", "What is measured: engine, gateway or compound (declared).", "WHAT"),
-    Flag(
-        "--quantization", "sut.quantization", "Quantization of the model (declared), for example fp8.", "NAME"
-    ),
-    Flag("--hardware", "sut", "Accelerators (declared): H100x4, H100x4:80GB or cpu.", "NAMExN", hardware),
-    Flag("--prefix-caching", "sut.prefix_caching", "enabled or disabled (declared).", "STATE"),
-    Flag(
-        "--cache-state",
-        "sut.cache_state",
-        "cold, warm or unknown (default): its prefix cache before (declared).",
-        "STATE",
-    ),
-    Flag(
-        "--guardrails",
-        "sut.guardrails",
-        "Filters (declared): none, input, output, both, or both:Llama Guard.",
-        "WHICH",
-        guardrails,
-    ),
-    Flag(
-        "--declare",
-        "declared",
-        "What only you can know, such as model_loaded or clock_accuracy_ms=2. May be repeated.",
-        "KEY[=VALUE]",
-        declare,
-        repeat=True,
-    ),
-)
+
+def fields(part: type[BaseModel] = Plan, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Every field by its dotted key, parts before what they hold; a workload's of every kind, so that a key may come again."""
+    for name, info in part.model_fields.items():
+        key = prefix + (info.alias or name)
+        yield key, info
+        for inner in models(info.annotation):
+            yield from fields(inner, f"{key}.")
+
+
+_PARSERS: dict[str, Callable[[str], object]] = {
+    "target.headers": header,
+    "target.extra_body": json_object,
+    "sut": hardware,
+    "sut.guardrails": guardrails,
+    "declared": declare,
+}
+"""Keys whose flags have a spelling of their own."""
+
+
+def _flags() -> Iterator[Flag]:
+    for key, info in fields():
+        for option in info.metadata:
+            if isinstance(option, Option):
+                yield Flag(
+                    option.flag,
+                    key,
+                    _help(option, info),
+                    option.group,
+                    "" if option.value is not None else option.metavar,
+                    _PARSERS.get(key, str),
+                    option.repeat,
+                    option.value is not None,
+                    option.value,
+                    option.drops,
+                )
+
+
+def _help(option: Option, info: FieldInfo) -> str:
+    """The field's description, or what is said instead; its default; and whether the flag may be given again."""
+    said = option.help or info.description or ""
+    default = option.default or _spelled(info.get_default(call_default_factory=True))
+    if default and option.value is None:
+        said += f" Default: {default}."
+    return f"{said} May be repeated." if option.repeat else said
+
+
+def _spelled(default: object) -> str:
+    if isinstance(default, tuple):
+        return " ".join(map(str, default))
+    return (
+        f"{default:g}"
+        if isinstance(default, float)
+        else str(default)
+        if isinstance(default, str | int)
+        else ""
+    )
+
+
+FLAGS: tuple[Flag, ...] = tuple({flag.name: flag for flag in reversed([*_flags()])}.values())[::-1]
 
 BY_NAME = {flag.name: flag for flag in FLAGS}
 

@@ -1,11 +1,46 @@
-"""What the parts of a plan are made of: their base, and the spellings of numbers and times."""
+"""What the parts of a plan are made of: their base, how a field is given on the command line, and how numbers and times are
+spelled."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+
+Group = Literal[
+    "Common options",
+    "Server",
+    "Load",
+    "Warm-up",
+    "Workload",
+    "Trace replay",
+    "Token counting",
+    "Server metrics",
+    "System under test (declared)",
+    "Run",
+]
+"""Under which heading a flag stands in help and docs, in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """The command line's view of a field, as metadata of it. Its help is the field's description and default.
+
+    `help`: what to say instead, of a flag that says the opposite of its field. `default`: in words, where the field's own
+    default does not tell. `repeat`: it may be given several times. `value`: it takes no text and stands for this.
+    `drops`: keys of the plan file that go with what the flag overrides, beside the field itself.
+    """
+
+    flag: str
+    group: Group
+    metavar: str = "TEXT"
+    help: str = ""
+    default: str = ""
+    repeat: bool = False
+    value: bool | None = None
+    drops: tuple[str, ...] = ()
 
 
 class Part(BaseModel):

@@ -13,15 +13,9 @@ from dataclasses import dataclass
 from inferometer.engines.interface import takers
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Empirical
-from inferometer.plan.schema import (
-    NO_TOKENIZER,
-    REFERENCE_TOKENIZER,
-    SERVER_TOKENIZER,
-    Load,
-    Plan,
-    Target,
-)
+from inferometer.plan.schema import NO_TOKENIZER, REFERENCE_TOKENIZER, SERVER_TOKENIZER, Load, Plan
 from inferometer.plan.server_metrics import ServerMetrics
+from inferometer.plan.target import Target
 from inferometer.plan.workload import AnyWorkload, LengthsWorkload, StandardWorkload, TraceWorkload
 
 MOST_REQUESTS = 10_000_000

@@ -9,23 +9,18 @@ standard workload has its own lengths, another tokenizer is the model's own. Wha
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import (
     Field,
-    field_validator,
     model_validator,
 )
 
-from inferometer.engines.interface import INTERFACES, Interface
-from inferometer.plan.api import Api
-from inferometer.plan.body import Body, Headers
 from inferometer.plan.declarations import Declared
-from inferometer.plan.part import NUMBER, SECONDS, Part, Sha256
+from inferometer.plan.part import NUMBER, SECONDS, Group, Option, Part, Sha256
 from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.slo import Slo
+from inferometer.plan.target import Target
 from inferometer.plan.workload import FileWorkload, StandardWorkload, Workload
 
 SCHEMA: Literal["inferometer/plan/2"] = "inferometer/plan/2"
@@ -42,72 +37,7 @@ SERVER_TOKENIZER = "server"
 NO_TOKENIZER = "none"
 
 
-class Target(Part):
-    """The server. No `url` means the embedded reference server.
-
-    `url` is the base URL, kept without a trailing slash and without the `/v1` that may stand at its end: engines add
-    `/v1/chat/completions` and so on. A path in front of that, as a proxy may have, is kept.
-    `extra_body` is merged into every request's JSON body.
-    """
-
-    url: str | None = None
-    model: Annotated[str, Field(min_length=1)] | None = None
-    api: Api = "chat"
-    stream: bool = True
-    headers: Headers = Field(default_factory=dict)
-    extra_body: Body = Field(default_factory=dict)
-    api_key_env: str | None = None
-    api_key_file: Annotated[str, Field(min_length=1)] | None = None
-    tls_verify: bool = True
-    tls_ca_file: Annotated[str, Field(min_length=1)] | None = None
-    timeout_s: Annotated[float, Field(gt=0, le=86_400), SECONDS] = 600.0
-    connect_timeout_s: Annotated[float, Field(gt=0, le=600), SECONDS] = 10.0
-    connection: Literal["reuse", "new"] = "reuse"
-
-    @property
-    def interface(self) -> Interface:
-        """What is known of the interface `api`."""
-        return INTERFACES[self.api]
-
-    @field_validator("url")
-    @classmethod
-    def _base_url(cls, url: str | None) -> str | None:
-        return None if url is None else _base_url(url)
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _name_of_a_variable(cls, name: str | None) -> str | None:
-        # The value is not repeated: it may be the key itself.
-        if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise ValueError(
-                "must be the name of an environment variable, for example OPENAI_API_KEY, not the key itself"
-            )
-        return name
-
-
-def _base_url(url: str) -> str:
-    """Check a base URL and bring it to its one form. Messages never repeat it: it may hold a password."""
-    example = "for example http://localhost:8000"
-    try:
-        parts = urlsplit(url.strip())
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        raise ValueError(
-            f"is no URL (a port is a number up to 65535, an IPv6 host stands in brackets): {example}"
-        ) from None
-    if parts.scheme not in ("http", "https"):
-        raise ValueError(f"must begin with http:// or https://, {example}")
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("must not hold a user name or password: use --api-key-env or --api-key-file")
-    if not host or port == 0 or re.search(r"[\x00-\x20\x7f]", url.strip()):
-        raise ValueError(f"needs a host and no spaces, {example}")
-    if parts.query or parts.fragment:
-        raise ValueError(f"must be a base URL, without ? and #, {example}")
-    path = parts.path.rstrip("/")
-    for interface in INTERFACES.values():
-        if path.endswith(interface.path):
-            raise ValueError(f"must be the base URL, without {interface.path}, {example}")
-    return f"{parts.scheme}://{parts.netloc.lower()}{path.removesuffix('/v1').rstrip('/')}"
+_SUT: Group = "System under test (declared)"
 
 
 class Load(Part):
@@ -130,21 +60,126 @@ class Load(Part):
     warm-up, but no more than are measured, and none before a cold start.
     """
 
-    model: Literal["closed", "open", "users"] = "closed"
-    concurrency: Annotated[int, Field(ge=1, le=100_000), NUMBER] | None = None
-    rate: Annotated[float, Field(ge=1e-6, le=1_000_000), NUMBER] | None = None
-    users: Annotated[int, Field(ge=1, le=100_000), NUMBER] | None = None
-    user_rate: Annotated[float, Field(ge=1e-6, le=1_000_000), NUMBER] | None = None
-    arrival: Literal["poisson", "constant", "gamma", "trace"] = "poisson"
-    burstiness: Annotated[float, Field(ge=0.001, le=1_000), NUMBER] = 1.0
-    requests: Annotated[int, Field(ge=1, le=10_000_000), NUMBER] | None = None
-    duration_s: Annotated[float, Field(gt=0, le=604_800), SECONDS] | None = None
-    warmup: Annotated[int, Field(ge=0, le=1_000_000), NUMBER] = DEFAULT_WARMUP
-    warmup_tokens: Annotated[int, Field(ge=0, le=1_000_000_000), NUMBER] = 0
-    warmup_probes: Annotated[int, Field(ge=0, le=1_000), NUMBER] = 0
-    warmup_prefixes: bool = True
-    cold_start: bool = False
-    drain_s: Annotated[float, Field(ge=0, le=86_400), SECONDS] = 30.0
+    model: Annotated[
+        Literal["closed", "open", "users"],
+        Field(description="closed: requests in flight; open: requests per second; users: each at a rate."),
+    ] = "closed"
+    concurrency: Annotated[
+        Annotated[int, Field(ge=1, le=100_000), NUMBER] | None,
+        Field(description="Closed loop: this many requests in flight."),
+        Option(
+            "--concurrency",
+            "Common options",
+            "N",
+            default=f"{DEFAULT_CONCURRENCY}",
+            drops=(
+                "load.model",
+                "load.rate",
+                "load.arrival",
+                "load.burstiness",
+                "load.users",
+                "load.user_rate",
+            ),
+        ),
+    ] = None
+    rate: Annotated[
+        Annotated[float, Field(ge=1e-6, le=1_000_000), NUMBER] | None,
+        Field(description="Open loop: this many requests per second, whatever the server does."),
+        Option(
+            "--rate",
+            "Common options",
+            "PER_S",
+            drops=("load.model", "load.concurrency", "load.users", "load.user_rate"),
+        ),
+    ] = None
+    users: Annotated[
+        Annotated[int, Field(ge=1, le=100_000), NUMBER] | None,
+        Field(description="N users, each requesting at --user-rate but waiting for its own answers."),
+        Option("--users", "Load", "N", drops=("load.model", "load.concurrency", "load.rate")),
+    ] = None
+    user_rate: Annotated[
+        Annotated[float, Field(ge=1e-6, le=1_000_000), NUMBER] | None,
+        Field(description="Requests per second of each user."),
+        Option("--user-rate", "Load", "PER_S", drops=("load.model", "load.concurrency", "load.rate")),
+    ] = None
+    arrival: Annotated[
+        Literal["poisson", "constant", "gamma", "trace"],
+        Field(description="Arrival process of open loop and users: poisson, constant or gamma."),
+        Option(
+            "--arrival",
+            "Load",
+            "PROCESS",
+            default="poisson, of users constant",
+            drops=("load.burstiness",),
+        ),
+    ] = "poisson"
+    burstiness: Annotated[
+        float,
+        Field(
+            ge=0.001,
+            le=1_000,
+            description="Shape of gamma gaps: 1 is Poisson, below 1 burstier, above 1 more even. Implies gamma.",
+        ),
+        NUMBER,
+        Option("--burstiness", "Load", "K", drops=("load.arrival",)),
+    ] = 1.0
+    requests: Annotated[
+        Annotated[int, Field(ge=1, le=10_000_000), NUMBER] | None,
+        Field(description="End after this many requests."),
+        Option(
+            "--requests",
+            "Common options",
+            "N",
+            default=f"{DEFAULT_REQUESTS} without a duration; of a trace, all",
+        ),
+    ] = None
+    duration_s: Annotated[
+        Annotated[float, Field(gt=0, le=604_800), SECONDS] | None,
+        Field(description="End after this long: seconds, or 90s, 5m, 1h."),
+        Option("--duration", "Common options", "S"),
+    ] = None
+    warmup: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1_000_000,
+            description="Requests before the measurement, kept apart from it; 0: none. No more than are measured.",
+        ),
+        NUMBER,
+        Option("--warmup", "Warm-up", "N"),
+    ] = DEFAULT_WARMUP
+    warmup_tokens: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1_000_000_000,
+            description="Extend the warm-up until it has produced N output tokens as well.",
+        ),
+        NUMBER,
+        Option("--warmup-tokens", "Warm-up", "N"),
+    ] = 0
+    warmup_probes: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1_000,
+            description="After warm-up, send up to N probe requests, one at a time, until latency has stabilised; 0: off.",
+        ),
+        NUMBER,
+        Option("--warmup-probes", "Warm-up", "N"),
+    ] = 0
+    warmup_prefixes: Annotated[
+        bool, Field(description="Whether warm-up requests begin with the prefixes that measured ones share.")
+    ] = True
+    cold_start: Annotated[
+        bool, Field(description="Measure from the first request on: no warm-up and no request before it.")
+    ] = False
+    drain_s: Annotated[
+        float,
+        Field(ge=0, le=86_400, description="Wait at most this long for requests still in flight at the end."),
+        SECONDS,
+        Option("--drain", "Load", "S"),
+    ] = 30.0
 
     @model_validator(mode="before")
     @classmethod
@@ -194,12 +229,50 @@ class Trace(Part):
     then on. `format` likewise, where it was `auto`.
     """
 
-    file: Annotated[str, Field(min_length=1)] | None = None
-    format: Literal["auto", "mooncake", "azure", "burstgpt", "jsonl"] = "auto"
-    speed: Annotated[float, Field(ge=0.001, le=1_000_000), NUMBER] = 1.0
-    start_s: Annotated[float, Field(ge=0, le=1e9), SECONDS] = 0.0
-    end_s: Annotated[float, Field(gt=0, le=1e9), SECONDS] | None = None
-    sha256: Sha256 | None = None
+    file: Annotated[
+        Annotated[str, Field(min_length=1)] | None,
+        Field(
+            description="Replay a trace: arrivals and lengths from a file of Mooncake's, Azure's, BurstGPT's, or plain JSONL."
+        ),
+        Option(
+            "--trace",
+            "Trace replay",
+            "FILE",
+            drops=(
+                *("load.model", "load.rate", "load.concurrency", "load.users", "load.user_rate"),
+                *("load.arrival", "load.burstiness", "load.requests", "load.duration_s"),
+                *("trace.format", "trace.sha256"),
+            ),
+        ),
+    ] = None
+    format: Annotated[
+        Literal["auto", "mooncake", "azure", "burstgpt", "jsonl"],
+        Field(description="auto (recognised by the first line), mooncake, azure, burstgpt or jsonl."),
+        Option("--trace-format", "Trace replay", "FORMAT"),
+    ] = "auto"
+    speed: Annotated[
+        float,
+        Field(ge=0.001, le=1_000_000, description="Replay X times as fast as recorded."),
+        NUMBER,
+        Option("--trace-speed", "Trace replay", "X"),
+    ] = 1.0
+    start_s: Annotated[
+        float,
+        Field(
+            ge=0, le=1e9, description="Begin this long after the trace's first row: seconds, or 90s, 5m, 1h."
+        ),
+        SECONDS,
+        Option("--trace-start", "Trace replay", "S"),
+    ] = 0.0
+    end_s: Annotated[
+        Annotated[float, Field(gt=0, le=1e9), SECONDS] | None,
+        Field(description="End before this long after the trace's first row."),
+        Option("--trace-end", "Trace replay", "S"),
+    ] = None
+    sha256: Annotated[
+        Sha256 | None,
+        Field(description="The file's SHA-256; filled in when a run begins, and demanded since."),
+    ] = None
 
 
 class Tokenizer(Part):
@@ -210,8 +283,27 @@ class Tokenizer(Part):
     otherwise, a shipped one is a yardstick and any other the model's own. With none only the server counts, which is native.
     """
 
-    name: Annotated[str, Field(min_length=1)] = REFERENCE_TOKENIZER
-    method: Literal["reference", "native"] = "reference"
+    name: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description="cl100k_base, o200k_base, a tokenizer.json or its folder, org/name[@revision], server or none.",
+        ),
+        Option(
+            "--tokenizer", "Token counting", "NAME", drops=("tokenizer.method", "workload.count_template")
+        ),
+    ] = REFERENCE_TOKENIZER
+    method: Annotated[
+        Literal["reference", "native"],
+        Field(description="reference (a yardstick) or native (the model's own tokenizer)."),
+        Option(
+            "--token-count",
+            "Token counting",
+            "METHOD",
+            default="native, unless the tokenizer is a shipped one",
+            drops=("workload.count_template",),
+        ),
+    ] = "reference"
 
     @model_validator(mode="before")
     @classmethod
@@ -230,48 +322,118 @@ class Tokenizer(Part):
 class Guardrails(Part):
     """Draft 4.8.1. `None` is: not declared."""
 
-    input_filter: bool | None = None
-    output_filter: bool | None = None
-    names: tuple[str, ...] = ()
+    input_filter: Annotated[bool | None, Field(description="Whether requests are filtered.")] = None
+    output_filter: Annotated[bool | None, Field(description="Whether answers are filtered.")] = None
+    names: Annotated[tuple[str, ...], Field(description="Names of the filters.")] = ()
 
 
 class Sut(Part):
     """The declaration of the system under test (draft 4.1, 5.1.2.3). Nothing here is observed."""
 
-    boundary: Literal["engine", "gateway", "compound"] | None = None
-    model_version: str | None = None
-    quantization: str | None = None
-    software: str | None = None
-    accelerator: str | None = None
-    accelerator_count: Annotated[int, Field(ge=0), NUMBER] | None = None
-    accelerator_memory: str | None = None
-    prefix_caching: Literal["enabled", "disabled"] | None = None
-    cache_state: Literal["cold", "warm", "unknown"] = "unknown"
-    guardrails: Guardrails = Guardrails()
-    notes: str | None = None
+    boundary: Annotated[
+        Literal["engine", "gateway", "compound"] | None,
+        Field(description="What is measured: engine, gateway or compound."),
+        Option("--boundary", _SUT, "WHAT"),
+    ] = None
+    model_version: Annotated[str | None, Field(description="Version of the model.")] = None
+    quantization: Annotated[
+        str | None,
+        Field(description="Quantization of the model, for example fp8."),
+        Option("--quantization", _SUT, "NAME"),
+    ] = None
+    software: Annotated[str | None, Field(description="Engine and version.")] = None
+    accelerator: Annotated[str | None, Field(description="Name of the accelerators, or cpu.")] = None
+    accelerator_count: Annotated[
+        Annotated[int, Field(ge=0), NUMBER] | None, Field(description="Number of accelerators.")
+    ] = None
+    accelerator_memory: Annotated[str | None, Field(description="Memory of each accelerator.")] = None
+    prefix_caching: Annotated[
+        Literal["enabled", "disabled"] | None,
+        Field(description="State of prefix caching: enabled or disabled."),
+        Option("--prefix-caching", _SUT, "STATE"),
+    ] = None
+    cache_state: Annotated[
+        Literal["cold", "warm", "unknown"],
+        Field(description="State of the prefix cache before the run: cold, warm or unknown."),
+        Option("--cache-state", _SUT, "STATE"),
+    ] = "unknown"
+    guardrails: Annotated[
+        Guardrails,
+        Field(description="Content filters in front of the model."),
+        Option(
+            "--guardrails",
+            _SUT,
+            "WHICH",
+            help="Content filters: none, input, output, both, or both:Llama Guard.",
+        ),
+    ] = Guardrails()
+    notes: Annotated[str | None, Field(description="Anything else.")] = None
 
 
 class Instrument(Part):
     """How we measure."""
 
-    workers: Annotated[int, Field(ge=1, le=256), NUMBER] = 1
+    workers: Annotated[
+        int,
+        Field(ge=1, le=256, description="Processes that send requests and timestamp answers."),
+        NUMBER,
+        Option("--workers", "Run", "N"),
+    ] = 1
 
 
 class Plan(Part):
     """One measurement, complete."""
 
-    schema_: Annotated[Literal["inferometer/plan/2"], Field(alias="schema")] = SCHEMA
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] = "run"
-    target: Target = Target()
-    load: Load = Load()
-    workload: Workload = StandardWorkload()
-    trace: Trace | None = None
-    tokenizer: Tokenizer = Tokenizer()
-    sut: Sut = Sut()
-    slos: tuple[Slo, ...] = ()
-    instrument: Instrument = Instrument()
-    server_metrics: ServerMetrics = ServerMetrics()
-    declared: Declared = Declared()
+    schema_: Annotated[
+        Literal["inferometer/plan/2"],
+        Field(alias="schema", description="Version of the plan's format; 1 is read as well."),
+    ] = SCHEMA
+    name: Annotated[
+        str,
+        Field(pattern=r"^[A-Za-z0-9._-]{1,64}$", description="Name of the run, part of its folder's name."),
+        Option("--name", "Run", "NAME"),
+    ] = "run"
+    target: Annotated[Target, Field(description="The server.")] = Target()
+    load: Annotated[Load, Field(description="When requests are sent.")] = Load()
+    workload: Annotated[Workload, Field(description="What requests say.")] = StandardWorkload()
+    trace: Annotated[Trace | None, Field(description="A recorded load to replay.")] = None
+    tokenizer: Annotated[Tokenizer, Field(description="Who counts tokens.")] = Tokenizer()
+    sut: Annotated[
+        Sut,
+        Field(description="Declaration of the system under test (draft 4.1)."),
+        Option(
+            "--hardware",
+            _SUT,
+            "NAMExN",
+            help="Accelerators: H100x4, H100x4:80GB or cpu.",
+        ),
+    ] = Sut()
+    slos: Annotated[
+        tuple[Slo, ...],
+        Field(description="Objectives, such as ttft_p99<500ms."),
+        Option(
+            "--slo",
+            "Common options",
+            "EXPR",
+            help="Objective, such as 'ttft_p99<500ms'.",
+            repeat=True,
+        ),
+    ] = ()
+    instrument: Annotated[Instrument, Field(description="How the instrument measures.")] = Instrument()
+    server_metrics: Annotated[ServerMetrics, Field(description="Prometheus metrics to scrape.")] = (
+        ServerMetrics()
+    )
+    declared: Annotated[
+        Declared,
+        Field(description="What only a person can know of the measurement."),
+        Option(
+            "--declare",
+            _SUT,
+            "KEY[=VALUE]",
+            help="What only you can know, such as model_loaded or clock_accuracy_ms=2.",
+            repeat=True,
+        ),
+    ] = Declared()
 
     @model_validator(mode="before")
     @classmethod

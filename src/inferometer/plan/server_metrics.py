@@ -12,7 +12,7 @@ from urllib.parse import SplitResult, urlsplit
 from pydantic import AfterValidator, Field, field_serializer
 
 from inferometer.addresses import shown
-from inferometer.plan.part import SECONDS, Part
+from inferometer.plan.part import SECONDS, Option, Part
 
 FORMATS = ("json", "csv", "jsonl", "parquet")
 
@@ -81,14 +81,63 @@ class ServerMetrics(Part):
     (0: of none), and percentiles of histograms by this `histogram_estimator`.
     """
 
-    enabled: bool = True
+    enabled: Annotated[
+        bool,
+        Field(description="Scrape metrics."),
+        Option(
+            "--no-server-metrics",
+            "Server metrics",
+            help="Scrape no metrics, not even the target's.",
+            value=False,
+            drops=("server_metrics.urls",),
+        ),
+    ] = True
     urls: Annotated[
-        tuple[Annotated[str, AfterValidator(completed)], ...], Field(max_length=256), AfterValidator(_once)
+        tuple[Annotated[str, AfterValidator(completed)], ...],
+        Field(
+            max_length=256,
+            description="Prometheus endpoints to scrape beside the target's: host:port or URL.",
+        ),
+        AfterValidator(_once),
+        Option(
+            "--server-metrics",
+            "Server metrics",
+            "URL",
+            help="Also scrape this Prometheus endpoint, host:port or URL.",
+            repeat=True,
+            drops=("server_metrics.enabled",),
+        ),
     ] = ()
-    interval_s: Annotated[float, Field(ge=0.001, le=300), SECONDS] = 0.333
-    formats: Annotated[tuple[str, ...], AfterValidator(_formats)] = ("json", "csv")
-    slice_s: Annotated[float, Field(ge=0, le=86_400), AfterValidator(_slice), SECONDS] = 2.0
-    histogram_estimator: Literal["four-phase", "smooth", "linear"] = "four-phase"
+    interval_s: Annotated[
+        float,
+        Field(ge=0.001, le=300, description="Time between two scrapes of an endpoint: seconds, or 500ms."),
+        SECONDS,
+        Option("--server-metrics-interval", "Server metrics", "S"),
+    ] = 0.333
+    formats: Annotated[
+        tuple[str, ...],
+        Field(description=f"Exports to write from the scrapes: any of {', '.join(FORMATS)}."),
+        AfterValidator(_formats),
+        Option("--server-metrics-formats", "Server metrics", "FORMATS", repeat=True),
+    ] = ("json", "csv")
+    slice_s: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=86_400,
+            description="Length of a time slice in the exports: seconds, or 500ms; 0: none.",
+        ),
+        AfterValidator(_slice),
+        SECONDS,
+        Option("--slice-duration", "Server metrics", "S"),
+    ] = 2.0
+    histogram_estimator: Annotated[
+        Literal["four-phase", "smooth", "linear"],
+        Field(
+            description="Estimator of percentiles from a server's histograms: four-phase, smooth or linear."
+        ),
+        Option("--histogram-estimator", "Server metrics", "NAME"),
+    ] = "four-phase"
 
     @field_serializer("urls")
     def _without_secrets(self, urls: tuple[str, ...]) -> list[str]:

@@ -6,13 +6,12 @@ Values are repeated only where they cannot be a secret: never those of unknown k
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
-from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from inferometer.plan.flags import fields, models
 from inferometer.plan.rules import Fault
 from inferometer.plan.schema import READABLE, Plan
 from inferometer.plan.workload import KINDS, kinds_with
@@ -50,29 +49,7 @@ _LONGEST_MESSAGE = 400
 
 def every_key() -> tuple[str, ...]:
     """Every key of a plan, dotted, parts before what they hold; those of a workload of every kind."""
-    return tuple(dict.fromkeys(_keys(Plan, "")))
-
-
-def _keys(part: type[BaseModel], prefix: str) -> Iterator[str]:
-    for name, info in part.model_fields.items():
-        key = prefix + (info.alias or name)
-        yield key
-        for kind in _models(info.annotation):
-            yield from _keys(kind, f"{key}.")
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The parts that a field may be, with keys of their own."""
-    if isinstance(annotation, type):
-        if issubclass(annotation, BaseModel) and "model_serializer" not in vars(annotation):
-            yield annotation
-    elif get_origin(annotation) is Annotated:
-        yield from _models(get_args(annotation)[0])
-    elif get_origin(annotation) in (Union, UnionType):
-        for one in get_args(annotation):
-            yield from _models(one)
-    elif get_origin(annotation) is tuple:
-        yield from _models(get_args(annotation)[0])
+    return tuple(dict.fromkeys(key for key, _ in fields()))
 
 
 def refused(error: ValidationError) -> list[dict[str, Any]]:
@@ -124,7 +101,7 @@ def example(loc: tuple[str | int, ...]) -> object:
         elif isinstance(name, str):
             fields = [(key, one) for part in parts for key, one in part.model_fields.items()]
             info = next(one for key, one in fields if name in (key, one.alias))
-            parts = list(_models(info.annotation))
+            parts = list(models(info.annotation))
     assert info is not None
     assert info.examples, f"a field that has to be given has an example: {loc}"
     return info.examples[0]

@@ -25,14 +25,12 @@ from pydantic import (
     Field,
     Tag,
     TypeAdapter,
-    ValidationInfo,
-    field_validator,
     model_validator,
 )
 
-from inferometer.plan.body import Body, Headers, Priority, Sampling, fields_of, refuse_twice
-from inferometer.plan.lengths import LONGEST, Distribution, Length, uniform
-from inferometer.plan.part import NUMBER, Part, Sha256
+from inferometer.plan.lengths import Distribution, Length, uniform
+from inferometer.plan.part import NUMBER, Option, Part, Sha256
+from inferometer.plan.request_class import MOST_CLASSES, Domain, Language, RequestClass
 from inferometer.plan.standard import (
     CONTENTS,
     RANDOM,
@@ -46,85 +44,20 @@ from inferometer.plan.standard import (
     same,
 )
 
-MOST_CLASSES = 127
-"""A class is one signed byte in the schedule and in the record."""
-
-ClassContent = Literal["random", "english", "code"]
-Domain = Literal["general", "code", "conversation", "instruction"]
-"""Draft 4.3.1's."""
-Language = Annotated[str, Field(min_length=1, max_length=80)]
-ClassName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 Text = Annotated[str, Field(min_length=1)]
+PrefixSharing = Annotated[
+    Annotated[str, Field(min_length=1, max_length=200)] | None,
+    Field(description="What its prompts have in common (declared)."),
+]
 Kind = Literal["standard", "lengths", "mixture", "prompts", "file", "trace"]
 AnyWorkload: TypeAlias = (
     "StandardWorkload | LengthsWorkload | MixtureWorkload | PromptsWorkload | FileWorkload | TraceWorkload"
 )
 DEFAULT_SEED = 42
-
-
-class SharedPrefix(Part):
-    """A text of `tokens` tokens at the head of some prompts of a class, on top of their own length.
-
-    The share `share` of the class's requests carries one of `groups` such texts: each equally likely, or with `zipf` = s the
-    k-th of them in proportion to 1 / k^s.
-    """
-
-    tokens: Annotated[int, Field(ge=1, le=LONGEST, examples=[512]), NUMBER]
-    share: Annotated[float, Field(gt=0, le=1), NUMBER] = 1.0
-    groups: Annotated[int, Field(ge=1, le=100_000), NUMBER] = 1
-    zipf: Annotated[float, Field(gt=0, le=20), NUMBER] | None = None
-
-    @field_validator("zipf")
-    @classmethod
-    def _among_several(cls, zipf: float | None, info: ValidationInfo) -> float | None:
-        if zipf is not None and info.data.get("groups") == 1:
-            raise ValueError(
-                "chooses among groups, and there is one: set groups to 2 or more, or leave it out"
-            )
-        return zipf
-
-    @property
-    def weights(self) -> list[float]:
-        """How likely each group is, up to a factor."""
-        return [1.0 if self.zipf is None else rank**-self.zipf for rank in range(1, self.groups + 1)]
-
-    def __str__(self) -> str:
-        """In words."""
-        which = "one text" if self.groups == 1 else f"{self.groups} texts"
-        if self.groups > 1:
-            which += ", equally likely" if self.zipf is None else f", Zipf with s = {self.zipf:g}"
-        return f"{self.share:.4g} of its requests, {self.tokens} tokens, {which}"
-
-
-class RequestClass(Part):
-    """One class. `weight` over the sum of all weights is the chance that a request is of it.
-
-    `priority`, `sampling`, `extra_body` and `headers` are its requests' own and go before the target's.
-    `domain` and `language` declare what is not known of the content (draft 4.3.1).
-    """
-
-    name: Annotated[ClassName, Field(examples=["chat"])]
-    weight: Annotated[float, Field(gt=0, le=1e9), NUMBER] = 1.0
-    input_tokens: Annotated[Length, Field(examples=["uniform(128,512)"])]
-    output_tokens: Annotated[Length, Field(examples=["uniform(128,512)"])]
-    shared_prefix: SharedPrefix | None = None
-    content: ClassContent = "random"
-    domain: Domain | None = None
-    language: Language | None = None
-    priority: Priority | None = None
-    sampling: Sampling = Sampling()
-    extra_body: Body = Field(default_factory=dict)
-    headers: Headers = Field(default_factory=dict)
-
-    @field_validator("extra_body")
-    @classmethod
-    def _once(cls, extra: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-        return refuse_twice(extra, info.data.get("sampling"), info.data.get("priority"))
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The fields of the body that its requests have beside everybody's."""
-        return fields_of(self.sampling, self.priority, self.extra_body)
+_LENGTHS = (
+    "320, uniform(128,512), normal(550,150), lognormal(5.5,1.0,min=32,max=4096), histogram(128:1,256:3) or "
+    "quantiles(0:8,50:156,100:4096)"
+)
 
 
 class _Workload(Part):
@@ -140,9 +73,24 @@ class _Workload(Part):
     decides: ClassVar[str] = ""
     """Why other kinds' keys have no place in one, with keys in braces; empty where nothing chose the kind."""
 
-    ignore_eos: bool = True
-    min_tokens: bool = False
-    temperature: Annotated[float, Field(ge=0, le=10), NUMBER] = 0.0
+    ignore_eos: Annotated[
+        bool,
+        Field(description="Request answers of full length with ignore_eos."),
+        Option(
+            "--no-ignore-eos",
+            "Workload",
+            help="Let answers end by themselves instead of at the length requested.",
+            value=False,
+        ),
+    ] = True
+    min_tokens: Annotated[
+        bool,
+        Field(
+            description="Also send min_tokens, equal to max_tokens: for servers that know it and not ignore_eos."
+        ),
+        Option("--min-tokens", "Workload", value=True),
+    ] = False
+    temperature: Annotated[float, Field(ge=0, le=10, description="Sampling temperature."), NUMBER] = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -186,52 +134,23 @@ class _Workload(Part):
 class _OneClass(_Workload):
     """Without classes in the plan; those of a file of prompts are known by name only."""
 
-    @property
-    def classes(self) -> tuple[RequestClass, ...]:
-        """None."""
-        return ()
+    classes: ClassVar[tuple[RequestClass, ...]] = ()
 
 
 class _OneTurn(_Workload):
-    """Without conversations."""
+    """Without conversations: requests stand alone."""
 
-    @property
-    def turns(self) -> Distribution | None:
-        """None: requests stand alone."""
-        return None
-
-    @property
-    def think_ms(self) -> Distribution | None:
-        """None."""
-        return None
-
-    @property
-    def replies(self) -> Literal["server", "recorded"]:
-        """As of others, where it is not set."""
-        return "server"
+    turns: ClassVar[Distribution | None] = None
+    think_ms: ClassVar[Distribution | None] = None
+    replies: ClassVar[Literal["server", "recorded"]] = "server"
 
 
-class _NotStandard(_Workload):
-    """What is based on no standard workload."""
+class _NoLengths(_Workload):
+    """Without one distribution of lengths for all requests, and so based on no standard workload."""
 
-    @property
-    def based_on(self) -> None:
-        """None."""
-        return None
-
-
-class _NoLengths(_NotStandard):
-    """Without one distribution of lengths for all requests."""
-
-    @property
-    def input_tokens(self) -> None:
-        """None: see the kind's own keys."""
-        return None
-
-    @property
-    def output_tokens(self) -> None:
-        """None."""
-        return None
+    based_on: ClassVar[None] = None
+    input_tokens: ClassVar[None] = None
+    output_tokens: ClassVar[None] = None
 
 
 class _Prompts(_Workload):
@@ -240,11 +159,24 @@ class _Prompts(_Workload):
     `domain` and `language` declare what is not known of the content (draft 4.3.1).
     """
 
-    seed: Annotated[int, Field(ge=0, lt=2**63), NUMBER] = DEFAULT_SEED
-    prompt_format: Literal["auto", "ids", "text"] = "auto"
-    repeatable_prompts: bool = False
-    domain: Domain | None = None
-    language: Language | None = None
+    seed: Annotated[
+        int,
+        Field(ge=0, lt=2**63, description="Seed of everything drawn: lengths, prompts and arrivals."),
+        NUMBER,
+        Option("--seed", "Workload", "N"),
+    ] = DEFAULT_SEED
+    prompt_format: Annotated[
+        Literal["auto", "ids", "text"],
+        Field(description="auto, ids or text."),
+        Option("--prompt-format", "Workload", "FORMAT"),
+    ] = "auto"
+    repeatable_prompts: Annotated[
+        bool,
+        Field(description="Send the same prompts every run, so that a prefix cache may hit."),
+        Option("--repeatable-prompts", "Workload", value=True),
+    ] = False
+    domain: Annotated[Domain | None, Field(description="Domain of the content (declared).")] = None
+    language: Annotated[Language | None, Field(description="Language of the content (declared).")] = None
 
     @property
     def text_only(self) -> bool:
@@ -264,11 +196,35 @@ class _Turns(_Prompts):
     set here is held to what the file says.
     """
 
-    file: Text | None = None
-    file_sha256: Sha256 | None = None
-    turns: Length | None = None
-    think_ms: Length | None = None
-    replies: Literal["server", "recorded"] = "server"
+    file: Annotated[
+        Text | None,
+        Field(
+            description="Workload file to send, which `inferometer workload make` wrote (.arrow or .jsonl)."
+        ),
+        Option("--workload-file", "Workload", "FILE"),
+    ] = None
+    file_sha256: Annotated[
+        Sha256 | None, Field(description="Digest of the workload file; filled in when a run begins.")
+    ] = None
+    turns: Annotated[
+        Length | None,
+        Field(
+            description="Conversations of N requests each, spelled as lengths are; of a file, at most N of each row."
+        ),
+        Option("--turns", "Workload", "N"),
+    ] = None
+    think_ms: Annotated[
+        Length | None,
+        Field(
+            description="Time from the end of an answer to the conversation's next request, in ms, spelled as lengths are."
+        ),
+        Option("--think-ms", "Workload", "MS", default="none"),
+    ] = None
+    replies: Annotated[
+        Literal["server", "recorded"],
+        Field(description="What a conversation repeats as answers: the server's own, or recorded ones."),
+        Option("--replies", "Workload", "WHOSE"),
+    ] = "server"
 
     @property
     def shares(self) -> bool:
@@ -282,7 +238,16 @@ class _Drawn(_Turns):
     `count_template`: input lengths are those the server should count, the chat template it puts around a text included.
     """
 
-    count_template: bool | None = None
+    count_template: Annotated[
+        bool | None,
+        Field(description="yes or no: input lengths include the server's chat template."),
+        Option(
+            "--count-template",
+            "Token counting",
+            "WHETHER",
+            default="yes for chat with --token-count native",
+        ),
+    ] = None
 
 
 class StandardWorkload(_Drawn, _OneClass):
@@ -298,14 +263,47 @@ class StandardWorkload(_Drawn, _OneClass):
     chosen_by: ClassVar[str] = "workload.name"
     noun: ClassVar[str] = "a standard workload"
 
-    kind: Literal["standard"] = "standard"
-    name: Literal[Name, "custom"] = "synthetic-uniform"
-    based_on: Name | None = None
-    input_tokens: Length = uniform(128, 512)
-    output_tokens: Length = uniform(64, 256)
-    dataset: Text | None = None
-    dataset_subset: Text | None = None
-    dataset_version: Text | None = None
+    kind: Annotated[Literal["standard"], Field(description="Kind of workload.")] = "standard"
+    name: Annotated[
+        Literal[Name, "custom"],
+        Field(description=f"{', '.join(STANDARD)}; or custom, with lengths."),
+        Option(
+            "--workload", "Common options", "NAME", drops=("workload.input_tokens", "workload.output_tokens")
+        ),
+    ] = "synthetic-uniform"
+    based_on: Annotated[
+        Name | None, Field(description="The standard workload that a custom one is based on.")
+    ] = None
+    input_tokens: Annotated[
+        Length,
+        Field(description=f"Prompt lengths: {_LENGTHS}."),
+        Option("--input-tokens", "Common options", "LENGTH", default="the workload's"),
+    ] = uniform(128, 512)
+    output_tokens: Annotated[
+        Length,
+        Field(description="Answer lengths, spelled the same way."),
+        Option("--output-tokens", "Common options", "LENGTH", default="the workload's"),
+    ] = uniform(64, 256)
+    dataset: Annotated[
+        Text | None,
+        Field(
+            description="ShareGPT for conversation, The Stack for code-completion: JSON, JSONL or Parquet, a directory, "
+            "or a cached org/name."
+        ),
+        Option(
+            "--dataset", "Workload", "PATH", drops=("workload.dataset_subset", "workload.dataset_version")
+        ),
+    ] = None
+    dataset_subset: Annotated[
+        Text | None,
+        Field(description="Files of a dataset's directory to use: a folder or a glob."),
+        Option("--dataset-subset", "Workload", "WHICH"),
+    ] = None
+    dataset_version: Annotated[
+        Text | None,
+        Field(description="Version of the dataset (declared)."),
+        Option("--dataset-version", "Workload", "TEXT"),
+    ] = None
 
     @model_validator(mode="after")
     def _complete(self) -> StandardWorkload:
@@ -355,16 +353,18 @@ class StandardWorkload(_Drawn, _OneClass):
         return tuple(found)
 
 
-class LengthsWorkload(_Drawn, _OneClass, _NotStandard):
+class LengthsWorkload(_Drawn, _OneClass):
     """Random tokens of any lengths."""
 
     chosen_by: ClassVar[str] = "workload.name"
     noun: ClassVar[str] = "a workload of lengths"
 
-    kind: Literal["lengths"] = "lengths"
-    name: Literal["custom"] = "custom"
-    input_tokens: Annotated[Length, Field(examples=["uniform(128,512)"])]
-    output_tokens: Annotated[Length, Field(examples=["uniform(128,512)"])]
+    based_on: ClassVar[None] = None
+
+    kind: Annotated[Literal["lengths"], Field(description="Kind of workload.")] = "lengths"
+    name: Annotated[Literal["custom"], Field(description="It is no standard one.")] = "custom"
+    input_tokens: Annotated[Length, Field(examples=["uniform(128,512)"], description="Prompt lengths.")]
+    output_tokens: Annotated[Length, Field(examples=["uniform(128,512)"], description="Answer lengths.")]
 
 
 class MixtureWorkload(_Drawn, _NoLengths):
@@ -374,9 +374,14 @@ class MixtureWorkload(_Drawn, _NoLengths):
     noun: ClassVar[str] = "classes"
     decides: ClassVar[str] = "{workload.classes} say how long prompts are and what is in them"
 
-    kind: Literal["mixture"] = "mixture"
-    name: Literal["custom"] = "custom"
-    classes: Annotated[tuple[RequestClass, ...], Field(min_length=1, max_length=MOST_CLASSES)]
+    kind: Annotated[Literal["mixture"], Field(description="Kind of workload.")] = "mixture"
+    name: Annotated[Literal["custom"], Field(description="It is no standard one.")] = "custom"
+    classes: Annotated[
+        tuple[RequestClass, ...],
+        Field(
+            min_length=1, max_length=MOST_CLASSES, description="Classes of requests, drawn by their weights."
+        ),
+    ]
 
     @property
     def shares(self) -> bool:
@@ -384,7 +389,7 @@ class MixtureWorkload(_Drawn, _NoLengths):
         return super().shares or any(one.shared_prefix is not None for one in self.classes)
 
 
-class PromptsWorkload(_Turns, _OneClass, _NotStandard):
+class PromptsWorkload(_Turns, _OneClass):
     """A file of prompts (workload/prompt_file.py), taken in this `order`.
 
     `output_tokens` are for prompts that name none. `prompts_sha256` is the file's: filled in when a run begins, and demanded
@@ -394,15 +399,35 @@ class PromptsWorkload(_Turns, _OneClass, _NotStandard):
     chosen_by: ClassVar[str] = "workload.prompts"
     noun: ClassVar[str] = "a file of prompts"
     decides: ClassVar[str] = "the file of prompts says what is sent ({workload.prompts})"
+    based_on: ClassVar[None] = None
+    input_tokens: ClassVar[None] = None
+    count_template: ClassVar[bool] = False  # prompts are as long as they are
 
-    kind: Literal["prompts"] = "prompts"
-    name: Literal["custom"] = "custom"
-    prompts: Text
-    order: Literal["file", "shuffled", "sampled"] = "file"
-    prompts_sha256: Sha256 | None = None
-    output_tokens: Length | None = None
-    prompt_format: Literal["auto", "text"] = "auto"
-    prefix_sharing: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    kind: Annotated[Literal["prompts"], Field(description="Kind of workload.")] = "prompts"
+    name: Annotated[Literal["custom"], Field(description="It is no standard one.")] = "custom"
+    prompts: Annotated[
+        Text,
+        Field(
+            examples=["prompts.jsonl"],
+            description="File of prompts: JSONL or CSV with a field prompt or messages, and optionally output_tokens.",
+        ),
+        Option("--prompts", "Workload", "FILE"),
+    ]
+    order: Annotated[
+        Literal["file", "shuffled", "sampled"],
+        Field(description="Order of the prompts: file, shuffled, or sampled (with replacement)."),
+        Option("--prompts-order", "Workload", "ORDER"),
+    ] = "file"
+    prompts_sha256: Annotated[
+        Sha256 | None, Field(description="The file's SHA-256; filled in when a run begins.")
+    ] = None
+    output_tokens: Annotated[
+        Length | None, Field(description="Answer lengths of prompts that name none.")
+    ] = None
+    prompt_format: Annotated[
+        Literal["auto", "text"], Field(description="auto or text: a file holds no token ids.")
+    ] = "auto"
+    prefix_sharing: PrefixSharing = None
 
     @property
     def text_only(self) -> bool:
@@ -414,16 +439,6 @@ class PromptsWorkload(_Turns, _OneClass, _NotStandard):
         """See _Workload."""
         return True
 
-    @property
-    def input_tokens(self) -> None:
-        """None: those of the file."""
-        return None
-
-    @property
-    def count_template(self) -> bool:
-        """Prompts are as long as they are."""
-        return False
-
 
 class TraceWorkload(_Prompts, _OneTurn, _OneClass, _NoLengths):
     """The requests of a trace, whose lengths are the trace's. `prefix_sharing` declares what its prompts have in common."""
@@ -431,81 +446,43 @@ class TraceWorkload(_Prompts, _OneTurn, _OneClass, _NoLengths):
     chosen_by: ClassVar[str] = "trace.file"
     noun: ClassVar[str] = "a trace"
     decides: ClassVar[str] = "the trace says what is sent, how long it is and when ({trace.file})"
+    count_template: ClassVar[bool] = False  # prompts are as long as traced
+    file: ClassVar[None] = None
 
-    kind: Literal["trace"] = "trace"
-    name: Literal["trace"] = "trace"
-    prefix_sharing: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    kind: Annotated[Literal["trace"], Field(description="Kind of workload.")] = "trace"
+    name: Annotated[Literal["trace"], Field(description="It is a trace's.")] = "trace"
+    prefix_sharing: PrefixSharing = None
 
     @property
     def shares(self) -> bool:
         """See _Workload."""
         return self.repeatable_prompts
 
-    @property
-    def count_template(self) -> bool:
-        """Prompts are as long as traced."""
-        return False
-
-    @property
-    def file(self) -> None:
-        """A trace is no workload file."""
-        return None
-
 
 class FileWorkload(_OneTurn, _OneClass, _NoLengths):
     """A workload file that has not been read yet (workload/workload_file.py). Its digest is kept in `file_sha256`.
 
     It decides everything but how requests are sampled: when a run begins, the plan takes over the workload that the file was
-    made of. Until then nothing is known of that.
+    made of. Until then nothing is known of that, and what a plan implies stands for it.
     """
 
     chosen_by: ClassVar[str] = "workload.file"
     noun: ClassVar[str] = "a workload file"
     decides: ClassVar[str] = "the workload file says what is sent ({workload.file})"
+    name: ClassVar[str] = "custom"
+    seed: ClassVar[int] = DEFAULT_SEED
+    prompt_format: ClassVar[Literal["auto"]] = "auto"
+    text_only: ClassVar[bool] = False
+    repeatable_prompts: ClassVar[bool] = False
+    count_template: ClassVar[None] = None
+    domain: ClassVar[None] = None
+    language: ClassVar[None] = None
 
-    kind: Literal["file"] = "file"
-    file: Text
-    file_sha256: Sha256 | None = None
-
-    @property
-    def name(self) -> Literal["custom"]:
-        """No standard's, as far as is known."""
-        return "custom"
-
-    @property
-    def seed(self) -> int:
-        """What a plan implies."""
-        return DEFAULT_SEED
-
-    @property
-    def prompt_format(self) -> Literal["auto"]:
-        """The file has one."""
-        return "auto"
-
-    @property
-    def text_only(self) -> bool:
-        """Not known."""
-        return False
-
-    @property
-    def repeatable_prompts(self) -> bool:
-        """Not known."""
-        return False
-
-    @property
-    def count_template(self) -> None:
-        """Not known."""
-        return None
-
-    @property
-    def domain(self) -> None:
-        """Not known."""
-        return None
-
-    @property
-    def language(self) -> None:
-        """Not known."""
-        return None
+    kind: Annotated[Literal["file"], Field(description="Kind of workload.")] = "file"
+    file: Annotated[
+        Text, Field(examples=["workload.arrow"], description="Workload file to send (.arrow or .jsonl).")
+    ]
+    file_sha256: Annotated[Sha256 | None, Field(description="Digest of the workload file.")] = None
 
 
 KINDS: dict[str, type[AnyWorkload]] = {

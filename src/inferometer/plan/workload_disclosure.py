@@ -23,13 +23,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from inferometer.plan.lengths import Distribution
+from inferometer.plan.request_class import ClassContent, RequestClass
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import (
-    ClassContent,
     LengthsWorkload,
     MixtureWorkload,
     PromptsWorkload,
-    RequestClass,
     StandardWorkload,
     TraceWorkload,
 )

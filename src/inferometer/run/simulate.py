@@ -24,8 +24,9 @@ from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import OUTCOME, Phase
 from inferometer.journal.seal import streams
 from inferometer.journal.writer import Journal
-from inferometer.plan.schema import REFERENCE_TOKENIZER, Instrument, Plan, Sut, Target
+from inferometer.plan.schema import REFERENCE_TOKENIZER, Instrument, Plan, Sut
 from inferometer.plan.server_metrics import ServerMetrics
+from inferometer.plan.target import Target
 from inferometer.plan.workload import PromptsWorkload
 from inferometer.run.evaluate import RunResult, conclude
 from inferometer.run.facts import first_facts

@@ -49,7 +49,8 @@ from inferometer.workload.prompts import (
 )
 
 if TYPE_CHECKING:
-    from inferometer.plan.workload import ClassContent, MixtureWorkload, RequestClass
+    from inferometer.plan.request_class import ClassContent, RequestClass
+    from inferometer.plan.workload import MixtureWorkload
     from inferometer.workload.tokenizers import Tokenizer
 
 Format = Literal["ids", "text"]

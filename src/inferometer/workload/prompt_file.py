@@ -36,8 +36,8 @@ from inferometer.errors import PlanError, Problem
 from inferometer.plan.body import Body, Priority, Sampling, fields_of, refuse_twice
 from inferometer.plan.lengths import LONGEST
 from inferometer.plan.part import NUMBER, Part
+from inferometer.plan.request_class import MOST_CLASSES, ClassName
 from inferometer.plan.wording import refusal
-from inferometer.plan.workload import MOST_CLASSES, ClassName
 
 Chat = tuple[tuple[str, str], ...]
 """Role and text of each message."""

@@ -35,11 +35,12 @@ from pydantic import Field, ValidationError, model_validator
 
 from inferometer.engines.interface import INTERFACES
 from inferometer.errors import InstrumentError, PlanError, Problem
-from inferometer.plan.api import Api
 from inferometer.plan.body import Body
 from inferometer.plan.part import Part
+from inferometer.plan.request_class import ClassName
+from inferometer.plan.target import Api
 from inferometer.plan.wording import refusal
-from inferometer.plan.workload import AnyWorkload, ClassName, workload_of
+from inferometer.plan.workload import AnyWorkload, workload_of
 from inferometer.units import NS_PER_MS
 from inferometer.workload.prompt_file import LONGEST_LINE, MOST_PROBLEMS, Message
 from inferometer.workload.prompts import NONCES, Prompt
