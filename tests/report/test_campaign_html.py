@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from inferometer.documents.part import from_data
 from inferometer.documents.results import Figure
 from inferometer.errors import PlanError
+from inferometer.report import charts
 from inferometer.report.campaign import contents, titles
 from inferometer.report.campaign.html import document_of, render_html
 from inferometer.report.campaign.markdown import render_markdown
-from inferometer.report.charts import drawing, scale
 
 HOSTILE = "</script><img src=x onerror=alert(1)>|`**_\x1b[31m\u202e"
 
@@ -177,30 +177,30 @@ def figures(draw: st.DrawFn) -> dict[str, Any]:
     return documents.figure("f", "t", kind, x, y, series, marks)
 
 
-def chart(shown: dict[str, Any]) -> drawing.Chart:
+def chart(shown: dict[str, Any]) -> charts.Chart:
     """The chart of a figure in plain data."""
-    return drawing.of_figure(from_data(shown, Figure))
+    return charts.of_figure(from_data(shown, Figure))
 
 
 @given(figures())
 def test_any_figure_is_drawn_or_is_not(shown: dict[str, Any]) -> None:
     """Well-formed SVG whose every place is inside the picture, whatever is null, zero, turned back or beyond its axis."""
-    svg = drawing.draw(chart(shown))
+    svg = charts.draw(chart(shown))
     if svg is None:
         return
     root = ElementTree.fromstring(svg)
     assert {one.tag for one in root.iter()} <= {"svg", "path", "text"}
     for one in root.iter("path"):
         for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", one.get("d") or ""):
-            assert -8 <= float(x) <= drawing.WIDTH + 8
-            assert -8 <= float(y) <= drawing.HEIGHT + 8
-    assert len(drawing.legend(chart(shown))) in (0, len(shown["series"]))
+            assert -8 <= float(x) <= charts.WIDTH + 8
+            assert -8 <= float(y) <= charts.HEIGHT + 8
+    assert len(charts.legend(chart(shown))) in (0, len(shown["series"]))
 
 
 def test_a_line_that_turns_back_keeps_its_order() -> None:
     """Throughput falls beyond saturation: the last point lies left of the one before."""
     (shown,) = documents.tradeoff()["figures"]
-    svg = drawing.draw(chart(shown)) or ""
+    svg = charts.draw(chart(shown)) or ""
     path = re.search(r'class="line s0" d="([^"]+)"', svg)
     assert path
     xs = [float(x) for x in re.findall(r"[ML](-?[\d.]+) ", path[1])]
@@ -212,17 +212,17 @@ def test_a_gap_is_a_gap() -> None:
     """A null parts a line in two, and a bar of null says that it was not measured."""
     shown = documents.figure("f", "t", "lines", documents.axis("x"), documents.axis("y"),
                              [("a", [1, 2, 3, 4, 5], [1.0, 2.0, None, 2.0, 1.0])])  # fmt: skip
-    assert (drawing.draw(chart(shown)) or "").count('class="line s0"') == 2
+    assert (charts.draw(chart(shown)) or "").count('class="line s0"') == 2
     bars = documents.figure(
         "f", "t", "bars", documents.axis("x"), documents.axis("y"), [("a", ["p", "q"], [1.0, None])]
     )
-    assert (drawing.draw(chart(bars)) or "").count("not measured") == 1
+    assert (charts.draw(chart(bars)) or "").count("not measured") == 1
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.booleans())
 def test_a_linear_axis_reaches_over_all_values(values: list[float], from_zero: bool) -> None:
     """In order, and each tick inside."""
-    found = scale.linear(values, 0, 100, from_zero)
+    found = charts.linear(values, 0, 100, from_zero)
     assert all(-1e-6 <= found.at(value) <= 100 + 1e-6 for value in (*values, *found.ticks))
     assert list(found.ticks) == sorted(found.ticks)
     assert len(found.ticks) >= 2
@@ -233,7 +233,7 @@ def test_a_linear_axis_reaches_over_all_values(values: list[float], from_zero: b
 @example([1.9025001978616412e-219])
 def test_a_logarithmic_axis_keeps_ratios(values: list[float]) -> None:
     """Equal ratios are equal lengths."""
-    found = scale.logarithmic(values, 0, 100)
+    found = charts.logarithmic(values, 0, 100)
     assert all(0 <= found.at(value) <= 100 for value in (*values, *found.ticks))
     low = min(values)
     assert len(found.ticks) >= 2

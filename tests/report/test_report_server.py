@@ -13,7 +13,7 @@ from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import CheckResult
 from inferometer.measure.series import RunSeries
 from inferometer.report import checks
-from inferometer.report.run import sections
+from inferometer.report.run import rows
 from inferometer.report.run.html import render_html
 from inferometer.report.run.markdown import render_markdown
 
@@ -60,13 +60,13 @@ def test_without_a_side_there_are_words_too(code: str, status: str) -> None:
 def test_the_line_names_what_the_server_shows_and_nothing_else(valid: Summary) -> None:
     """Queue, KV cache, preemptions; a server that shows no cache has no cache in its line."""
     assert valid.server is not None
-    assert sections.server_line(valid.server) == (
+    assert rows.server_line(valid.server) == (
         "By the server's own metrics: 41.7 running (at most 60), 0.21 waiting (at most 4), KV cache 31\u202f% in use "
         "(at most 44\u202f%), 3 preemptions, prefix hits 2.1\u202f%."
     )
     less = replace(valid.server, kv_usage=None, preemptions=None, prefix_hit_share=None)
     assert (
-        sections.server_line(less)
+        rows.server_line(less)
         == "By the server's own metrics: 41.7 running (at most 60), 0.21 waiting (at most 4)."
     )
 
@@ -75,11 +75,11 @@ def test_both_sides_stand_in_the_tables(valid: Summary) -> None:
     """TTFT by server and client; totals with a range where a request's usage is not known."""
     assert valid.server is not None
     assert valid.metrics.ttft_ms is not None
-    times = {title: (theirs, ours) for title, theirs, ours in sections.server_times(valid)}
+    times = {title: (theirs, ours) for title, theirs, ours in rows.server_times(valid)}
     assert list(times) == ["Time to First Token", "Inter-Token Latency", "Time in the queue"]
     assert times["Time to First Token"][0][1] == "78.10"
     assert times["Time to First Token"][1][0] == str(valid.metrics.ttft_ms.n)
-    assert sections.server_counts(valid.server)[1] == (
+    assert rows.server_counts(valid.server)[1] == (
         "Output tokens",
         "164\u202f744",
         "164\u202f262 to 164\u202f742",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from inferometer.documents.certificate import CalibrationRung, Certificate, CertifiedLimits
-from inferometer.report.run.system import ENDS
+from inferometer.report.run.rows import ENDS
 from inferometer.report.tables import text_table
 
 FAULTS = {

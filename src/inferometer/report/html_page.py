@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from inferometer.report.charts.drawing import Chart, draw, legend
+from inferometer.report.charts import Chart, draw, legend
 from inferometer.report.figures import UNMEASURED, Counted, marked
 
 if TYPE_CHECKING:

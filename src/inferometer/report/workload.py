@@ -30,7 +30,7 @@ from inferometer.documents.workload import (
 from inferometer.measure.lengths import Spread
 from inferometer.measure.series import LengthHistograms
 from inferometer.plan.length_histogram import LengthHistogram
-from inferometer.report.charts.drawing import Chart
+from inferometer.report.charts import Chart
 from inferometer.report.figures import ABSENT, UNKNOWN, Row, clean, figure, share
 from inferometer.report.html_page import Picture, picture, render_page
 

@@ -15,7 +15,7 @@ from inferometer.report.campaign import compliance, compliance_summary, disclosu
 from inferometer.report.campaign.cells import WITHHELD, amount, bounds, cell, is_number
 from inferometer.report.campaign.minimum import result
 from inferometer.report.figures import UNKNOWN, Row, clean, moment, text
-from inferometer.report.run import system as run_system
+from inferometer.report.run import rows as run_rows
 
 Campaign = Mapping[str, Any]
 
@@ -51,16 +51,14 @@ def lede(campaign: Campaign) -> str:
 
 def system(campaign: Campaign) -> list[Row]:
     """1. Model, hardware, software as declared; what the server said of itself; the client's machine."""
-    declared = run_system.declared_system(
-        from_data(campaign["sut"], Sut), "", simulated=campaign["simulated"]
-    )
+    declared = run_rows.declared_system(from_data(campaign["sut"], Sut), "", simulated=campaign["simulated"])
     found = [(name, value) for name, value in declared if name != "Guardrails"]
     return [
         *found,
         *(row for row in disclosure.rows(campaign) if row[0] == "Guardrails"),
         *(
             (f"Client: {name.lower()}", value)
-            for name, value in run_system.machine(_client(campaign["environment"]))
+            for name, value in run_rows.machine(_client(campaign["environment"]))
         ),
     ]
 

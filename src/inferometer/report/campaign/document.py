@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from inferometer.report.figures import UNKNOWN
-from inferometer.report.run.system import BOUNDARIES
+from inferometer.report.run.rows import BOUNDARIES
 
 DECLARED = ("model", "hardware", "software", "boundary")
 LINES = (

@@ -15,7 +15,7 @@ from inferometer.report.campaign.cells import WITHHELD, heading, numeric
 from inferometer.report.campaign.contents import Campaign
 from inferometer.report.campaign.document import whole
 from inferometer.report.campaign.minimum import render_minimum
-from inferometer.report.charts.drawing import of_figure
+from inferometer.report.charts import of_figure
 from inferometer.report.figures import UNMEASURED, clean, moment
 from inferometer.report.html_page import Picture, picture, render_page
 

@@ -10,7 +10,7 @@ from inferometer.measure.series import Distribution, RunSeries, Timeline
 from inferometer.measure.server import Points
 from inferometer.metrics.catalogue import METRICS
 from inferometer.metrics.statistics import Stats
-from inferometer.report.charts.drawing import Chart, Kind
+from inferometer.report.charts import Chart, Kind
 
 LOW = 250
 """Height of a chart over time: there are many."""

@@ -24,7 +24,7 @@ from inferometer.report.figures import (
     text,
     with_mark,
 )
-from inferometer.report.run import disclosure, sections
+from inferometer.report.run import disclosure, rows
 from inferometer.report.screen import VERDICT_STYLES, Screen
 
 _RANK = ("mean", "p50", "p99", "p95", "p90", "max", "std", "min", "p99_9", "p75")
@@ -50,12 +50,12 @@ def render_console(summary: Summary, console: Console, report: str | None = None
         screen.say(_objective(objective))
     if summary.conversations:
         screen.say("")
-        screen.say(sections.conversations_line(summary.conversations))
-        if by_turn := sections.ttft_by_turn(summary.conversations):
+        screen.say(rows.conversations_line(summary.conversations))
+        if by_turn := rows.ttft_by_turn(summary.conversations):
             screen.say(f"TTFT P50 by turn, ms: {by_turn}")
     if summary.server is not None:
         screen.say("")
-        screen.say(sections.server_line(summary.server))
+        screen.say(rows.server_line(summary.server))
     screen.say("")
     _verdict(summary, screen)
     if report is not None:

@@ -38,7 +38,7 @@ from inferometer.report.figures import (
     statistic,
     text,
 )
-from inferometer.report.run.system import guardrails, server
+from inferometer.report.run.rows import guardrails, server
 from inferometer.report.workload import best_hits, disclosed_rows
 
 ITL_METHODS = {

@@ -37,7 +37,7 @@ from inferometer.report.html_page import (
     statistic_cell,
     table,
 )
-from inferometer.report.run import charts, disclosure, sections, system
+from inferometer.report.run import charts, disclosure, rows
 
 MET = {True: "met", False: "not met", None: "undecided"}
 
@@ -211,12 +211,12 @@ def _by_turn(summary: Summary) -> tuple[str, Table] | None:
     """How the conversations ended, and a row for each turn: counts, and latencies in ms."""
     if summary.conversations is None:
         return None
-    rows = [
+    turns = [
         [*counts, *(Cell(*latency) for latency in latencies)]
-        for counts, latencies in sections.turn_rows(summary.conversations)
+        for counts, latencies in rows.turn_rows(summary.conversations)
     ]
-    head = [*sections.TURN_HEAD, *sections.TURN_LATENCY_HEAD]
-    return sections.conversations_line(summary.conversations), table("By turn", head, rows)
+    head = [*rows.TURN_HEAD, *rows.TURN_LATENCY_HEAD]
+    return rows.conversations_line(summary.conversations), table("By turn", head, turns)
 
 
 def _server(summary: Summary) -> Context | None:
@@ -225,21 +225,21 @@ def _server(summary: Summary) -> Context | None:
     if server is None:
         return None
     times = []
-    for title, theirs, ours in sections.server_times(summary):
+    for title, theirs, ours in rows.server_times(summary):
         times.append([title, "server", *theirs])
         times += [["", "client", *ours]] if ours else []
-    right = [False, False, *[True] * len(sections.SERVER_HEAD)]
-    head = ["In ms", "By", *sections.SERVER_HEAD]
-    counts = sections.server_counts(server)
+    right = [False, False, *[True] * len(rows.SERVER_HEAD)]
+    head = ["In ms", "By", *rows.SERVER_HEAD]
+    counts = rows.server_counts(server)
     return {
-        "line": sections.server_line(server),
+        "line": rows.server_line(server),
         "times": table("Latency by server and client", head, times, right) if times else None,
         "counts": table(
             "Totals by server and client", ["Warm-up included", "Server", "Client"], counts, kind=""
         )
         if counts
         else None,
-        "endpoints": sections.endpoint_lines(server),
+        "endpoints": rows.endpoint_lines(server),
         "seen": server.seen,
         "engine": clean(server.engine),
     }
@@ -280,7 +280,7 @@ def _lateness_caption(summary: Summary) -> str:
         return "Lateness was not measured."
     return (
         f"Lateness is how long after its due time each request left: 99{THIN}% at most {figure(stats.p99)} ms, "
-        f"the largest {figure(stats.max)} ms. Of all lateness: {system.lateness(summary)}. "
+        f"the largest {figure(stats.max)} ms. Of all lateness: {rows.lateness(summary)}. "
         f"Where there are many requests, the latest of each moment are drawn."
     )
 
@@ -313,10 +313,10 @@ def _method(summary: Summary) -> Context:
     named = {name: metric.title for name, metric in (METRICS | RATES).items()}
     return {
         "facts": {
-            "System under test": system.system(summary),
+            "System under test": rows.system(summary),
             "Method": disclosure.method(summary),
-            "Client": system.client(summary),
-            "Run": system.run(summary),
+            "Client": rows.client(summary),
+            "Run": rows.run(summary),
         },
         "deviations": disclosure.deviations(summary),
         "definitions": [(named.get(name, name), name, means) for name, means in summary.definitions.items()],

@@ -26,7 +26,7 @@ from inferometer.report.figures import (
     text,
     with_mark,
 )
-from inferometer.report.run import disclosure, sections, system
+from inferometer.report.run import disclosure, rows
 from inferometer.report.tables import bullets, escaped, markdown_table
 
 MET = {True: "met", False: "not met", None: "undecided"}
@@ -45,16 +45,16 @@ def minimum_report(summary: Summary) -> str:
     if summary.load.model == "users" or offered.rate_of == "conversations":
         pace = disclosure.load(summary)
     sut = summary.sut
-    notes = [*disclosure.deviations(summary), "Guardrails: " + system.guardrails(summary)]
+    notes = [*disclosure.deviations(summary), "Guardrails: " + rows.guardrails(summary)]
     lines = [
         "=== LLM Benchmark Report (Minimum) ===",
         *(f"{word}: {means}" for word, means in checks.marks(summary)),
         "",
         "System Identification:",
-        f"- Model: {system.model(sut)}",
-        f"- Hardware: {system.hardware(sut)}",
+        f"- Model: {rows.model(sut)}",
+        f"- Hardware: {rows.hardware(sut)}",
         f"- Software: {text(sut.software, UNDECLARED)}",
-        f"- SUT Boundary: {system.boundary(sut)}",
+        f"- SUT Boundary: {rows.boundary(sut)}",
         "",
         "Test Configuration:",
         f"- Workload: {text(summary.plan.workload.name)}",
@@ -139,13 +139,13 @@ def _by_class(summary: Summary) -> str:
 
 def _by_turn(conversations: Conversations) -> str:
     """What each turn of the conversations met."""
-    head = [*sections.TURN_HEAD, *sections.TURN_LATENCY_HEAD]
-    rows = [
+    head = [*rows.TURN_HEAD, *rows.TURN_LATENCY_HEAD]
+    turns = [
         [*counts, *(value + (MARK if few else "") for value, few in cells)]
-        for counts, cells in sections.turn_rows(conversations)
+        for counts, cells in rows.turn_rows(conversations)
     ]
-    line = sections.conversations_line(conversations)
-    return f"{line}\n\n{_numbers(head, rows)}\n\nLatencies in ms; mean tokens."
+    line = rows.conversations_line(conversations)
+    return f"{line}\n\n{_numbers(head, turns)}\n\nLatencies in ms; mean tokens."
 
 
 def _workload(summary: Summary) -> str:
@@ -166,17 +166,17 @@ def _server(summary: Summary, server: Server) -> str:
     """Queue, KV cache and preemptions, then both sides' figures."""
     times = [
         [title, who, *cells]
-        for title, theirs, ours in sections.server_times(summary)
+        for title, theirs, ours in rows.server_times(summary)
         for who, cells in (("server", theirs), ("client", ours))
         if cells
     ]
-    parts = [escaped(sections.server_line(server))]
+    parts = [escaped(rows.server_line(server))]
     if times:
-        head = ["In ms", "By", *sections.SERVER_HEAD]
-        parts.append(markdown_table(head, times, [False, False, *[True] * len(sections.SERVER_HEAD)]))
-    if counts := sections.server_counts(server):
+        head = ["In ms", "By", *rows.SERVER_HEAD]
+        parts.append(markdown_table(head, times, [False, False, *[True] * len(rows.SERVER_HEAD)]))
+    if counts := rows.server_counts(server):
         parts.append(_numbers(["Warm-up included", "Server", "Client"], [[*row] for row in counts]))
-    return "\n\n".join([*parts, bullets(sections.endpoint_lines(server))])
+    return "\n\n".join([*parts, bullets(rows.endpoint_lines(server))])
 
 
 def _checks(summary: Summary) -> str:
@@ -232,11 +232,11 @@ def render_markdown(summary: Summary) -> str:
         *(["## By class", _by_class(summary)] if summary.by_class else []),
         *(["## By turn", _by_turn(summary.conversations)] if summary.conversations else []),
         "## System under test",
-        markdown_table(["Item", "Declared"], system.system(summary)),
+        markdown_table(["Item", "Declared"], rows.system(summary)),
         "## Client",
-        markdown_table(["Item", "Value"], system.client(summary)),
+        markdown_table(["Item", "Value"], rows.client(summary)),
         "## Run",
-        markdown_table(["Item", "Value"], system.run(summary)),
+        markdown_table(["Item", "Value"], rows.run(summary)),
         "## Definitions",
         "\n".join(f"- **{escaped(name)}**: {escaped(means)}" for name, means in summary.definitions.items()),
     ]

@@ -13,19 +13,21 @@
 
 Series differ by colour, dash and marker, so that no colour has to be told from another. What has no place on its axis (null,
 zero on a logarithm) is left out. A chart reads the same without scripts.
+
+Linear axes are ticked at multiples of 1, 2 or 5 times a power of ten; logarithmic ones at 1, 2 and 5 of each decade, at fewer
+or more where the axis is long or short.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from inferometer.documents.results import Axis, Figure, Mark, Series
-from inferometer.report.charts import scale
-from inferometer.report.charts.scale import Scale
 from inferometer.report.figures import UNMEASURED, clean, figure
 
 WIDTH, HEIGHT = 560, 320
@@ -78,7 +80,7 @@ def draw(chart: Chart) -> str | None:
     y = _scale(up, chart.y.log, chart.base, TOP, chart.kind in _FROM_ZERO)
     left = _left(y)
     if chart.within is not None:
-        x = scale.exact(*chart.within, left, WIDTH - RIGHT, log=chart.x.log)
+        x = exact_axis(*chart.within, left, WIDTH - RIGHT, log=chart.x.log)
     else:
         x = _scale(across, chart.x.log, left, WIDTH - RIGHT, False)
     parts = [*_band(chart, x), *_grid(x, y, left, chart.base), _titles(chart)]
@@ -102,20 +104,20 @@ def heading(axis: Axis) -> str:
 
 def _across(chart: Chart) -> list[float]:
     log = chart.x.log
-    found = [float(x) for one in chart.series for x in one.x if scale.drawable(x, log)]
-    return found and found + [mark.x for mark in chart.marks if scale.drawable(mark.x, log)]
+    found = [float(x) for one in chart.series for x in one.x if drawable(x, log)]
+    return found and found + [mark.x for mark in chart.marks if drawable(mark.x, log)]
 
 
 def _up(chart: Chart) -> list[float]:
     log = chart.y.log
-    found = [y for one in chart.series for y in one.y if scale.drawable(y, log)]
-    return found and found + [mark.y for mark in chart.marks if scale.drawable(mark.y, log)]
+    found = [y for one in chart.series for y in one.y if drawable(y, log)]
+    return found and found + [mark.y for mark in chart.marks if drawable(mark.y, log)]
 
 
 def _scale(values: Sequence[float], log: bool, start: float, end: float, from_zero: bool) -> Scale:
     if log:
-        return scale.logarithmic(values, start, end)
-    return scale.linear(values, start, end, from_zero)
+        return logarithmic(values, start, end)
+    return linear(values, start, end, from_zero)
 
 
 def _left(y: Scale) -> float:
@@ -164,7 +166,7 @@ def _series(chart: Chart, series: Series, index: int, x: Scale, y: Scale) -> Ite
     kind, style = chart.kind, index % STYLES
     parts: list[list[Point]] = [[]]
     for across, up in zip(series.x, series.y, strict=True):
-        if scale.drawable(across, x.log) and scale.drawable(up, y.log):
+        if drawable(across, x.log) and drawable(up, y.log):
             assert up is not None
             parts[-1].append((x.inside(float(across)) if chart.within else x.at(float(across)), y.at(up)))
         elif kind != "timeline":
@@ -240,8 +242,8 @@ def _marks(chart: Chart, x: Scale, y: Scale, left: float) -> Iterator[str]:
     taken: list[Box] = []
     lines = _under(chart, x, y)
     for mark in chart.marks:
-        across = x.at(mark.x) if mark.x is not None and scale.drawable(mark.x, x.log) else None
-        up = y.at(mark.y) if mark.y is not None and scale.drawable(mark.y, y.log) else None
+        across = x.at(mark.x) if mark.x is not None and drawable(mark.x, x.log) else None
+        up = y.at(mark.y) if mark.y is not None and drawable(mark.y, y.log) else None
         if (across is None and up is None) or (across is not None and not x.holds(mark.x)):
             continue
         words = clean(mark.label)
@@ -296,7 +298,7 @@ def _under(chart: Chart, x: Scale, y: Scale) -> list[Point]:
         points = [
             (x.at(float(across)), y.at(up))
             for across, up in zip(one.x, one.y, strict=True)
-            if scale.drawable(across, x.log) and up is not None and scale.drawable(up, y.log)
+            if drawable(across, x.log) and up is not None and drawable(up, y.log)
         ]
         found += points
         if chart.kind in ("dots", "spikes"):
@@ -334,7 +336,7 @@ def _bars(chart: Chart) -> str | None:
 
 
 def _bar(value: float | None, x0: float, wide: float, y: Scale, base: float, style: int) -> str:
-    if value is None or not scale.drawable(value, y.log):
+    if value is None or not drawable(value, y.log):
         x = x0 + wide / 2 + 4
         return f'<text transform="translate({x:.1f} {base - 6:.1f}) rotate(-90)">{UNMEASURED}</text>'
     top, words = y.at(value), figure(value, 3, trim=True)
@@ -349,3 +351,118 @@ def _folded(words: str, most: int) -> list[str]:
         return [words]
     head, _, tail = words.partition(" ")
     return [head, tail]
+
+
+# Axes.
+
+FEW = 8
+"""Ticks on a logarithmic axis, at most, but for powers of ten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """`low` to `high` in the axis's unit, lying at `start` to `end` of the chart, with ticks between."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool
+    ticks: tuple[float, ...]
+
+    def at(self, value: float) -> float:
+        """Where a number lies."""
+        low, high, value = (
+            (math.log(self.low), math.log(self.high), math.log(value))
+            if self.log
+            else (self.low, self.high, value)
+        )
+        return self.start + (value - low) / (high - low) * (self.end - self.start)
+
+    def holds(self, value: float | None) -> bool:
+        """Whether a number lies on the axis."""
+        return value is not None and self.low <= value <= self.high
+
+    def inside(self, value: float) -> float:
+        """Where a number lies, or the end of the axis that it lies beyond."""
+        return self.at(min(max(value, self.low), self.high))
+
+
+def drawable(value: object, log: bool) -> TypeGuard[float]:
+    """Whether a number has a place on the axis: None, NaN, and on a logarithmic axis zero and less, have none."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and (value > 0 or not log)
+    )
+
+
+def linear(values: Sequence[float], start: float, end: float, from_zero: bool) -> Scale:
+    """Over all values; from zero on where asked, or where they come near it."""
+    low, high = min(values), max(values)
+    if from_zero or 0 <= low <= high / 2:
+        low, high = min(low, 0.0), max(high, 0.0)
+    if low == high:
+        low, high = (low, low + 1) if from_zero else (low - 1, high + 1)
+    step = _step((high - low) / 5)
+    if all(float(value).is_integer() for value in values):
+        step = max(step, 1.0)
+    low, high = math.floor(low / step) * step, math.ceil(high / step - 1e-9) * step
+    count = round((high - low) / step)
+    ticks = tuple(_rounded(low + step * i, step) for i in range(count + 1))
+    # A point on the very edge would be cut in half.
+    room = 0.0 if from_zero else 0.03 * (high - low)
+    low, high = low - room * (low == min(values)), high + room * (high == max(values))
+    return Scale(low, high, start, end, False, ticks)
+
+
+def exact_axis(low: float, high: float, start: float, end: float, *, log: bool = False) -> Scale:
+    """From `low` to `high` and no further: for charts that share an axis. On a logarithmic one `low` is above zero."""
+    if log:
+        low, high = (low, high) if low < high else (low / 1.1, high * 1.1)
+        return Scale(low, high, start, end, True, _decades(low, high))
+    if high <= low:
+        low, high = low - 1, high + 1
+    step = _step((high - low) / 5)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return Scale(
+        low, high, start, end, False, tuple(_rounded(step * i, step) for i in range(first, last + 1))
+    )
+
+
+def _rounded(value: float, step: float) -> float:
+    """A tick without the noise of floating point, however small the steps are."""
+    return round(value, 12 - math.floor(math.log10(step)))
+
+
+def _step(rough: float) -> float:
+    ten: float = 10.0 ** math.floor(math.log10(rough))
+    return next((ten * n for n in (1, 2, 5) if ten * n >= rough * 0.999), ten * 10)
+
+
+def logarithmic(values: Sequence[float], start: float, end: float) -> Scale:
+    """Over all values, which are above zero, with a little room at both ends."""
+    low, high = min(values) / 1.1, max(values) * 1.1
+    return Scale(low, high, start, end, True, _decades(low, high))
+
+
+def _decades(low: float, high: float) -> tuple[float, ...]:
+    """As many ticks as tell the scale, and no more than FEW: of each decade 1, or 1, 2 and 5, or 1 to 9; within a small part of
+    one decade, even steps."""
+    tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1, 2, 5), (1,), range(1, 10)):
+        found = [n * 10.0**ten for ten in tens for n in digits if low <= n * 10.0**ten <= high]
+        if 3 <= len(found) <= FEW:
+            return tuple(found)
+    if high / low > 10:
+        return tuple(10.0**ten for ten in tens if low <= 10.0**ten <= high)
+    ticks: tuple[float, ...] = ()
+    for parts in (4, 8):  # a step of nearly half may fit in only once
+        step = _step((high - low) / parts)
+        ticks = tuple(
+            _rounded(step * i, step) for i in range(math.ceil(low / step), math.floor(high / step) + 1)
+        )
+        if len(ticks) > 1:
+            break
+    return ticks
