@@ -33,7 +33,7 @@ ALLOWED: dict[str, set[str]] = {
     "simulation": {"drive", "engines", "journal", "server"},
     "calibration": {"documents", "journal", "plan"},
     "run": {
-        "calibration", "client", "documents", "drive", "engines", "journal", "judge", "measure", "plan", "report", "server",
+        "client", "documents", "drive", "engines", "journal", "judge", "measure", "plan", "report", "server",
         "simulation", "telemetry", "workload",
     },
     "studies": {

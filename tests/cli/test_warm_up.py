@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from inferometer.calibration.certificate import NO_CERTIFICATE
 from inferometer.documents.summary import WarmUpCount, WarmUpVolume
 from inferometer.drive.progress_counters import Progress
 from inferometer.errors import PlanError
@@ -41,7 +42,11 @@ def test_a_reference_server_that_runs_already_is_measured_and_goes_on_running(tm
     with Embedded(tmp_path / "server.txt") as server:
         for _ in range(2):
             finding = conduct(
-                build(None, SMALL | {"--warmup": "2"}), tmp_path / "runs", Nobody(), embedded=server
+                build(None, SMALL | {"--warmup": "2"}),
+                tmp_path / "runs",
+                Nobody(),
+                certificate=NO_CERTIFICATE,
+                embedded=server,
             )
             assert finding.summary.requests.completed == 8
             assert saved.read(RunFolder.open(finding.folder).plan).target.url is None
@@ -261,7 +266,7 @@ def test_a_real_run_is_verified_and_can_be_reported_again(tmp_path: Path) -> Non
     flags = SMALL | {
         "--warmup": "4", "--warmup-tokens": "40", "--warmup-probes": "4", "--workers": "2", "--concurrency": "4",
     }  # fmt: skip
-    finding = conduct(build(None, flags), tmp_path, Nobody())
+    finding = conduct(build(None, flags), tmp_path, Nobody(), certificate=NO_CERTIFICATE)
     warm = finding.summary.warm_up
     assert warm.reached
     assert warm.output_tokens >= 40

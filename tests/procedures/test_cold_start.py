@@ -15,6 +15,7 @@ from procedures.driving import Failing, Ran, Silent, carried_out
 from procedures.scripted import played
 from procedures.summaries import stats, summary
 
+from inferometer.calibration.certificate import NO_CERTIFICATE
 from inferometer.errors import CannotSwitch
 from inferometer.plan import procedure_parameters
 from inferometer.plan.campaign import EngineChoice
@@ -134,13 +135,13 @@ def test_before_a_cold_start_the_server_generates_nothing(tmp_path: Path, api: s
     plan = build(None, SMALL | {"--warmup": "0", "--api": api})
     cold = plan.model_copy(update={"load": plan.load.model_copy(update={"cold_start": True})})
     with Embedded(tmp_path / "server.txt", "--cold", "--load-ms", "400") as server:
-        finding = conduct(cold, tmp_path / "runs", Silent(), embedded=server)
+        finding = conduct(cold, tmp_path / "runs", Silent(), certificate=NO_CERTIFICATE, embedded=server)
         rows = [json.loads(line) for line in server.truth().splitlines()]
         assert [row["max_tokens"] for row in rows] == [3]
         assert finding.summary.metrics.ttft_ms is not None
         assert finding.summary.metrics.ttft_ms.mean >= 400
         assert finding.summary.warm_up.skipped
-        conduct(plan, tmp_path / "runs", Silent(), embedded=server)
+        conduct(plan, tmp_path / "runs", Silent(), certificate=NO_CERTIFICATE, embedded=server)
         assert len(server.truth().splitlines()) > 2
 
 

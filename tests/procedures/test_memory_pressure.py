@@ -14,6 +14,7 @@ from procedures.driving import Failing, Ran, Silent, carried_out
 from procedures.scripted import played
 from procedures.summaries import changed, stats, summary
 
+from inferometer.calibration.certificate import NO_CERTIFICATE
 from inferometer.documents.summary import Preemption, Summary
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD, Phase
@@ -204,7 +205,9 @@ def test_the_reference_server_tells_the_same_live(tmp_path: Path) -> None:
         },
     )  # fmt: skip
     with Embedded(tmp_path / "server.txt", "--set", "kv_blocks=14") as server:
-        found = conduct(plan, tmp_path / "runs", Silent(), embedded=server).summary.preemption
+        found = conduct(
+            plan, tmp_path / "runs", Silent(), certificate=NO_CERTIFICATE, embedded=server
+        ).summary.preemption
     assert found is not None
     assert found.source == "server metrics"
     assert found.requests is not None

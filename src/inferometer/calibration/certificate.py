@@ -150,3 +150,7 @@ def _cited(rung: CalibrationRung) -> CertificateRung:
     return from_data(
         {name: getattr(rung, name) for name in CertificateRung.__struct_fields__}, CertificateRung
     )
+
+
+NO_CERTIFICATE = cited(Found("none"))
+"""What a run cites on a machine that was never calibrated."""

@@ -49,8 +49,10 @@ def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> 
         return show(simulate(found.plan, engine, out, Screen(quiet=quiet)), as_json=as_json)
     check_outside(found, os.environ)
     from inferometer.run.conduct import conduct
+    from inferometer.studies.certificate import cited_certificate
 
-    return show(conduct(found, out, Screen(quiet=quiet)), as_json=as_json)
+    result = conduct(found, out, Screen(quiet=quiet), certificate=cited_certificate(found))
+    return show(result, as_json=as_json)
 
 
 command = Command(

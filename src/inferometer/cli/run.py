@@ -51,8 +51,10 @@ def _run(plan: Path | None, out: Path, as_json: bool, quiet: bool, **given: Any)
     resolved = build(plan, flags, environ=os.environ)
     from inferometer.cli.terminal import Screen, show
     from inferometer.run.conduct import conduct
+    from inferometer.studies.certificate import cited_certificate
 
-    return show(conduct(resolved, out, Screen(quiet=quiet)), as_json=as_json)
+    result = conduct(resolved, out, Screen(quiet=quiet), certificate=cited_certificate(resolved))
+    return show(result, as_json=as_json)
 
 
 command = Lists(

@@ -15,6 +15,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from inferometer.documents.certificate import CertificateLookup
 from inferometer.drive.credentials import read_key
 from inferometer.drive.pacer import slots_of
 from inferometer.drive.progress_counters import Progress
@@ -26,7 +27,7 @@ from inferometer.journal.schema import OUTCOME, Phase
 from inferometer.journal.seal import streams
 from inferometer.plan.schema import Plan
 from inferometer.run.evaluate import RunResult, conclude
-from inferometer.run.facts import cited_certificate, dead_workers, first_facts
+from inferometer.run.facts import dead_workers, first_facts
 from inferometer.run.requests import RequestWriter, last_facts, requests_of
 from inferometer.run.scraping import Scrapes
 from inferometer.run.target import Target, embedded_server, load_tokenizer, reach, request_heads
@@ -46,12 +47,13 @@ SPARE_MOST = 512
 
 
 def conduct(
-    plan: Plan, out: Path, ui: Ui, *, embedded: Embedded | None = None, calibrating: bool = False
+    plan: Plan, out: Path, ui: Ui, *, certificate: CertificateLookup, embedded: Embedded | None = None
 ) -> RunResult:
     """Carry out a plan. Raises PlanError, PeerError (before anything was measured), RecordError, InstrumentError.
 
     `embedded`: a running reference server; a plan without a URL is measured there, and it is left running.
-    `calibrating`: the run is part of a calibration and is not judged by an earlier certificate.
+    `certificate`: what the run cites of the instrument's calibration (studies/certificate.py), now and for good: later, or on
+    another machine, another one would be found.
     """
     started = time.time_ns()
     key = read_key(plan.target, os.environ)
@@ -78,9 +80,7 @@ def conduct(
                 facts = (
                     first_facts(plan, folder, target, tokenizer, schedule, source.trace, started) | scraped
                 )
-                # Looked up once, here: later, or on another machine, another one would be found.
-                cited = {"status": "own"} if calibrating else cited_certificate(plan, facts["environment"])
-                facts["calibration"] = cited
+                facts["calibration"] = certificate.facts()
                 folder.write_run(facts)
                 pool.assign(_jobs(plan, source.trace, folder, target, key))
                 for line in scrapes.ready():

@@ -1,19 +1,17 @@
-"""Facts of a run for run.json: the versions, the machine, the requests, the certificate, the workers that died."""
+"""Facts of a run for run.json: the versions, the machine, the requests, the workers that died."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from typing import Any
 
-from inferometer.calibration import certificate as certificates
 from inferometer.drive.pacer import deal, slots_of
 from inferometer.drive.worker_pool import WorkerPool
 from inferometer.journal.folder import RunFolder
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.run.requests import RequestWriter, Served
-from inferometer.telemetry.host import environment, hot_path
+from inferometer.telemetry.host import environment
 from inferometer.workload import tokenizers
 from inferometer.workload.traces.survey import Survey
 
@@ -52,12 +50,6 @@ def first_facts(
         "environment": environment(),
         "tokenizer": tokenizers.facts(tokenizer),
     }
-
-
-def cited_certificate(plan: Plan, here: dict[str, Any]) -> dict[str, Any]:
-    """What run.json cites of the certificate that fits this machine and these workers."""
-    machine, where = certificates.machine_of(here), certificates.folder(os.environ)
-    return certificates.cited(certificates.find(where, machine, hot_path(), plan.instrument.workers)).facts()
 
 
 def dead_workers(plan: Plan, pool: WorkerPool, measured: int) -> list[dict[str, Any]]:

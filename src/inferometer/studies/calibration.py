@@ -25,6 +25,7 @@ from inferometer.documents.certificate import (
     SCHEMA,
     CalibrationRung,
     Certificate,
+    CertificateLookup,
     CertifiedLimit,
     CertifiedLimits,
 )
@@ -47,6 +48,8 @@ TTFT_MS, SPREAD_MS = 50.0, 200.0
 REQUEST_TTFT_MS, REQUEST_SPREAD_MS = 40.0, 20.0
 """Of the single tokens: as short as servers are, so that a lot of requests a second are few at a time."""
 US_PER_MS = 1_000
+OWN = CertificateLookup("own")
+"""What a calibration's own runs cite: no earlier certificate judges them."""
 
 Say = Callable[[str], None]
 """Told one line about what happens now."""
@@ -203,7 +206,7 @@ class _Session:
         with _on(cores["client"] if cores else None):
             ui = _Silent(cores["server"] + cores["client"] if cores else None)
             try:
-                finding = conduct(plan, self._place, ui, calibrating=True)
+                finding = conduct(plan, self._place, ui, certificate=OWN)
             except RecordError as error:
                 if isinstance(error.__cause__, KeyboardInterrupt):  # pressed while the record was read
                     raise KeyboardInterrupt from error

@@ -39,6 +39,7 @@ from inferometer.report.compliance import statement_document
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
+from inferometer.studies.certificate import cited_certificate
 
 EXIT_CODES: dict[Outcome, int] = {
     "no_regression": 0,
@@ -51,6 +52,10 @@ EXIT_CODES: dict[Outcome, int] = {
 
 Measure = Callable[[Plan, Path, Ui], RunResult]
 """Carries a plan out, as `conduct` does."""
+
+
+def _measured(plan: Plan, out: Path, ui: Ui) -> RunResult:
+    return conduct(plan, out, ui, certificate=cited_certificate(plan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +306,7 @@ def refuse_unlike(plans: Sequence[Plan]) -> None:
 
 
 def interleave(
-    plans: Sequence[Plan], repeats: int, out: Path, started_ns: int, ui: Ui, measure: Measure = conduct
+    plans: Sequence[Plan], repeats: int, out: Path, started_ns: int, ui: Ui, measure: Measure = _measured
 ) -> Series:
     """Measure the plans in turn, `repeats` rounds, into a folder a plan under `out`. Ctrl-C ends it and keeps what there is.
 
@@ -356,7 +361,7 @@ def compare_live(
     started_ns: int,
     question: Question,
     ui: Ui,
-    measure: Measure = conduct,
+    measure: Measure = _measured,
 ) -> Compared:
     """Measure the plans in turn and compare what came of it. Raises what `interleave` and `compare_folders` do.
 

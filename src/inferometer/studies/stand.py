@@ -46,6 +46,7 @@ from inferometer.server.embedded import Embedded
 from inferometer.server.engine.settings import Guards, Settings
 from inferometer.server.http_reply import PRODUCT
 from inferometer.simulation.engine import Chosen, choose
+from inferometer.studies.certificate import cited_certificate
 from inferometer.units import NS_PER_S
 
 ANSWER_S = 10.0
@@ -190,7 +191,7 @@ class Live:
 
     def measure(self, plan: Plan, out: Path) -> RunResult:
         """See Stand."""
-        return conduct(plan, out, self._ui, embedded=self._embedded)
+        return conduct(plan, out, self._ui, certificate=cited_certificate(plan), embedded=self._embedded)
 
     def switch(self, what: str, state: str) -> Switched:
         """See Stand."""

@@ -1,0 +1,16 @@
+"""Which certificate a run on this machine cites: the newest that fits machine, software and number of workers."""
+
+from __future__ import annotations
+
+import os
+
+from inferometer.calibration import certificate as certificates
+from inferometer.documents.certificate import CertificateLookup
+from inferometer.plan.schema import Plan
+from inferometer.telemetry.host import environment, hot_path
+
+
+def cited_certificate(plan: Plan) -> CertificateLookup:
+    """What a run of this plan cites."""
+    machine, folder = certificates.machine_of(environment()), certificates.folder(os.environ)
+    return certificates.cited(certificates.find(folder, machine, hot_path(), plan.instrument.workers))
