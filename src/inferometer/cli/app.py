@@ -78,8 +78,6 @@ def run(arguments: Sequence[str]) -> int:
         code: Any = group.main(arguments, prog_name="inferometer", standalone_mode=False)
     except click.exceptions.Exit as left:
         return left.exit_code
-    except SystemExit as left:  # argparse, behind `serve`
-        return left.code if isinstance(left.code, int) else 2
     except click.ClickException as wrong:
         wrong.show()
         return 2

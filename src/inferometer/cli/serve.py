@@ -1,14 +1,46 @@
-"""`inferometer serve`: the reference server by itself. Its options are the server's own; see `inferometer serve --help`."""
+"""`inferometer serve`: the reference server by itself. Its options are the server's own (server/__main__.py)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import click
 
+from inferometer.cli.command import Command
+from inferometer.server import fault_specs
+from inferometer.server.__main__ import ARGUMENTS, run
 
-@click.command("serve", add_help_option=False, context_settings={"ignore_unknown_options": True})
-@click.argument("options", nargs=-1, type=click.UNPROCESSED)
-def command(options: tuple[str, ...]) -> int:
-    """Run the reference server until Ctrl-C."""
-    from inferometer.server.__main__ import main
+HELP = """\
+Run a reference LLM server until Ctrl-C: the interfaces of OpenAI, Anthropic and Ollama in front of a model of an engine that
+logs what it truly did. docs/server.md says more.
+"""
+EXAMPLES = (
+    "inferometer serve",
+    "inferometer serve --port 8001 --preset a100-8b --set max_batch=32",
+    "inferometer serve --fault hang:share=0.1",
+)
 
-    return main(list(options), "inferometer serve")
+
+def _options() -> Iterator[click.Option]:
+    for one in ARGUMENTS:
+        choices = {int(text) if one.kind is int else text: None for text in one.choices}
+        yield click.Option(
+            [one.flag, one.name],
+            type=None if one.switch else click.Choice(list(choices)) if choices else one.kind,
+            default=None if one.repeat else False if one.switch else one.default,
+            is_flag=one.switch,
+            multiple=one.repeat,
+            metavar=None if one.switch else one.metavar,
+            help=f"{one.help} May be repeated." if one.repeat else one.help,
+            show_default=not one.switch,
+        )
+
+
+command = Command(
+    "serve",
+    callback=lambda **given: run(given),
+    help=HELP,
+    epilog=f"\b\nFaults (docs/faults.md):\n{fault_specs.manual()}",
+    examples=EXAMPLES,
+    params=list(_options()),
+)
