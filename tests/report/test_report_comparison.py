@@ -124,7 +124,7 @@ def test_markdown_has_every_figure_in_tables_of_equal_rows(name: str) -> None:
     for contrast in found.contrasts:
         for metric in contrast.metrics:
             title = f"**{metric.title}**" if metric.deciding else metric.title
-            assert f"| {title}, {metric.unit} |" in page
+            assert f"| {title}, {metric.unit} |" in re.sub(" {2,}", " ", page)
     for table in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE):
         cells = {len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}
         assert len(cells) == 1

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
 
 from msgspec.structs import asdict
 
 from inferometer.documents.fit import ComparedFigure, FitDocument, FittedBatch, FittedParameter
 from inferometer.metrics.catalogue import METRICS, RATES
 from inferometer.report.figures import ascii_only, figure
+from inferometer.report.tables import text_table
 
 WIDTH = 79
 
@@ -47,14 +47,14 @@ def lines(fit: FitDocument, report: str) -> list[str]:
     for one in fit.reservations:
         said += _wrapped("! " + RESERVATIONS[one.code].format(**asdict(one)), "  ")
     parameters = [("setting", "value", "95 % interval"), *map(_parameter, fit.parameters)]
-    said += ["", *_table([*parameters, _batch(fit.batch)], "<><")]
+    said += ["", *text_table([*parameters, _batch(fit.batch)], [False, True, False])]
     said += ["", *_wrapped(
         f"Iteration times of the last {held.iterations}, predicted from the others: off by {held.median:.1%}"
         f" (median) and {held.p90:.1%} (P90); R2 {held.r2:.3f}."
     )]  # fmt: skip
     said += ["", "The run's own plan, simulated with these settings:", ""]
     figures = [("", "measured", "simulated", "difference"), *map(_figure, fit.comparison)]
-    said += [*_table(figures, "<>>>"), "", "To use them, with simulate or serve:", ""]
+    said += [*text_table(figures, [False, True, True, True]), "", "To use them, with simulate or serve:", ""]
     words = [f"--preset {fit.engine.preset}", *(f"--set {word}" for word in fit.engine.set)]
     said += [f"  {word} \\" for word in words[:-1]] + [f"  {words[-1]}"]
     return [*said, "", f"Report of the simulation: {report}"]
@@ -64,16 +64,6 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
     return textwrap.wrap(
         text, WIDTH, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
     )
-
-
-def _table(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
-    widths = [max(len(row[at]) for row in rows) for at in range(len(sides))]
-    return [
-        "  ".join(
-            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
 
 
 def _parameter(one: FittedParameter) -> tuple[str, str, str]:

@@ -6,6 +6,7 @@ is ever read as markup, and an encoding that is not Unicode gets ASCII only.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from rich.box import Box
@@ -63,6 +64,7 @@ class Screen:
         words: int | None = None,
         rank: Sequence[int] | None = None,
         least: int = LONGEST_WORD,
+        cut: bool = True,
     ) -> list[str]:
         """Print as many columns as fit; returns the headings of those that do not.
 
@@ -70,12 +72,14 @@ class Screen:
             right: per column, whether it is set to the right; None: all but the first.
             words: the column that wraps, in the room that the others leave.
             least: room that `words` needs, where its words are as long, before another column is dropped.
+            cut: whether columns may be dropped; otherwise lines go on beyond the screen, and no figure is cut.
             rank: the columns, those that are kept longest first; None: from left to right.
         """
         cells = [[self.text(one).plain for one in row] for row in (head, *rows)]
         sides = [at > 0 for at in range(len(head))] if right is None else right
-        widths = _widths(cells, self.width, words, least)
-        kept = _fitting(widths, self.width, range(len(head)) if rank is None else rank)
+        widths = _widths(cells, self.width if cut else sys.maxsize, words, least)
+        columns = range(len(head))
+        kept = _fitting(widths, self.width, columns if rank is None else rank) if cut else list(columns)
         if words in kept:
             others = sum(widths[at] for at in kept if at != words) + 2 * (len(kept) - 1)
             widest = max(cell_len(row[words]) for row in cells)
@@ -85,12 +89,14 @@ class Screen:
             table.add_column(
                 Text(cells[0][at]),
                 justify="right" if sides[at] else "left",
-                width=widths[at],
+                width=widths[at] if cut else None,
+                min_width=None if cut else widths[at],
+                no_wrap=not cut,
                 overflow="fold",
             )
         for row in cells[1:]:
             table.add_row(*(Text(row[at]) for at in kept))
-        self.console.print(table, soft_wrap=sum(widths[at] for at in kept) > self.width)
+        self.console.print(table, soft_wrap=not cut)
         return [cells[0][at] for at in range(len(head)) if at not in kept]
 
 

@@ -20,6 +20,10 @@ def escaped(value: object) -> str:
     )
 
 
+class Escaped(str):
+    """Markdown of our own, whose outside text is escaped already."""
+
+
 def bullets(lines: Iterable[object]) -> str:
     """A Markdown list of outside text."""
     return "\n".join(f"- {escaped(line)}" for line in lines)
@@ -29,16 +33,12 @@ def markdown_table(
     head: Sequence[str],
     rows: Iterable[Sequence[object]],
     right: Sequence[bool] = (),
-    bold: Sequence[int] = (),
 ) -> str:
     """A Markdown table whose columns line up in the text too. Cells are escaped here.
 
-    `right`: per column, whether it is set to the right (missing entries: to the left). `bold`: indexes of the rows whose first
-    cell is bold.
+    `right`: per column, whether it is set to the right (missing entries: to the left).
     """
-    body = [[escaped(one) for one in row] for row in (head, *rows)]
-    for index in bold:
-        body[index + 1][0] = f"**{body[index + 1][0]}**"
+    body = [[one if isinstance(one, Escaped) else escaped(one) for one in row] for row in (head, *rows)]
     sides = [*right, *[False] * (len(head) - len(right))]
     widths = [max(3, *(len(row[i]) for row in body)) for i in range(len(head))]
     rule = [

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
-from rich.box import Box
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from inferometer.documents.comparison import (
     ComparedRun,
@@ -18,51 +15,17 @@ from inferometer.documents.comparison import (
     Side,
 )
 from inferometer.report.comparison import words
-from inferometer.report.figures import THIN, ascii_only, clean
+from inferometer.report.figures import clean
+from inferometer.report.screen import Screen
 
-_RULE = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
-"""One line under the heading, as under a run's own table."""
 _STYLES = {"regression": "bold red", "no_regression": "bold green"}
 _MOST = 24
 """Characters of a value that differs: the document has it whole."""
 
 
-class _Screen:
-    """Prints paragraphs and tables in the signs that the console has."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self._ascii = not console.encoding.lower().startswith("utf")
-
-    def text(self, text: str, style: str = "") -> Text:
-        """Without thin spaces, which would defeat grep."""
-        plain = text.replace(THIN, "")
-        return Text(ascii_only(plain) if self._ascii else plain, style=style)
-
-    def say(self, text: str, style: str = "", first: str = "") -> None:
-        """One paragraph; `first` opens its first line, and the others are indented by as much."""
-        width = max(min(self.console.width, 100) - len(first), 20)
-        for line in self.text(text, style).wrap(self.console, width):
-            line.rstrip()
-            self.console.print(Text.assemble(first, line), soft_wrap=True)
-            first = " " * len(first)
-
-    def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Rows of cells, the first to the left, the others to the right. On a narrow screen lines go on: no figure is cut."""
-        table = Table(box=_RULE, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-        for at, (heading, *cells) in enumerate(zip(headings, *rows, strict=True)):
-            widest = max(len(self.text(cell)) for cell in (heading, *cells))
-            justify: Literal["left", "right"] = "right" if at else "left"
-            table.add_column(heading, justify=justify, no_wrap=True, min_width=widest)
-        for row in rows:
-            table.add_row(*(self.text(cell) for cell in row))
-        self.console.print(table, soft_wrap=True)
-        self.console.print()
-
-
 def render(document: ComparisonDocument, console: Console) -> None:
     """Print the comparison."""
-    screen = _Screen(console)
+    screen = Screen(console, most=100)
     for side in document.sides:
         screen.say(side_line(side))
     for noise in document.noise:
@@ -110,7 +73,7 @@ def _runs(runs: Sequence[ComparedRun]) -> str:
     return f"{count} ({simulated}{states}{why}; seeds {seeds})"
 
 
-def _checklist(document: ComparisonDocument, screen: _Screen) -> None:
+def _checklist(document: ComparisonDocument, screen: Screen) -> None:
     for item in document.checklist:
         section = f"{item.section} MUST" if item.level == "MUST" else item.section
         first = f"{item.status:9}  {section:8}  "
@@ -122,7 +85,7 @@ def _checklist(document: ComparisonDocument, screen: _Screen) -> None:
     screen.say("")
 
 
-def _differences(document: ComparisonDocument, screen: _Screen) -> None:
+def _differences(document: ComparisonDocument, screen: Screen) -> None:
     if not document.differences:
         return
     screen.say("Differences in configuration:")
@@ -137,7 +100,7 @@ def _value(values: Sequence[Any]) -> str:
     return " or ".join(one if len(one) <= _MOST else one[: _MOST - 3] + "..." for one in said)
 
 
-def _contrast(contrast: Contrast, screen: _Screen) -> None:
+def _contrast(contrast: Contrast, screen: Screen) -> None:
     """Two tables: what differs, deciding figures first, and for those the evidence."""
     metrics = sorted(contrast.metrics, key=lambda one: not one.deciding)
     label = contrast.side
@@ -151,7 +114,8 @@ def _contrast(contrast: Contrast, screen: _Screen) -> None:
         )
         for one in metrics
     ]
-    screen.table((f"{label} against A", "A", label, "change in %, 95 %", "verdict"), rows)
+    screen.table((f"{label} against A", "A", label, "change in %, 95 %", "verdict"), rows, cut=False)
+    screen.say("")
     screen.say("* decides. Mean of the runs and half its 95 % interval; intervals by Welch's t.", "dim")
     screen.say("")
     deciding = [one for one in metrics if one.deciding]
@@ -168,7 +132,9 @@ def _contrast(contrast: Contrast, screen: _Screen) -> None:
             )
             for one in deciding
         ],
+        cut=False,
     )
+    screen.say("")
     for one in deciding:
         if one.held and "interval" not in one.held:
             screen.say(f"{one.title}: {words.held(one.held)}")

@@ -8,6 +8,7 @@ from inferometer.documents.comparison import ComparisonDocument, Contrast, Estim
 from inferometer.report.comparison import words
 from inferometer.report.comparison.console import moving, side_line
 from inferometer.report.figures import figure
+from inferometer.report.tables import Escaped, markdown_table
 from inferometer.report.tables import escaped as cell
 
 
@@ -23,7 +24,7 @@ def render(document: ComparisonDocument) -> str:
         "",
     ]
     for contrast in document.contrasts:
-        lines += [f"## {contrast.side} against A", "", *_figures(contrast), ""]
+        lines += [f"## {contrast.side} against A", "", _figures(contrast), ""]
     lines += ["Bold figures decide. Changes are shares of A's mean with 95 % intervals. " + words.DECIDES, ""]
     lines += [words.MULTIPLICITY, ""]
     if method.threshold:
@@ -32,41 +33,46 @@ def render(document: ComparisonDocument) -> str:
         lines += [f"Prices: {cell(method.price_source)}. {words.NORMALISATION}", ""]
     if method.noise_moves:
         lines += [moving(method.noise_moves), ""]
-    lines += ["## Checklist", "", "| item | draft | status | found |", "| --- | --- | --- | --- |"]
-    for one in document.checklist:
-        found = f"{one.message} {one.advice or ''}".strip()
-        level = f"{one.section} {one.level if one.level != 'checklist' else ''}".strip()
-        lines.append(f"| {cell(one.title)} | {level} | {one.status} | {cell(found)} |")
+    items = [
+        (
+            one.title,
+            f"{one.section} {one.level if one.level != 'checklist' else ''}".strip(),
+            one.status,
+            f"{one.message} {one.advice or ''}".strip(),
+        )
+        for one in document.checklist
+    ]
+    lines += ["## Checklist", "", markdown_table(["item", "draft", "status", "found"], items)]
     lines += ["", cell(words.complied(document.compliance))]
-    lines += ["", "## Differences in configuration", "", *_differences(document), ""]
+    lines += ["", "## Differences in configuration", "", _differences(document), ""]
     return "\n".join(lines)
 
 
-def _differences(document: ComparisonDocument) -> list[str]:
+def _differences(document: ComparisonDocument) -> str:
     if not document.differences:
-        return ["None."]
-    labels = [side.label for side in document.sides]
-    lines = [f"| key | {' | '.join(labels)} |", "| --- |" + " --- |" * len(labels)]
+        return "None."
+    rows = []
     for one in document.differences:
-        values = [
-            cell(" or ".join("not declared" if value is None else str(value) for value in side))
+        values = (
+            " or ".join("not declared" if value is None else str(value) for value in side)
             for side in one.values
-        ]
-        lines.append(f"| {cell(one.key)} | {' | '.join(values)} |")
-    return lines
+        )
+        rows.append([one.key, *values])
+    return markdown_table(["key", *(side.label for side in document.sides)], rows)
 
 
-def _figures(contrast: Contrast) -> list[str]:
+def _figures(contrast: Contrast) -> str:
     heads = (
         "figure", "A", contrast.side, "change, %", "95 % interval", "p (Holm)", "bootstrap", "paired", "Hedges g",
         "noise floor", "could see", "verdict",
     )  # fmt: skip
-    lines = [f"| {' | '.join(heads)} |", "| --- |" + " ---: |" * (len(heads) - 2) + " --- |"]
+    rows = []
     for one in sorted(contrast.metrics, key=lambda one: not one.deciding):
-        title = f"**{one.title}**" if one.deciding else one.title
         why = f" ({words.held(one.held)})" if one.held else ""
         cells = (
-            f"{title}, {one.unit}",
+            Escaped(f"**{cell(one.title)}**, {cell(one.unit)}")
+            if one.deciding
+            else f"{one.title}, {one.unit}",
             _mean(one.name, one.baseline),
             _mean(one.name, one.side),
             words.percent(one.relative).removesuffix(" %"),
@@ -79,8 +85,9 @@ def _figures(contrast: Contrast) -> list[str]:
             words.percent(one.detectable).lstrip("+"),
             words.VERDICTS[one.verdict] + why,
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        rows.append(cells)
+    right = [False, *[True] * (len(heads) - 2), False]
+    return markdown_table(heads, rows, right)
 
 
 def _effect(value: float | None, interval: Sequence[float] | None) -> str:
