@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from inferometer.journal.schema import EventClass
-from inferometer.judge.judge import arrival_found, judge
+from inferometer.judge.judge import CHECKS, arrival_found, judge
 from inferometer.judge.verdict import Check, Verdict, verdict_of
 from inferometer.measure.record import Death
 
@@ -78,6 +78,12 @@ def test_a_good_run_is_valid_and_meets_every_check(good: Verdict) -> None:
     notes = {check.code for check in good.checks if check.status == "note"}
     assert notes == {"samples_p99_9", "warmup"}
     assert good.check("concurrency_held").status == "na"
+
+
+def test_each_entry_of_the_table_is_of_the_check_that_it_makes(good: Verdict) -> None:
+    """In the order in which a report lists them; no code stands twice."""
+    assert [entry.code for entry in CHECKS] == [check.code for check in good.checks]
+    assert len({entry.code for entry in CHECKS}) == len(CHECKS)
 
 
 @pytest.mark.parametrize(

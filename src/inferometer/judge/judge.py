@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,18 +24,78 @@ from inferometer.units import NS_PER_S
 
 MS_PER_S = 1_000.0
 
-NOT_SIMULATED = frozenset(
-    {
-        "workers_alive",
-        "lateness",
-        "receive_lag",
-        "worker_cpu",
-        "clock_step",
-        "calibration",
-        "stale_connections",
-    }
-)
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """What checks are made of. `arrivals`, `samples`: checks that come of one computation; `lookup`: the calibration
+    certificate as the run noted it when it began; `drawn`: statistics of its requests, `warm_up`: its warm-up, None where not
+    known."""
+
+    plan: Plan
+    measurement: Measurement
+    record: Record
+    arrivals: tuple[Check, Check, Check]
+    samples: tuple[Check, Check, Check]
+    lookup: CertificateLookup
+    drawn: RequestStatistics | None
+    warm_up: WarmUp | None
+
+    @property
+    def native(self) -> bool:
+        """Whether the tokenizer at hand is the model's own."""
+        return self.plan.tokenizer.own
+
+
+class CheckEntry(NamedTuple):
+    """A check: its code and its function.
+
+    `of_instrument`: it says whether the numbers are right, and so counts toward a test's verdict too; the others are about the
+    system, or the number of samples. `simulated`: in virtual time there is something to look at.
+    """
+
+    code: str
+    function: Callable[[JudgedRun], Check]
+    of_instrument: bool = False
+    simulated: bool = True
+
+
+CHECKS = (
+    CheckEntry("workers_alive", lambda run: checks.workers_alive(run.measurement, run.record), True, simulated=False),
+    CheckEntry("interrupted", lambda run: checks.interrupted(run.record)),
+    CheckEntry("error_rate", lambda run: checks.error_rate(run.measurement, interrupted=run.record.interrupted)),
+    CheckEntry("few_samples", lambda run: run.samples[2]),
+    CheckEntry("streamed", lambda run: checks.streamed(run.plan, run.measurement), True),
+    CheckEntry("lateness", lambda run: checks.lateness(run.plan, run.measurement, run.record), True, simulated=False),
+    CheckEntry("arrival_rate", lambda run: run.arrivals[0], True),
+    CheckEntry("arrival_dispersion", lambda run: run.arrivals[1], True),
+    CheckEntry("arrival_lag1", lambda run: run.arrivals[2], True),
+    CheckEntry("concurrency_held", lambda run: checks.concurrency_held(run.plan, run.measurement), True),
+    CheckEntry("users_held", lambda run: checks.users_held(run.measurement)),
+    CheckEntry("stationary", lambda run: checks.stationary(run.plan, run.measurement, run.record)),
+    CheckEntry("receive_lag", lambda run: checks.receive_lag(run.measurement), True, simulated=False),
+    CheckEntry("worker_cpu", lambda run: checks.worker_cpu(run.measurement), True, simulated=False),
+    CheckEntry("clock_step", lambda run: checks.clock_step(run.measurement), True, simulated=False),
+    CheckEntry("calibration", lambda run: calibration(run.plan, run.measurement, run.lookup), True, simulated=False),
+    CheckEntry("prompt_length", lambda run: checks.prompt_length(run.measurement), True),
+    CheckEntry("output_length", lambda run: checks.output_length(run.measurement, native=run.native), True),
+    CheckEntry("token_counts", lambda run: checks.token_counts(run.measurement, native=run.native), True),
+    CheckEntry("cache_hits", lambda run: checks.cache_hits(run.plan, run.measurement, run.record, run.drawn)),
+    CheckEntry("workload_lengths", lambda run: checks.workload_lengths(run.drawn)),
+    CheckEntry("server_tokens", lambda run: server_tokens(run.measurement), True),
+    CheckEntry("server_ttft", lambda run: server_ttft(run.measurement)),
+    CheckEntry("server_queue", lambda run: server_queue(run.plan, run.measurement)),
+    CheckEntry("samples_p99", lambda run: run.samples[0]),
+    CheckEntry("samples_p99_9", lambda run: run.samples[1]),
+    CheckEntry("tokens_per_event", lambda run: checks.tokens_per_event(run.plan, run.measurement)),
+    CheckEntry("ttft_variants", lambda run: checks.ttft_variants(run.plan, run.measurement)),
+    CheckEntry("stale_connections", lambda run: checks.stale_connections(run.plan, run.record), simulated=False),
+    CheckEntry("warmup", lambda run: checks.warmup(run.measurement, run.warm_up)),
+)  # fmt: skip
+"""Every check of the method, in the order a reader should meet them."""
+
+NOT_SIMULATED = frozenset(entry.code for entry in CHECKS if not entry.simulated)
 """Checks of the instrument and of connections: in virtual time there is neither."""
+OF_THE_INSTRUMENT = frozenset(entry.code for entry in CHECKS if entry.of_instrument)
 
 
 def judge(
@@ -44,45 +106,21 @@ def judge(
     drawn: RequestStatistics | None = None,
     warm_up: WarmUp | None = None,
 ) -> Verdict:
-    """The verdict on a run: every check of the method, `na` where it does not apply.
+    """The verdict on a run: every check of CHECKS, `na` where it does not apply. See JudgedRun for the arguments.
 
     In a simulation the checks of NOT_SIMULATED do not apply either.
-
-    `lookup`: the calibration certificate as the run noted it when it began; `drawn`: statistics of its requests
-    (workload/request_statistics.py), `warm_up`: its warm-up (run/warmup.py); None: not known.
     """
-    native = plan.tokenizer.own
-    p99, p99_9, few = checks.sample_counts(measurement)
-    found = (
-        checks.workers_alive(measurement, record),
-        checks.interrupted(record),
-        checks.error_rate(measurement, interrupted=record.interrupted),
-        few,
-        checks.streamed(plan, measurement),
-        checks.lateness(plan, measurement, record),
-        *_arrival(plan, measurement, record),
-        checks.concurrency_held(plan, measurement),
-        checks.users_held(measurement),
-        checks.stationary(plan, measurement, record),
-        checks.receive_lag(measurement),
-        checks.worker_cpu(measurement),
-        checks.clock_step(measurement),
-        calibration(plan, measurement, lookup),
-        checks.prompt_length(measurement),
-        checks.output_length(measurement, native=native),
-        checks.token_counts(measurement, native=native),
-        checks.cache_hits(plan, measurement, record, drawn),
-        checks.workload_lengths(drawn),
-        server_tokens(measurement),
-        server_ttft(measurement),
-        server_queue(plan, measurement),
-        p99,
-        p99_9,
-        checks.tokens_per_event(plan, measurement),
-        checks.ttft_variants(plan, measurement),
-        checks.stale_connections(plan, record),
-        checks.warmup(measurement, warm_up),
+    run = JudgedRun(
+        plan=plan,
+        measurement=measurement,
+        record=record,
+        arrivals=_arrival(plan, measurement, record),
+        samples=checks.sample_counts(measurement),
+        lookup=lookup,
+        drawn=drawn,
+        warm_up=warm_up,
     )
+    found = [entry.function(run) for entry in CHECKS]
     return verdict_of(map(_simulated, found) if record.simulated else found)
 
 

@@ -23,28 +23,9 @@ from inferometer.documents.note import Note
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import RunStatus
 from inferometer.judge.compliance.evidence import MeasuredRun
+from inferometer.judge.judge import OF_THE_INSTRUMENT
 
-OF_THE_INSTRUMENT = frozenset(
-    {
-        "workers_alive",
-        "streamed",
-        "lateness",
-        "arrival_rate",
-        "arrival_dispersion",
-        "arrival_lag1",
-        "concurrency_held",
-        "receive_lag",
-        "worker_cpu",
-        "clock_step",
-        "calibration",
-        "prompt_length",
-        "output_length",
-        "token_counts",
-        "server_tokens",
-    }
-)
-"""Checks of a run that say whether its numbers are right; the others are about the system or the number of samples."""
-BESIDE = {"cold-start": {"receive_lag"}}
+LEFT_OUT = {"cold-start": {"receive_lag"}}
 """What a test is not about: a cold start is a time of one first token, and reads no gaps."""
 ESTIMATES = ("pilot", "base-pilot", "warm-up")
 OF_FILTERS = ("finish_reason", "policy_status")
@@ -79,7 +60,7 @@ def verdict_of_test(
 ) -> ProcedureJudgement:
     """The verdict of a test. `problem`: why it did not come to its end; `undecided`: what its runs do not settle."""
     objections: list[Objection] = []
-    counting = OF_THE_INSTRUMENT - BESIDE.get(test, set())
+    counting = OF_THE_INSTRUMENT - LEFT_OUT.get(test, set())
     for one in runs:
         objections += (
             Objection("contradicted", "INVALID", one.name, note)
