@@ -17,6 +17,7 @@ from commands import SMALL, finish, only, run, start, wait_for_answers
 from peers import Script, Seen, chunked, scripted, tokens, whole
 from serving import serving
 
+from inferometer.documents.run_facts import ScrapedEndpoint, ScrapingAccount
 from inferometer.drive import probe as probing
 from inferometer.journal.folder import RunFolder
 from inferometer.plan.schema import Plan
@@ -191,11 +192,8 @@ def test_the_target_s_own_word_is_known_by_its_address(url: str) -> None:
     plan = Plan.model_validate({"target": {"url": url}})
     named = job_of(plan, probing.endpoint(url), None, "", 0).endpoints[0].shown
     store = collect([Scrape("http://other:1/metrics", 1, body), Scrape(named, 2, body)])
-    told = {
-        "endpoints": [{"url": at, "own": False} for at in ("http://other:1/metrics", named)],
-        "clock_offset_ns": 0,
-    }
-    found = in_our_terms(store, plan, {"server_metrics": told})
+    endpoints = tuple(ScrapedEndpoint(at, own=False) for at in ("http://other:1/metrics", named))
+    found = in_our_terms(store, plan, ScrapingAccount(0.333, 0, endpoints))
     assert [one.own for one in found] == [False, True]
 
 

@@ -22,8 +22,8 @@ def judged(run: Any, changes: dict[str, Any] | None = None, **replay: Any) -> di
     """Checks of a good run as if its arrivals were a trace's: by default all of them, at 50 a second."""
     plan, _, record = run(**(changes or {}))
     rows = int(record.measured.sum())
-    facts = {"rows": rows, "rate": 50.0, "shares_prefixes": True, **replay}
-    record = replace(record, replay=Replay.of(facts))
+    whole = Replay(rows, 50.0, shares_prefixes=True, unprepared=0, unprepared_ms=0.0, best_hits=None)
+    record = replace(record, replay=replace(whole, **replay))
     plan = plan.model_copy(update={"load": plan.load.model_copy(update={"arrival": "trace", "rate": None})})
     return {check.code: check for check in judge(plan, measure(plan, record), record).checks}
 

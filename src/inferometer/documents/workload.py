@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
-from inferometer.documents.part import Part, from_data
+from inferometer.documents.part import Part
 
 
 class DisclosureItem(Part, frozen=True):
@@ -141,13 +140,6 @@ class RequestStatistics(Part, frozen=True):
     shared: SharedPrefixes
     prefix_hits: PrefixHits
     published: tuple[PublishedFigure, ...]
-
-    @classmethod
-    def of_facts(cls, facts: Mapping[str, Any] | None) -> RequestStatistics | None:
-        """Of the member `requests` of run.json, which has histograms as well: only pictures need those."""
-        if not facts:
-            return None
-        return from_data({name: value for name, value in facts.items() if name != "histograms"}, cls)
 
 
 class WorkloadAccount(Part, frozen=True):

@@ -16,7 +16,7 @@ milliseconds last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -110,20 +110,6 @@ class Replay:
     unprepared: int
     unprepared_ms: float
     best_hits: float | None
-
-    @classmethod
-    def of(cls, facts: Mapping[str, Any] | None) -> Replay | None:
-        """From run.json's `trace`; None where there was none. A run that died knows of nothing unprepared."""
-        if facts is None:
-            return None
-        return cls(
-            facts["rows"],
-            facts["rate"],
-            facts["shares_prefixes"],
-            facts.get("unprepared", 0),
-            facts.get("unprepared_ms", 0.0),
-            facts.get("prefix_hits", {}).get("exact"),
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 
 from inferometer.documents.certificate import CertificateLookup
+from inferometer.documents.part import to_data
+from inferometer.documents.run_facts import TraceFacts
 from inferometer.documents.summary import Summary
-from inferometer.documents.workload import RequestStatistics
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD
@@ -23,6 +24,7 @@ from inferometer.measure.series import RunSeries, series
 from inferometer.plan import saved
 from inferometer.report.run.composition import summarise
 from inferometer.report.run.files import write_reports
+from inferometer.run.facts import read_facts
 from inferometer.run.known_sut import with_known_sut
 from inferometer.run.scraping import Scrapes, exported, settle
 from inferometer.run.warmup import warm_up_summary
@@ -53,7 +55,7 @@ def conclude(folder: RunFolder, tokenizer: tokenizers.Tokenizer, scrapes: Scrape
     try:
         seal(folder, tokenizer.count_all)
         if scrapes is not None:
-            settle(folder, scrapes.end(interrupted=folder.read_run()["interrupted"]))
+            settle(folder, scrapes.end(interrupted=read_facts(folder).interrupted))
         return evaluate(folder)
     except (OSError, KeyboardInterrupt) as cause:
         why = "interrupted" if isinstance(cause, KeyboardInterrupt) else _reason(cause)
@@ -84,30 +86,41 @@ class Assessment:
 
 def assess(folder: RunFolder) -> Assessment:
     """Measure and judge a sealed run. Raises RecordError."""
-    facts = folder.read_run()
-    plan = with_known_sut(saved.read(folder.plan), facts.get("engine"))
+    facts = read_facts(folder)
+    plan = with_known_sut(saved.read(folder.plan), facts.engine)
     table = read_table(folder.record, RECORD)
     record = Record.from_tables(
         table,
         read_table(folder.pulse, PULSE),
-        interrupted=facts["interrupted"],
-        timestamp_source=facts["timestamp_source"],
-        deaths=[Death(**death) for death in facts["dead_workers"]],
-        replay=Replay.of(facts.get("trace")),
-        classes=facts.get("classes", ()),
+        interrupted=facts.interrupted,
+        timestamp_source=facts.timestamp_source,
+        deaths=[Death(**to_data(death)) for death in facts.dead_workers],
+        replay=None if facts.trace is None else _replay(facts.trace),
+        classes=facts.classes,
     )
     server_metrics, notes = exported(folder, plan, facts)
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples, server_metrics)
-    warm_up = warm_up_summary(plan.load, table, facts.get("warm_prefixes"), server_metrics)
-    lookup = CertificateLookup.of_facts(facts.get("calibration"))
-    drawn = RequestStatistics.of_facts(facts.get("requests"))
-    verdict = judge(plan, measurement, record, lookup, drawn, warm_up)
+    warm_up = warm_up_summary(plan.load, table, facts.warm_prefixes, server_metrics)
+    lookup = CertificateLookup.of_facts(facts.calibration)
+    verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up)
     arrival = arrival_found(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
     summary = msgspec.structs.replace(summary, compliance=brief_of(summary))
     return Assessment(summary, series(plan, record, samples, server_metrics), notes)
+
+
+def _replay(trace: TraceFacts) -> Replay:
+    """A run that died knows of nothing unprepared."""
+    return Replay(
+        trace.rows,
+        trace.rate,
+        trace.shares_prefixes,
+        trace.unprepared,
+        trace.unprepared_ms,
+        None if trace.prefix_hits is None else trace.prefix_hits.exact,
+    )
 
 
 def recover(folder: RunFolder) -> RunResult:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+import msgspec
+
+from inferometer.documents.part import from_data
+from inferometer.documents.run_facts import RunFacts
 from inferometer.drive.pacer import deal, slots_of
 from inferometer.drive.worker_pool import WorkerPool
+from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
@@ -50,6 +55,15 @@ def first_facts(
         "environment": environment(),
         "tokenizer": tokenizers.facts(tokenizer),
     }
+
+
+def read_facts(folder: RunFolder) -> RunFacts:
+    """The facts that the folder's run.json holds. Raises RecordError."""
+    facts = folder.read_run()
+    try:
+        return from_data(facts, RunFacts)
+    except msgspec.ValidationError as cause:
+        raise RecordError(f"{folder.path}: run.json is missing or damaged ({cause})") from cause
 
 
 def dead_workers(plan: Plan, pool: WorkerPool, measured: int) -> list[dict[str, Any]]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from inferometer import __version__
+from inferometer.documents.run_facts import SimulatedEngine
 from inferometer.plan.schema import REFERENCE_TOKENIZER, Guardrails, Plan
 
 
-def with_known_sut(plan: Plan, engine: Mapping[str, Any] | None) -> Plan:
+def with_known_sut(plan: Plan, engine: SimulatedEngine | None) -> Plan:
     """The plan; where it measures the embedded server or simulates an `engine`, undeclared facts about it are filled in."""
     if plan.target.url is not None:
         return plan
-    what = "embedded reference server" if engine is None else f"simulated engine, preset {engine['preset']}"
-    settings = {} if engine is None else engine["settings"]
+    what = "embedded reference server" if engine is None else f"simulated engine, preset {engine.preset}"
+    settings = {} if engine is None else engine.settings
     ours = {
         "boundary": "engine",
         "software": f"inferometer {__version__}, {what}",

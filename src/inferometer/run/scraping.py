@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from inferometer import __version__
 from inferometer.addresses import secrets_of, shown
+from inferometer.documents.run_facts import RunFacts, ScrapingAccount
 from inferometer.drive import clock
 from inferometer.drive import probe as probing
 from inferometer.drive.credentials import headers
@@ -151,7 +152,7 @@ def _phases(folder: RunFolder, offset_ns: int) -> dict[str, dict[str, int]]:
     return found
 
 
-def exported(folder: RunFolder, plan: Plan, facts: Mapping[str, Any]) -> tuple[list[Translated], list[str]]:
+def exported(folder: RunFolder, plan: Plan, facts: RunFacts) -> tuple[list[Translated], list[str]]:
     """Make a sealed run's exports; what the endpoints said in our terms, and sentences for people about what went wrong.
 
     Nothing that servers said ends a report of what the client measured: the reason is in the run's log.
@@ -159,7 +160,7 @@ def exported(folder: RunFolder, plan: Plan, facts: Mapping[str, Any]) -> tuple[l
     try:
         store = collected(folder, facts)
         export(store, folder, plan, facts)
-        return in_our_terms(store, plan, facts), []
+        return in_our_terms(store, plan, facts.server_metrics), []
     except Exception as wrong:  # whatever it is: the run's own record stands without it
         with contextlib.suppress(OSError), folder.log.open("a") as log:
             log.write("server metrics are left out:\n" + "".join(traceback.format_exception(wrong)))
@@ -168,41 +169,40 @@ def exported(folder: RunFolder, plan: Plan, facts: Mapping[str, Any]) -> tuple[l
         ]
 
 
-def collected(folder: RunFolder, facts: Mapping[str, Any]) -> Store | None:
+def collected(folder: RunFolder, facts: RunFacts) -> Store | None:
     """A sealed run's record of scrapes; None if there is none. Raises RecordError."""
-    told = facts.get("server_metrics")
-    if told is None or "profiling" not in told.get("phases", {}) or not folder.scrapes.is_file():
+    account = facts.server_metrics
+    if account is None or "profiling" not in account.phases or not folder.scrapes.is_file():
         return None
     store = Store()
-    for one in told["endpoints"]:  # also those that never answered
-        store.endpoints[one["url"]] = Collected(one["url"])
+    for one in account.endpoints:  # also those that never answered
+        store.endpoints[one.url] = Collected(one.url)
     for scrape in read(folder.scrapes):
         store.take(scrape)
     return store
 
 
-def in_our_terms(store: Store | None, plan: Plan, facts: Mapping[str, Any]) -> list[Translated]:
+def in_our_terms(store: Store | None, plan: Plan, account: ScrapingAccount | None) -> list[Translated]:
     """What the endpoints said, in our terms and on the clock of the run's record."""
-    if store is None:
+    if store is None or account is None:
         return []
-    told = facts["server_metrics"]
-    own = {one["url"] for one in told["endpoints"] if one["own"]}
+    own = {one.url for one in account.endpoints if one.own}
     if plan.target.url is not None:
         own.add(shown(completed(probing.endpoint(plan.target.url).url)))
-    return translate(store, frozenset(own), told["clock_offset_ns"])
+    return translate(store, frozenset(own), account.clock_offset_ns)
 
 
-def export(store: Store | None, folder: RunFolder, plan: Plan, facts: Mapping[str, Any]) -> Export | None:
+def export(store: Store | None, folder: RunFolder, plan: Plan, facts: RunFacts) -> Export | None:
     """Make the plan's exports from a run's record of scrapes; the JSON one as data, None if there is nothing to export.
 
     Needs the record and the facts alone, so that a report made again makes these again too.
     """
-    if store is None:
+    account = facts.server_metrics
+    if store is None or account is None:
         return None
-    told = facts["server_metrics"]
     wanted = plan.server_metrics
-    periods = {name: Period(**times) for name, times in told["phases"].items()}
-    identity = str(uuid.uuid5(uuid.NAMESPACE_URL, f"inferometer:{facts['id']}:{facts['started_wall_ns']}"))
+    periods = {name: Period(times.start_ns, times.end_ns) for name, times in account.phases.items()}
+    identity = str(uuid.uuid5(uuid.NAMESPACE_URL, f"inferometer:{facts.id}:{facts.started_wall_ns}"))
     asked = Wanted(
         period=periods["profiling"],
         estimator=ESTIMATORS[wanted.histogram_estimator],
@@ -215,7 +215,7 @@ def export(store: Store | None, folder: RunFolder, plan: Plan, facts: Mapping[st
     return exports.export(store, asked, wanted.formats, folder.path)
 
 
-def _configuration(plan: Plan, facts: Mapping[str, Any], identity: str) -> dict[str, object]:
+def _configuration(plan: Plan, facts: RunFacts, identity: str) -> dict[str, object]:
     """The run's configuration by the document's names, and as the plan that it is."""
     load = {
         "concurrency": plan.load.concurrency,
@@ -223,7 +223,7 @@ def _configuration(plan: Plan, facts: Mapping[str, Any], identity: str) -> dict[
         "request_count": plan.load.requests,
     }
     return {
-        "model": facts["model"],
+        "model": facts.model,
         "url": plan.target.url,
         "loadgen": {name: value for name, value in load.items() if value is not None},
         "benchmark_id": identity,

@@ -38,6 +38,7 @@ from inferometer.report.comparison.document import compose
 from inferometer.report.compliance import statement_document
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
+from inferometer.run.facts import read_facts
 from inferometer.run.ui import Ui
 from inferometer.studies.certificate import cited_certificate
 
@@ -194,13 +195,13 @@ def _seeds(sides: Sequence[Sequence[Run]]) -> None:
 def read(path: Path) -> Run:
     """One run's folder. Raises RecordError."""
     folder = RunFolder.open(path)
-    plan, run, summary = saved.read(folder.plan), folder.read_run(), _summary(folder)
+    plan, run, summary = saved.read(folder.plan), read_facts(folder), _summary(folder)
     tokens, verdict = summary.tokens, summary.verdict
     facts = RunFacts(
         id=summary.run.id,
         seed=plan.workload.seed,
-        started_ns=run["started_wall_ns"],
-        ended_ns=run.get("ended_wall_ns", run["started_wall_ns"]),
+        started_ns=run.started_wall_ns,
+        ended_ns=run.started_wall_ns if run.ended_wall_ns is None else run.ended_wall_ns,
         status=verdict.status,
         reasons=tuple(one.code for one in verdict.reasons),
         interrupted=summary.run.interrupted,
@@ -211,7 +212,7 @@ def read(path: Path) -> Run:
         tokens=TokenCounting(
             tokens.tokenizer.method, tokens.tokenizer.name, tokens.count_source, tokens.itl_method
         ),
-        instrument=Instrument(run["timestamp_source"], summary.version),
+        instrument=Instrument(str(run.timestamp_source), summary.version),
     )
     record = Record.from_tables(read_table(folder.record, RECORD), read_table(folder.pulse, PULSE))
     values = _values(summary)

@@ -9,10 +9,10 @@ run can tell anything, with which reservations, and how far the simulated run is
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from inferometer.documents.fit import (
     SimulatedRun,
 )
 from inferometer.documents.part import from_json, to_json
+from inferometer.documents.run_facts import RunFacts
 from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.documents.summary import Summary
 from inferometer.errors import PlanError, Problem, RecordError
@@ -43,6 +44,7 @@ from inferometer.measure.record import Record
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.run.evaluate import RunResult
+from inferometer.run.facts import read_facts
 from inferometer.run.simulate import simulate
 from inferometer.run.ui import Ui
 from inferometer.server.engine.settings import FIELDS, Settings, words
@@ -81,7 +83,7 @@ def fit_run(run: Path, preset: str | None, given: Sequence[str], out: Path, ui: 
     Costs that the run cannot tell are those of the preset, and 0 where none is named.
     """
     folder = RunFolder.open(run)
-    facts, plan = folder.read_run(), saved.read(folder.plan)
+    facts, plan = read_facts(folder), saved.read(folder.plan)
     if not plan.target.stream:
         raise _unfit("its answers were not streamed, so nothing tells when their tokens came")
     chosen = choose(preset, given)
@@ -89,9 +91,9 @@ def fit_run(run: Path, preset: str | None, given: Sequence[str], out: Path, ui: 
     record = Record.from_tables(
         read_table(folder.record, RECORD),
         read_table(folder.pulse, PULSE),
-        interrupted=facts["interrupted"],
-        timestamp_source=facts["timestamp_source"],
-        classes=facts["classes"],
+        interrupted=facts.interrupted,
+        timestamp_source=facts.timestamp_source,
+        classes=facts.classes,
     )
     ui.note(f"fitting {folder.path.name}")
     settings = chosen.settings if preset is not None else _without_costs(chosen.settings, fields)
@@ -107,7 +109,7 @@ def fit_run(run: Path, preset: str | None, given: Sequence[str], out: Path, ui: 
     document = FitDocument(
         schema=SCHEMA,
         version=__version__,
-        run=FittedRun(facts["id"], facts["plan_hash"], facts["model"], bool(facts.get("simulated"))),
+        run=FittedRun(facts.id, facts.plan_hash, facts.model, bool(facts.simulated)),
         simulation=SimulatedRun(finding.folder.name),
         engine=FittedEngine(chosen.preset, tuple(all_words)),
         parameters=tuple(_parameter(one) for one in found.parameters),
@@ -257,7 +259,7 @@ def _compared(
 
 def _reservations(
     folder: RunFolder,
-    facts: Mapping[str, Any],
+    facts: RunFacts,
     record: Record,
     iterations: Iterations,
     fitted: Fit,
@@ -277,9 +279,9 @@ def _reservations(
         ("cached", float(cached), CACHED_MOST),
     )
     found: list[Reservation] = []
-    if facts.get("simulated"):
+    if facts.simulated:
         found.append(Reservation("simulated"))
-    if facts["interrupted"] or facts["dead_workers"]:
+    if facts.interrupted or facts.dead_workers:
         found.append(Reservation("incomplete"))
     if _verdict(folder) == "INVALID":
         found.append(Reservation("invalid"))

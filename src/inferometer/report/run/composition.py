@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
 
 from inferometer import __version__
 from inferometer.documents.certificate import CertificateLookup
@@ -17,7 +16,8 @@ from inferometer.documents.load import (
     OfferedLoad,
     TraceAccount,
 )
-from inferometer.documents.part import from_data, optional
+from inferometer.documents.part import to_data
+from inferometer.documents.run_facts import DrawnRequests, RunFacts, TraceFacts
 from inferometer.documents.summary import (
     SCHEMA,
     ClassAccount,
@@ -25,7 +25,6 @@ from inferometer.documents.summary import (
     ClassDistributions,
     ClassPrompts,
     DeclaredGuardrails,
-    Environment,
     InstrumentAccount,
     Objective,
     Observed,
@@ -49,12 +48,8 @@ from inferometer.documents.summary import (
 from inferometer.documents.verdict import CheckResult, Reason, RunVerdict
 from inferometer.documents.workload import (
     DisclosureItem,
-    PrefixHits,
-    PromptFile,
     RequestStatistics,
-    TextSource,
     WorkloadAccount,
-    WorkloadFile,
 )
 from inferometer.judge.arrival import ArrivalCheck
 from inferometer.judge.calibration import cited_calibration
@@ -84,7 +79,7 @@ DRAINS = {
 
 def summarise(
     plan: Plan,
-    run: Mapping[str, Any],
+    run: RunFacts,
     measurement: Measurement,
     verdict: Verdict,
     arrival: ArrivalCheck | None,
@@ -92,14 +87,14 @@ def summarise(
     warm_up: WarmUp,
 ) -> Summary:
     """The summary of one run, its compliance not yet worked out. `run`: the facts of run.json; `warm_up`: see run/warmup.py."""
-    interrupted = bool(run["interrupted"])
+    interrupted = bool(run.interrupted)
     return Summary(
         schema=SCHEMA,
         version=__version__,
         run=_run(plan, run),
         verdict=_verdict(verdict),
         sut=_sut(plan, run),
-        environment=from_data(run["environment"], Environment),
+        environment=run.environment,
         plan=plan,
         requests=_requests(measurement, warm_up, interrupted=interrupted),
         success_rate=_success(measurement, interrupted=interrupted),
@@ -128,15 +123,15 @@ def summarise(
     )
 
 
-def _run(plan: Plan, run: Mapping[str, Any]) -> Run:
+def _run(plan: Plan, run: RunFacts) -> Run:
     return Run(
-        id=run["id"],
+        id=run.id,
         name=plan.name,
-        started=moment(run["started_wall_ns"]),
-        ended=moment(run["ended_wall_ns"]) if run.get("ended_wall_ns") else None,
-        interrupted=bool(run["interrupted"]),
-        simulated=bool(run.get("simulated")),
-        plan_hash=run["plan_hash"],
+        started=moment(run.started_wall_ns),
+        ended=moment(run.ended_wall_ns) if run.ended_wall_ns else None,
+        interrupted=bool(run.interrupted),
+        simulated=bool(run.simulated),
+        plan_hash=run.plan_hash,
     )
 
 
@@ -164,9 +159,9 @@ def _throughput(measurement: Measurement) -> ThroughputAccount:
     )
 
 
-def _instrument(plan: Plan, run: Mapping[str, Any], measurement: Measurement) -> InstrumentAccount:
+def _instrument(plan: Plan, run: RunFacts, measurement: Measurement) -> InstrumentAccount:
     of = measurement.instrument
-    lookup = CertificateLookup.of_facts(run.get("calibration"))
+    lookup = CertificateLookup.of_facts(run.calibration)
     return InstrumentAccount(
         timestamp_source=of.timestamp_source,
         workers=of.workers,
@@ -188,10 +183,11 @@ def _server(measurement: Measurement) -> Server | None:
     return Server(**{name: getattr(of, name) for name in Server.__struct_fields__})
 
 
-def _preemption(run: Mapping[str, Any], measurement: Measurement) -> Preemption | None:
+def _preemption(run: RunFacts, measurement: Measurement) -> Preemption | None:
     """By a simulated engine's own counts, else by the server's metrics; None where neither counts preemptions."""
-    if run.get("preempted"):
-        return Preemption("simulated engine", **run["preempted"])
+    if run.preempted is not None:
+        own = run.preempted
+        return Preemption("simulated engine", own.events, own.requests, own.finished, own.discarded)
     server = measurement.server
     if server is None or server.preemptions is None:
         return None
@@ -204,7 +200,7 @@ def moment(wall_ns: int) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03d}Z"
 
 
-def _sut(plan: Plan, run: Mapping[str, Any]) -> Sut:
+def _sut(plan: Plan, run: RunFacts) -> Sut:
     target, sut = plan.target, plan.sut
     protocol = f"HTTP/1.1 with {target.interface.framing}" if target.stream else "HTTP/1.1"
     guardrails = sut.guardrails
@@ -220,33 +216,33 @@ def _sut(plan: Plan, run: Mapping[str, Any]) -> Sut:
         cache_state=sut.cache_state,
         guardrails=DeclaredGuardrails(guardrails.input_filter, guardrails.output_filter, guardrails.names),
         notes=sut.notes,
-        model=run["model"],
+        model=run.model,
         url=target.url,
         api=target.api,
         stream=bool(target.stream),
-        protocol="none: simulated" if run.get("simulated") else protocol,
-        observed=Observed(run["server"], tuple(run["models"])),
+        protocol="none: simulated" if run.simulated else protocol,
+        observed=Observed(run.server, run.models),
     )
 
 
-def _workload(plan: Plan, run: Mapping[str, Any]) -> WorkloadAccount:
+def _workload(plan: Plan, run: RunFacts) -> WorkloadAccount:
     """The seven items of draft 4.3.1, the ids of those that are missing, the sources of the texts, and what was drawn (without
     its histograms, which only the pictures need)."""
-    drawn = RequestStatistics.of_facts(run.get("requests"))
-    items = disclosed(plan, run.get("prompts"), run.get("trace"))
-    of_trace = optional((run.get("trace") or {}).get("prefix_hits"), PrefixHits)
+    drawn = run.requests
+    items = disclosed(plan, to_data(run.prompts), to_data(run.trace))
+    hits = drawn.prefix_hits if drawn is not None else None if run.trace is None else run.trace.prefix_hits
     return WorkloadAccount(
         items=tuple(
             DisclosureItem(requirement(name), words, getattr(items, name)) for name, words in NAMES.items()
         ),
         missing=tuple(missing(items)),
-        fingerprint=run.get("fingerprint"),
-        made=optional(run.get("made"), WorkloadFile),
-        prompts=optional(run.get("prompts"), PromptFile),
+        fingerprint=run.fingerprint,
+        made=run.made,
+        prompts=run.prompts,
         deviations=tuple(plan.workload.deviations),
-        texts=optional(run.get("texts"), TextSource),
-        drawn=drawn,
-        prefix_hits=of_trace if drawn is None else drawn.prefix_hits,
+        texts=run.texts,
+        drawn=None if drawn is None else _statistics(drawn),
+        prefix_hits=hits,
     )
 
 
@@ -298,14 +294,12 @@ def _window(plan: Plan, measurement: Measurement) -> Window:
     )
 
 
-def _load(
-    plan: Plan, run: Mapping[str, Any], measurement: Measurement, arrival: ArrivalCheck | None
-) -> LoadAccount:
+def _load(plan: Plan, run: RunFacts, measurement: Measurement, arrival: ArrivalCheck | None) -> LoadAccount:
     of = measurement.load
     return LoadAccount(
         model=plan.load.model,
         offered=_offered(plan, of.offered_rate),
-        trace=_trace(plan, run.get("trace")),
+        trace=_trace(plan, run.trace),
         held=measurement.held,
         achieved=AchievedLoad(of.achieved_request_s, of.concurrency_mean, of.concurrency_max),
         lateness_ms=of.lateness_ms,
@@ -341,29 +335,28 @@ def _arrival(check: ArrivalCheck) -> ArrivalStatistics:
     )
 
 
-def _trace(plan: Plan, facts: Mapping[str, Any] | None) -> TraceAccount | None:
+def _trace(plan: Plan, facts: TraceFacts | None) -> TraceAccount | None:
     """The trace that was replayed: the facts of run.json, and the plan's window and speed."""
     if plan.trace is None or facts is None:
         return None
-    own = {name: facts[name] for name in TRACE_FACTS}
-    late = {name: facts.get(name, 0) for name in ("unprepared", "unprepared_ms")}
     window = {name: getattr(plan.trace, name) for name in ("speed", "start_s", "end_s")}
-    return from_data(own | window | late, TraceAccount)
+    repeated = set(TraceAccount.__struct_fields__) - window.keys()
+    return TraceAccount(**window, **{name: getattr(facts, name) for name in repeated})
 
 
-TRACE_FACTS = (
-    "file", "format", "sha256", "rows", "failed", "span_s", "texts", "shares_prefixes", "input_tokens", "output_tokens",
-)  # fmt: skip
-"""Facts of run.json that the summary repeats."""
+def _statistics(drawn: DrawnRequests) -> RequestStatistics:
+    return RequestStatistics(*(getattr(drawn, name) for name in RequestStatistics.__struct_fields__))
 
 
-def _tokens(plan: Plan, run: Mapping[str, Any], measurement: Measurement) -> TokenAccount:
+def _tokens(plan: Plan, run: RunFacts, measurement: Measurement) -> TokenAccount:
     tokens = measurement.tokens
     prompt, output = tokens.prompt, tokens.output
-    tokenizer = {"kind": None, **run["tokenizer"], "method": plan.tokenizer.method}
+    own = run.tokenizer
     return TokenAccount(
         count_source=tokens.count_source,
-        tokenizer=from_data(tokenizer, TokenizerAccount),
+        tokenizer=TokenizerAccount(
+            own.kind, own.name, own.version, own.vocab_size, own.source, plan.tokenizer.method
+        ),
         itl_method=tokens.itl_method,
         single_token_share=tokens.single_token_share,
         events=tokens.events,
@@ -375,7 +368,7 @@ def _tokens(plan: Plan, run: Mapping[str, Any], measurement: Measurement) -> Tok
             server_mean=prompt.server_mean,
             misses=prompt.misses,
             counted=prompt.counted,
-            template=run.get("template"),
+            template=run.template,
         ),
         output=OutputLengths(
             asked_mean=output.asked_mean,

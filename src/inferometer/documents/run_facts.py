@@ -1,0 +1,152 @@
+"""`run.json`: the facts of a run that its record does not hold. Written when the load begins, and again when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from inferometer.documents.load import TraceLengths
+from inferometer.documents.part import Part
+from inferometer.documents.summary import Environment, WarmPrefixes
+from inferometer.documents.workload import PrefixHits, PromptFile, RequestStatistics, TextSource, WorkloadFile
+
+RUN_SCHEMA: Final = "inferometer/run/2"
+
+
+class LengthHistogram(Part, frozen=True):
+    """Counts in bins between `edges`, by what was counted; `log`: the bins are equal on a logarithmic scale."""
+
+    edges: tuple[float, ...]
+    log: bool
+    counts: Mapping[str, tuple[int, ...]]
+
+
+class DrawnRequests(RequestStatistics, frozen=True):
+    """What was drawn for the measured requests; the summary repeats all but the histograms."""
+
+    histograms: Mapping[str, LengthHistogram | None]
+
+
+class TraceFacts(Part, frozen=True):
+    """The trace that is replayed; the last four are known once all its requests are made."""
+
+    file: str
+    format: str
+    sha256: str
+    rows: int
+    failed: int
+    span_s: float
+    first_second: int
+    input_tokens: TraceLengths | None
+    output_tokens: TraceLengths | None
+    texts: int
+    shares_prefixes: bool
+    lasts_s: float
+    rate: float | None
+    unprepared: int = 0
+    unprepared_ms: float = 0.0
+    prefix_hits: PrefixHits | None = None
+
+
+class ScrapedEndpoint(Part, frozen=True):
+    """The scraper's account of one endpoint. `errors`: failures by reason; `absent`: why it was given up at first."""
+
+    url: str
+    own: bool
+    scrapes: int = 0
+    characters: int = 0
+    errors: Mapping[str, int] = {}
+    skipped: int = 0
+    absent: str | None = None
+    instead: str | None = None
+
+
+class PhaseTimes(Part, frozen=True):
+    """A phase of the run; ns since the epoch."""
+
+    start_ns: int
+    end_ns: int
+
+
+class ScrapingAccount(Part, frozen=True):
+    """How the server's metrics were scraped. `phases` is added when the record is sealed."""
+
+    interval_s: float
+    clock_offset_ns: int
+    endpoints: tuple[ScrapedEndpoint, ...]
+    cpu_s: float | None = None
+    failed: str | None = None
+    phases: Mapping[str, PhaseTimes] = {}
+
+
+class DeadWorker(Part, frozen=True):
+    """A worker that ended before its time: see measure.record.Death."""
+
+    worker: int
+    phase: int
+    exit_code: int | None
+    sent: int
+    load_share: float
+    requests: int | None
+
+
+class SimulatedEngine(Part, frozen=True):
+    """The engine that was simulated, every setting spelled out."""
+
+    preset: str
+    settings: Mapping[str, float | int | str | bool]
+
+
+class PreemptionCounts(Part, frozen=True):
+    """Preemptions by a simulated engine's own counts, over the measured phase."""
+
+    events: int
+    requests: int
+    finished: int
+    discarded: int
+
+
+class TokenizerFacts(Part, frozen=True):
+    """The tokenizer that measured the prompts."""
+
+    name: str | None = None
+    kind: Literal["shipped", "file", "hub", "server", "none"] | None = None
+    version: str | None = None
+    vocab_size: int | None = None
+    source: str | None = None
+
+
+class RunFacts(Part, frozen=True):
+    """The facts. `calibration`: see CertificateLookup.of_facts. `interrupted` is true until the end is reached: should the
+    process die, that is what became of the run."""
+
+    schema: Literal["inferometer/run/2"]
+    id: str
+    plan_hash: str
+    started_wall_ns: int
+    ended_wall_ns: int | None
+    interrupted: bool
+    simulated: bool
+    server_metrics: ScrapingAccount | None
+    timestamp_source: Literal["kernel", "user", "virtual"] | None
+    dead_workers: tuple[DeadWorker, ...]
+    salt: int
+    fingerprint: str | None
+    requests: DrawnRequests | None
+    warm_prefixes: WarmPrefixes | None
+    classes: tuple[str, ...]
+    prompts: PromptFile | None
+    texts: TextSource | None
+    made: WorkloadFile | None
+    trace: TraceFacts | None
+    prompt_format: Literal["text", "ids"]
+    length_field: str
+    template: int | None
+    model: str
+    models: tuple[str, ...]
+    server: str | None
+    environment: Environment
+    tokenizer: TokenizerFacts
+    calibration: Mapping[str, Any] | None = None
+    engine: SimulatedEngine | None = None
+    preempted: PreemptionCounts | None = None
