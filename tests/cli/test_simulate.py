@@ -108,7 +108,7 @@ def test_every_report_says_simulated_and_no_compliance_is_claimed(finding: RunRe
     assert summary.compliance.label == "not a measurement"
     assert (summary.sut.url, summary.sut.protocol) == (None, "none: simulated")
     screen = io.StringIO()
-    render_console(to_data(summary), Console(file=screen, width=80), None)
+    render_console(summary, Console(file=screen, width=80), None)
     assert "*   SIMULATED   *" in screen.getvalue()
     markdown = (finding.folder / "report.md").read_text()
     assert markdown.startswith("# SIMULATED\n")
