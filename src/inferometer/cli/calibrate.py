@@ -9,10 +9,21 @@ from pathlib import Path
 
 import click
 
-EPILOG = "Exit code: 0 certified, 2 usage, 4 not even the lowest load (or the plan's) was measured right, 130 interrupted"
+from inferometer.cli.command import Command
+
+EXAMPLES = (
+    "inferometer calibrate",
+    "inferometer calibrate --like plan.yaml --workers 2",
+)
+EXITS = "0 certified, 2 usage, 4 not even the lowest load (or the plan's) was measured right, 130 interrupted"
 
 
-@click.command("calibrate", epilog=EPILOG)
+@click.command(
+    "calibrate",
+    cls=Command,
+    examples=EXAMPLES,
+    exits=EXITS,
+)
 @click.option("--like", type=click.Path(path_type=Path), metavar="PLAN", help="Also try this plan's load.")
 @click.option("--workers", metavar="N", help="Worker processes to certify. Default: the plan's, else 1.")
 @click.option(
@@ -29,12 +40,7 @@ EPILOG = "Exit code: 0 certified, 2 usage, 4 not even the lowest load (or the pl
 def command(
     like: Path | None, workers: str | None, quick: bool, as_json: bool, quiet: bool, out: Path | None
 ) -> int:
-    """\b
-    Examples:
-      inferometer calibrate
-      inferometer calibrate --like plan.yaml --workers 2
-
-    Measure the reference server under rising loads, compare with what it truly did, and certify the load up to which the
+    """Measure the reference server under rising loads, compare with what it truly did, and certify the load up to which the
     instrument is right on this machine. Later runs cite the certificate. Takes up to three minutes.
     """
     from inferometer.plan.parse import build

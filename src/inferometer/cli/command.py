@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from inferometer.plan.flags import Flag
-from inferometer.plan.part import Group
+if TYPE_CHECKING:  # commands without a plan do not wait for it
+    from inferometer.plan.flags import Flag
 
 WIDTH = 110
 """The most columns that help takes of a wide terminal."""
-COMMON: Group = "Common options"
+COMMON = "Common options"
 
 
 class GroupedOption(click.Option):
@@ -33,6 +33,8 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Each group under its heading; what has none, with `--help`, stands last."""
+        from inferometer.plan.part import Group
+
         groups: dict[str, list[tuple[str, str]]] = {name: [] for name in (*get_args(Group), "Options")}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)

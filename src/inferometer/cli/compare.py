@@ -12,18 +12,29 @@ from typing import TYPE_CHECKING
 
 import click
 
+from inferometer.cli.command import Command
 from inferometer.errors import PlanError, Problem
 
 if TYPE_CHECKING:
     from inferometer.studies.comparison import Compared, Question
 
-EPILOG = """\b
-Exit code: 0 no regression, 2 usage or a file, 3 not comparable or a run is INVALID, 4 no claim (fewer than 3 runs a side),
-           5 a server unreachable or failed, 6 regression, 130 interrupted
-"""
+EXAMPLES = (
+    "inferometer compare runs/old runs/new",
+    "inferometer compare runs/a1,runs/a2,runs/a3 runs/b1,runs/b2,runs/b3 --threshold 2",
+    "inferometer compare --interleave old.yaml new.yaml --repeats 5 --junit compare.xml",
+)
+EXITS = (
+    "0 no regression, 2 usage or a file, 3 not comparable or a run is INVALID, 4 no claim (fewer than 3 runs a side), "
+    "5 a server unreachable or failed, 6 regression, 130 interrupted"
+)
 
 
-@click.command("compare", epilog=EPILOG, context_settings={"max_content_width": 110})
+@click.command(
+    "compare",
+    cls=Command,
+    examples=EXAMPLES,
+    exits=EXITS,
+)
 @click.argument("sides", nargs=-1, required=True)
 @click.option("--interleave", is_flag=True, help="SIDES are plans: measure them in turn, then compare.")
 @click.option("--repeats", type=int, metavar="N", help="With --interleave: runs of each plan. Default: 3.")
@@ -77,13 +88,7 @@ def command(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """\b
-    Examples:
-      inferometer compare runs/old runs/new
-      inferometer compare runs/a1,runs/a2,runs/a3 runs/b1,runs/b2,runs/b3 --threshold 2
-      inferometer compare --interleave old.yaml new.yaml --repeats 5 --junit compare.xml
-
-    Compare sides with the first, the baseline. A side is a run folder, several with commas between them, or a folder that
+    """Compare sides with the first, the baseline. A side is a run folder, several with commas between them, or a folder that
     holds run folders. At least three runs a side, with the same seeds on all, make a claim possible.
     """
     from inferometer.studies.comparison import Question, compare_folders

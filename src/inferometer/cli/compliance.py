@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from inferometer.cli.command import Command
 from inferometer.errors import PlanError, Problem, RecordError
 
 if TYPE_CHECKING:  # help does not wait for what only a statement needs
     from inferometer.documents.statement import ComplianceStatement
     from inferometer.documents.summary import Summary
 
-HELP = """\b
-Examples:
-  inferometer compliance runs/20260102T030405Z-run
-  inferometer compliance runs/20260102T030405Z-campaign --test ttft --json
-  inferometer compliance --list --level MUST
-
+EXAMPLES = (
+    "inferometer compliance runs/20260102T030405Z-run",
+    "inferometer compliance runs/20260102T030405Z-campaign --test ttft --json",
+    "inferometer compliance --list --level MUST",
+)
+HELP = """\
 Say how a run or a campaign stands by the IETF draft's rules: label, deviations, and every rule with what was seen of it. RUN is
 the folder of either, or a campaign.json. A run by itself is judged as the test of TTFT (section 5.1) with its own load.
 """
@@ -28,7 +29,7 @@ LEVELS = ("MUST", "REQUIRED", "SHOULD", "RECOMMENDED", "states")
 CAMPAIGN = "inferometer/campaign/1"
 
 
-@click.command("compliance", help=HELP, context_settings={"max_content_width": 110})
+@click.command("compliance", cls=Command, help=HELP, examples=EXAMPLES)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
 @click.option("--test", metavar="NAME", help="Of a campaign: this test alone.")
 @click.option("--list", "as_list", is_flag=True, help="Print the rules, and how each is checked.")

@@ -7,8 +7,19 @@ from pathlib import Path
 
 import click
 
+from inferometer.cli.command import Command
 
-@click.command("report")
+EXAMPLES = (
+    "inferometer report runs/20260102T030405Z-run",
+    "inferometer report runs/20260102T030405Z-test --redact capacity",
+)
+
+
+@click.command(
+    "report",
+    cls=Command,
+    examples=EXAMPLES,
+)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
     "--json",
@@ -23,12 +34,7 @@ import click
     help="Of a campaign: write a copy without it into the folder `shareable`. May be repeated.",
 )
 def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
-    """\b
-    Examples:
-      inferometer report runs/20260102T030405Z-run
-      inferometer report runs/20260102T030405Z-test --redact capacity
-
-    Write summary.json, report.md and report.html of a run again, from its record; or the reports of a campaign of tests.
+    """Write summary.json, report.md and report.html of a run again, from its record; or the reports of a campaign of tests.
     Needs no server.
     """
     from inferometer.errors import PlanError, Problem
