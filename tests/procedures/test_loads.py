@@ -23,7 +23,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures import throughput, ttft
 from inferometer.procedures.registry import PROCEDURES
 from inferometer.procedures.results import Results
-from inferometer.procedures.saturation import found_by
+from inferometer.procedures.saturation import bracketed_level
 from inferometer.procedures.search import Answer
 from inferometer.procedures.setup import Setup, reseeded, variant, workload_key
 from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, Step
@@ -166,7 +166,7 @@ def test_nothing_measured_is_no_result(name: str) -> None:
 )
 def test_100_percent_is_only_what_a_search_bracketed(ended: Answer | None, base: float | None) -> None:
     """Percentages of the highest load that happened to be tried would be percentages of nothing."""
-    assert found_by(ended) == base
+    assert bracketed_level(ended) == base
 
 
 def test_the_highest_rate_that_was_to_be_tried_is_no_base_for_other_tests(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from procedures.driving import Ran, Silent, carried_out
 
 from inferometer.journal.schema import Phase
 from inferometer.plan.parse import build
-from inferometer.procedures.setup import open_loop, warmed
+from inferometer.procedures.setup import open_loop, without_warm_up
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.stand import Virtual
@@ -54,7 +54,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 def long_p99(folder: Path, rate: float) -> float:
     """P99 of TTFT in ms of 8,000 requests at a rate."""
     stand = Virtual(Chosen("tiny-cpu", ENGINE), Silent())
-    finding = stand.measure(warmed(open_loop(PLAN, rate, requests=8_000)), folder)
+    finding = stand.measure(without_warm_up(open_loop(PLAN, rate, requests=8_000)), folder)
     return float(np.percentile(ttft_ms(finding.folder), 99))
 
 

@@ -28,7 +28,7 @@ from inferometer.documents.summary import Summary
 from inferometer.procedures.results import Results, Table
 from inferometer.procedures.saturation import CONFIRMING_SEED
 from inferometer.procedures.search import MOST_TRIALS, Answer, Ask, Ladder, Trial, advance, reached, reason
-from inferometer.procedures.setup import Setup, closed_loop, reseeded, warm, warmed
+from inferometer.procedures.setup import Setup, closed_loop, reseeded, with_warm_up, without_warm_up
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import held_to, percent, rate, rate_interval, stat, success
 from inferometer.procedures.sustained import (
@@ -107,7 +107,7 @@ def _next(setup: Setup, done: Sequence[Performed]) -> Ask | Answer:
 def _run(setup: Setup, ask: Ask, *, cold: bool) -> Run:
     slots, seconds = int(ask.level), setup.tests.throughput.duration_s * ask.times
     plan = with_point(setup)
-    closed = closed_loop(warm(plan) if cold else warmed(plan), slots, seconds=seconds)
+    closed = closed_loop(with_warm_up(plan) if cold else without_warm_up(plan), slots, seconds=seconds)
     facts = {"concurrency": slots, "seconds": seconds, "reason": reason(ask)}
     return Run(
         reseeded(closed, CONFIRMING_SEED * ask.confirms),

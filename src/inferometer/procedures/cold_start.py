@@ -18,7 +18,7 @@ from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.setup import Setup, closed_loop, variant, warmed
+from inferometer.procedures.setup import Setup, closed_loop, variant, without_warm_up
 from inferometer.procedures.step import Performed, Run, Steps, Switch, Switched, is_run
 from inferometer.procedures.summary_access import stat
 
@@ -72,7 +72,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
 
 
 def _once(plan: Plan) -> Plan:
-    return closed_loop(warmed(variant(plan, slos=[])), 1, requests=1)
+    return closed_loop(without_warm_up(variant(plan, slos=[])), 1, requests=1)
 
 
 def _cold(plan: Plan) -> Plan:

@@ -27,7 +27,15 @@ from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
 from inferometer.procedures.saturation import BASE, CONFIRMING_SEED
 from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached, reason
-from inferometer.procedures.setup import Setup, closed_loop, reseeded, variant, warm, warmed, workload_key
+from inferometer.procedures.setup import (
+    Setup,
+    closed_loop,
+    reseeded,
+    variant,
+    with_warm_up,
+    without_warm_up,
+    workload_key,
+)
 from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, runs
 from inferometer.procedures.summary_access import held_to
 from inferometer.procedures.sustained import Decision, Signal, decision, objectives
@@ -180,7 +188,7 @@ def _next(sought: Sought, done: Sequence[Performed]) -> Ask | Answer:
 def _pilot(sought: Sought) -> Run:
     slots = int(sought.ladder.first)
     count = max(PILOT_WAVES * slots, PILOT_LEAST)
-    plan = closed_loop(warm(_asked(sought)), slots, requests=count)
+    plan = closed_loop(with_warm_up(_asked(sought)), slots, requests=count)
     why = Note("capacity_pilot", {"requests": count, "concurrency": slots})
     return Run(plan, sought.parts[2], {"concurrency": slots}, why)
 
@@ -189,7 +197,7 @@ def _run(sought: Sought, ask: Ask, done: Sequence[Performed]) -> Run:
     slots = int(ask.level)
     count = min(requests(sought, slots, done) * ask.times, MOST_REQUESTS)
     plan = reseeded(
-        closed_loop(warmed(_asked(sought)), slots, requests=count), CONFIRMING_SEED * ask.confirms
+        closed_loop(without_warm_up(_asked(sought)), slots, requests=count), CONFIRMING_SEED * ask.confirms
     )
     facts = {"concurrency": slots, "requests": count, "reason": reason(ask)}
     return Run(

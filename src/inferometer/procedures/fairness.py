@@ -33,7 +33,7 @@ from inferometer.plan.procedure_parameters import FairnessClass
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
-from inferometer.procedures.setup import Setup, another_workload, open_loop, warm, warmed
+from inferometer.procedures.setup import Setup, another_workload, open_loop, with_warm_up, without_warm_up
 from inferometer.procedures.step import Performed, PerformedRun, Run, Scalar, Steps, runs
 from inferometer.procedures.summary_access import percent, statistic, steps_of
 
@@ -64,11 +64,11 @@ def steps(setup: Setup) -> Steps:
         plan = open_loop(_plan(setup, (one,)), alone, seconds=_seconds(setup, alone))
         why = Note("class_alone", {"class": one.name, "rate": alone})
         at: dict[str, Scalar] = {"class": one.name, "rate": alone}
-        yield Run(warm(plan) if number == 0 else warmed(plan), "isolated", at, why)
+        yield Run(with_warm_up(plan) if number == 0 else without_warm_up(plan), "isolated", at, why)
     seconds = _seconds(setup, rate * min(_shares(setup)))
     plan = open_loop(mix(setup), rate, seconds=seconds)
     why = Note("mix", {"seconds": seconds, "rate": rate, "percent": wanted.percent})
-    yield Run(warmed(plan), "mixed", {"percent": wanted.percent, "rate": rate}, why)
+    yield Run(without_warm_up(plan), "mixed", {"percent": wanted.percent, "rate": rate}, why)
 
 
 def planned(setup: Setup) -> Plan:

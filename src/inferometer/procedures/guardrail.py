@@ -32,8 +32,8 @@ from inferometer.procedures.setup import (
     lasting,
     open_loop,
     variant,
-    warm_up,
-    warmed,
+    warm_up_run,
+    without_warm_up,
 )
 from inferometer.procedures.step import Performed, Refused, Run, Scalar, Steps, Switch, runs
 from inferometer.procedures.summary_access import Metric, rate, rate_interval, samples, stat, success
@@ -140,7 +140,7 @@ def _plan(setup: Setup, configuration: str) -> Plan:
 
 def _configuration(setup: Setup, name: str, base: float) -> Steps:
     wanted, plan = setup.tests.guardrail, _plan(setup, name)
-    yield warm_up(plan)
+    yield warm_up_run(plan)
     for share in wanted.percent:
         load = base * share / 100
         seconds = lasting(setup, load, wanted.duration_s)
@@ -148,11 +148,11 @@ def _configuration(setup: Setup, name: str, base: float) -> Steps:
         at: dict[str, Scalar] = {"configuration": name, "percent": share, "rate": load}
         facts: dict[str, Fact] = {"rate": load, "seconds": seconds, "percent": share}
         why = Note("guardrail_level", facts | {"configuration": LABELS[name]})
-        yield Run(warmed(level), "level", at, why)
+        yield Run(without_warm_up(level), "level", at, why)
     closed = closed_loop(plan, wanted.concurrency, seconds=wanted.throughput_s)
     at = {"configuration": name, "concurrency": wanted.concurrency}
     why = Note("guardrail_throughput", {"configuration": LABELS[name], "concurrency": wanted.concurrency})
-    yield Run(warmed(closed), "throughput", at, why)
+    yield Run(without_warm_up(closed), "throughput", at, why)
 
 
 def _refused(done: Sequence[Performed]) -> dict[str, str]:

@@ -17,7 +17,14 @@ from inferometer.plan.procedure_parameters import LEAST_OUTPUT
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
-from inferometer.procedures.setup import Setup, answering, open_loop, warm_up, warmed, workload_key
+from inferometer.procedures.setup import (
+    Setup,
+    answering,
+    open_loop,
+    warm_up_run,
+    without_warm_up,
+    workload_key,
+)
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import curve, interval, percent, statistic
 
@@ -44,13 +51,13 @@ def steps(setup: Setup) -> Steps:
     """The saturation rate, and the levels, each until its request count is reached."""
     plan = _plan(setup)
     if workload_key(plan) in setup.known.saturation:
-        yield warm_up(plan)  # nothing went before, and the first level is a low one
+        yield warm_up_run(plan)  # nothing went before, and the first level is a low one
     base = yield from find_base(setup, plan)
     wanted = setup.tests.itl
     for share in sorted(set(wanted.percent)) if base is not None else ():
         level = float(f"{(base or 0.0) * share / 100:.6g}")
         yield Run(
-            open_loop(warmed(plan), level, requests=wanted.requests),
+            open_loop(without_warm_up(plan), level, requests=wanted.requests),
             "level",
             {"percent": share, "rate": level},
             Note("itl_level", {"requests": wanted.requests, "percent": share, "rate": level}),

@@ -20,9 +20,8 @@ from inferometer.errors import PlanError
 from inferometer.measure.scaling import Model, Scaling, fit
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Plan
-from inferometer.procedures.long_context_workload import documents
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.setup import Setup, closed_loop, warm_up, warmed
+from inferometer.procedures.setup import Setup, closed_loop, documents, warm_up_run, without_warm_up
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, refusals, runs
 from inferometer.procedures.summary_access import rate, samples, stat, statistic, success
 
@@ -38,7 +37,7 @@ CURVE_POINTS = 33
 def steps(setup: Setup) -> Steps:
     """Short requests, then the lengths in ascending order."""
     wanted = setup.tests.long_context
-    yield warm_up(_plan(setup, SHORT))
+    yield warm_up_run(_plan(setup, SHORT))
     for length in wanted.lengths:
         plan = closed_loop(_plan(setup, length), wanted.concurrency, requests=wanted.requests)
         why = Note(
@@ -46,7 +45,7 @@ def steps(setup: Setup) -> Steps:
             {"requests": wanted.requests, "tokens": length, "concurrency": wanted.concurrency},
         )
         try:
-            yield Run(warmed(plan), "level", {"context": length}, why)
+            yield Run(without_warm_up(plan), "level", {"context": length}, why)
         except PlanError:
             return
 

@@ -41,9 +41,8 @@ from inferometer.procedures.concurrency import (
     lasted,
     seek,
 )
-from inferometer.procedures.long_context_workload import documents
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.setup import Setup, closed_loop, variant, warm, warmed
+from inferometer.procedures.setup import Setup, closed_loop, documents, variant, with_warm_up, without_warm_up
 from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import percent, rate, stat
 
@@ -120,7 +119,7 @@ def _level_run(setup: Setup, share: float, capacity: int, base: float | None, *,
     plan: Plan = closed_loop(_sought(setup).plan, slots, seconds=seconds, requests=most)
     at = {"percent": share, "concurrency": slots}
     why = Note("pressure_level", {"concurrency": slots, "seconds": seconds, "percent": share})
-    return Run(warm(plan) if first else warmed(plan), "level", at, why)
+    return Run(with_warm_up(plan) if first else without_warm_up(plan), "level", at, why)
 
 
 @dataclass(frozen=True, slots=True)

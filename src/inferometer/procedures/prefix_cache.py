@@ -34,8 +34,8 @@ from inferometer.procedures.setup import (
     closed_loop,
     open_loop,
     variant,
-    warm,
-    warmed,
+    with_warm_up,
+    without_warm_up,
 )
 from inferometer.procedures.step import Performed, Run, Scalar, Steps, Switch, runs
 from inferometer.procedures.summary_access import percent, rate, rate_interval, samples, stat, success
@@ -122,7 +122,7 @@ def _plan(setup: Setup, one: Pass) -> Plan:
 
 def _pass(setup: Setup, one: Pass, load: float) -> Run:
     count = setup.tests.prefix_cache.requests
-    plan = warm(open_loop(_plan(setup, one), load, requests=count), prefixes=one is WARM)
+    plan = with_warm_up(open_loop(_plan(setup, one), load, requests=count), prefixes=one is WARM)
     at: dict[str, Scalar] = {"cache": one.part, "rate": load}
     why = Note("cache_pass", {"requests": count, "rate": load, "configuration": one.label})
     return Run(plan, one.part, at, why)
@@ -131,7 +131,7 @@ def _pass(setup: Setup, one: Pass, load: float) -> Run:
 def _throughput(setup: Setup, one: Pass) -> Run:
     wanted = setup.tests.prefix_cache
     plan = closed_loop(_plan(setup, one), wanted.concurrency, seconds=wanted.throughput_s)
-    ready = warm(plan) if one is WARM else warmed(plan)
+    ready = with_warm_up(plan) if one is WARM else without_warm_up(plan)
     at: dict[str, Scalar] = {"cache": one.caching, "concurrency": wanted.concurrency}
     why = Note("cache_throughput", {"concurrency": wanted.concurrency, "caching": one.caching})
     return Run(ready, "throughput", at, why)

@@ -17,8 +17,8 @@ from inferometer.procedures.setup import (
     open_loop,
     reseeded,
     variant,
-    warm,
-    warmed,
+    with_warm_up,
+    without_warm_up,
     workload_key,
 )
 from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, runs
@@ -67,7 +67,7 @@ class Level:
 def pilot(setup: Setup, plan: Plan, prefix: str = "") -> Generator[Run, Measured, PerformedRun]:
     """An estimate of the capacity, with the warm-up before it: a little while of closed loop."""
     search = setup.tests.search
-    closed = closed_loop(warm(plan), search.pilot_concurrency, requests=search.pilot_requests)
+    closed = closed_loop(with_warm_up(plan), search.pilot_concurrency, requests=search.pilot_requests)
     run = Run(
         closed, f"{prefix}pilot", {"concurrency": search.pilot_concurrency},
         Note("pilot"),
@@ -126,7 +126,7 @@ def seek(sought: Sought, before: Sequence[Performed] = ()) -> Generator[Run, Mea
 def _run(sought: Sought, ask: Ask) -> Run:
     seconds = max(sought.seconds, sought.requests / ask.level) * ask.times
     plan = reseeded(
-        open_loop(warmed(sought.plan), ask.level, seconds=seconds), CONFIRMING_SEED * ask.confirms
+        open_loop(without_warm_up(sought.plan), ask.level, seconds=seconds), CONFIRMING_SEED * ask.confirms
     )
     facts = {"rate": ask.level, "seconds": seconds, "reason": reason(ask)}
     return Run(
@@ -180,10 +180,10 @@ def base_of(setup: Setup, plan: Plan, done: Sequence[Performed]) -> float | None
     pilots = runs(done, f"{BASE}pilot")
     if not pilots or not estimate(pilots[0]):
         return None
-    return found_by(answer(base_search(setup, plan, estimate(pilots[0])), done))
+    return bracketed_level(answer(base_search(setup, plan, estimate(pilots[0])), done))
 
 
-def found_by(ended: Answer | None) -> float | None:
+def bracketed_level(ended: Answer | None) -> float | None:
     """The saturation rate that a search came to: only one that found both sides of it. The highest load tried, where that was
     sustained, is none, nor is what a search that was given up last took for it."""
     return ended.level if ended is not None and ended.why == "bracketed" else None

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inferometer.documents.note import Note
+from inferometer.plan.lengths import Distribution
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
+from inferometer.plan.standard import STANDARD
 from inferometer.plan.workload import MixtureWorkload
 from inferometer.procedures.step import KnownLimits, Run
 
@@ -21,6 +23,8 @@ WARMUP_PROBES = 12
 """Probes after the warm-up, at most, of which three in a row have to agree (draft 4.5.2)."""
 WARMUP_CONCURRENCY = 16
 WARMUP_PART = "warm-up"
+LONG_CONTEXT = "long-context"
+"""The standard workload of documents and questions (draft 4.3.2.5, A.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,19 @@ def another_workload(plan: Plan, **words: Any) -> Plan:
     return Plan.model_validate({**document, "workload": {**kept, **words}})
 
 
+def documents(plan: Plan, inputs: Distribution | None = None, outputs: Distribution | None = None) -> Plan:
+    """The plan with Long Context in place of its workload; None: the standard's lengths. With others it is custom, based on
+    Long Context."""
+    standard = STANDARD[LONG_CONTEXT]
+    return another_workload(
+        plan,
+        name="custom",
+        based_on=LONG_CONTEXT,
+        input_tokens=str(inputs or standard[0]),
+        output_tokens=str(outputs or standard[1]),
+    )
+
+
 def answering(plan: Plan, output_tokens: Any) -> Plan:
     """The plan with answers of this length, a fixed one or a distribution, whatever its classes say. A workload that was made
     before keeps its own, and so do prompts of a file that name one."""
@@ -74,21 +91,23 @@ def answering(plan: Plan, output_tokens: Any) -> Plan:
     return variant(plan, workload={"classes": classes})
 
 
-def warm(plan: Plan, *, prefixes: bool = True) -> Plan:
+def with_warm_up(plan: Plan, *, prefixes: bool = True) -> Plan:
     """The plan with draft 4.5's warm-up before it, verified. `prefixes`: whether it fills a prefix cache (4.5.1)."""
     asked = max(WARMUP_REQUESTS, plan.load.warmup)
     amounts = {"warmup": asked, "warmup_tokens": WARMUP_TOKENS, "warmup_probes": WARMUP_PROBES}
     return variant(plan, load={**amounts, "warmup_prefixes": prefixes})
 
 
-def warm_up(plan: Plan, *, prefixes: bool = True) -> Run:
+def warm_up_run(plan: Plan, *, prefixes: bool = True) -> Run:
     """A run that is nothing but the warm-up, for a test whose first load is so low that a warm-up under it would take long: in
     closed loop, with a few requests behind it."""
-    ready = closed_loop(warm(plan, prefixes=prefixes), WARMUP_CONCURRENCY, requests=WARMUP_CONCURRENCY)
+    ready = closed_loop(
+        with_warm_up(plan, prefixes=prefixes), WARMUP_CONCURRENCY, requests=WARMUP_CONCURRENCY
+    )
     return Run(ready, WARMUP_PART, {"concurrency": WARMUP_CONCURRENCY}, Note("warming_up"))
 
 
-def warmed(plan: Plan) -> Plan:
+def without_warm_up(plan: Plan) -> Plan:
     """The plan without a warm-up: the system has had it, in the same test and the same state."""
     return variant(plan, load={"warmup": 0, "warmup_tokens": 0, "warmup_probes": 0})
 

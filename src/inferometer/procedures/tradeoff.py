@@ -24,7 +24,7 @@ from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
-from inferometer.procedures.setup import Setup, lasting, open_loop, warm_up, warmed, workload_key
+from inferometer.procedures.setup import Setup, lasting, open_loop, warm_up_run, without_warm_up, workload_key
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import (
     Metric,
@@ -80,13 +80,13 @@ def steps(setup: Setup) -> Steps:
     published = setup.tests.tradeoff.capacity_rate
     base = published if published is not None else (yield from find_base(setup, setup.plan))
     if published is not None or workload_key(setup.plan) in setup.known.saturation:
-        yield warm_up(setup.plan)  # nothing went before, and the first level is a low one
+        yield warm_up_run(setup.plan)  # nothing went before, and the first level is a low one
     done: list[Performed] = []
     while base is not None and (share := _following(setup, points(done))) is not None:
         level = float(f"{base * share / 100:.6g}")
         seconds = lasting(setup, level, setup.tests.tradeoff.duration_s)
         run = Run(
-            open_loop(warmed(setup.plan), level, seconds=seconds),
+            open_loop(without_warm_up(setup.plan), level, seconds=seconds),
             "level",
             {"percent": share, "rate": level},
             Note("tradeoff_level", {"percent": share, "rate": level, "seconds": seconds}),

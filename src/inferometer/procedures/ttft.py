@@ -10,7 +10,7 @@ from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value, joined
 from inferometer.procedures.saturation import base_of, find_base, known_base
-from inferometer.procedures.setup import Setup, closed_loop, open_loop, warm_up, warmed
+from inferometer.procedures.setup import Setup, closed_loop, open_loop, warm_up_run, without_warm_up
 from inferometer.procedures.step import Performed, PerformedRun, Run, Scalar, Steps, runs
 from inferometer.procedures.summary_access import curve, samples, stat, stat_interval
 
@@ -36,10 +36,10 @@ def steps(setup: Setup) -> Steps:
     base = yield from find_base(setup, setup.plan) if setup.tests.ttft.percent else _nothing()
     levels = _levels(setup, base)
     if levels:
-        yield warm_up(setup.plan)
+        yield warm_up_run(setup.plan)
     for at, plan in levels:
         yield Run(
-            warmed(plan),
+            without_warm_up(plan),
             "level",
             at,
             Note("ttft_level", {"requests": setup.tests.ttft.requests, "level": _level(at)}),

@@ -1,4 +1,4 @@
-"""Campaigns: has procedures' steps carried out at a test stand, and makes documents of what came of them.
+"""Campaigns: has procedures' steps carried out at a test stand, and makes documents of their outcomes.
 
     campaign -> procedures <-> stand (live or simulated) -> judge (verdict, compliance) -> report
 
@@ -274,20 +274,20 @@ class _Test:
                 self.ui.note(f"{what} could not be switched back to {usual}: {why}")
 
     def _go_through(self, steps: Steps) -> None:
-        came: Measured | Switched | PlanError | CannotSwitch | None = None
+        outcome: Measured | Switched | PlanError | CannotSwitch | None = None
         while True:
             try:
-                step: Step = steps.throw(came) if isinstance(came, Exception) else steps.send(came)
+                step: Step = steps.throw(outcome) if isinstance(outcome, Exception) else steps.send(outcome)
             except StopIteration:
                 return
             try:
-                came = self._do(step)
+                outcome = self._do(step)
             except (
                 PlanError,
                 CannotSwitch,
             ) as why:  # no room in the model, say: the procedure may know better
-                came = why
-            self.done.append(_done(step, came))
+                outcome = why
+            self.done.append(_done(step, outcome))
 
     def _do(self, step: Step) -> Measured | Switched:
         if isinstance(step, Switch):
@@ -384,13 +384,13 @@ def typed(document: Mapping[str, Any]) -> ProcedureDocument:
     return from_data({**document, **bare}, ProcedureDocument)
 
 
-def _done(step: Step, came: Measured | Switched | PlanError | CannotSwitch) -> Performed:
-    if isinstance(step, Run) and isinstance(came, Measured):
-        return PerformedRun(step, came)
-    if isinstance(came, Exception):
-        refused = Refused(str(came))
+def _done(step: Step, outcome: Measured | Switched | PlanError | CannotSwitch) -> Performed:
+    if isinstance(step, Run) and isinstance(outcome, Measured):
+        return PerformedRun(step, outcome)
+    if isinstance(outcome, Exception):
+        refused = Refused(str(outcome))
         return RefusedRun(step, refused) if isinstance(step, Run) else Performed(step, refused)
-    return Performed(step, came)
+    return Performed(step, outcome)
 
 
 def _reproduction(whole: Campaign, command: str, tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
