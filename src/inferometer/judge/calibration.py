@@ -9,13 +9,13 @@ are per worker and second, means over the steady span (over the whole run where 
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec.structs import asdict
 
 from inferometer.documents.certificate import CertificateLookup, CertificateRung
 from inferometer.documents.summary import CalibrationCited, LoadPerWorker
-from inferometer.judge.verdict import Check
+from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.measurement import Measurement
 from inferometer.plan.schema import Plan
 
@@ -62,7 +62,7 @@ def _reaches(rung: CertificateRung, by: Dimension, load: LoadPerWorker, workers:
     return rung.kind == ladder and _rate(rung, by) / workers >= getattr(load, by)
 
 
-def _why_none(lookup: CertificateLookup, measurement: Measurement) -> dict[str, Any]:
+def _why_none(lookup: CertificateLookup, measurement: Measurement) -> Facts:
     """Facts: why no certificate speaks for the run, as a name and in words."""
     if lookup.certificate is not None:
         source, cited = measurement.instrument.timestamp_source, lookup.certificate.timestamp_source

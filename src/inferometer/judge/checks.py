@@ -8,13 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from inferometer.documents.summary import WarmUp
 from inferometer.documents.workload import RequestStatistics
-from inferometer.judge.verdict import Check, Status
+from inferometer.judge.verdict import Check, Facts, Status
 from inferometer.measure.lengths import Lengths
 from inferometer.measure.load import excused_ms, lateness_ms, parts_ns, sent_rows
 from inferometer.measure.measurement import Measurement, Requests
@@ -238,9 +237,9 @@ def lateness(plan: Plan, measurement: Measurement, record: Record) -> Check:
     return Check("lateness", _within(share, LATENESS_SLOT_SHARE), share, LATENESS_SLOT_SHARE, "", facts)
 
 
-def _causes(measurement: Measurement, counted_ms: float, scheduling_ms: float) -> dict[str, Any]:
+def _causes(measurement: Measurement, counted_ms: float, scheduling_ms: float) -> Facts:
     """Facts: the main cause of the lateness that counts and its share of it, and the shares of each cause in all lateness."""
-    facts: dict[str, Any] = {}
+    facts: Facts = {}
     if counted_ms > 0:
         share = min(1.0, scheduling_ms / counted_ms)
         facts |= {"cause": "scheduling" if share >= 0.5 else "socket", "cause_share": max(share, 1.0 - share)}
@@ -248,13 +247,13 @@ def _causes(measurement: Measurement, counted_ms: float, scheduling_ms: float) -
     return facts | {f"{name}_share": share for name, share in shares.items()}
 
 
-def _unprepared(record: Record, cause: object) -> dict[str, Any]:
+def _unprepared(record: Record, cause: object) -> Facts:
     """Facts: requests of a trace that were not yet made when they were due, if there were any. Where they are as many as P99
     can feel, they are why requests were taken up late."""
     replay = record.replay
     if replay is None or not replay.unprepared:
         return {}
-    facts: dict[str, Any] = {"unprepared": replay.unprepared, "unprepared_ms": replay.unprepared_ms}
+    facts: Facts = {"unprepared": replay.unprepared, "unprepared_ms": replay.unprepared_ms}
     many = replay.unprepared >= UNPREPARED_SHARE * replay.rows
     return facts | ({"cause": "preparation"} if cause == "scheduling" and many else {})
 
@@ -270,7 +269,7 @@ def receive_lag(measurement: Measurement) -> Check:
     """What reading late did to the token times: with kernel stamps gaps merged, without them the lag itself (P99, ms)."""
     seen = measurement.instrument
     lag = seen.receive_lag_ms
-    facts: dict[str, object] = {"source": seen.timestamp_source, "stall_max_ms": seen.stall_max_ms}
+    facts: Facts = {"source": seen.timestamp_source, "stall_max_ms": seen.stall_max_ms}
     if lag is not None:
         facts |= {"p50": lag.p50, "p99": lag.p99, "max": lag.max}
     if seen.timestamp_source == "kernel":
@@ -375,7 +374,7 @@ def stale_connections(plan: Plan, record: Record) -> Check:
         return Check("stale_connections", "na", None, 0.0)
     retried = record.attempts[rows] > 1
     opened = float(record.opened[rows].mean())
-    facts: dict[str, object] = {"retried": int(retried.sum()), "sent": len(rows)}
+    facts: Facts = {"retried": int(retried.sum()), "sent": len(rows)}
     if opened > OPENED_SHARE:
         return Check("stale_connections", "note", opened, OPENED_SHARE, facts=facts | {"kept": "none"})
     share = float(np.mean(retried))
@@ -496,7 +495,7 @@ def warmup(measurement: Measurement, warm_up: WarmUp | None = None) -> Check:
         done, tokens = warm_up.completed, warm_up.output_tokens
         if warm_up.skipped:
             return Check("warmup", "note", 0.0, float(WARMUP_REQUESTS), facts={"of": "cold"})
-    facts: dict[str, Any] = {"output_tokens": tokens, "output_tokens_limit": WARMUP_TOKENS}
+    facts: Facts = {"output_tokens": tokens, "output_tokens_limit": WARMUP_TOKENS}
     enough = done >= WARMUP_REQUESTS and tokens >= WARMUP_TOKENS
     if warm_up is not None and not warm_up.reached:
         enough = False

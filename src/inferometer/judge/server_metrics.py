@@ -6,10 +6,8 @@ that are from its documentation alone decide nothing: what would be unsure is a 
 
 from __future__ import annotations
 
-from typing import Any
-
 from inferometer.judge.checks import GROWTH_REQUESTS, GROWTH_SHARE
-from inferometer.judge.verdict import Check, Status
+from inferometer.judge.verdict import Check, Facts, Status
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.server import Pair, ServerSeen, Whole
 from inferometer.plan.schema import Plan
@@ -39,7 +37,7 @@ def server_tokens(measurement: Measurement) -> Check:
     """
     seen, whole = _told(measurement)
     pairs = {"prompt": whole.prompt_tokens, "output": whole.generation_tokens} if whole is not None else {}
-    facts: dict[str, Any] = {}
+    facts: Facts = {}
     found = []
     for name, pair in pairs.items():
         if pair is not None:
@@ -88,7 +86,7 @@ def server_ttft(measurement: Measurement) -> Check:
     if seen is None or whole is None or whole.server_ttft_ms is None or whole.client_ttft_ms is None:
         return Check("server_ttft", "na", None, None, "ms")
     client, server = whole.client_ttft_ms, whole.server_ttft_ms
-    facts: dict[str, Any] = {
+    facts: Facts = {
         "client": client,
         "server": server,
         "client_n": whole.client_n,
@@ -115,7 +113,7 @@ def server_queue(plan: Plan, measurement: Measurement) -> Check:
     seen = measurement.server
     if seen is None or seen.queue is None:
         return Check("server_queue", "na", None, GROWTH_REQUESTS)
-    facts: dict[str, Any] = {
+    facts: Facts = {
         "mean": seen.queue.mean,
         "max": seen.queue.max,
         "end": seen.queue.end,

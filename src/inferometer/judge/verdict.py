@@ -21,6 +21,10 @@ Status = Literal["pass", "fail", "unsure", "note", "na"]
 RunStatus = Literal["VALID", "INVALID", "INCONCLUSIVE"]
 
 
+Facts = dict[str, Any]
+"""Further plain values that a check's sentence rests on: the one open place, since each check has its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """One check: what was found (`value`) against what is allowed (`limit`), in `unit` ("" for a share or a plain number).
@@ -33,7 +37,7 @@ class Check:
     value: float | None
     limit: float | None
     unit: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
