@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
+import campaigns
 import jsonschema
 import pytest
+from msgspec.structs import replace
 from shipped_schemas import shipped
 
 from inferometer.cli.app import run
+from inferometer.documents.campaign import ProcedureRun
+from inferometer.documents.part import from_data, to_json
+from inferometer.documents.statement import ComplianceStatement
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
 from inferometer.judge.compliance.rule import catalogue
@@ -60,47 +64,23 @@ def measured(folder: Path) -> Path:
     return folder
 
 
-def campaign_of(folder: Path, where: Path, compliance: dict[str, Any] | None = None) -> Path:
+def campaign_of(folder: Path, where: Path, compliance: ComplianceStatement | None = None) -> Path:
     """A campaign's folder with one test of one run."""
     (where / "runs").mkdir(parents=True)
     shutil.copytree(
         folder, where / "runs" / "one", ignore=shutil.ignore_patterns("journal", "*.arrow*", "*.html")
     )
-    plan = json.loads((folder / "plan.json").read_text())
-    run: dict[str, Any] = {
-        "run": "one",
-        "part": "level",
-        "at": {},
-        "why": "",
-        "state": {},
-        "verdict": "VALID",
-        "fingerprint": None,
-    }
-    test = {
-        "version": "0.1.0",
-        "test": "ttft",
-        "section": "5.1",
-        "title": "TTFT",
-        "objective": "",
-        "started": None,
-        "ended": None,
-        "simulated": True,
-        "quick": False,
-        "ended_by": None,
-        "problem": None,
-        "verdict": {"status": "VALID", "reasons": []},
-        "parameters": {"requests": 60},
-        "plan": plan,
-        "plan_hash": None,
-        "switches": [],
-        "runs": [run],
-        "values": [],
-        "tables": [],
-        "figures": [],
-        "compliance": compliance,
-    }
-    document = {"schema": "inferometer/campaign/1", "tests": [test], "compliance": compliance}
-    (where / "campaign.json").write_text(json.dumps(document))
+    empty = campaigns.empty()
+    test = replace(
+        empty.tests[0],
+        ended_by=None,
+        problem=None,
+        parameters={"requests": 60},
+        plan=json.loads((folder / "plan.json").read_text()),
+        runs=(ProcedureRun("one", "level", {}, "", {}, "VALID", None),),
+        compliance=compliance,
+    )
+    (where / "campaign.json").write_text(to_json(replace(empty, tests=(test,), compliance=compliance)))
     return where
 
 
@@ -154,7 +134,7 @@ def test_a_campaign_is_judged_from_its_folder_or_its_file(
     assert data["campaign"]["test"] == "campaign"
     assert "campaign, all tests together" in said(capsys, whole)
     assert "all tests together" not in said(capsys, whole, "--test", "ttft")
-    stored = campaign_of(folder, tmp_path / "stored", data["tests"][0])
+    stored = campaign_of(folder, tmp_path / "stored", from_data(data["tests"][0], ComplianceStatement))
     shutil.rmtree(stored / "runs")
     assert json.loads(said(capsys, stored, "--json"))["tests"] == data["tests"]
 
@@ -181,8 +161,8 @@ def test_what_cannot_be_judged_is_refused_in_words(
     assert "inferometer recover" in refused(capsys, tmp_path / "died")
     assert "has ttft" in refused(capsys, folder, "--test", "itl")
     (tmp_path / "campaign.json").write_text("{}")
-    assert "no campaign.json of a version" in refused(capsys, tmp_path)
+    assert "its format is 'None'; this version of inferometer reads" in refused(capsys, tmp_path)
     (tmp_path / "campaign.json").write_text("no")
-    assert "is no JSON" in refused(capsys, tmp_path)
+    assert "not JSON" in refused(capsys, tmp_path)
     (tmp_path / "died" / "summary.json").write_text('{"schema": "inferometer/summary/1"}')
     assert "inferometer report" in refused(capsys, tmp_path / "died")

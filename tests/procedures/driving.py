@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inferometer.documents.part import to_data
 from inferometer.drive.progress_counters import Progress
 from inferometer.errors import PeerError
 from inferometer.journal.schema import Phase
@@ -104,4 +105,13 @@ def carried_out(
         path.parent.name: json.loads(path.read_bytes())
         for path in sorted((folder / "runs").glob("*/summary.json"))
     }
-    return Ran(tested.document, summaries)
+    return Ran(sentences(to_data(tested.document)), summaries)
+
+
+def sentences(value: Any) -> Any:
+    """A document as data, with each note as its sentence."""
+    if isinstance(value, dict):
+        if value.keys() == {"code", "facts", "capacity", "message"}:
+            return value["message"]
+        return {name: sentences(part) for name, part in value.items()}
+    return [sentences(part) for part in value] if isinstance(value, list) else value

@@ -13,6 +13,7 @@ from procedures.scripted import played
 from procedures.summaries import quantiles, stats, steady, summary
 
 from inferometer.documents.note import Note
+from inferometer.documents.part import to_data
 from inferometer.documents.summary import Summary
 from inferometer.errors import PeerError, PlanError
 from inferometer.measure.samples import Distributions
@@ -130,7 +131,7 @@ def test_a_system_that_falls_over_leaves_what_was_learned(
     tests = Tests.model_validate(quickened({name: parameters}))
     whole = Campaign(names=(name,), plan=PLAN, tests=tests, simulated=True, quick=True)
     tested = carry_out(whole, FallsOver(after), tmp_path, Silent(), "inferometer test")
-    document = tested.document["tests"][0]
+    document = to_data(tested.document.tests[0])
     assert (document["ended_by"], tested.exit_code) == ("server", 5)
     assert len(document["runs"]) == after
     assert document["verdict"]["status"] == "INCONCLUSIVE"

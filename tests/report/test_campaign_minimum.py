@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
-import documents
+import campaigns
 import pytest
+from msgspec.structs import replace
 
+from inferometer.documents.results import Column
 from inferometer.report.campaign import disclosure
-from inferometer.report.campaign.document import LINES, whole
 from inferometer.report.campaign.minimum import c1, render_minimum
+from inferometer.report.figures import figure
 
 TEMPLATE = (Path(__file__).parent.parent / "vectors" / "report" / "minimum.txt").read_text().splitlines()
 """Draft C.1 as it stands, with its placeholders in brackets."""
@@ -25,16 +26,16 @@ def pattern(line: str) -> str:
 
 def test_the_lines_are_those_of_the_draft() -> None:
     """Line by line, in order; a note more or fewer is all that may differ, and the hardware's count is a number."""
-    lines = c1(whole(documents.campaign()))
+    lines = c1(campaigns.filled(campaigns.measured().minimum))
     assert len(lines) == len(TEMPLATE)
     for line, template in zip(lines, TEMPLATE, strict=True):
         assert re.fullmatch(pattern(template), line) or line.endswith(": not measured"), (line, template)
 
 
-@pytest.mark.parametrize("name", documents.SAMPLES)
+@pytest.mark.parametrize("name", campaigns.SAMPLES)
 def test_the_template_stands_in_every_report(name: str) -> None:
     """Whatever was measured: each line up to its bracket, between title and end."""
-    lines = render_minimum(documents.SAMPLES[name]()).splitlines()
+    lines = render_minimum(campaigns.SAMPLES[name]()).splitlines()
     start, end = (lines.index(TEMPLATE[i]) for i in (0, -1))
     heads = [line.partition("[")[0] for line in TEMPLATE if line.startswith("- ") and line[2] != "["]
     between = lines[start:end]
@@ -45,7 +46,7 @@ def test_the_template_stands_in_every_report(name: str) -> None:
 
 def test_null_is_not_measured_and_never_zero() -> None:
     """Every line of a campaign in which nothing was measured says so; what is declared says that it was not."""
-    text = render_minimum(documents.empty())
+    text = render_minimum(campaigns.empty())
     for label in ("TTFT P50", "TTFT P99", "TPOT P50", "Max Throughput", "Request Count", "Test Duration"):
         assert f"- {label}: not measured\n" in text
     assert "- Model: not declared\n" in text
@@ -53,38 +54,33 @@ def test_null_is_not_measured_and_never_zero() -> None:
     assert not re.search(r": 0(\.0)?( |$)", text, re.MULTILINE)
 
 
-def test_an_absent_member_is_null() -> None:
-    """A campaign of which no run came to an end has three members of `minimum`."""
-    document = documents.empty()
-    document["minimum"] = {"notes": []}
-    document["sut"] = document["environment"] = document["tokenizer"] = None
-    assert "- TTFT P99: not measured\n" in render_minimum(document)
-    assert set(LINES) <= set(whole(document)["minimum"])
-
-
 def test_the_disclosures_hold_what_c1_lacks() -> None:
     """Tokenizer with version, vocabulary and source; counting option by word, section and letter; seed, protocol, chunking,
     ITL option, special tokens, all five percentiles with their count."""
-    text = render_minimum(documents.campaign())
-    block = text.partition("=== End Report ===")[2]
+    campaign = campaigns.simulated()
+    block = render_minimum(campaign).partition("=== End Report ===")[2]
+    ttft = next(test for test in campaign.tests if test.test == "ttft")
+    p99 = next(value.value for value in ttft.values if value.name == "ttft_p99")
+    assert isinstance(p99, float)
     for words in (
-        "Seeds: 42",
-        "Tokenizer: cl100k_base, version tiktoken 0.9.0",
+        "Seeds: ",
+        "Tokenizer: cl100k_base, version sha256:223921b7",
         "Vocabulary size: 100",
-        "Tokenizer source: tiktoken",
-        "reference: one declared tokenizer for every system (draft 4.4.2, option B)",
-        "BOS, EOS",
-        "Streaming: HTTP/1.1 SSE",
-        "Chunking: 98.1 %",
+        "Tokenizer source: ",
+        "(draft 4.4.2, option",
+        "Special tokens: ",
+        "Streaming: none: simulated, chat, streamed",
+        "Chunking: ",
         "ITL option: direct",
-        "Warm-up: 100",
-        "Guardrails: input filter off",
-        "TTFT Requests: 10",
-        "TTFT P50: 127\u00a0ms",
-        "TTFT P90: 245\u00a0ms",
-        "TTFT P95: 312\u00a0ms",
-        "TTFT P99: 524\u00a0ms",
-        "TTFT P99.9: 891\u00a0ms",
+        "Warm-up: ",
+        "Guardrails: input filter",
+        "TTFT, first level: TTFT, 5 requests/s",
+        "TTFT Requests: 40",
+        "TTFT P50: ",
+        "TTFT P90: ",
+        "TTFT P95: ",
+        f"TTFT P99: {figure(p99, trim=True)}\u00a0ms",
+        "TTFT P99.9: ",
     ):
         assert words in block, words
     assert "claims no compliance" in block
@@ -92,32 +88,37 @@ def test_the_disclosures_hold_what_c1_lacks() -> None:
 
 def test_what_no_run_told_is_not_known() -> None:
     """Without a run's method the fields stand there all the same; what was declared of the system is used."""
-    rows = dict(disclosure.rows(whole(documents.empty())))
+    rows = dict(disclosure.rows(campaigns.empty()))
     assert {rows[name] for name in ("Chunking", "ITL option", "Clocks", "Warm-up")} == {"not known"}
-    assert rows["Guardrails"].startswith("input filter off")
+    assert rows["Guardrails"] == "not known"
+    declared = replace(campaigns.empty(), sut=campaigns.simulated().sut)
+    assert dict(disclosure.rows(declared))["Guardrails"].startswith("input filter off")
     assert rows["TTFT P99.9"] == "not measured"
 
 
-def test_a_run_tells_its_method(valid: dict[str, Any]) -> None:
-    """All rows that the disclosures take are in a run's method."""
-    told = {one["name"] for one in disclosure.of_run(valid)}
-    assert set(disclosure.SHARED) <= told
+def test_a_run_tells_its_method() -> None:
+    """All rows that the disclosures take are in a run's method, and those known to tell no load are not marked."""
+    rows = {row.key: row for row in campaigns.simulated().disclosed}
+    assert set(disclosure.SHARED) <= set(rows)
+    assert {key for key, row in rows.items() if not row.capacity} <= set(disclosure.HARMLESS.values())
+    assert rows["requests"].capacity
 
 
 def test_several_columns_are_told_apart() -> None:
     """A table of results with intervals has each number with its heading."""
-    document = documents.valid()
-    (results, *_) = document["tests"][0]["tables"]
-    results["columns"].append({"name": "low", "label": "95 % from", "unit": "ms"})
-    for row in results["rows"]:
-        row.append(None if row[0] == "Requests" else row[1] - 1)
-    rows = dict(disclosure.ttft(whole(document)))
-    assert rows["TTFT P99"] == "Value: 524\u00a0ms; 95 % from: 523\u00a0ms"
-    assert rows["TTFT Requests"] == "10\u202f000"
+    document = campaigns.valid()
+    (test,) = document.tests
+    results = next(table for table in test.tables if table.section == "5.1.5.2")
+    rows = tuple((name, value, None if name == "Requests" else 523.0) for name, value in results.rows)
+    columns = (*results.columns, Column("low", "95 % from", "ms"))
+    wider = replace(test, tables=(replace(results, columns=columns, rows=rows),))
+    told = dict(disclosure.ttft(replace(document, tests=(wider,))))
+    assert re.fullmatch(r"Value: [\d.]+\u00a0ms; 95 % from: 523\u00a0ms", told["TTFT P99"])
+    assert told["TTFT Requests"] == "40"
 
 
-@pytest.mark.parametrize(("name", "words"), [("simulated", ["SIMULATED", "QUICK"]), ("all", [])])
+@pytest.mark.parametrize(("name", "words"), [("simulated", ["SIMULATED", "QUICK"]), ("measured", [])])
 def test_what_nobody_may_overlook_stands_first(name: str, words: list[str]) -> None:
     """Simulated and quick, above the title."""
-    above = render_minimum(documents.SAMPLES[name]()).partition("=== LLM")[0]
+    above = render_minimum(campaigns.SAMPLES[name]()).partition("=== LLM")[0]
     assert re.findall(r"^([A-Z]+):", above, re.MULTILINE) == words

@@ -13,18 +13,20 @@ import pytest
 from procedures.driving import Failing, Silent
 
 from inferometer.cli.procedure import told
+from inferometer.documents.part import to_data
+from inferometer.documents.schemas.__main__ import generated
 from inferometer.errors import CannotSwitch, PlanError, RecordError
 from inferometer.plan.campaign import Campaign, campaign, to_json
 from inferometer.plan.rerun import Simulated, again, reach
 from inferometer.plan.schema import Plan
 from inferometer.procedures.step import Switched
-from inferometer.report.campaign.schema import campaign_schema
 from inferometer.run.evaluate import RunResult
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.campaign import SHAREABLE, Tested, carry_out, foreseen, rewritten
 from inferometer.studies.stand import Virtual
 
+SCHEMA = json.loads(generated("campaign"))
 ENGINE = Settings(step_base_ns=5e6, max_batch=16)
 SMALL = ["ttft.requests=40", "ttft.rates=[5, 10]", "capacity.maximum=16"]
 
@@ -49,9 +51,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Tested:
 def test_a_campaigns_document_keeps_to_its_schema(whole: Tested) -> None:
     """As it is, redacted, and as it lies on disk."""
     on_disk = json.loads((whole.folder / "campaign.json").read_bytes())
-    assert on_disk == json.loads(json.dumps(whole.document))
+    assert on_disk == to_data(whole.document)
     for document in (on_disk, json.loads((whole.folder / SHAREABLE / "campaign.json").read_bytes())):
-        jsonschema.validate(document, campaign_schema())
+        jsonschema.validate(document, SCHEMA)
 
 
 def test_a_campaign_leaves_its_plan_its_reports_and_the_runs_it_made(whole: Tested) -> None:
@@ -66,22 +68,23 @@ def test_a_campaign_leaves_its_plan_its_reports_and_the_runs_it_made(whole: Test
         "runs",
         SHAREABLE,
     } <= names
-    for test in whole.document["tests"]:
-        assert test["runs"]
-        for run in test["runs"]:
-            assert (whole.folder / "runs" / run["run"] / "summary.json").is_file()
+    for test in whole.document.tests:
+        assert test.runs
+        for run in test.runs:
+            assert (whole.folder / "runs" / run.run / "summary.json").is_file()
 
 
 def test_tests_are_carried_out_in_the_order_in_which_one_needs_the_other(whole: Tested) -> None:
     """Whatever their order on the command line."""
-    assert [test["test"] for test in whole.document["tests"]] == ["capacity", "ttft"]
+    assert [test.test for test in whole.document.tests] == ["capacity", "ttft"]
 
 
 def test_every_test_of_the_draft_has_a_statement_and_a_simulation_claims_nothing(whole: Tested) -> None:
     """By the judge's rules, not by hand."""
-    for test in whole.document["tests"]:
-        assert test["compliance"]["label"] == "not a measurement"
-        assert test["compliance"]["findings"]
+    for test in whole.document.tests:
+        assert test.compliance is not None
+        assert test.compliance.label == "not a measurement"
+        assert test.compliance.findings
 
 
 @pytest.mark.parametrize("what", ["", "tests.json", "campaign.json", "report.html"])
@@ -98,9 +101,9 @@ def test_the_same_campaign_again_comes_to_the_same(whole: Tested, tmp_path: Path
     found = again(whole.folder)
     assert isinstance(found, Campaign)
     second = carried(tmp_path / "again", found)
-    for before, after in zip(whole.document["tests"], second.document["tests"], strict=True):
-        assert before["values"] == after["values"]
-        assert before["tables"] == after["tables"]
+    for before, after in zip(whole.document.tests, second.document.tests, strict=True):
+        assert before.values == after.values
+        assert before.tables == after.tables
 
 
 def test_a_redacted_report_cannot_be_done_again(whole: Tested) -> None:
@@ -111,7 +114,7 @@ def test_a_redacted_report_cannot_be_done_again(whole: Tested) -> None:
 
 def test_a_run_of_a_campaign_can_be_done_again_by_itself(whole: Tested) -> None:
     """On the engine that it was simulated on."""
-    run = whole.document["tests"][1]["runs"][-1]["run"]
+    run = whole.document.tests[1].runs[-1].run
     found = again(whole.folder / "runs" / run)
     assert isinstance(found, Simulated)
     assert Settings(**found.settings) == Virtual(Chosen("tiny-cpu", ENGINE), Silent())._engine.settings
@@ -131,7 +134,7 @@ def test_what_holds_no_plan_is_refused_in_words(tmp_path: Path, text: str) -> No
 def test_reports_can_be_written_again_and_redacted_later(whole: Tested, tmp_path: Path) -> None:
     """Out of campaign.json alone."""
     (tmp_path / "campaign.json").write_bytes((whole.folder / "campaign.json").read_bytes())
-    assert rewritten(tmp_path, ("capacity",)).document == json.loads(json.dumps(whole.document))
+    assert rewritten(tmp_path, ("capacity",)).document == whole.document
     assert (tmp_path / "report.html").read_bytes() == (whole.folder / "report.html").read_bytes()
     shared = (tmp_path / SHAREABLE / "campaign.json").read_bytes()
     assert shared == (whole.folder / SHAREABLE / "campaign.json").read_bytes()
@@ -142,14 +145,14 @@ def test_a_system_that_falls_over_ends_its_test_with_what_was_learned(tmp_path: 
     """Exit code 5, the runs before, partial results, and the next test is still tried."""
     tested = carried(tmp_path / "c", small("ttft", "capacity"), Failing(ENGINE, after))
     assert tested.exit_code == 5
-    first, second = tested.document["tests"]
-    assert [len(first["runs"]), len(second["runs"])] == [after, 0]
+    first, second = tested.document.tests
+    assert [len(first.runs), len(second.runs)] == [after, 0]
     for test in (first, second):
-        assert test["ended_by"] == "server"
-        assert "no connection" in test["problem"]
-        assert test["verdict"]["status"] != "VALID"
-        assert "partial" in {reason["code"] for reason in test["verdict"]["reasons"]}
-    jsonschema.validate(json.loads((tested.folder / "campaign.json").read_bytes()), campaign_schema())
+        assert test.ended_by == "server"
+        assert "no connection" in (test.problem or "")
+        assert test.verdict.status != "VALID"
+        assert "partial" in {reason.code for reason in test.verdict.reasons}
+    jsonschema.validate(json.loads((tested.folder / "campaign.json").read_bytes()), SCHEMA)
     assert "no connection" in (tested.folder / "report.md").read_text()
 
 
@@ -158,11 +161,11 @@ def test_a_test_whose_requests_do_not_fit_ends_alone(tmp_path: Path) -> None:
     engine = Settings(step_base_ns=5e6, max_batch=16, kv_blocks=256)
     names = ("ttft", "memory-pressure", "cold-start")
     tested = carried(tmp_path / "c", small(*names), Virtual(Chosen("tiny-cpu", engine), Silent()))
-    assert [test["ended_by"] for test in tested.document["tests"]] == [None, "plan", None]
-    crowded = tested.document["tests"][1]
-    assert "the model takes 4,096 in all" in crowded["problem"]
-    assert (crowded["verdict"]["status"], tested.exit_code) == ("INCONCLUSIVE", 2)
-    jsonschema.validate(json.loads((tested.folder / "campaign.json").read_bytes()), campaign_schema())
+    assert [test.ended_by for test in tested.document.tests] == [None, "plan", None]
+    crowded = tested.document.tests[1]
+    assert "the model takes 4,096 in all" in (crowded.problem or "")
+    assert (crowded.verdict.status, tested.exit_code) == ("INCONCLUSIVE", 2)
+    jsonschema.validate(json.loads((tested.folder / "campaign.json").read_bytes()), SCHEMA)
     with pytest.raises(PlanError, match="takes 4,096"):
         carried(tmp_path / "d", small("memory-pressure"), Virtual(Chosen("tiny-cpu", engine), Silent()))
 
@@ -188,9 +191,9 @@ def test_an_interrupted_campaign_reports_what_it_has_and_goes_no_further(tmp_pat
         tmp_path / "c", small("ttft", "capacity"), Interrupting(Chosen("tiny-cpu", ENGINE), Silent())
     )
     assert tested.exit_code == 130
-    assert [test["test"] for test in tested.document["tests"]] == ["capacity"]
-    assert tested.document["tests"][0]["ended_by"] == "interrupted"
-    assert len(tested.document["tests"][0]["runs"]) == 2
+    assert [test.test for test in tested.document.tests] == ["capacity"]
+    assert tested.document.tests[0].ended_by == "interrupted"
+    assert len(tested.document.tests[0].runs) == 2
 
 
 class Stubborn(Virtual):
@@ -211,7 +214,7 @@ def test_a_system_that_cannot_be_switched_ends_the_test_and_says_so(tmp_path: Pa
     stand.begun = True
     tested = carried(tmp_path / "c", small("prefix-cache"), stand)
     assert tested.exit_code == 5
-    assert "cannot be disabled" in tested.document["tests"][0]["problem"]
+    assert "cannot be disabled" in (tested.document.tests[0].problem or "")
 
 
 def test_what_a_plan_breaks_is_told_before_anything_is_sent() -> None:
@@ -240,7 +243,7 @@ def test_ctrl_c_while_a_run_is_read_interrupts_the_campaign_as_any_other(tmp_pat
     """Exit code 130, and the two runs before are reported."""
     tested = carried(tmp_path / "c", small("ttft", "capacity"), Unread(Chosen("tiny-cpu", ENGINE), Silent()))
     assert tested.exit_code == 130
-    assert [(one["test"], len(one["runs"])) for one in tested.document["tests"]] == [("capacity", 2)]
+    assert [(one.test, len(one.runs)) for one in tested.document.tests] == [("capacity", 2)]
 
 
 def test_a_run_that_cannot_be_read_loses_nothing_of_those_before(tmp_path: Path) -> None:
@@ -250,7 +253,7 @@ def test_a_run_that_cannot_be_read_loses_nothing_of_those_before(tmp_path: Path)
     with pytest.raises(RecordError):
         carried(tmp_path / "c", small("ttft", "capacity"), stand)
     document = json.loads((tmp_path / "c" / "campaign.json").read_bytes())
-    jsonschema.validate(document, campaign_schema())
+    jsonschema.validate(document, SCHEMA)
     (only,) = document["tests"]
     assert (only["ended_by"], len(only["runs"])) == ("instrument", 2)
 
@@ -262,17 +265,17 @@ def test_a_test_that_the_plan_cannot_be_carried_out_for_leaves_the_others(tmp_pa
     stand = Virtual(Chosen("tiny-cpu", tight), Silent())
     tested = carried(tmp_path / "c", small("ttft", "fairness"), stand)
     assert tested.exit_code == 2
-    ended = {one["test"]: one["ended_by"] for one in tested.document["tests"]}
+    ended = {one.test: one.ended_by for one in tested.document.tests}
     assert ended == {"ttft": None, "fairness": "plan"}
-    assert {one["compliance"]["label"] for one in tested.document["tests"]} == {"not a measurement"}
+    assert {one.compliance and one.compliance.label for one in tested.document.tests} == {"not a measurement"}
     with pytest.raises(PlanError, match="the model takes"):
         carried(tmp_path / "d", small("fairness"), Virtual(Chosen("tiny-cpu", tight), Silent()))
 
 
 def test_the_warm_up_that_a_report_tells_is_the_one_that_was_made(whole: Tested) -> None:
     """A test's first run warms up for the others, of which one stands for the system."""
-    (row,) = (one for one in whole.document["disclosed"] if one["name"] == "Warm-up")
-    assert row["value"].startswith("100 requests sent")
+    (row,) = (one for one in whole.document.disclosed if one.name == "Warm-up")
+    assert row.value.startswith("100 requests sent")
 
 
 def test_what_a_report_would_run_call_or_send_is_told(tmp_path: Path) -> None:
@@ -340,9 +343,9 @@ def test_a_test_of_gaps_without_any_gap_is_inconclusive(tmp_path: Path) -> None:
     asked = campaign(
         ("itl",), None, None, ["itl.output_tokens=5", "itl.percent=[50]"], simulated=True, quick=True
     )
-    (only,) = carried(tmp_path / "c", asked).document["tests"]
-    assert only["verdict"]["status"] == "INCONCLUSIVE"
-    assert any("its gaps are not known" in reason["message"] for reason in only["verdict"]["reasons"])
+    (only,) = carried(tmp_path / "c", asked).document.tests
+    assert only.verdict.status == "INCONCLUSIVE"
+    assert any("its gaps are not known" in reason.message for reason in only.verdict.reasons)
 
 
 def test_a_report_repeats_no_password_of_the_command_line() -> None:

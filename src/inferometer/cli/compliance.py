@@ -26,7 +26,6 @@ the folder of either, or a campaign.json. A run by itself is judged as the test 
 """
 LEVELS = ("MUST", "REQUIRED", "SHOULD", "RECOMMENDED", "states")
 """Those of judge/compliance/rule.py, which help does not import."""
-CAMPAIGN = "inferometer/campaign/1"
 
 
 @click.command("compliance", cls=Command, help=HELP, examples=EXAMPLES)
@@ -89,39 +88,25 @@ def _statements(path: Path) -> tuple[list[ComplianceStatement], ComplianceStatem
 
     whole = path / "campaign.json" if path.is_dir() else path
     if whole.is_file() and not (path / "summary.json").is_file():
-        try:
-            return _campaign(whole)
-        except (
-            KeyError,
-            TypeError,
-            AttributeError,
-            ValueError,
-        ) as cause:  # a member that is not there, or is of another kind
-            raise RecordError(f"{whole}: is damaged, or was not written by this program") from cause
+        return _campaign(whole)
     return [statement_document(comply(of_run(_summary(path))))], None
 
 
 def _campaign(path: Path) -> tuple[list[ComplianceStatement], ComplianceStatement | None]:
     """As the campaign's document has them; what it lacks is worked out from its run folders."""
-    from inferometer.documents.part import optional
-    from inferometer.documents.statement import ComplianceStatement
+    from inferometer.documents.campaign import CAMPAIGN_SCHEMA, Campaign
+    from inferometer.documents.part import from_json
     from inferometer.judge.compliance.evidence import of_test
     from inferometer.judge.compliance.statement import campaign, comply
     from inferometer.report.compliance import statement_document
-    from inferometer.studies.campaign import typed
 
-    document = _read(path)
-    if document.get("schema") != CAMPAIGN:
-        raise RecordError(f"{path}: is no campaign.json of a version this program reads")
-    tests: list[dict[str, Any]] = document["tests"]
-    stored = [optional(one["compliance"], ComplianceStatement) for one in tests]
-    together = optional(document.get("compliance"), ComplianceStatement)
-    if together is not None and all(stored):
-        return [one for one in stored if one is not None], together
+    document = from_json(path.read_bytes(), Campaign, CAMPAIGN_SCHEMA, str(path))
+    stored = [test.compliance for test in document.tests if test.compliance is not None]
+    if document.compliance is not None and len(stored) == len(document.tests):
+        return stored, document.compliance
     folder = path.parent / "runs"
     evidence = [
-        of_test(typed(one), {ran["run"]: _summary(folder / ran["run"]) for ran in one["runs"]})
-        for one in tests
+        of_test(test, {ran.run: _summary(folder / ran.run) for ran in test.runs}) for test in document.tests
     ]
     return [statement_document(comply(one)) for one in evidence], statement_document(campaign(evidence))
 

@@ -7,10 +7,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from inferometer.documents.campaign import Campaign
 from inferometer.documents.part import to_data
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
@@ -98,14 +97,12 @@ def _deaf() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter complains once more at exit
 
 
-def show_campaign(
-    document: Mapping[str, Any], folder: Path, *, as_json: bool, redacted: bool = False
-) -> None:
+def show_campaign(document: Campaign, folder: Path, *, as_json: bool, redacted: bool = False) -> None:
     """Print what a campaign came to, as tables or as campaign.json. `redacted`: a copy to be shared was written, too."""
     _clear()
     try:
         if as_json:
-            sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
+            sys.stdout.write(json.dumps(to_data(document), ensure_ascii=False) + "\n")
         else:
             from rich.console import Console
 

@@ -24,13 +24,14 @@ EndedBy = Literal["interrupted", "server", "plan", "instrument"]
 
 class ProcedureReason(Part, frozen=True):
     """Why a test or a campaign is not VALID: a check's code or one of judge/procedure_verdict.py, the first run that shows it
-    and how many do."""
+    and how many do. `capacity`: the message may tell a load, as those of runs' checks do."""
 
     code: str
     status: RunStatus
     run: str | None
     message: str
     runs: int = 1
+    capacity: bool = True
 
 
 class ProcedureVerdict(Part, frozen=True):
@@ -83,7 +84,7 @@ class ProcedureRun(Part, frozen=True):
 
     run: str
     part: str
-    at: Mapping[str, float | str | bool | None] | Withheld
+    at: Mapping[str, float | int | str | bool | None] | Withheld
     why: str
     state: Mapping[str, str]
     verdict: RunStatus

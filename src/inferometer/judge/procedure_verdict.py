@@ -110,15 +110,17 @@ def verdict_of_campaign(tests: Sequence[tuple[str, str, ProcedureVerdict]]) -> P
     """The worst of its tests' verdicts, and whose that is. `tests`: name, title and verdict of each."""
     status = worst(verdict.status for _, _, verdict in tests)
     reasons = tuple(
-        ProcedureReason(name, status, None, f"{title}: {_first(verdict)}")
+        ProcedureReason(
+            name, status, None, f"{title}: {_first(verdict).message}", 1, _first(verdict).capacity
+        )
         for name, title, verdict in tests
         if verdict.status == status != "VALID"
     )
     return ProcedureVerdict(status, reasons)
 
 
-def _first(verdict: ProcedureVerdict) -> str:
-    return next(one.message for one in verdict.reasons if one.status == verdict.status)
+def _first(verdict: ProcedureVerdict) -> ProcedureReason:
+    return next(one for one in verdict.reasons if one.status == verdict.status)
 
 
 def _merged(objections: Sequence[Objection]) -> tuple[Objection, ...]:

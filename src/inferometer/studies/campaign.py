@@ -10,16 +10,25 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import msgspec
+from msgspec.structs import replace
 
 from inferometer import __version__
-from inferometer.documents.campaign import TEST_SCHEMA, EndedBy, ProcedureDocument
-from inferometer.documents.part import from_data, to_data
+from inferometer.documents.campaign import (
+    CAMPAIGN_SCHEMA,
+    TEST_SCHEMA,
+    EndedBy,
+    ProcedureDocument,
+    Reproduction,
+    WorkloadPrint,
+)
+from inferometer.documents.campaign import Campaign as CampaignDocument
+from inferometer.documents.part import from_json
+from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch, InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.compliance.evidence import Evidence, MeasuredRun, of_test
@@ -47,21 +56,19 @@ from inferometer.procedures.step import (
     Switched,
     runs,
 )
+from inferometer.report import compliance_notes
 from inferometer.report.campaign import notes
+from inferometer.report.campaign.document import compose
 from inferometer.report.campaign.files import write_reports
 from inferometer.report.campaign.purposes import PURPOSES
 from inferometer.report.campaign.redaction import redact
-from inferometer.report.campaign.sections import SCHEMA as CAMPAIGN_SCHEMA
-from inferometer.report.campaign.sections import compose
 from inferometer.report.campaign.verdict import verdict_document
 from inferometer.report.compliance import statement_document
-from inferometer.report.compliance_notes import worded
 from inferometer.report.run.composition import moment
 from inferometer.run.ui import Ui
 from inferometer.studies import procedure_document as shown
 from inferometer.studies.stand import Asked, Stand, stand_of
 
-SCHEMA = "inferometer/test/1"
 SHAREABLE = "shareable"
 """In a campaign's folder: the reports without what was to be left out of them."""
 
@@ -79,17 +86,17 @@ class Tested:
     __test__: ClassVar[bool] = False  # a name that pytest would collect
 
     folder: Path
-    document: dict[str, Any] = field(default_factory=dict)
+    document: CampaignDocument
 
     @property
     def exit_code(self) -> int:
         """130 interrupted, 5 ended by the server, 2 by the plan, else by the verdict."""
-        ended = {test["ended_by"] for test in self.document["tests"]}
+        ended = {test.ended_by for test in self.document.tests}
         if "interrupted" in ended:
             return 130
         if "server" in ended:
             return 5
-        return 2 if "plan" in ended else EXIT_CODES[self.document["verdict"]["status"]]
+        return 2 if "plan" in ended else EXIT_CODES[self.document.verdict.status]
 
 
 def foreseen(whole: Campaign) -> list[str]:
@@ -104,8 +111,10 @@ def foreseen(whole: Campaign) -> list[str]:
         found = deviations_of(name, _parameters(setup, name), procedure.planned(setup))
         broken = [one for one in found if one.state == "violated"]
         must = [one for one in broken if one.rule.weight == "MUST"]
-        for note in dict.fromkeys(worded(one.note) for one in must):  # one thing may break several rules
-            rules = [one.rule for one in must if worded(one.note) == note]
+        for note in dict.fromkeys(
+            compliance_notes.worded(one.note) for one in must
+        ):  # one thing may break several rules
+            rules = [one.rule for one in must if compliance_notes.worded(one.note) == note]
             named = ", ".join(rule.id for rule in rules)
             sections = ", ".join(dict.fromkeys(rule.section for rule in rules))
             lines.append(f"{name}: deviates from {rules[0].level} {named} (draft {sections}): {note}")
@@ -145,10 +154,9 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
     measured; RecordError and InstrumentError after what was measured has been reported."""
     started = time.time_ns()
     write_atomically(folder / "tests.json", campaigns.to_json(whole))
-    tested, known = Tested(folder), KnownLimits()
-    tests: list[ProcedureDocument] = []
-    documents: list[dict[str, Any]] = []
-    summaries: dict[str, Mapping[str, Any]] = {}
+    tested, known = None, KnownLimits()
+    documents: list[ProcedureDocument] = []
+    summaries: dict[str, Summary] = {}
     evidence: list[Evidence] = []
     refused: PlanError | None = None
     for number, name in enumerate(whole.names):
@@ -158,26 +166,26 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
         one = _Test(whole, PROCEDURES[name], Setup(whole.plan, whole.tests, known), stand, folder, ui)
         document = one.carry_out()
         known = known | one.results.known
-        summaries |= {ran.outcome.run: to_data(ran.outcome.summary) for ran in runs(one.done)}
+        summaries |= {ran.outcome.run: ran.outcome.summary for ran in runs(one.done)}
         if name in TESTS:
-            measured = {ran.outcome.run: ran.outcome.summary for ran in runs(one.done)}
-            evidence.append(of_test(document, measured))
-            statement = statement_document(comply(evidence[-1]))
-            document = msgspec.structs.replace(document, compliance=statement)
-        tests.append(document)
-        documents.append(flat(document))
-        tested.document = compose(
-            name=folder.name,
-            label="tests" if whole.plan.name == "run" else whole.plan.name,
-            started=started,
-            ended=time.time_ns(),
-            simulated=stand.simulated,
-            quick=whole.quick,
-            tests=documents,
-            summaries=summaries,
-            verdict=to_data(verdict_of_campaign([(test.test, test.title, test.verdict) for test in tests])),
-            compliance=to_data(statement_document(campaign(evidence))) if evidence else None,
-            reproduction=_reproduction(whole, command, documents),
+            evidence.append(of_test(document, summaries))
+            document = replace(document, compliance=statement_document(comply(evidence[-1])))
+        documents.append(document)
+        tested = Tested(
+            folder,
+            compose(
+                name=folder.name,
+                label="tests" if whole.plan.name == "run" else whole.plan.name,
+                started=started,
+                ended=time.time_ns(),
+                simulated=stand.simulated,
+                quick=whole.quick,
+                tests=documents,
+                summaries=summaries,
+                verdict=verdict_of_campaign([(test.test, test.title, test.verdict) for test in documents]),
+                compliance=statement_document(campaign(evidence)) if evidence else None,
+                reproduction=_reproduction(whole, command, documents),
+            ),
         )
         _write(tested, whole.redact)
         if isinstance(one.failure, RecordError | InstrumentError):
@@ -187,6 +195,7 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
         refused = refused or (one.failure if isinstance(one.failure, PlanError) else None)
     if refused is not None and not summaries:
         raise refused
+    assert tested is not None  # a campaign has at least one test
     return tested
 
 
@@ -204,20 +213,11 @@ def rewritten(folder: Path, redacted: Sequence[str]) -> Tested:
     """A campaign's reports, written again out of its document. Raises RecordError."""
     path = folder / "campaign.json"
     try:
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError) as cause:
-        raise RecordError(f"{path}: is missing or damaged ({cause})") from cause
-    if not isinstance(document, dict) or document.get("schema") != CAMPAIGN_SCHEMA:
-        raise RecordError(f"{path}: is of a version this program does not read")
-    tested = Tested(folder, document)
-    try:
-        _write(tested, redacted)
-    except (
-        KeyError,
-        TypeError,
-        AttributeError,
-    ) as cause:  # a member that is not there, or is of another kind
-        raise RecordError(f"{path}: is damaged, or was not written by this program") from cause
+        text = path.read_bytes()
+    except OSError as cause:
+        raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
+    tested = Tested(folder, from_json(text, CampaignDocument, CAMPAIGN_SCHEMA, str(path)))
+    _write(tested, redacted)
     return tested
 
 
@@ -340,50 +340,6 @@ class _Test:
         )
 
 
-def flat(test: ProcedureDocument) -> dict[str, Any]:
-    """The document as version 1 of the format has it: a note is a sentence, and a label has its load in it."""
-    document: dict[str, Any] = to_data(test)
-
-    def sentences(notes: Sequence[Mapping[str, Any]]) -> list[str]:
-        return [note["message"] for note in notes]
-
-    def labelled(part: dict[str, Any], key: str) -> dict[str, Any]:
-        load = part.pop("at")
-        return part | {key: ", ".join(filter(None, (part[key], load)))}
-
-    def column(part: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in part.items() if name != "capacity"}
-
-    return document | {
-        "schema": SCHEMA,
-        "values": [
-            labelled(one, "label") | {"note": "" if one["note"] is None else one["note"]["message"]}
-            for one in document["values"]
-        ],
-        "tables": [
-            labelled(one, "title")
-            | {"notes": sentences(one["notes"]), "columns": [column(part) for part in one["columns"]]}
-            for one in document["tables"]
-        ],
-        "figures": [
-            one
-            | {"x": column(one["x"]), "y": column(one["y"])}
-            | {"series": [labelled(series, "label") for series in one["series"]]}
-            for one in document["figures"]
-        ],
-        "notes": sentences(document["notes"]),
-        "undecided": sentences(document["undecided"]),
-    }
-
-
-def typed(document: Mapping[str, Any]) -> ProcedureDocument:
-    """A test's document of version 1, without its notes."""
-    values = [one | {"note": None} for one in document["values"]]
-    tables = [one | {"notes": []} for one in document["tables"]]
-    bare = {"schema": TEST_SCHEMA, "values": values, "tables": tables, "notes": [], "undecided": []}
-    return from_data({**document, **bare}, ProcedureDocument)
-
-
 def _done(step: Step, outcome: Measured | Switched | PlanError | CannotSwitch) -> Performed:
     if isinstance(step, Run) and isinstance(outcome, Measured):
         return PerformedRun(step, outcome)
@@ -393,19 +349,16 @@ def _done(step: Step, outcome: Measured | Switched | PlanError | CannotSwitch) -
     return Performed(step, outcome)
 
 
-def _reproduction(whole: Campaign, command: str, tests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _reproduction(whole: Campaign, command: str, tests: Sequence[ProcedureDocument]) -> Reproduction:
     """All that is needed to do it again (draft C.2, section 6)."""
-    prints = {
-        (test["test"], run["fingerprint"]): None
-        for test in tests
-        for run in test["runs"]
-        if run["fingerprint"]
-    }
-    return {
-        "command": command,
-        "plan_file": json.loads(campaigns.to_json(whole)),
-        "versions": {"inferometer": __version__, "python": platform.python_version()},
-        "seeds": [whole.plan.workload.seed],
-        "workloads": [{"test": test, "fingerprint": fingerprint} for test, fingerprint in prints],
-        "run_folders": [run["run"] for test in tests for run in test["runs"]],
-    }
+    prints = dict.fromkeys(
+        (test.test, run.fingerprint) for test in tests for run in test.runs if run.fingerprint is not None
+    )
+    return Reproduction(
+        command=command,
+        plan_file=json.loads(campaigns.to_json(whole)),
+        versions={"inferometer": __version__, "python": platform.python_version()},
+        seeds=(whole.plan.workload.seed,),
+        workloads=tuple(WorkloadPrint(test, fingerprint) for test, fingerprint in prints),
+        run_folders=tuple(run.run for test in tests for run in test.runs),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from inferometer.documents.campaign import Campaign, ProcedureDocument
 from inferometer.documents.certificate import Certificate
 from inferometer.documents.comparison import ComparisonDocument
 from inferometer.documents.fit import FitDocument
@@ -16,6 +17,8 @@ DOCUMENTS: dict[str, type] = {
     "comparison": ComparisonDocument,
     "fit": FitDocument,
     "certificate": Certificate,
+    "campaign": Campaign,
+    "test": ProcedureDocument,
 }
 """By the name of the file."""
 

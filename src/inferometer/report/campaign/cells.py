@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
+from inferometer.documents.campaign import ReportedTable, ReportedValue
+from inferometer.documents.results import Axis, Cell, Column
 from inferometer.report.figures import DASH, UNMEASURED, clean, figure, interval
-
-WITHHELD = "withheld (capacity)"
-"""In place of what a redacted report leaves out (draft 7.1)."""
 
 
 def cell(value: object) -> str:
@@ -33,31 +31,45 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-ABSENT = ("not reached", "not asked")
-"""How the note of a Value begins that was looked for and does not exist: a knee beyond the last level, say."""
+def with_unit(value: Cell, unit: str) -> str:
+    """A cell with its unit behind it, if it is a number: `2847 tok/s`."""
+    unit = clean(unit)
+    return f"{cell(value)}\u00a0{unit}" if unit and is_number(value) else cell(value)
 
 
-def amount(value: Mapping[str, Any]) -> str:
-    """A Value's figure with its unit: `2847 tok/s`; the unit only after a number. Of what does not exist: that."""
-    text = cell(value["value"])
-    if value["value"] is None and clean(value.get("note") or "").startswith(ABSENT):
-        text = next(word for word in ABSENT if clean(value["note"]).startswith(word))
-    unit = clean(value["unit"])
-    return f"{text}\u00a0{unit}" if unit and is_number(value["value"]) else text
+ABSENT = {"not_reached": "not reached", "not_asked": "not asked"}
+"""By how the code of a value's note begins: what was looked for and does not exist, such as a knee beyond the last level."""
 
 
-def bounds(value: Mapping[str, Any]) -> str:
-    """A Value's 95 % interval, or nothing."""
-    return interval(value["ci"]) if value["ci"] is not None else ""
+def amount(value: ReportedValue) -> str:
+    """A value with its unit; of what does not exist: that."""
+    if value.value is None and value.note is not None:
+        code = value.note.code
+        return next((words for head, words in ABSENT.items() if code.startswith(head)), UNMEASURED)
+    return with_unit(value.value, value.unit)
 
 
-def heading(column: Mapping[str, Any]) -> str:
+def bounds(value: ReportedValue) -> str:
+    """A value's 95 % interval, or nothing."""
+    return interval(value.ci) if value.ci is not None else ""
+
+
+def labelled(label: str, at: str) -> str:
+    """A label or title with the load it is of: `TTFT P50, 12 requests/s`."""
+    return ", ".join(filter(None, (clean(label), clean(at))))
+
+
+def heading(column: Column | Axis) -> str:
     """A column's heading with its unit: `TTFT P99 (ms)`, unless the heading names it already."""
-    label, unit = clean(column["label"]), clean(column["unit"])
+    label, unit = clean(column.label), clean(column.unit)
     return f"{label} ({unit})" if unit and f"({unit})" not in label else label
 
 
-def numeric(table: Mapping[str, Any], index: int) -> bool:
+def numeric(table: ReportedTable, index: int) -> bool:
     """Whether a column of a table holds numbers, or would: then it is set to the right."""
-    cells: Sequence[Any] = [row[index] for row in table["rows"]]
-    return bool(table["columns"][index]["unit"]) or any(is_number(one) for one in cells)
+    return bool(table.columns[index].unit) or any(is_number(row[index]) for row in table.rows)
+
+
+def texts(table: ReportedTable) -> list[list[tuple[str, bool]]]:
+    """(text, whether it is a number) of each cell of each row."""
+    return [[(cell(one), is_number(one)) for one in row] for row in table.rows]

@@ -6,59 +6,68 @@ judge/compliance works the statement out; here it is read. A test without one cl
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Literal
 
+from inferometer.documents.statement import ComplianceStatement, RuleFinding, RuleState
 from inferometer.report.figures import clean
 
 NONE_CLAIMED = "none claimed"
-WORDS = {
+WORDS: dict[RuleState, str] = {
     "violated": "violated",
     "unknown": "unknown",
     "declared": "kept by the tester's word",
     "satisfied": "satisfied",
     "not applicable": "not applicable",
 }
+Tone = Literal["fail", "unsure", "note"]
+TONES: dict[RuleState, Tone] = {"violated": "fail", "unknown": "unsure"}
 
 
-def label(statement: Mapping[str, Any] | None) -> str:
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    """A finding in words. `tone`: how it is shown."""
+
+    state: str
+    tone: Tone
+    id: str
+    level: str
+    text: str
+
+
+def label(statement: ComplianceStatement | None) -> str:
     """`unconditionally compliant`, `conditionally compliant`, `not compliant`, or that none is claimed."""
-    return clean(statement["label"]) if statement and statement.get("label") else NONE_CLAIMED
+    return NONE_CLAIMED if statement is None else statement.label
 
 
-def findings(statement: Mapping[str, Any] | None) -> list[dict[str, str]]:
+def findings(statement: ComplianceStatement | None) -> list[FindingRow]:
     """Each finding that is not simply in order: deviations in the judge's order, then what is taken on trust."""
-    declared = [one for one in (statement or {}).get("findings") or [] if one["state"] == "declared"]
-    return [*deviations(statement), *map(_told, declared)]
+    declared = [one for one in statement.findings if one.state == "declared"] if statement else []
+    return [*deviations(statement), *map(_row, declared)]
 
 
-def deviations(statement: Mapping[str, Any] | None) -> list[dict[str, str]]:
-    """What is broken or unknown, in the judge's order: {state, class, id, level, text}."""
-    return [_told(one) for one in (statement or {}).get("deviations") or []]
+def deviations(statement: ComplianceStatement | None) -> list[FindingRow]:
+    """What is broken or unknown, in the judge's order."""
+    return [_row(one) for one in statement.deviations] if statement else []
 
 
-def _told(finding: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "state": WORDS.get(finding["state"], clean(finding["state"])),
-        "class": {"violated": "fail", "unknown": "unsure"}.get(finding["state"], "note"),
-        "id": clean(finding["id"]),
-        "level": clean(finding["level"]),
-        "text": sentence(finding),
-    }
+def _row(finding: RuleFinding) -> FindingRow:
+    tone = TONES.get(finding.state, "note")
+    return FindingRow(WORDS[finding.state], tone, clean(finding.id), clean(finding.level), sentence(finding))
 
 
-def sentence(finding: Mapping[str, Any]) -> str:
+def sentence(finding: RuleFinding) -> str:
     """The rule, then what was found, with the first run that shows it."""
-    run = f" (run {finding['run']})" if finding.get("run") else ""
-    return clean(" ".join(str(finding[key]) for key in ("text", "note") if finding.get(key)) + run)
+    run = f" (run {finding.run})" if finding.run else ""
+    return clean(" ".join(filter(None, (finding.text, finding.note))) + run)
 
 
-def limitations(statement: Mapping[str, Any] | None) -> list[str]:
+def limitations(statement: ComplianceStatement | None) -> list[str]:
     """What a reader has to take on trust."""
-    return [clean(one) for one in (statement or {}).get("limitations") or []]
+    return [clean(one) for one in statement.limitations] if statement else []
 
 
-def tally(statement: Mapping[str, Any] | None) -> str:
+def tally(statement: ComplianceStatement | None) -> str:
     """`41 satisfied, 2 violated`: how many findings there are of each state."""
-    counts = Counter(one["state"] for one in (statement or {}).get("findings") or [])
+    counts = Counter(one.state for one in statement.findings) if statement else Counter[RuleState]()
     return ", ".join(f"{counts[name]} {words}" for name, words in WORDS.items() if counts[name])

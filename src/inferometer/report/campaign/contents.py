@@ -6,18 +6,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from inferometer.documents.part import from_data
-from inferometer.documents.summary import Environment, Sut
-from inferometer.report.campaign import compliance, compliance_summary, disclosure, titles
-from inferometer.report.campaign.cells import WITHHELD, amount, bounds, cell, is_number
+from inferometer.documents.campaign import (
+    Campaign,
+    ProcedureDocument,
+    ProcedureRun,
+    ReportedValue,
+    StateSwitch,
+)
+from inferometer.documents.note import WITHHELD
+from inferometer.documents.statement import ComplianceStatement
+from inferometer.report.campaign import compliance, disclosure, overview, titles
+from inferometer.report.campaign.cells import amount, bounds, cell, labelled
+from inferometer.report.campaign.compliance import FindingRow
 from inferometer.report.campaign.minimum import result
 from inferometer.report.figures import UNKNOWN, Row, clean, moment, text
 from inferometer.report.run import rows as run_rows
-
-Campaign = Mapping[str, Any]
 
 SECTIONS = (
     "System Identification",
@@ -38,12 +43,74 @@ LIMITATIONS = (
 CANNOT_RERUN = "A redacted report cannot be carried out again: the loads it would need are withheld."
 
 
+@dataclass(frozen=True, slots=True)
+class ValueRow:
+    """A value of a test in words."""
+
+    label: str
+    value: str
+    interval: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run of a test in words. `requests`: the head of their fingerprint."""
+
+    run: str
+    part: str
+    at: str
+    verdict: str
+    requests: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One test in words; tables and figures are drawn from the document."""
+
+    title: str
+    section: str
+    verdict: str
+    compliance: str
+    problem: str
+    objective: str
+    procedure: str
+    when: str
+    setup: list[Row]
+    switches: list[str]
+    reasons: list[str]
+    undecided: list[str]
+    values: list[ValueRow]
+    meanings: list[tuple[str, str]]
+    notes: list[str]
+    runs: list[RunRow]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFinding:
+    """A finding with the tests that share it."""
+
+    finding: FindingRow
+    tests: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReproductionWords:
+    """What it takes to do it again, in words. `redacted`: why that is not possible, or nothing."""
+
+    redacted: str
+    command: str
+    harness: list[Row]
+    plan: str
+    data: list[Row]
+
+
 def lede(campaign: Campaign) -> str:
     """What was tested, in a sentence or two."""
-    minimum = campaign["minimum"]
-    what = result(minimum, "model", "")
+    minimum = campaign.minimum
     return (
-        f"{compliance_summary.tally(campaign)}. Model {what} ({result(minimum, 'boundary', '')}) "
+        f"{overview.tally(campaign)}. Model {result(minimum, 'model', '')} ({result(minimum, 'boundary', '')}) "
         f"on {result(minimum, 'hardware', '')}, software {result(minimum, 'software', '')}; "
         "tests of draft-gaikwad-llm-benchmarking-methodology-00."
     )
@@ -51,185 +118,143 @@ def lede(campaign: Campaign) -> str:
 
 def system(campaign: Campaign) -> list[Row]:
     """1. Model, hardware, software as declared; what the server said of itself; the client's machine."""
-    declared = run_rows.declared_system(from_data(campaign["sut"], Sut), "", simulated=campaign["simulated"])
-    found = [(name, value) for name, value in declared if name != "Guardrails"]
-    return [
-        *found,
-        *(row for row in disclosure.rows(campaign) if row[0] == "Guardrails"),
-        *(
-            (f"Client: {name.lower()}", value)
-            for name, value in run_rows.machine(_client(campaign["environment"]))
-        ),
-    ]
-
-
-def _client(environment: Mapping[str, Any]) -> Environment:
-    """The client's machine; a campaign that ended early does not know all of it."""
-    return from_data({"inferometer": None, "hostname": None, **environment}, Environment)
+    found: list[Row] = []
+    if campaign.sut is not None:
+        declared = run_rows.declared_system(campaign.sut, "", simulated=campaign.simulated)
+        found += [row for row in declared if row[0] != "Guardrails"]
+    found.append(("Guardrails", disclosure.method(campaign, "guardrails")))
+    if campaign.environment is not None:
+        client = run_rows.machine(campaign.environment)
+        found += [(f"Client: {name.lower()}", value) for name, value in client]
+    return found
 
 
 def configuration(campaign: Campaign) -> list[Row]:
     """2. Workload, load and execution parameters that hold for every test; those of one test stand with it."""
-    minimum = campaign["minimum"]
-    own = [
-        row for row in disclosure.rows(campaign) if not row[0].startswith(("TTFT", "Compliance", "Verdict"))
-    ]
+    minimum = campaign.minimum
     return [
         ("Workload", result(minimum, "workload", "")),
         ("Load model", result(minimum, "load_model", "")),
         ("Requests", result(minimum, "request_count", "")),
         ("Duration", result(minimum, "test_duration_s", "s")),
-        ("Time", "simulated" if campaign["simulated"] else "real"),
-        ("Sizes", "quick: below the draft's" if campaign["quick"] else "as planned"),
-        *own,
+        ("Time", "simulated" if campaign.simulated else "real"),
+        ("Sizes", "quick: below the draft's" if campaign.quick else "as planned"),
+        *disclosure.execution(campaign),
     ]
 
 
 def summaries(campaign: Campaign) -> dict[str, list[Row]]:
     """3. Summaries of latency, throughput and success."""
-    minimum = campaign["minimum"]
-    named = {"TPOT P50": "tpot_p50_ms", "TPOT P99": "tpot_p99_ms"}
-    latency = [row for row in disclosure.ttft(campaign) if row[0] != "TTFT Requests"]
-    if not any(test["test"] == "ttft" for test in campaign["tests"]):
-        latency = [
-            (name, result(minimum, key, "ms"))
-            for name, key in (("TTFT P50", "ttft_p50_ms"), ("TTFT P99", "ttft_p99_ms"))
-        ]
+    minimum = campaign.minimum
+
+    def rows(*named: tuple[str, str, str]) -> list[Row]:
+        return [(name, result(minimum, member, unit)) for name, member, unit in named]
+
+    if any(test.test == "ttft" for test in campaign.tests):
+        latency = disclosure.ttft(campaign, count=False)
+    else:
+        latency = rows(("TTFT P50", "ttft_p50_ms", "ms"), ("TTFT P99", "ttft_p99_ms", "ms"))
     counted = [
-        ("Requests, first run", clean(one["value"]))
-        for one in campaign["disclosed"]
-        if one["name"] == "Requests"
+        ("Requests, first run", clean(one.value)) for one in campaign.disclosed if one.key == "requests"
+    ]
+    verdicts = [
+        (f"{overview.title(test)}, verdicts of its runs", overview.runs(test))
+        for test in overview.in_order(campaign)
     ]
     return {
-        "Latency": [*latency, *((name, result(minimum, key, "ms")) for name, key in named.items())],
-        "Throughput": [
-            ("Max throughput", result(minimum, "max_throughput_tok_s", "tok/s")),
-            (
-                "Throughput at P99 TTFT < 500 ms",
-                result(minimum, "throughput_at_p99_ttft_500ms_tok_s", "tok/s"),
-            ),
-        ],
-        "Success": [
-            *counted,
-            *(
-                (f"{compliance_summary.title(test)}, verdicts of its runs", compliance_summary.runs(test))
-                for test in campaign["tests"]
-            ),
-        ],
+        "Latency": [*latency, *rows(("TPOT P50", "tpot_p50_ms", "ms"), ("TPOT P99", "tpot_p99_ms", "ms"))],
+        "Throughput": rows(
+            ("Max throughput", "max_throughput_tok_s", "tok/s"),
+            ("Throughput at P99 TTFT < 500 ms", "throughput_at_p99_ttft_500ms_tok_s", "tok/s"),
+        ),
+        "Success": [*counted, *verdicts],
     }
 
 
-def detail(test: Mapping[str, Any]) -> dict[str, Any]:
-    """4. One test: objective, set-up, procedure, what was measured. Tables and figures are drawn from the document."""
-    about = titles.of(test)
-    reasons = compliance_summary.reasons(test["verdict"])
-    return {
-        "name": clean(test["test"]),
-        "title": compliance_summary.title(test),
-        "section": clean(test["section"]),
-        "verdict": clean(test["verdict"]["status"]),
-        "compliance": compliance.label(test["compliance"]),
-        "problem": compliance_summary.problem(test),
-        "objective": clean(test["objective"] or about.objective),
-        "procedure": about.procedure,
-        "when": f"{moment(test['started'])} to {moment(test['ended'])}; {compliance_summary.runs(test)}",
-        "setup": [(clean(name), text(value, "none")) for name, value in test["parameters"].items()],
-        "switches": [_switch(one) for one in test["switches"]],
-        "reasons": reasons,
-        "undecided": [told for one in test["undecided"] if (told := clean(one)) not in reasons],
-        "values": [
-            {
-                "label": clean(one["label"]),
-                "value": amount(one),
-                "interval": bounds(one),
-                "note": clean(one["note"]).removeprefix(f"{amount(one)}: "),
-            }
-            for one in test["values"]
-        ],
-        "meanings": titles.meanings(test),
-        "notes": [clean(note) for note in test["notes"]],
-        "runs": [_run(one) for one in test["runs"]],
-    }
-
-
-def _switch(one: Mapping[str, Any]) -> str:
-    seen = f"; seen: {clean(one['evidence'])}" if one["evidence"] else ""
-    return f"{clean(one['what'])} {clean(one['state'])}: {clean(one['status'])}, by {clean(one['how'])}{seen}"
-
-
-def _run(one: Mapping[str, Any]) -> dict[str, str]:
-    at = (
-        WITHHELD
-        if one["at"] == WITHHELD
-        else ", ".join(f"{clean(k)} {cell(v)}" for k, v in one["at"].items())
+def detail(test: ProcedureDocument) -> Detail:
+    """4. One test: objective, set-up, procedure, what was measured."""
+    reasons = overview.reasons(test.verdict)
+    return Detail(
+        title=overview.title(test),
+        section=clean(test.section),
+        verdict=test.verdict.status,
+        compliance=compliance.label(test.compliance),
+        problem=overview.problem(test),
+        objective=clean(test.objective),
+        procedure=titles.of(test).procedure,
+        when=f"{moment(test.started)} to {moment(test.ended)}; {overview.runs(test)}",
+        setup=[(clean(name), text(value, "none")) for name, value in test.parameters.items()],
+        switches=[_switch(one) for one in test.switches],
+        reasons=reasons,
+        undecided=[words for one in test.undecided if (words := clean(one.message)) not in reasons],
+        values=[_value(one) for one in test.values],
+        meanings=titles.meanings(test),
+        notes=[clean(note.message) for note in test.notes],
+        runs=[_run(one) for one in test.runs],
     )
+
+
+def _value(one: ReportedValue) -> ValueRow:
+    note = "" if one.note is None else clean(one.note.message).removeprefix(f"{amount(one)}: ")
+    return ValueRow(labelled(one.label, one.at), amount(one), bounds(one), note)
+
+
+def _switch(one: StateSwitch) -> str:
+    seen = f"; seen: {clean(one.evidence)}" if one.evidence else ""
+    return f"{clean(one.what)} {clean(one.state)}: {one.status}, by {clean(one.how or '')}{seen}"
+
+
+def _run(one: ProcedureRun) -> RunRow:
+    at = one.at if isinstance(one.at, str) else ", ".join(f"{clean(k)} {cell(v)}" for k, v in one.at.items())
     # The whole fingerprint is in campaign.json; its head is enough to tell two apart.
-    made_of = cell(one.get("fingerprint") or UNKNOWN)
+    made_of = cell(one.fingerprint or UNKNOWN)
     if made_of != WITHHELD:
         made_of = made_of.removeprefix("sha256:")[:12]
-    keys = ("run", "part", "why", "verdict")
-    return {key: clean(one[key]) for key in keys} | {"at": at, "requests": made_of}
+    return RunRow(clean(one.run), clean(one.part), at, one.verdict, made_of, clean(one.why))
 
 
-def performed(campaign: Campaign) -> list[dict[str, str]]:
-    """5. Label of each test with how many findings there were of each kind."""
-    return [
-        row | {"tally": compliance.tally(test["compliance"])}
-        for row, test in zip(compliance_summary.overview(campaign), campaign["tests"], strict=True)
-    ]
-
-
-def findings(campaign: Campaign) -> list[dict[str, str]]:
+def findings(campaign: Campaign) -> list[SharedFinding]:
     """5. What is not simply in order, worst first; what several tests share stands once, with their names."""
-    tests: dict[tuple[str, ...], list[str]] = {}
-    about: dict[tuple[str, ...], dict[str, str]] = {}
-    statements = [("campaign", campaign["compliance"])]
-    statements += [(clean(test["test"]), test["compliance"]) for test in campaign["tests"]]
+    statements: list[tuple[str, ComplianceStatement | None]] = [("campaign", campaign.compliance)]
+    statements += [(clean(test.test), test.compliance) for test in overview.in_order(campaign)]
+    tests: dict[FindingRow, list[str]] = {}
     for name, statement in statements:
         for one in compliance.findings(statement):
-            about[key := tuple(one.values())] = one
-            tests.setdefault(key, []).append(name)
+            tests.setdefault(one, []).append(name)
     order = {"fail": 0, "unsure": 1, "note": 2}
-    every = len(campaign["tests"])
+    every = len(campaign.tests)
     return [
-        about[key] | {"tests": "all tests" if len(names) == every > 1 else ", ".join(names)}
-        for key, names in sorted(tests.items(), key=lambda item: order[about[item[0]]["class"]])
+        SharedFinding(one, "all tests" if len(names) == every > 1 else ", ".join(names))
+        for one, names in sorted(tests.items(), key=lambda item: order[item[0].tone])
     ]
 
 
 def limitations(campaign: Campaign) -> list[str]:
     """5. What holds of every report, then what the statements leave to trust."""
-    told = [one for test in campaign["tests"] for one in compliance.limitations(test["compliance"])]
-    return list(dict.fromkeys([*LIMITATIONS, *told]))
+    own = [one for test in overview.in_order(campaign) for one in compliance.limitations(test.compliance)]
+    return list(dict.fromkeys([*LIMITATIONS, *own]))
 
 
-def reproduction(campaign: Campaign) -> dict[str, Any]:
+def reproduction(campaign: Campaign) -> ReproductionWords:
     """6. Harness, configuration and data, and the command that carries it out again."""
-    about = campaign["reproduction"]
-    plan = about["plan"]
-    harness = [(clean(name), text(value)) for name, value in about["versions"].items()]
-    data = [("Seeds", text(about["seeds"])), ("Plan, resolved", "tests.json, and in this report")]
-    data += [
+    about = campaign.reproduction
+    plan = about.plan_file
+    versions = [(clean(name), text(value)) for name, value in about.versions.items() if name != "inferometer"]
+    data = [
+        ("Seeds", text(about.seeds)),
+        ("Plan, resolved", "tests.json, and in this report"),
         (
             "Requests",
             "requests.parquet of each run folder; each run's fingerprint of them stands with the test",
-        )
+        ),
     ]
     data += [
-        (f"Plan of {clean(test['test'])}", text(test["plan_hash"], UNKNOWN)) for test in campaign["tests"]
+        (f"Plan of {clean(test.test)}", text(test.plan_hash, UNKNOWN)) for test in overview.in_order(campaign)
     ]
-    return {
-        "redacted": CANNOT_RERUN if compliance_summary.redacted(campaign) else "",
-        "command": clean(about["command"]),
-        "harness": [
-            ("Inferometer", clean(campaign["version"])),
-            *(row for row in harness if row[0] != "inferometer"),
-        ],
-        "plan": clean(plan) if isinstance(plan, str) else json.dumps(plan, indent=2, ensure_ascii=False),
-        "data": data,
-    }
-
-
-def cells_of(table: Mapping[str, Any]) -> list[list[tuple[str, bool]]]:
-    """(text, whether it is a number) of each cell of each row."""
-    return [[(cell(one), is_number(one)) for one in row] for row in table["rows"]]
+    return ReproductionWords(
+        redacted=CANNOT_RERUN if campaign.redacted else "",
+        command=clean(about.command),
+        harness=[("Inferometer", clean(campaign.version)), *versions],
+        plan=plan if isinstance(plan, str) else json.dumps(plan, indent=2, ensure_ascii=False),
+        data=data,
+    )

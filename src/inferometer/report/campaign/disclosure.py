@@ -1,21 +1,22 @@
-"""What a report must disclose of how tokens were counted and time was taken, which a campaign's document takes from a run.
+"""What a report must disclose of how tokens were counted and time was taken.
 
-    summary of a run --of_run--> [{"name", "value"}]  the campaign's member `disclosed`
-
-The campaign has tokenizer, system and seeds of its own. The rest only a run knows: chunking, ITL option, warm-up, clocks.
+A campaign has tokenizer, system and seeds of its own. The rest only a run knows (chunking, ITL option, warm-up, clocks): the
+rows of its method, which the campaign's document has as `disclosed`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from inferometer.documents.part import from_data
-from inferometer.documents.summary import Summary
-from inferometer.report.campaign import compliance
-from inferometer.report.campaign.cells import WITHHELD, amount, cell
+from inferometer.documents.campaign import Campaign, MethodRow, ReportedTable
+from inferometer.documents.note import WITHHELD
+from inferometer.documents.results import Cell
+from inferometer.documents.summary import Summary, Sut, TokenizerAccount
+from inferometer.report.campaign import compliance, overview
+from inferometer.report.campaign.cells import labelled, with_unit
 from inferometer.report.figures import UNDECLARED, UNKNOWN, UNMEASURED, Row, clean, text
 from inferometer.report.run import disclosure
+from inferometer.report.run.rows import declared_guardrails
 
 OPTIONS = {
     "native": "native: each system's own tokenizer (draft 4.4.2, option A)",
@@ -23,103 +24,135 @@ OPTIONS = {
 }
 """Token counting by word; the letters of 4.4.2 and 4.6.3 mean different things."""
 
-OF_LOAD = ("Load", "Requests", "Window", "Steady window", "Trace: replayed", "Trace: made in time")
-"""Rows that tell how much load there was."""
-SHARED = (
-    "Token counts",
-    "Chunking",
-    "ITL option",
-    "Time stamps",
-    "Clocks",
-    "Warm-up",
-    "Prefix caching",
-    "Guardrails",
-)
-"""Rows of a run's method that stand in the minimum report's disclosures."""
+HARMLESS = {
+    "Token counts": "token_counts",
+    "ITL option": "itl_option",
+    "Protocol": "protocol",
+    "Time stamps": "time_stamps",
+    "Clocks": "clocks",
+    "Prefix caching": "prefix_caching",
+    "Guardrails": "guardrails",
+    "Tokenizer": "tokenizer",
+    "Seed": "seed",
+}
+"""Keys of the rows of a run's method that tell no load, by their headings. Any other row may tell one."""
+
+SHARED = {
+    "token_counts": "Token counts",
+    "chunking": "Chunking",
+    "itl_option": "ITL option",
+    "time_stamps": "Time stamps",
+    "clocks": "Clocks",
+    "warm_up": "Warm-up",
+    "prefix_caching": "Prefix caching",
+    "guardrails": "Guardrails",
+}
+"""Rows of a run's method that stand in the minimum report's disclosures: key and heading there."""
 PERCENTILES = ("P50", "P90", "P95", "P99", "P99.9")
 
 
-def of_run(summary: Mapping[str, Any]) -> list[dict[str, str]]:
-    """A run's method, for the campaign's member `disclosed`: the run is one that every test's reader may take for the rule."""
-    return [{"name": name, "value": value} for name, value in disclosure.method(from_data(summary, Summary))]
+def of_run(summary: Summary) -> tuple[MethodRow, ...]:
+    """A run's method, for the campaign's member `disclosed`."""
+    rows = disclosure.method(summary)
+    return tuple(MethodRow(_key(name), name, value, name not in HARMLESS) for name, value in rows)
 
 
-def rows(campaign: Mapping[str, Any]) -> list[Row]:
+def _key(name: str) -> str:
+    return HARMLESS.get(name) or "".join(c if c.isalnum() else "_" for c in name.lower())
+
+
+def rows(campaign: Campaign) -> list[Row]:
     """The fields that every report has to have and C.1 lacks, in the draft's order (4.3.3 to 4.8, 5.1.4)."""
-    tokenizer = campaign["tokenizer"]
-    told = _declared(campaign["sut"])
-    told |= {clean(one["name"]): clean(one["value"]) for one in campaign["disclosed"]}
-    missing = WITHHELD if campaign["redacted"] else UNKNOWN
     return [
-        ("Seeds", text(campaign["reproduction"]["seeds"])),
-        ("Tokenizer", f"{text(tokenizer.get('name'))}, version {text(tokenizer.get('version'))}"),
-        ("Vocabulary size", text(tokenizer.get("vocab_size"))),
-        ("Tokenizer source", text(tokenizer.get("source"))),
-        ("Token counting", OPTIONS.get(str(tokenizer.get("method")), text(tokenizer.get("method")))),
-        ("Special tokens", _special(tokenizer)),
-        ("Streaming", _protocol(campaign["sut"])),
-        *((name, told.get(name, missing)) for name in SHARED),
+        *execution(campaign),
         *ttft(campaign),
-        ("Verdict", clean(campaign["verdict"]["status"])),
+        ("Verdict", campaign.verdict.status),
         *(
-            (f"Compliance, {clean(one['test'])}", compliance.label(one["compliance"]))
-            for one in campaign["tests"]
+            (f"Compliance, {clean(one.test)}", compliance.label(one.compliance))
+            for one in overview.in_order(campaign)
         ),
     ]
 
 
-def _declared(sut: Mapping[str, Any]) -> dict[str, str]:
-    """What the tester declared, where no run's method is at hand: whether requests were refused, nobody knows."""
-    state = {None: UNDECLARED, True: "on", False: "off"}
-    rails = sut["guardrails"]
-    filters = f"input filter {state[rails['input_filter']]}, output filter {state[rails['output_filter']]}"
-    return {
-        "Guardrails": f"{filters}, systems {text(rails['names'], UNDECLARED)}, refused requests not known",
-        "Prefix caching": f"{text(sut['prefix_caching'], UNDECLARED)}; cache before the run: "
-        f"{text(sut['cache_state'])} (declared)",
-    }
-
-
-def _special(tokenizer: Mapping[str, Any]) -> str:
-    kind = tokenizer.get("kind")
-    return UNKNOWN if kind is None else disclosure.SPECIAL_TOKENS[kind == "none"]
-
-
-def _protocol(sut: Mapping[str, Any]) -> str:
-    return f"{text(sut['protocol'])}, {text(sut['api'])}, {'streamed' if sut['stream'] else 'not streamed'}"
-
-
-def ttft(campaign: Mapping[str, Any]) -> list[Row]:
-    """Sample count and five percentiles of TTFT, from the first table of draft 5.1.5.2; of several it says which."""
-    tables = list(_results(campaign))
-    first = tables[0] if tables else None
-    found = {} if first is None else {str(row[0]).split()[-1]: row for row in first["rows"] if row}
-    which = [("TTFT, first level", clean(tables[0]["title"]))] if len(tables) > 1 else []
+def execution(campaign: Campaign) -> list[Row]:
+    """Those of them that hold for every test."""
     return [
-        *which,
-        *((f"TTFT {name}", _of_row(first, found.get(name))) for name in ("Requests", *PERCENTILES)),
+        ("Seeds", text(campaign.reproduction.seeds)),
+        *_tokenizer(campaign.tokenizer),
+        ("Streaming", _protocol(campaign.sut)),
+        *((name, method(campaign, key)) for key, name in SHARED.items()),
     ]
 
 
-def _results(campaign: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for test in campaign["tests"]:
-        if test["test"] == "ttft":
-            yield from (table for table in test["tables"] if table["section"] == "5.1.5.2")
+def method(campaign: Campaign, key: str) -> str:
+    """The row `key` of the method that stands for the system; without a run, what was declared."""
+    told = next((clean(one.value) for one in campaign.disclosed if one.key == key), None)
+    if told is None and campaign.sut is not None:
+        told = _declared(campaign.sut).get(key)
+    return told or (WITHHELD if campaign.redacted else UNKNOWN)
 
 
-def _of_row(table: Mapping[str, Any] | None, row: Any) -> str:
+def _declared(sut: Sut) -> dict[str, str]:
+    """What the tester declared, where no run's method is at hand: whether requests were refused, nobody knows."""
+    caching = text(sut.prefix_caching, UNDECLARED)
+    return {
+        "guardrails": f"{declared_guardrails(sut)}, refused requests not known",
+        "prefix_caching": f"{caching}; cache before the run: {text(sut.cache_state)} (declared)",
+    }
+
+
+def _tokenizer(tokenizer: TokenizerAccount | None) -> list[Row]:
+    one = tokenizer or TokenizerAccount(None, None, None, None, None, None)
+    special = UNKNOWN if one.kind is None else disclosure.SPECIAL_TOKENS[one.kind == "none"]
+    return [
+        ("Tokenizer", f"{text(one.name)}, version {text(one.version)}"),
+        ("Vocabulary size", text(one.vocab_size)),
+        ("Tokenizer source", text(one.source)),
+        ("Token counting", OPTIONS.get(str(one.method), text(one.method))),
+        ("Special tokens", special),
+    ]
+
+
+def _protocol(sut: Sut | None) -> str:
+    if sut is None:
+        return UNKNOWN
+    return f"{text(sut.protocol)}, {text(sut.api)}, {'streamed' if sut.stream else 'not streamed'}"
+
+
+def ttft(campaign: Campaign, *, count: bool = True) -> list[Row]:
+    """Sample count (if wanted) and five percentiles of TTFT, from the first table of draft 5.1.5.2; of several it says
+    which."""
+    tables = list(_results(campaign))
+    first = tables[0] if tables else None
+    found = {} if first is None else {str(row[0]).split()[-1]: row for row in first.rows if row}
+    which = [("TTFT, first level", labelled(tables[0].title, tables[0].at))] if len(tables) > 1 else []
+    names = ("Requests", *PERCENTILES) if count else PERCENTILES
+    return [
+        *which,
+        *((f"TTFT {name}", _of_row(first, found.get(name))) for name in names),
+    ]
+
+
+def _results(campaign: Campaign) -> Iterator[ReportedTable]:
+    for test in campaign.tests:
+        if test.test == "ttft":
+            yield from (table for table in test.tables if table.section == "5.1.5.2")
+
+
+def _of_row(table: ReportedTable | None, row: tuple[Cell, ...] | None) -> str:
     """A row's cells; more than one, each with its column's heading."""
-    if table is not None and WITHHELD in table["notes"]:
+    if table is not None and table.capacity and not table.rows:
         return WITHHELD
     if table is None or row is None:
         return UNMEASURED
     # Draft 5.1.5.2's table is in ms, whether its heading says so or its note.
-    units = ["" if row[0] == "Requests" else column["unit"] or "ms" for column in table["columns"][1:]]
-    told = [
-        (cell(column["label"]), amount({"value": one, "unit": unit}))
-        for one, unit, column in zip(row[1:], units, table["columns"][1:], strict=True)
+    columns = table.columns[1:]
+    units = ["" if row[0] == "Requests" else column.unit or "ms" for column in columns]
+    cells = [
+        (clean(column.label), with_unit(one, unit))
+        for one, unit, column in zip(row[1:], units, columns, strict=True)
         if one is not None
     ]
-    if len(told) < 2:
-        return told[0][1] if told else UNMEASURED
-    return "; ".join(f"{label}: {words}" for label, words in told)
+    if len(cells) < 2:
+        return cells[0][1] if cells else UNMEASURED
+    return "; ".join(f"{label}: {words}" for label, words in cells)

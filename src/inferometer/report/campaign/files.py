@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
+from inferometer.documents.campaign import Campaign
+from inferometer.documents.part import to_json
 from inferometer.errors import InstrumentError
 from inferometer.report.campaign.html import render_html
 from inferometer.report.campaign.markdown import render_markdown
@@ -13,7 +13,7 @@ from inferometer.report.campaign.minimum import render_minimum
 from inferometer.report.run.files import replace
 
 
-def write_reports(folder: Path, campaign: dict[str, Any]) -> None:
+def write_reports(folder: Path, campaign: Campaign) -> None:
     """Render all, then write: a folder never holds reports of two different results.
 
     Raises:
@@ -22,7 +22,7 @@ def write_reports(folder: Path, campaign: dict[str, Any]) -> None:
     """
     try:
         texts = {
-            "campaign.json": json.dumps(campaign, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+            "campaign.json": to_json(campaign),
             "report.md": render_markdown(campaign),
             "report.html": render_html(campaign),
             "minimum.txt": render_minimum(campaign),

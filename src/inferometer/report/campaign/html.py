@@ -2,24 +2,48 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
-from inferometer.documents.part import from_data
-from inferometer.documents.results import Figure
-from inferometer.errors import PlanError, Problem
-from inferometer.report.campaign import compliance, compliance_summary, contents
-from inferometer.report.campaign.cells import WITHHELD, heading, numeric
-from inferometer.report.campaign.contents import Campaign
-from inferometer.report.campaign.document import whole
+from msgspec.structs import replace
+
+from inferometer.documents.campaign import Campaign, ProcedureDocument, ReportedTable
+from inferometer.documents.note import WITHHELD
+from inferometer.documents.part import to_data
+from inferometer.documents.results import Figure, Series
+from inferometer.report.campaign import compliance, contents, overview
+from inferometer.report.campaign.cells import heading, labelled, numeric, texts
 from inferometer.report.campaign.minimum import render_minimum
 from inferometer.report.charts import of_figure
 from inferometer.report.figures import UNMEASURED, clean, moment
 from inferometer.report.html_page import Picture, picture, render_page
 
-_DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A column's heading. `number`: its cells are set to the right."""
+
+    heading: str
+    number: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table of the page: (text, whether it is a number) in each cell."""
+
+    title: str
+    section: str
+    columns: list[Heading]
+    rows: list[list[tuple[str, bool]]]
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """One test on the page."""
+
+    about: contents.Detail
+    tables: list[Sheet]
+    figures: list[Picture]
 
 
 def render_html(campaign: Campaign) -> str:
@@ -28,77 +52,57 @@ def render_html(campaign: Campaign) -> str:
     Raises:
         ValueError: the document holds NaN or an infinity.
     """
-    document, campaign = campaign, whole(campaign)
-    verdict = str(campaign["verdict"]["status"])
-    marks = [word for word, _ in compliance_summary.banners(campaign)]
+    status = campaign.verdict.status
+    banners = overview.banners(campaign, campaign.redacted)
+    tests = overview.in_order(campaign)
     context = {
-        "version": clean(campaign["version"]),
-        "name": clean(campaign["name"]),
-        "id": clean(campaign["id"]),
-        "started": moment(campaign["started"]),
-        "page_title": ", ".join([*marks, f"{verdict}: {clean(campaign['name'])}"]),
-        "banners": compliance_summary.banners(campaign),
-        "status": clean(verdict),
-        "meaning": compliance_summary.MEANINGS.get(verdict, ""),
-        "compliance": compliance.label(campaign["compliance"]),
-        "reasons": compliance_summary.reasons(campaign["verdict"]),
+        "version": clean(campaign.version),
+        "name": clean(campaign.name),
+        "id": clean(campaign.id),
+        "started": moment(campaign.started),
+        "page_title": ", ".join([*(word for word, _ in banners), f"{status}: {clean(campaign.name)}"]),
+        "banners": banners,
+        "status": status,
+        "meaning": overview.MEANINGS[status],
+        "compliance": compliance.label(campaign.compliance),
+        "reasons": overview.reasons(campaign.verdict),
         "lede": contents.lede(campaign),
-        "overview": compliance_summary.overview(campaign),
+        "overview": [overview.row(test) for test in tests],
         "sections": contents.SECTIONS,
         "system": contents.system(campaign),
         "configuration": contents.configuration(campaign),
         "summaries": contents.summaries(campaign),
-        "details": [_detail(test) for test in campaign["tests"]],
-        "performed": contents.performed(campaign),
+        "details": [_article(test) for test in tests],
+        "performed": [(overview.row(test), compliance.tally(test.compliance)) for test in tests],
         "findings": contents.findings(campaign),
         "limitations": contents.limitations(campaign),
         "reproduction": contents.reproduction(campaign),
         "minimum": render_minimum(campaign),
     }
-    return render_page("campaign.html.j2", document, context, "campaign.css")
+    return render_page("campaign.html.j2", to_data(campaign), context, "campaign.css")
 
 
-def document_of(page: str) -> dict[str, Any]:
-    """The campaign's document out of a report.html.
-
-    Raises:
-        PlanError: the page holds none.
-    """
-    found = _DATA.search(page)
-    loaded = json.loads(found[1]) if found else None
-    if not isinstance(loaded, dict) or "tests" not in loaded:
-        raise PlanError(
-            [
-                Problem(
-                    "report",
-                    "this page holds no campaign: give the report.html that `inferometer test` wrote",
-                )
-            ]
-        )
-    return loaded
+def _article(test: ProcedureDocument) -> Article:
+    return Article(
+        contents.detail(test), [_table(one) for one in test.tables], [_figure(one) for one in test.figures]
+    )
 
 
-def _detail(test: Mapping[str, Any]) -> dict[str, Any]:
-    return contents.detail(test) | {
-        "tables": [_table(one) for one in test["tables"]],
-        "figures": [_figure(one) for one in test["figures"]],
-    }
+def _table(one: ReportedTable) -> Sheet:
+    return Sheet(
+        title=labelled(one.title, one.at),
+        section=clean(one.section),
+        columns=[Heading(heading(column), numeric(one, index)) for index, column in enumerate(one.columns)],
+        rows=texts(one),
+        notes=[clean(note.message) for note in one.notes],
+    )
 
 
-def _table(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "title": clean(one["title"]),
-        "section": clean(one["section"]),
-        "columns": [
-            {"heading": heading(column), "number": numeric(one, index)}
-            for index, column in enumerate(one["columns"])
-        ],
-        "rows": contents.cells_of(one),
-        "notes": [clean(note) for note in one["notes"]],
-    }
+def _figure(one: Figure) -> Picture:
+    named = replace(one, series=tuple(_named(line) for line in one.series))
+    missing = WITHHELD if one.capacity and not one.series else UNMEASURED
+    return picture(of_figure(named), missing)
 
 
-def _figure(one: Mapping[str, Any]) -> Picture:
-    figure = from_data(one, Figure)
-    missing = WITHHELD if figure.capacity and not figure.series else UNMEASURED
-    return picture(of_figure(figure), missing)
+def _named(line: Series) -> Series:
+    return replace(line, label=labelled(line.label, line.at))

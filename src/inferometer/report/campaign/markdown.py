@@ -5,13 +5,10 @@ Pictures are in report.html; here each is named with what it marks. The numbers 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from inferometer.report.campaign import compliance, compliance_summary, contents
-from inferometer.report.campaign.cells import WITHHELD, heading, numeric
-from inferometer.report.campaign.contents import Campaign
-from inferometer.report.campaign.document import whole
+from inferometer.documents.campaign import Campaign, ProcedureDocument, ReportedTable
+from inferometer.documents.note import WITHHELD
+from inferometer.report.campaign import compliance, contents, overview
+from inferometer.report.campaign.cells import heading, labelled, numeric, texts
 from inferometer.report.campaign.minimum import render_minimum
 from inferometer.report.figures import UNMEASURED, clean
 from inferometer.report.tables import bullets
@@ -20,88 +17,83 @@ from inferometer.report.tables import markdown_table as table
 
 
 def _overview(campaign: Campaign) -> str:
-    rows = [
-        [
-            f"{row['section']} {row['title']}",
-            f"{row['label']} {row['value']}".strip(),
-            row["interval"],
-            " ".join(
-                part for part in (row["verdict"], row["partial"] and f"({row['partial'].lower()})") if part
-            ),
-            row["compliance"],
-        ]
-        for row in compliance_summary.overview(campaign)
-    ]
+    rows = []
+    for test in overview.in_order(campaign):
+        one = overview.row(test)
+        verdict = f"{one.verdict} ({one.partial.lower()})" if one.partial else one.verdict
+        headline = f"{one.label} {one.value}".strip()
+        rows.append([f"{one.section} {one.title}", headline, one.interval, verdict, one.compliance])
     return table(["Test", "Headline", "95 % interval", "Verdict", "Compliance"], rows)
 
 
-def _shown(one: Mapping[str, Any]) -> str:
-    parts = [f"**{safe(one['title'])}** (draft {safe(one['section'])})"]
-    if one["rows"]:
-        rows = [[text for text, _ in row] for row in contents.cells_of(one)]
-        right = [numeric(one, index) for index in range(len(one["columns"]))]
-        parts.append(table([heading(column) for column in one["columns"]], rows, right))
-    elif not one["notes"]:
+def _shown(one: ReportedTable) -> str:
+    parts = [f"**{safe(labelled(one.title, one.at))}** (draft {safe(one.section)})"]
+    if one.rows:
+        rows = [[text for text, _ in row] for row in texts(one)]
+        right = [numeric(one, index) for index in range(len(one.columns))]
+        parts.append(table([heading(column) for column in one.columns], rows, right))
+    elif not one.notes:
         parts.append("Not measured.")
-    return "\n\n".join([*parts, *(safe(note) for note in one["notes"])])
+    return "\n\n".join([*parts, *(safe(note.message) for note in one.notes)])
 
 
-def _figures(test: Mapping[str, Any]) -> str:
+def _figures(test: ProcedureDocument) -> str:
     lines = []
-    for one in test["figures"]:
-        marked = ", ".join(clean(mark["label"]) for mark in one["marks"])
-        where = "see report.html" if one["series"] else WITHHELD if one["capacity"] else UNMEASURED
-        lines.append(clean(one["title"]) + (f" (marked: {marked})" if marked else "") + f": {where}")
+    for one in test.figures:
+        marked = ", ".join(clean(mark.label) for mark in one.marks)
+        where = "see report.html" if one.series else WITHHELD if one.capacity else UNMEASURED
+        lines.append(clean(one.title) + (f" (marked: {marked})" if marked else "") + f": {where}")
     return bullets(lines)
 
 
-def _test(test: Mapping[str, Any], number: int) -> list[str]:
+def _test(test: ProcedureDocument, number: int) -> list[str]:
     about = contents.detail(test)
-    values = [[one["label"], one["value"], one["interval"], one["note"]] for one in about["values"]]
-    runs = [
-        [run[key] for key in ("run", "part", "at", "verdict", "requests", "why")] for run in about["runs"]
-    ]
+    values = [[one.label, one.value, one.interval, one.note] for one in about.values]
+    runs = [[run.run, run.part, run.at, run.verdict, run.requests, run.why] for run in about.runs]
     return [
-        f"### 4.{number} {safe(about['title'])} (draft {safe(about['section'])})",
-        f"**{safe(about['verdict'])}**, {safe(about['compliance'])}. {safe(about['when'])}.",
-        f"**{safe(about['problem'])}**" if about["problem"] else "",
-        bullets([*about["reasons"], *about["undecided"]]),
-        f"Objective: {safe(about['objective'])}",
-        f"Procedure: {safe(about['procedure'])}" if about["procedure"] else "",
-        table(["Parameter", "Value"], about["setup"]) if about["setup"] else "",
-        bullets(about["switches"]),
+        f"### 4.{number} {safe(about.title)} (draft {safe(about.section)})",
+        f"**{safe(about.verdict)}**, {safe(about.compliance)}. {safe(about.when)}.",
+        f"**{safe(about.problem)}**" if about.problem else "",
+        bullets([*about.reasons, *about.undecided]),
+        f"Objective: {safe(about.objective)}",
+        f"Procedure: {safe(about.procedure)}" if about.procedure else "",
+        table(["Parameter", "Value"], about.setup) if about.setup else "",
+        bullets(about.switches),
         table(["Measured", "Value", "95 % interval", "Note"], values) if values else "Nothing was measured.",
-        *(_shown(one) for one in test["tables"]),
+        *(_shown(one) for one in test.tables),
         _figures(test),
-        bullets(about["notes"]),
-        bullets(f"{name}: {means}" for name, means in about["meanings"]),
+        bullets(about.notes),
+        bullets(f"{name}: {means}" for name, means in about.meanings),
         table(["Run", "Part", "At", "Verdict", "Requests", "Why"], runs) if runs else "",
     ]
 
 
 def _compliance(campaign: Campaign) -> list[str]:
-    rows = [[row["title"], row["compliance"], row["tally"] or "none"] for row in contents.performed(campaign)]
-    parts = [table(["Test performed", "Compliance", "Findings"], rows)]
-    found = [
-        [one[key] for key in ("state", "id", "level", "tests", "text")] for one in contents.findings(campaign)
+    tests = overview.in_order(campaign)
+    rows = [
+        [overview.title(test), compliance.label(test.compliance), compliance.tally(test.compliance) or "none"]
+        for test in tests
     ]
-    if found:
-        parts += [
-            "Deviations and declarations:",
-            table(["State", "Rule", "Level", "Tests", "In words"], found),
+    parts = [table(["Test performed", "Compliance", "Findings"], rows)]
+    if found := contents.findings(campaign):
+        lines = [
+            [one.finding.state, one.finding.id, one.finding.level, one.tests, one.finding.text]
+            for one in found
         ]
+        head = ["State", "Rule", "Level", "Tests", "In words"]
+        parts += ["Deviations and declarations:", table(head, lines)]
     return [*parts, "Limitations:", bullets(contents.limitations(campaign))]
 
 
 def _reproduction(campaign: Campaign) -> list[str]:
     about = contents.reproduction(campaign)
-    rerun = ["```text\ninferometer rerun report.html\n```", "or, from the plan:", _fenced(about["command"])]
+    rerun = ["```text\ninferometer rerun report.html\n```", "or, from the plan:", _fenced(about.command)]
     return [
-        *([f"**{safe(about['redacted'])}**"] if about["redacted"] else rerun),
-        table(["Harness", "Version"], about["harness"]),
+        *([f"**{safe(about.redacted)}**"] if about.redacted else rerun),
+        table(["Harness", "Version"], about.harness),
         "Configuration:",
-        _fenced(about["plan"]),
-        table(["Data", "Value"], about["data"]),
+        _fenced(about.plan),
+        table(["Data", "Value"], about.data),
     ]
 
 
@@ -118,25 +110,21 @@ def clean_line(line: str) -> str:
 
 def render_markdown(campaign: Campaign) -> str:
     """The whole of report.md."""
-    campaign = whole(campaign)
-    verdict = campaign["verdict"]
+    verdict = campaign.verdict
     names = contents.SECTIONS
     results = [
         part
         for title, rows in contents.summaries(campaign).items()
         for part in (f"### {title}", table([title, "Value"], rows))
     ]
-    numbered = enumerate(campaign["tests"], 1)
+    banners = overview.banners(campaign, campaign.redacted)
+    numbered = enumerate(overview.in_order(campaign), 1)
     parts = [
-        *(
-            part
-            for word, means in compliance_summary.banners(campaign)
-            for part in (f"# {word}", safe(means))
-        ),
-        f"# Inferometer test report: {safe(campaign['name'])}",
-        f"**{safe(verdict['status'])}.** {compliance_summary.MEANINGS.get(str(verdict['status']), '')}",
-        f"Compliance: {safe(compliance.label(campaign['compliance']))}.",
-        bullets(compliance_summary.reasons(verdict)),
+        *(part for word, means in banners for part in (f"# {word}", safe(means))),
+        f"# Inferometer test report: {safe(campaign.name)}",
+        f"**{verdict.status}.** {overview.MEANINGS[verdict.status]}",
+        f"Compliance: {safe(compliance.label(campaign.compliance))}.",
+        bullets(overview.reasons(verdict)),
         safe(contents.lede(campaign)),
         _overview(campaign),
         f"## 1. {names[0]}",

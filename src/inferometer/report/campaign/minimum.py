@@ -6,15 +6,13 @@ C.1 alone claims no compliance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from inferometer.documents.campaign import Campaign, MinimumReport
 from inferometer.report import checks
 from inferometer.report.campaign import disclosure
 from inferometer.report.campaign.cells import cell, is_number
-from inferometer.report.campaign.compliance_summary import banners
-from inferometer.report.campaign.document import DECLARED, whole
+from inferometer.report.campaign.overview import banners
 from inferometer.report.figures import UNDECLARED, clean, figure
+from inferometer.report.run.rows import BOUNDARIES
 
 LINES = (
     ("System Identification:", None, ""),
@@ -38,37 +36,40 @@ LINES = (
 """The lines of draft C.1 between title and notes: a group, or (label, member of `minimum`, unit)."""
 
 
-def result(minimum: Mapping[str, Any], name: str, unit: str) -> str:
+DECLARED = ("model", "hardware", "software", "boundary")
+"""Members that are declared and not measured."""
+
+
+def result(minimum: MinimumReport, name: str, unit: str) -> str:
     """A member with its unit; null was not measured, or not declared where nobody measures it."""
-    value = minimum[name]
+    value = getattr(minimum, name)
+    if name == "boundary":
+        value = BOUNDARIES.get(value, value)
     if value is None and name in DECLARED:
         return UNDECLARED
     return f"{figure(value)} {unit}".rstrip() if is_number(value) else cell(value)
 
 
-def c1(campaign: Mapping[str, Any]) -> list[str]:
+def c1(minimum: MinimumReport) -> list[str]:
     """The lines of draft C.1."""
-    minimum = campaign["minimum"]
     lines = ["=== LLM Benchmark Report (Minimum) ==="]
     for label, name, unit in LINES:
         lines += ["", label] if name is None else [f"- {label}: {result(minimum, name, unit)}"]
-    notes = [clean(note) for note in minimum["notes"]] or ["none"]
+    notes = [clean(note) for note in minimum.notes] or ["none"]
     return [*lines, "", "Notes:", *(f"- {note}" for note in notes), "", "=== End Report ==="]
 
 
-def render_minimum(campaign: Mapping[str, Any]) -> str:
+def render_minimum(campaign: Campaign) -> str:
     """The whole of minimum.txt. What is simulated, quick or redacted is said above and below C.1's own lines."""
-    campaign = whole(campaign)
-    above = [f"{word}: {means}" for word, means in banners(campaign)]
-    rows = disclosure.rows(campaign)
+    above = [f"{word}: {means}" for word, means in banners(campaign, campaign.redacted)]
     lines = [
         *([*above, ""] if above else []),
-        *c1(campaign),
+        *c1(campaign.minimum),
         "",
         "Disclosures (draft 4.3 to 4.8, 5.1.4):",
-        *(f"- {name}: {words}" for name, words in rows),
+        *(f"- {name}: {words}" for name, words in disclosure.rows(campaign)),
         "",
         "The minimum report alone claims no compliance with the draft.",
-        *([checks.SIMULATED] if campaign["simulated"] else []),
+        *([checks.SIMULATED] if campaign.simulated else []),
     ]
     return "\n".join(clean(line) for line in lines) + "\n"

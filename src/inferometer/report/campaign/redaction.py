@@ -1,279 +1,312 @@
-"""A campaign's document without what tells how much the system takes before it falls over (draft 7.1).
+"""A campaign's document without what tells how much the system takes before it fails (draft 7.1).
 
-| left out                                           | in its place                                              |
-| -------------------------------------------------- | --------------------------------------------------------- |
-| values, tables, figures marked `capacity`          | `withheld (capacity)`, and nothing of their contents      |
-| columns, values and axes that are loads by unit    | the same, marked or not                                   |
-| or by name                                         |                                                           |
-| counts of requests where time ended a run          | the same: with the draft's durations they are rates       |
-| loads of runs and plans, durations, names of runs  | the same; runs are numbered                               |
-| hashes of plans, requests and summaries            | the same: they let a load be guessed and confirmed        |
-| parameters other than those of PLAIN               | the same                                                  |
-| sentences with a number in them                    | the same, but for numbers of sections, rules, percentiles |
-| instants                                           | the day: requests over time would be a rate               |
+| member                                                         | in a redacted document                        |
+| -------------------------------------------------------------- | --------------------------------------------- |
+| values, columns, tables, figures, axes, notes, rows of a run's | kept unless marked `capacity`                 |
+| method, reasons, findings                                      |                                               |
+| loads that labels and titles are of (`at`), loads of runs      | withheld                                      |
+| free text of the tester and of the system (names, notes,       | withheld: it may tell anything                |
+| problems, how a state was brought about)                       |                                               |
+| parameters other than those of PLAIN; a plan's parts other     | withheld                                      |
+| than those of PLAN_PARTS                                       |                                               |
+| hashes of plans and requests, commands, plan files, durations  | withheld: a load can be guessed and confirmed |
+| names of runs                                                  | numbers                                       |
+| instants                                                       | days: requests over time are a rate           |
 
-What is left out is left out of the data, so no rendering can show it. Members, parameters and sentences are kept because they
-are known to tell nothing, not left out because they are known to tell: what is new is withheld.
+No label and no sentence is read: what decides is the mark. Every struct is written out member by member, so that a new member
+has to be decided on here.
 """
 
 from __future__ import annotations
 
-import copy
-import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
-from inferometer.report.campaign.cells import WITHHELD
+from msgspec.structs import replace
 
-Document = dict[str, Any]
-
-LOAD_UNITS = (
-    "req/s",
-    "requests/s",
-    "1/s",
-    "tok/s",
-    "tokens/s",
-    "tok/s/GPU",
-    "tok/s per GPU",
-    "conversations/s",
-    "tokens",
-    "requests",
+from inferometer.documents.campaign import (
+    Campaign,
+    MinimumReport,
+    ProcedureDocument,
+    ProcedureReason,
+    ProcedureRun,
+    ProcedureVerdict,
+    ReportedTable,
+    ReportedValue,
+    Reproduction,
+    StateSwitch,
 )
-LOADS = re.compile(
-    r"concurren|in.flight|offered|sustain|saturat|capacity|slots|(?<!success.)(?<!fail.)\brate\b|throughput",
-    re.IGNORECASE,
-)
-"""Names and headings of what is a load whatever its unit."""
-COUNTS = re.compile(
-    r"^(?:n|count|counts|samples|requests|sent|completed|arrived|seconds)$|samples|requests", re.IGNORECASE
-)
-BY_REQUESTS = ("ttft", "itl", "prefix-cache", "long-context")
-"""Tests whose runs end with a number of requests: the number alone tells no rate."""
-LENGTHS = re.compile(r"context|input|output|prompt|length", re.IGNORECASE)
-"""What is counted in tokens and is no load."""
+from inferometer.documents.note import WITHHELD, WordedNote
+from inferometer.documents.results import Figure, Series
+from inferometer.documents.statement import ComplianceStatement, RuleFinding
+from inferometer.documents.summary import Sut
 
-PLAIN = {
-    "requests", "percent", "most_percent", "success_rate", "resolution", "longer", "input_tokens", "output_tokens", "lengths",
-    "configurations", "starts", "patience_s", "loop", "classes",
-}  # fmt: skip
-"""Parameters that tell what was done and not how much the system takes."""
+Kind = Literal["capacity"]
 
-PLAN_PARTS = ("schema", "workload", "tokenizer", "sut")
+ENDED_BY_COUNT = ("ttft", "itl", "prefix-cache", "long-context")
+"""Tests whose runs end with a number of requests: that number alone tells no rate."""
+
+PLAIN = frozenset(
+    {
+        "percent", "most_percent", "success_rate", "resolution", "longer", "input_tokens", "output_tokens", "lengths",
+        "configurations", "starts", "patience_s", "loop", "classes",
+    }
+)  # fmt: skip
+"""Parameters of tests that tell what was done and not how much the system takes."""
+
+PLAN_PARTS = ("schema", "workload", "tokenizer")
 """Parts of a plan that hold no load."""
 
-METHOD = {
-    "Token counts", "ITL option", "Protocol", "Time stamps", "Clocks", "Prefix caching", "Guardrails", "Tokenizer", "Seed",
-}  # fmt: skip
-"""Rows of a run's method that hold no load."""
-
-_HARMLESS = re.compile(
-    r"\b(?:draft|section|table|appendix)\s+[A-C0-9][\d.]*|\bD-[\w.-]+|\bP\d\d(?:\.9)?\b|HTTP/\d(?:\.\d)?",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(r"\d")
+_NOTHING = WordedNote(WITHHELD, {}, True, WITHHELD)
 
 
-def redact(document: Mapping[str, Any], what: str) -> Document:
-    """A copy of a campaign's document without what `what` names; `capacity` is the only kind there is.
+def redact(campaign: Campaign, kind: str) -> Campaign:
+    """The campaign without what `kind` names; `capacity` is the only one there is.
 
     Raises:
         ValueError: an unknown kind.
     """
-    if what != "capacity":
-        raise ValueError(f"{what} is nothing that can be withheld; `capacity` is")
-    campaign = _kept(
-        copy.deepcopy(dict(document)),
-        ("schema", "version", "id", "name", "simulated", "quick", "sut", "environment", "tokenizer"),
+    if kind != "capacity":
+        raise ValueError(f"{kind} is nothing that can be withheld; `capacity` is")
+    names = _Names()
+    return Campaign(
+        schema=campaign.schema,
+        version=campaign.version,
+        id=WITHHELD,
+        name=WITHHELD,
+        started=_day(campaign.started),
+        ended=_day(campaign.ended),
+        simulated=campaign.simulated,
+        quick=campaign.quick,
+        sut=None if campaign.sut is None else _sut(campaign.sut),
+        environment=campaign.environment,
+        tokenizer=campaign.tokenizer,
+        disclosed=tuple(row for row in campaign.disclosed if not row.capacity),
+        verdict=_verdict(campaign.verdict, names),
+        minimum=_minimum(campaign.minimum),
+        tests=tuple(_test(test, names) for test in campaign.tests),
+        compliance=_statement(campaign.compliance, names),
+        reproduction=_reproduction(campaign.reproduction),
+        redacted=("capacity",),
     )
-    names: dict[str, str] = {}
-    campaign |= {name: _label(str(campaign[name])) for name in ("id", "name")}
-    campaign |= {name: _day(document[name]) for name in ("started", "ended")}
-    if campaign["sut"]:
-        campaign["sut"]["notes"] = _sentence(campaign["sut"]["notes"])
-    about = document["reproduction"]
-    return campaign | {
-        "disclosed": [one for one in document.get("disclosed") or [] if one["name"] in METHOD],
-        "verdict": _verdict(document["verdict"], names),
-        "minimum": _minimum(document["minimum"]),
-        "tests": [_test(test, names) for test in document["tests"]],
-        "compliance": _statement(document["compliance"], names),
-        "reproduction": _kept(about, ("versions", "seed", "seeds"))
-        | {"command": WITHHELD, "campaign": WITHHELD},
-        "redacted": [what],
-    }
 
 
-def _kept(part: Mapping[str, Any], names: tuple[str, ...]) -> Document:
-    return {name: part[name] for name in names if name in part}
+class _Names:
+    """Folders may be named after a load: a run is told from another by a number."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
+    def of(self, run: str) -> str:
+        return self._names.setdefault(run, f"run {len(self._names) + 1}")
+
+    def of_any(self, run: str | None) -> str | None:
+        return None if run is None else self.of(run)
 
 
 def _day(moment: str | None) -> str | None:
     return moment and moment.partition("T")[0]
 
 
-def _sentence(text: str | None) -> str | None:
-    """The sentence, or WITHHELD where it holds a number that may be a load."""
-    if not text:
-        return text
-    return WITHHELD if _NUMBER.search(_HARMLESS.sub("", text)) else text
+def _text(text: str | None) -> str | None:
+    """Free text, if there is any."""
+    return text and WITHHELD
 
 
-_SPOKEN = re.compile(
-    r"\d\s*-?(?:rps|qps|r/s|req|tok|conc|in.flight|at.once|users|slots|conversations|x\b)|(?:rate|concurrency|slots)\D{0,3}\d",
-    re.IGNORECASE,
-)
+def _sut(sut: Sut) -> Sut:
+    return replace(sut, notes=_text(sut.notes), url=_text(sut.url))
 
 
-def _label(text: str) -> str:
-    """A label or title without the load in it: `TTFT P50, 12 requests/s` becomes `TTFT P50`."""
-    parts = [part for part in text.split(", ") if not _SPOKEN.search(part)]
-    return ", ".join(parts) or WITHHELD
+def _verdict(verdict: ProcedureVerdict, names: _Names) -> ProcedureVerdict:
+    return ProcedureVerdict(verdict.status, tuple(_reason(one, names) for one in verdict.reasons))
 
 
-def _verdict(verdict: Mapping[str, Any], names: dict[str, str]) -> Document:
-    reasons = [
-        _kept(reason, ("code", "status"))
-        | {"message": _sentence(reason["message"]), "run": _run_name(reason.get("run"), names)}
-        for reason in verdict["reasons"]
-    ]
-    return {"status": verdict["status"], "reasons": reasons}
+def _reason(reason: ProcedureReason, names: _Names) -> ProcedureReason:
+    return ProcedureReason(
+        code=reason.code,
+        status=reason.status,
+        run=names.of_any(reason.run),
+        message=WITHHELD if reason.capacity else reason.message,
+        runs=reason.runs,
+        capacity=reason.capacity,
+    )
 
 
-def _run_name(name: str | None, names: dict[str, str]) -> str | None:
-    """Folders may be named after a load; a run is told from another by its number."""
-    return None if name is None else names.setdefault(name, f"run {len(names) + 1}")
+def _minimum(minimum: MinimumReport) -> MinimumReport:
+    return MinimumReport(
+        model=minimum.model,
+        hardware=minimum.hardware,
+        software=minimum.software,
+        boundary=minimum.boundary,
+        workload=minimum.workload,
+        load_model=WITHHELD,
+        request_count=WITHHELD,
+        test_duration_s=WITHHELD,
+        ttft_p50_ms=minimum.ttft_p50_ms,
+        ttft_p99_ms=minimum.ttft_p99_ms,
+        tpot_p50_ms=minimum.tpot_p50_ms,
+        tpot_p99_ms=minimum.tpot_p99_ms,
+        max_throughput_tok_s=WITHHELD,
+        throughput_at_p99_ttft_500ms_tok_s=WITHHELD,
+        notes=(),
+        of_run=None,
+        seed=minimum.seed,
+    )
 
 
-def _test(test: Mapping[str, Any], names: dict[str, str]) -> Document:
-    kept = ("schema", "version", "test", "section", "title", "objective", "simulated", "quick", "ended_by")
-    by_time = test["test"] not in BY_REQUESTS
-    return _kept(test, kept) | {
-        "started": _day(test["started"]),
-        "ended": _day(test["ended"]),
-        "problem": _sentence(test["problem"]),
-        "parameters": {
-            name: value
-            if value is None or (name in PLAIN and not (by_time and name == "requests"))
-            else WITHHELD
-            for name, value in test["parameters"].items()
-        },
-        "plan": _kept(test["plan"], PLAN_PARTS),
-        "plan_hash": WITHHELD,
-        "verdict": _verdict(test["verdict"], names),
-        "compliance": _statement(test["compliance"], names),
-        "switches": [
-            _kept(one, ("what", "state", "status"))
-            | {"how": _sentence(one["how"]), "evidence": _sentence(one["evidence"])}
-            for one in test["switches"]
-        ],
-        "runs": [
-            {"run": _run_name(run["run"], names), "part": run["part"], "verdict": run["verdict"]}
-            | {"at": WITHHELD, "why": WITHHELD, "fingerprint": WITHHELD}
-            for run in test["runs"]
-        ],
-        "values": [_value(value, by_time) for value in test["values"]],
-        "tables": [_table(table, by_time) for table in test["tables"]],
-        "figures": [_figure(figure, by_time) for figure in test["figures"]],
-        "notes": [_sentence(note) for note in test["notes"]],
-        "undecided": [_sentence(one) for one in test["undecided"]],
+def _reproduction(about: Reproduction) -> Reproduction:
+    return Reproduction(
+        command=WITHHELD,
+        plan_file=WITHHELD,
+        versions=about.versions,
+        seeds=about.seeds,
+        workloads=(),
+        run_folders=(),
+    )
+
+
+def _test(test: ProcedureDocument, names: _Names) -> ProcedureDocument:
+    return ProcedureDocument(
+        schema=test.schema,
+        version=test.version,
+        test=test.test,
+        section=test.section,
+        title=test.title,
+        objective=test.objective,
+        started=_day(test.started),
+        ended=_day(test.ended),
+        simulated=test.simulated,
+        quick=test.quick,
+        ended_by=test.ended_by,
+        problem=_text(test.problem),
+        parameters=_parameters(test),
+        plan={name: test.plan[name] for name in PLAN_PARTS if name in test.plan},
+        plan_hash=_text(test.plan_hash),
+        verdict=_verdict(test.verdict, names),
+        compliance=_statement(test.compliance, names),
+        switches=tuple(_switch(one) for one in test.switches),
+        runs=tuple(_run(one, names) for one in test.runs),
+        values=tuple(_value(one) for one in test.values),
+        tables=tuple(_table(one) for one in test.tables),
+        figures=tuple(_figure(one) for one in test.figures),
+        notes=_notes(test.notes),
+        undecided=_notes(test.undecided),
+    )
+
+
+def _parameters(test: ProcedureDocument) -> Mapping[str, Any]:
+    plain = PLAIN | {"requests"} if test.test in ENDED_BY_COUNT else PLAIN
+    return {
+        name: value if value is None or name in plain else WITHHELD for name, value in test.parameters.items()
     }
 
 
-def _telling(part: Mapping[str, Any], by_time: bool) -> bool:
-    """Whether a value, column or axis is a load by its unit or its name, or a count that with the time gives one."""
-    names = (str(part.get("name", "")), str(part["label"]))
-    if part["unit"] in LOAD_UNITS:
-        return not (part["unit"] == "tokens" and any(map(LENGTHS.search, names)))
-    if part["unit"]:
-        return False
-    return any(LOADS.search(name) or (by_time and COUNTS.search(name)) for name in names)
+def _switch(one: StateSwitch) -> StateSwitch:
+    return StateSwitch(
+        what=one.what, state=one.state, status=one.status, how=_text(one.how), evidence=_text(one.evidence)
+    )
 
 
-def _named(part: Mapping[str, Any], key: str) -> Document:
-    """Title or label and name of something withheld: without numbers."""
-    shown = (str(part[key]), str(part["name"]).replace("_", " "))
-    title = next((words for words in shown if _sentence(words) == words), "something measured")
-    return {key: title, "name": "withheld" if _NUMBER.search(str(part["name"])) else part["name"]}
+def _run(run: ProcedureRun, names: _Names) -> ProcedureRun:
+    return ProcedureRun(
+        run=names.of(run.run),
+        part=run.part,
+        at=WITHHELD,
+        why=WITHHELD,
+        state=run.state,
+        verdict=run.verdict,
+        fingerprint=_text(run.fingerprint),
+    )
 
 
-def _value(value: Mapping[str, Any], by_time: bool) -> Document:
-    if value["capacity"] or _telling(value, by_time):
-        return (
-            dict(value)
-            | _named(value, "label")
-            | {"value": WITHHELD, "ci": None, "note": "", "capacity": True}
-        )
-    return dict(value) | {"label": _label(value["label"]), "note": _sentence(value["note"])}
+def _note(note: WordedNote) -> WordedNote:
+    return WordedNote(note.code, {}, True, WITHHELD) if note.capacity else note
 
 
-def _table(table: Mapping[str, Any], by_time: bool) -> Document:
-    if table["capacity"]:
-        return dict(table) | _named(table, "title") | {"columns": [], "rows": [], "notes": [WITHHELD]}
-    telling = [_telling(column, by_time) for column in table["columns"]]
-    return dict(table) | {
-        "title": _label(table["title"]),
-        "columns": [dict(column) | {"label": _label(column["label"])} for column in table["columns"]],
-        "rows": [_row(row, telling, by_time) for row in table["rows"]],
-        "notes": [_sentence(note) for note in table["notes"]],
-    }
+def _notes(notes: Sequence[WordedNote]) -> tuple[WordedNote, ...]:
+    return tuple(map(_note, notes))
 
 
-def _row(row: list[Any], telling: list[bool], by_time: bool) -> list[Any]:
-    """A row's cells without the loads; a row that names a load, or a unit of one, has none left."""
-    words = [one for one in row if isinstance(one, str) and one != WITHHELD]
-    whole = any(one in LOAD_UNITS or LOADS.search(one) or (by_time and COUNTS.search(one)) for one in words)
-    return [
-        _label(one)
-        if isinstance(one, str) and not hide
-        else WITHHELD
-        if hide or (whole and one is not None)
-        else one
-        for one, hide in zip(row, telling, strict=True)
-    ]
+def _level(at: str) -> str:
+    return at and WITHHELD
 
 
-def _figure(figure: Mapping[str, Any], by_time: bool) -> Document:
-    if figure["capacity"] or _telling(figure["x"], by_time) or _telling(figure["y"], by_time):
-        return dict(figure) | _named(figure, "title") | {"series": [], "marks": [], "capacity": True}
-    lines = ("series", "marks")
-    relabelled = {
-        name: [dict(one) | {"label": _label(one["label"])} for one in figure[name]] for name in lines
-    }
-    return dict(figure) | {"title": _label(figure["title"])} | relabelled
+def _value(value: ReportedValue) -> ReportedValue:
+    hide = value.capacity
+    return ReportedValue(
+        name=value.name,
+        label=value.label,
+        value=WITHHELD if hide else value.value,
+        unit=value.unit,
+        ci=None if hide else value.ci,
+        note=None if hide or value.note is None else _note(value.note),
+        capacity=hide,
+        at=_level(value.at),
+    )
 
 
-STATED = ("draft", "test", "section", "label", "counts")
-"""Members of a statement that hold no load."""
+def _table(table: ReportedTable) -> ReportedTable:
+    hidden = [column.capacity for column in table.columns]
+    rows = tuple(
+        tuple(WITHHELD if hide else cell for cell, hide in zip(row, hidden, strict=True))
+        for row in table.rows
+    )
+    return ReportedTable(
+        name=table.name,
+        title=table.title,
+        section=table.section,
+        columns=() if table.capacity else table.columns,
+        rows=() if table.capacity else rows,
+        notes=(_NOTHING,) if table.capacity else _notes(table.notes),
+        capacity=table.capacity,
+        at=_level(table.at),
+    )
 
 
-def _statement(statement: Mapping[str, Any] | None, names: dict[str, str]) -> Document | None:
-    """Rules and how they stand stay; what was found stays where it holds no number."""
+def _figure(figure: Figure) -> Figure:
+    hide = figure.capacity or figure.x.capacity or figure.y.capacity
+    return Figure(
+        name=figure.name,
+        title=figure.title,
+        kind=figure.kind,
+        x=figure.x,
+        y=figure.y,
+        series=() if hide else tuple(_series(one) for one in figure.series),
+        marks=() if hide else figure.marks,
+        capacity=hide,
+    )
+
+
+def _series(series: Series) -> Series:
+    return Series(label=series.label, x=series.x, y=series.y, at=_level(series.at))
+
+
+def _statement(statement: ComplianceStatement | None, names: _Names) -> ComplianceStatement | None:
     if statement is None:
         return None
-    listed = {
-        name: [_finding(one, names) for one in statement[name]]
-        for name in ("findings", "deviations")
-        if name in statement
-    }
-    trusted = [_sentence(one) for one in statement.get("limitations") or []]
-    return _kept(statement, STATED) | listed | {"limitations": trusted}
-
-
-def _finding(finding: Mapping[str, Any], names: dict[str, str]) -> Document:
-    kept = _kept(finding, ("id", "section", "level", "text", "state"))
-    return kept | {"note": _sentence(finding.get("note")), "run": _run_name(finding.get("run"), names)}
-
-
-def _minimum(minimum: Mapping[str, Any]) -> Document:
-    kept = (
-        "model", "hardware", "software", "boundary", "workload", "ttft_p50_ms", "ttft_p99_ms", "tpot_p50_ms", "tpot_p99_ms",
-    )  # fmt: skip
-    hidden = (
-        "load_model",
-        "request_count",
-        "test_duration_s",
-        "max_throughput_tok_s",
-        "throughput_at_p99_ttft_500ms_tok_s",
+    return ComplianceStatement(
+        draft=statement.draft,
+        test=statement.test,
+        section=statement.section,
+        label=statement.label,
+        counts=statement.counts,
+        deviations=tuple(_finding(one, names) for one in statement.deviations),
+        limitations=(),  # sentences made of the findings, which stand beside them
+        findings=tuple(_finding(one, names) for one in statement.findings),
     )
-    notes = [_sentence(one) for one in minimum["notes"]]
-    return _kept(minimum, kept) | dict.fromkeys(hidden, WITHHELD) | {"notes": notes}
+
+
+def _finding(finding: RuleFinding, names: _Names) -> RuleFinding:
+    hide = finding.capacity or finding.code is None  # words without a code may tell anything
+    return RuleFinding(
+        id=finding.id,
+        section=finding.section,
+        level=finding.level,
+        text=finding.text,
+        state=finding.state,
+        note=_text(finding.note) if hide else finding.note,
+        run=names.of_any(finding.run),
+        code=finding.code,
+        facts={} if hide else finding.facts,
+        capacity=hide,
+    )

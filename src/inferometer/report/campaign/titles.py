@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from inferometer.report.campaign.cells import is_number
+from inferometer.documents.campaign import ProcedureDocument, ReportedValue
+from inferometer.report.campaign.cells import is_number, labelled
 from inferometer.report.figures import clean
 
 
@@ -15,8 +15,6 @@ class Words:
     """Of one test. `columns`: words of a heading, in lower case, to what a column or row with them means. `headline`: words of
     the labels of values that stand for the test, best first; without any, its first value does."""
 
-    title: str
-    objective: str
     procedure: str
     columns: Mapping[str, str] = field(default_factory=dict)
     headline: tuple[str, ...] = ()
@@ -26,8 +24,6 @@ PERCENTILE = "P50: half of the requests were at or below; P99: all but one in a 
 
 WORDS: dict[str, Words] = {
     "ttft": Words(
-        "Time to First Token",
-        "How long users wait before an answer begins to appear (draft 5.1.1).",
         "After warm-up, requests arrive at the rate or the concurrency given. The clock of each runs from the "
         "last byte of the request to the first generated token that is not white space (draft 5.1.3).",
         {
@@ -37,8 +33,6 @@ WORDS: dict[str, Words] = {
         },
     ),
     "throughput": Words(
-        "Output Token Throughput",
-        "The highest rate of output tokens that the system keeps up (draft 5.2.1).",
         "Load rises in steps until a level is not sustained: failures, a queue that grows, or an objective "
         "missed. The highest level that held is approached from both sides and measured at full length (draft 5.2.3).",
         {
@@ -50,8 +44,6 @@ WORDS: dict[str, Words] = {
         },
     ),
     "tradeoff": Words(
-        "Throughput-Latency Tradeoff",
-        "What latency costs more throughput, from light load to beyond saturation (draft 5.3.1).",
         "Levels in rising order, as percentages of the estimated capacity; each records what was offered and "
         "what was achieved, for beyond saturation the two part (draft 5.3.3).",
         {
@@ -64,8 +56,6 @@ WORDS: dict[str, Words] = {
         headline=("optimal", "knee", "saturation point", "peak"),
     ),
     "itl": Words(
-        "Inter-Token Latency Distribution",
-        "How evenly tokens follow one another once an answer has begun (draft 5.4.1).",
         "At each load level the gaps between the tokens of every answer are pooled; the wait for the first "
         "token is never among them. Jitter and longest pause are taken request by request (draft 5.4.3).",
         {
@@ -78,8 +68,6 @@ WORDS: dict[str, Words] = {
         headline=("itl p99",),
     ),
     "capacity": Words(
-        "Concurrent Request Capacity",
-        "How many requests the system serves at once before it fails or slows beyond a limit (draft 5.5.1).",
         "Concurrency doubles until a level fails, then the gap between the last that passed and the first that "
         "failed is halved again and again. Each level is held for the time and completions that draft 5.5.3 asks for.",
         {
@@ -90,8 +78,6 @@ WORDS: dict[str, Words] = {
         },
     ),
     "fairness": Words(
-        "Scheduling Fairness",
-        "Whether short and long requests are served alike when they compete (draft 5.6.1).",
         "Each class is measured alone at the total load of the mix, then all classes together; how much slower "
         "a class becomes is its inflation (draft 5.6.3).",
         {
@@ -103,8 +89,6 @@ WORDS: dict[str, Words] = {
         },
     ),
     "prefix-cache": Words(
-        "Prefix Cache Effectiveness",
-        "What reuse of shared prompt beginnings saves (draft 5.7.1).",
         "The same requests three times: with the cache off, with it on and empty, with it on and filled; then "
         "as many as it takes in closed loop, for throughput (draft 5.7.3).",
         {
@@ -115,8 +99,6 @@ WORDS: dict[str, Words] = {
         },
     ),
     "memory-pressure": Words(
-        "Memory Pressure Behavior",
-        "How the system behaves when more requests are held than its memory has room for (draft 5.8.1).",
         "The highest concurrency that is sustained on this workload is found first. Then levels above it are held, and "
         "completions, preemptions and failures counted (draft 5.8.3).",
         {
@@ -127,8 +109,6 @@ WORDS: dict[str, Words] = {
         },
     ),
     "long-context": Words(
-        "Long Context Scaling",
-        "How latency grows with the length of the prompt (draft 5.9.1).",
         "Lengths in rising order at low concurrency; TTFT against length is fitted by a straight line, a "
         "parabola and a power law, and the fit that explains most with fewest parameters is named (draft 5.9.3).",
         {
@@ -138,8 +118,6 @@ WORDS: dict[str, Words] = {
         },
     ),
     "guardrail": Words(
-        "Guardrail Overhead",
-        "What filters before and after the model cost in latency and throughput (draft 5.10.1).",
         "The same benign workload with every filter off, with each alone and with all, at the same offered "
         "loads, which are shares of the capacity without filters (draft 5.10.3).",
         {
@@ -150,8 +128,6 @@ WORDS: dict[str, Words] = {
         },
     ),
     "cold-start": Words(
-        "Cold Start",
-        "How long from the command that starts the system to its first answer (draft 4.5.3).",
         "The system is started again and again without warm-up. Model load time runs to the first healthy "
         "answer, cold-start latency is the TTFT of the first request after it.",
         {
@@ -161,20 +137,20 @@ WORDS: dict[str, Words] = {
     ),
 }
 
-_UNKNOWN = Words("", "", "")
+_UNKNOWN = Words("")
 
 
-def of(test: Mapping[str, Any]) -> Words:
+def of(test: ProcedureDocument) -> Words:
     """The words of a test; none for one that this version does not know."""
-    return WORDS.get(str(test["test"]), _UNKNOWN)
+    return WORDS.get(test.test, _UNKNOWN)
 
 
-def meanings(test: Mapping[str, Any]) -> list[tuple[str, str]]:
+def meanings(test: ProcedureDocument) -> list[tuple[str, str]]:
     """(heading as it stands, what it means) for each heading of the test's values and tables that has a meaning, once each."""
-    shown = [clean(value["label"]) for value in test["values"]]
-    for table in test["tables"]:
-        shown += [clean(column["label"]) for column in table["columns"]]
-        shown += [clean(row[0]) for row in table["rows"] if row and isinstance(row[0], str)]
+    shown = [labelled(value.label, value.at) for value in test.values]
+    for table in test.tables:
+        shown += [clean(column.label) for column in table.columns]
+        shown += [clean(row[0]) for row in table.rows if row and isinstance(row[0], str)]
     found: dict[str, str] = {}
     for key, means in of(test).columns.items():
         match = next((label for label in shown if key in label.lower()), None)
@@ -183,11 +159,10 @@ def meanings(test: Mapping[str, Any]) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def headline(test: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def headline(test: ProcedureDocument) -> ReportedValue | None:
     """The value that stands for the test: the first number that its words name, else its first."""
     for key in of(test).headline:
-        for value in test["values"]:
-            if key in value["label"].lower() and is_number(value["value"]):
-                found: Mapping[str, Any] = value
-                return found
-    return test["values"][0] if test["values"] else None
+        for value in test.values:
+            if key in value.label.lower() and is_number(value.value):
+                return value
+    return test.values[0] if test.values else None

@@ -14,8 +14,10 @@ def verdict_document(judgement: ProcedureJudgement) -> ProcedureVerdict:
 
 
 def _reason(objection: Objection) -> ProcedureReason:
+    # What a run's check says, in words, may tell a load.
+    capacity = True if isinstance(objection.said, str) else objection.said.capacity
     return ProcedureReason(
-        objection.code, objection.status, objection.run, _message(objection), objection.runs
+        objection.code, objection.status, objection.run, _message(objection), objection.runs, capacity
     )
 
 

@@ -1,0 +1,119 @@
+"""How tests stand, at a glance: verdict and label of each in one row, and the words that belong over every page of a report."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from inferometer.documents.campaign import Campaign, ProcedureDocument, ProcedureVerdict
+from inferometer.documents.note import WITHHELD
+from inferometer.report import checks
+from inferometer.report.campaign import compliance, titles
+from inferometer.report.campaign.cells import amount, bounds, labelled
+from inferometer.report.figures import clean
+
+QUICK = ("QUICK", "Shortened for trying out: sizes are below the draft's, and the deviations say where.")
+REDACTED = (
+    "REDACTED",
+    "What tells how much load the system takes is left out (draft 7.1), so this report cannot be carried out again.",
+)
+MEANINGS = {
+    "VALID": "Every run behind these tests may be believed, and every search was settled.",
+    "INVALID": "At least one test rests on runs that failed their checks: do not rely on its numbers.",
+    "INCONCLUSIVE": "Nothing failed, but at least one test cannot show that its numbers hold.",
+}
+PARTIAL = "Ended early"
+ENDS = {
+    "interrupted": "interrupted by the tester",
+    "server": "the server could not go on",
+    "plan": "the plan cannot be carried out",
+    "instrument": "the instrument could not go on",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OverviewRow:
+    """A test in one row: its headline value, whether that may be believed, whether it was done by the rules."""
+
+    test: str
+    title: str
+    section: str
+    label: str
+    value: str
+    interval: str
+    verdict: str
+    partial: str
+    compliance: str
+
+
+def in_order(campaign: Campaign) -> list[ProcedureDocument]:
+    """The tests in the draft's order: a campaign carries them out in another."""
+    return sorted(campaign.tests, key=lambda test: [int(part) for part in re.findall(r"\d+", test.section)])
+
+
+def banners(
+    document: Campaign | ProcedureDocument, redacted: Sequence[str] | None = None
+) -> list[tuple[str, str]]:
+    """What nobody may overlook, each with its meaning: simulated, redacted, quick."""
+    simulated = (checks.SIMULATED, checks.SIMULATED_MEANS)
+    return [
+        *([simulated] if document.simulated else []),
+        *([REDACTED] if redacted else []),
+        *([QUICK] if document.quick else []),
+    ]
+
+
+def row(test: ProcedureDocument) -> OverviewRow:
+    """The row of a test."""
+    first = titles.headline(test)
+    return OverviewRow(
+        test=clean(test.test),
+        title=title(test),
+        section=clean(test.section),
+        label=labelled(first.label, first.at) if first else "",
+        value=amount(first) if first else "not measured",
+        interval=bounds(first) if first else "",
+        verdict=test.verdict.status,
+        partial=PARTIAL if test.problem else "",
+        compliance=compliance.label(test.compliance),
+    )
+
+
+def title(test: ProcedureDocument) -> str:
+    """The test's title."""
+    return clean(test.title or test.test)
+
+
+def problem(test: ProcedureDocument) -> str:
+    """Why the test is partial, or nothing."""
+    if not test.problem and test.ended_by is None:
+        return ""
+    why = f", {ENDS[test.ended_by]}" if test.ended_by is not None else ""
+    return f"{PARTIAL}{why}. {clean(test.problem or '')}".strip()
+
+
+def tally(campaign: Campaign) -> str:
+    """`10 tests: 8 VALID, 1 INVALID, 1 INCONCLUSIVE`."""
+    counts = Counter(test.verdict.status for test in campaign.tests)
+    listed = ", ".join(f"{count} {name}" for name in MEANINGS for count in [counts[name]] if count)  # type: ignore[index]  # its keys are the statuses
+    return f"{len(campaign.tests)} test{'' if len(campaign.tests) == 1 else 's'}: {listed}"
+
+
+def runs(test: ProcedureDocument) -> str:
+    """`12 runs: 11 VALID, 1 INVALID`."""
+    counts = Counter(run.verdict for run in test.runs)
+    number = len(test.runs)
+    listed = ", ".join(f"{count} {name}" for name, count in counts.items())
+    return f"{number} run{'' if number == 1 else 's'}{': ' if listed else ''}{listed}"
+
+
+def reasons(verdict: ProcedureVerdict) -> list[str]:
+    """Each reason in words, with the run that it came from."""
+    lines = []
+    for reason in verdict.reasons:
+        run = f" (run {clean(reason.run)})" if reason.run else ""
+        message = clean(reason.message)
+        lines.append(message if message == WITHHELD else f"{message}{run}")
+    return list(dict.fromkeys(lines))
