@@ -15,7 +15,13 @@ from commands import COMMAND, SMALL, finish
 from shipped_schemas import shipped
 
 from inferometer.calibration import certificate as certificates
-from inferometer.documents.certificate import SCHEMA, Certificate, CertifiedLimit, CertifiedLimits
+from inferometer.documents.certificate import (
+    SCHEMA,
+    CalibrationRung,
+    Certificate,
+    CertifiedLimit,
+    CertifiedLimits,
+)
 from inferometer.plan.schema import Plan
 from inferometer.report.calibration import lines
 from inferometer.studies.calibration import Ask, Calibrated, calibrate
@@ -109,6 +115,25 @@ def here(**changes: Any) -> Certificate:
         "rungs": (),
     } | changes
     return certificates.named(Certificate(id="", **content))
+
+
+def test_a_rung_that_fails_many_checks_still_fits_a_terminal() -> None:
+    """All its reasons are named, within 80 columns."""
+    reasons = (
+        "lateness",
+        "arrival_rate",
+        "arrival_dispersion",
+        "receive_lag",
+        "worker_cpu",
+        "concurrency_held",
+    )
+    bad = CalibrationRung(
+        "streams", 2000.0, 99e3, 90e3, 900.0, 0.99, None, None, None, 0.0, 0.0, 0.1, 0.1, False, "INVALID", reasons,
+        ("verdict", "ttft_p99"), 2,
+    )  # fmt: skip
+    shown = lines(here(rungs=(bad,)), None)
+    assert all(len(line) <= 80 for line in shown)
+    assert all(any(reason in line for line in shown) for reason in reasons)
 
 
 def test_a_run_cites_the_certificate_it_began_with_also_when_that_is_gone(tmp_path: Path) -> None:

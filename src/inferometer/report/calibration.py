@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from inferometer.documents.certificate import CalibrationRung, Certificate, CertifiedLimits
 from inferometer.report.run.rows import ENDS
@@ -24,6 +25,9 @@ _HEAD = (
     ("", "load", "offered", "got", "CPU", "TTFT", "TTFT", "ITL", "E2E", "good"),
     ("", "", "tok/s", "tok/s", "%", "mean", "P99", "P99", "P99", ""),
 )
+WIDTH = 80
+"""Columns of the narrowest usual terminal."""
+
 _UNITS = {"streams": "streams", "requests": "req/s", "plan": "plan"}
 
 
@@ -33,9 +37,10 @@ def lines(certificate: Certificate, stored: str | None) -> list[str]:
     said = ["Errors in ms: the instrument's figure less the server's own.", ""]
     said += text_table(rows, [False, *[True] * (len(_HEAD[0]) - 2), False])
     reasons = [
-        f"{rung.load:.0f} {_UNITS[rung.kind]}: the run is INVALID ({', '.join(rung.reasons)})"
+        line
         for rung in certificate.rungs
         if "verdict" in rung.faults
+        for line in wrap(_invalid(rung), WIDTH, subsequent_indent="  ", break_on_hyphens=False)
     ]
     said += ["", *reasons] if reasons else []
     said += ["", *_limits(certificate.limits), ""]
@@ -45,6 +50,10 @@ def lines(certificate: Certificate, stored: str | None) -> list[str]:
     if failed:
         said.append("The plan's own load was not measured right on this machine.")
     return [*said, f"Certificate {certificate.id}, for {certificate.workers} worker(s): {stored}"]
+
+
+def _invalid(rung: CalibrationRung) -> str:
+    return f"{rung.load:.0f} {_UNITS[rung.kind]}: the run is INVALID ({', '.join(rung.reasons)})"
 
 
 def _limits(limits: CertifiedLimits) -> list[str]:
