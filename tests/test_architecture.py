@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "journal": set(),
     "client": {"protocol"},
     "telemetry": {"client"},
-    "workload": {"engines", "plan"},
+    "workload": {"documents", "engines", "plan"},
     "engines": {"journal"},
     "drive": {"client", "plan", "protocol", "engines", "journal"},
     "measure": {"plan", "journal", "metrics", "telemetry"},

@@ -199,7 +199,7 @@ def summary(of: Plan, test: str, part: str = "first") -> Summary:
     """What such a measurement comes to, in all that rules look at."""
     base, name, cold = simulated(), of.workload.name, test == "cold-start"
     dataset = Dataset(
-        "sharegpt", "d", "1", None, None, (), "0" * 64, rows=9, texts=9, sampled=9, left_out={}, preprocessing="whole"
+        "sharegpt", "d", None, None, (), "0" * 64, rows=9, texts=9, sampled=9, left_out={}, preprocessing="whole", version="1"
     )  # fmt: skip
     sut = replace(
         base.sut,

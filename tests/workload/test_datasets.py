@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from inferometer.documents.workload import DatasetFile, TextSource
 from inferometer.errors import PlanError
 from inferometer.plan.workload import StandardWorkload
 from inferometer.workload.datasets import pool, rows
@@ -90,10 +92,10 @@ def test_every_format_gives_the_same_dialogues(name: str, tmp_path: Path) -> Non
     found = load(path)
     assert found.items == KEPT
     told = found.facts
-    assert (told["rows"], told["texts"], told["sampled"], told["left_out"]) == (8, 3, 3, LEFT_OUT)
-    assert told["sha256"] == sha256(path.read_bytes()).hexdigest()
-    assert told["files"] == [{"name": name, "bytes": path.stat().st_size, "sha256": told["sha256"]}]
-    assert (told["name"], told["revision"], told["subset"]) == (name, None, None)
+    assert (told.rows, told.texts, told.sampled, told.left_out) == (8, 3, 3, LEFT_OUT)
+    assert told.sha256 == sha256(path.read_bytes()).hexdigest()
+    assert told.files == (DatasetFile(name=name, bytes=path.stat().st_size, sha256=told.sha256),)
+    assert (told.name, told.revision, told.subset) == (name, None, None)
 
 
 @given(
@@ -199,7 +201,7 @@ def test_the_stack_is_cut_down_to_functions_of_three_languages(column: str, tmp_
     assert [item.prompt.split("(")[0] for item in found.items] == [
         "def grow", "async def fetch", "export async function load", "const run = async ",
     ]  # fmt: skip
-    assert found.facts["left_out"] == {"another language": 1, "no function": 1}
+    assert found.facts.left_out == {"another language": 1, "no function": 1}
 
 
 @pytest.mark.parametrize(
@@ -267,19 +269,19 @@ def test_a_directory_a_subset_and_the_hugging_face_cache(
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("abc123")
     whole = load(repository, "the-stack").facts
-    assert (whole["name"], whole["revision"], whole["rows"]) == ("bigcode/tiny", "abc123", 3)
-    assert [one["name"] for one in whole["files"]] == [
+    assert (whole.name, whole.revision, whole.rows) == ("bigcode/tiny", "abc123", 3)
+    assert [one.name for one in whole.files] == [
         f"data/{one}/train-0.parquet" for one in ("python", "rust", "typescript")
     ]
-    lines = "".join(f"{one['sha256']}  {one['name']}\n" for one in whole["files"])
-    assert whole["sha256"] == sha256(lines.encode()).hexdigest()
+    lines = "".join(f"{one.sha256}  {one.name}\n" for one in whole.files)
+    assert whole.sha256 == sha256(lines.encode()).hexdigest()
     for subset in ("python", "data/python", "data/python/*"):
         part = load(repository, "the-stack", subset).facts
-        assert ([one["name"] for one in part["files"]], part["subset"]) == (
+        assert ([one.name for one in part.files], part.subset) == (
             ["data/python/train-0.parquet"],
             subset,
         )
-    assert load(repository / "snapshots" / "abc123", "the-stack").facts["revision"] == "abc123"
+    assert load(repository / "snapshots" / "abc123", "the-stack").facts.revision == "abc123"
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
@@ -314,7 +316,7 @@ def test_a_large_dataset_is_sampled_evenly_in_little_memory(tmp_path: Path) -> N
     tracemalloc.stop()
     assert path.stat().st_size > 9_000_000
     assert peak < 8_000_000
-    assert (found.facts["texts"], found.facts["sampled"], len(found.items)) == (20_000, 500, 500)
+    assert (found.facts.texts, found.facts.sampled, len(found.items)) == (20_000, 500, 500)
     tenths = [
         sum(int(item.prompt.split()[0]) // 2000 == tenth for item in found.items) for tenth in range(10)
     ]
@@ -343,10 +345,11 @@ def test_prompts_and_answers_are_as_long_as_the_datasets(tmp_path: Path, cl100k:
         generate(spec.model_copy(update={"repeatable_prompts": False}), cl100k, 40, 1, "text", chat=True)
     )
     assert {(p.asked, p.output) for p in salted} <= {(p.asked, p.output) for p in prompts}
-    assert facts(spec)["dataset"]["version"] is None
+    dataset = facts(spec).dataset
+    assert dataset is not None
+    assert dataset.version is None
     declared = spec.model_copy(update={"dataset_version": "2023-04-12"})
-    assert facts(declared)["dataset"]["version"] == "2023-04-12"
-    assert facts(declared)["corpus"] is None
+    assert facts(declared) == TextSource(None, replace(dataset, version="2023-04-12"))
 
 
 def test_other_lengths_over_a_dataset_are_cut_from_its_texts(tmp_path: Path, cl100k: Tokenizer) -> None:

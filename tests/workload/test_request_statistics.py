@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inferometer.documents.part import to_data
 from inferometer.plan.standard import Published
 from inferometer.plan.workload import MixtureWorkload, PromptsWorkload
 from inferometer.workload import mixture, prompt_file_requests
@@ -61,16 +62,18 @@ def test_the_best_rate_is_that_of_a_cache_that_forgets_nothing(
     hits = [
         max((common(ids, earlier) for earlier in lists[:place]), default=0) for place, ids in enumerate(lists)
     ]
-    facts = account([prompt(ids) for ids in lists]).facts()["prefix_hits"]
+    facts = account([prompt(ids) for ids in lists]).facts().prefix_hits
     total = sum(map(len, lists))
-    assert facts["exact"] == pytest.approx(sum(hits) / total)
-    assert facts["blocks"] == pytest.approx(sum(hit // BLOCK * BLOCK for hit in hits) / total)
-    assert facts["blocks"] <= facts["exact"] < 1
+    assert facts.exact == pytest.approx(sum(hits) / total)
+    assert facts.blocks == pytest.approx(sum(hit // BLOCK * BLOCK for hit in hits) / total)
+    assert facts.exact is not None
+    assert facts.blocks is not None
+    assert facts.blocks <= facts.exact < 1
 
 
 def test_lengths_are_told_with_and_without_what_is_shared() -> None:
     """Means of all tokens, of the unshared ones, of the shared ones where there are any; and who shared what."""
-    facts = account([prompt([1] * 30, 5, shared=10, group=2), prompt([2] * 10, 7)]).facts()
+    facts = to_data(account([prompt([1] * 30, 5, shared=10, group=2), prompt([2] * 10, 7)]).facts())
     assert (facts["requests"], facts["input_tokens"]["mean"], facts["output_tokens"]["mean"]) == (2, 20, 6)
     assert (facts["unshared_input_tokens"]["min"], facts["unshared_input_tokens"]["max"]) == (10, 20)
     assert (facts["shared"]["requests"], facts["shared"]["fraction"]) == (1, 0.5)
@@ -81,7 +84,7 @@ def test_lengths_are_told_with_and_without_what_is_shared() -> None:
 @given(st.lists(st.integers(-1, 150), max_size=300))
 def test_the_curve_of_sharing_begins_with_nothing_and_ends_with_all_that_share(groups: list[int]) -> None:
     """Each point says what the k most used prefixes carry; it never turns upwards, and there are few of them."""
-    facts = account([prompt([1], shared=group >= 0, group=group) for group in groups]).facts()
+    facts = to_data(account([prompt([1], shared=group >= 0, group=group) for group in groups]).facts())
     uses = sorted((groups.count(group) for group in set(groups) - {-1}), reverse=True)
     curve = facts["shared"]["curve"]
     assert all(carried == sum(uses[:k]) for k, carried in curve)
@@ -91,7 +94,7 @@ def test_the_curve_of_sharing_begins_with_nothing_and_ends_with_all_that_share(g
 
 def test_histograms_hold_every_request() -> None:
     """Of input what was asked and what was sent, of output what was asked; each request once."""
-    facts = account([prompt([1] * n, n) for n in range(1, 200)]).facts()["histograms"]
+    facts = to_data(account([prompt([1] * n, n) for n in range(1, 200)]).facts().histograms)
     assert {of: sum(counts) for of, counts in facts["input_tokens"]["counts"].items()} == {
         "asked": 199,
         "sent": 199,
@@ -102,7 +105,7 @@ def test_histograms_hold_every_request() -> None:
 
 def test_nothing_drawn_is_null_and_not_zero() -> None:
     """An account of no request has no statistics and no rate."""
-    facts = account([], (Published("input", 50, 9, "x"),)).facts()
+    facts = to_data(account([], (Published("input", 50, 9, "x"),)).facts())
     assert facts["input_tokens"] is None
     assert facts["prefix_hits"]["exact"] is None
     assert facts["published"][0]["off"] is None
@@ -129,7 +132,7 @@ def _off(lengths: list[int], figure: Published) -> float:
     held = Account((figure,))
     for length in lengths:
         list(held.of([Prompt([], length, length, 1, "")]))
-    return float(held.facts()["published"][0]["off"])
+    return float(to_data(held.facts())["published"][0]["off"])
 
 
 def best_of(prompts: list[Prompt], tokenizer: Tokenizer) -> float:
@@ -159,7 +162,7 @@ def test_prompts_of_classes_tell_what_they_share(
     ]
     spec = MixtureWorkload.model_validate({"classes": classes, "repeatable_prompts": repeatable})
     prompts = list(mixture.generate(spec, cl100k, 60, 5, kind, 0))
-    facts = account(prompts).facts()
+    facts = to_data(account(prompts).facts())
     assert abs(facts["prefix_hits"]["exact"] * sum(p.sent for p in prompts) - best_of(prompts, cl100k)) <= 120
     assert facts["unshared_input_tokens"]["mean"] == 30
     assert len(facts["shared"]["groups"]) == 6
@@ -183,6 +186,7 @@ def test_prompts_of_a_file_tell_what_they_share(repeatable: bool, cl100k: Tokeni
     spec = PromptsWorkload.model_validate({"prompts": str(path), "repeatable_prompts": repeatable})
     file = survey(path, chat=True, needs_output=False)
     prompts = list(prompt_file_requests.generate(spec, cl100k, file, 12, 5))
-    facts = account(prompts).facts()["prefix_hits"]
-    assert abs(facts["exact"] * sum(p.sent for p in prompts) - best_of(prompts, cl100k)) <= 36
-    assert facts["exact"] > (0.9 if repeatable else 0.6)
+    facts = account(prompts).facts().prefix_hits
+    assert facts.exact is not None
+    assert abs(facts.exact * sum(p.sent for p in prompts) - best_of(prompts, cl100k)) <= 36
+    assert facts.exact > (0.9 if repeatable else 0.6)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from inferometer.documents.part import to_data
 from inferometer.errors import PlanError
 from inferometer.plan.schema import Load, Plan
 from inferometer.workload.context_limit import SLACK, Room
@@ -118,7 +119,7 @@ def test_a_conversation_can_be_found_in_a_cache_but_for_its_newest_words(cl100k:
         account = Account()
         list(account.of(prompts))
         known = sum(one.repeated - new for one in prompts if one.repeated)
-        facts = account.facts()
+        facts = to_data(account.facts())
         assert facts["prefix_hits"]["exact"] == known / sum(one.sent + one.repeated for one in prompts)
     assert facts["repeated_input_tokens"]["max"] == 3 * 25
     assert facts["unshared_input_tokens"]["mean"] == 20

@@ -80,9 +80,9 @@ def test_drawn_lengths_come_to_the_published_figures(name: str, cl100k: Tokenize
         account = Account(PUBLISHED[name])
         for _ in account.of(made(workload, cl100k, n)):
             pass
-        found = account.facts()["published"]
+        found = account.facts().published
         assert len(found) == len(PUBLISHED[name])
-        assert [(one["side"], one["figure"]) for one in found if one["off"] > 1] == []
+        assert [(one.side, one.figure) for one in found if one.off is None or one.off > 1] == []
 
 
 def test_half_of_the_conversations_share_one_system_prompt_of_200_tokens(conversations: list[Prompt]) -> None:
@@ -289,7 +289,9 @@ def test_the_best_rate_is_that_of_the_tokens_themselves(
     hits = 0
     for place, ids in enumerate(whole):
         hits += max((_common(ids, earlier) for earlier in whole[:place]), default=0)
-    exact = account.facts()["prefix_hits"]["exact"] * sum(prompt.sent for prompt in prompts)
+    rate = account.facts().prefix_hits.exact
+    assert rate is not None
+    exact = rate * sum(prompt.sent for prompt in prompts)
     assert abs(exact - hits) <= 2 * len(prompts)
     assert exact >= sum(prompt.shared for prompt in prompts) / 2
 

@@ -107,8 +107,8 @@ def test_answers_are_not_counted_once_the_server_is_gone(tiny: Tokenizer) -> Non
 def test_what_is_said_of_a_servers_tokenizer(tiny: Tokenizer) -> None:
     """Its version and its vocabulary are not known; how it was asked is."""
     known = facts(load(Spec(name="server"), vllm(tiny)))
-    assert (known["kind"], known["version"], known["vocab_size"]) == ("server", None, None)
-    assert "/tokenize" in known["source"]
+    assert (known.kind, known.version, known.vocab_size) == ("server", None, None)
+    assert "/tokenize" in (known.source or "")
 
 
 def test_without_a_tokenizer_prompts_are_the_yardsticks_and_nothing_is_counted(cl100k: Tokenizer) -> None:
@@ -118,8 +118,8 @@ def test_without_a_tokenizer_prompts_are_the_yardsticks_and_nothing_is_counted(c
     assert list(generate(WORDS, none, 20, 3, "ids")) == list(generate(WORDS, cl100k, 20, 3, "ids"))
     assert none.count_all(["a", "b"]) == [None, None]
     known = facts(none)
-    assert (known["kind"], known["version"], known["vocab_size"]) == ("none", None, None)
-    assert "cl100k_base" in known["source"]
+    assert (known.kind, known.version, known.vocab_size) == ("none", None, None)
+    assert "cl100k_base" in (known.source or "")
 
 
 @pytest.mark.parametrize("template", [0, 1, 7, 60])

@@ -22,7 +22,7 @@ LOAD = (
     "from inferometer.workload.tokenizers import facts, load\n"
     "try:\n"
     "    known = facts(load(Tokenizer(name=sys.argv[1])))\n"
-    "    print(known['kind'], known['name'], known['vocab_size'], known['source'])\n"
+    "    print(known.kind, known.name, known.vocab_size, known.source)\n"
     "except PlanError as error:\n"
     "    print(error)\n"
 )

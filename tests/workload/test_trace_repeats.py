@@ -49,19 +49,23 @@ def test_it_is_what_comparing_all_tokens_gives(
         total += prompt.sent
         whole = Prompt("", prompt.sent, prompt.sent, 1, "", key=np.asarray(prompt.content, np.uint32))
         list(account.of([whole]))
-    found, compared = repeats.facts(), account.facts()["prefix_hits"]
-    assert found["exact"] * total == pytest.approx(compared["exact"] * total, abs=2)
-    assert found["blocks"] * total == pytest.approx(compared["blocks"] * total, abs=16)
-    assert found["block_tokens"] == compared["block_tokens"]
+    found, compared = repeats.facts(), account.facts().prefix_hits
+    assert found.exact is not None
+    assert found.blocks is not None
+    assert compared.exact is not None
+    assert compared.blocks is not None
+    assert found.exact * total == pytest.approx(compared.exact * total, abs=2)
+    assert found.blocks * total == pytest.approx(compared.blocks * total, abs=16)
+    assert found.block_tokens == compared.block_tokens
 
 
 def test_it_is_not_known_with_texts_nor_beyond_what_is_kept() -> None:
     """And of no rows at all."""
-    assert Repeats().facts()["exact"] is None
+    assert Repeats().facts().exact is None
     texts, many = Repeats(), Repeats(most=2)
     for repeats, row in (
         (texts, Row(1, 0, None, 3, "hello", ())),
         *((many, Row(n, 0, 9, 3, None, (n,))) for n in range(9)),
     ):
         repeats.add(row)
-    assert texts.facts()["exact"] is many.facts()["exact"] is None
+    assert texts.facts().exact is many.facts().exact is None

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inferometer.documents.workload import TraceLengths
 from inferometer.errors import PlanError, RecordError
 from inferometer.plan.arrivals import Window
 from inferometer.plan.schema import Trace
@@ -148,7 +149,7 @@ def test_the_survey_adds_up_what_the_window_holds(write: Write) -> None:
     assert whole.rate == 0.5
     part = survey(Trace(file=path, start_s=0.5, end_s=8, speed=2))
     assert (part.rows, part.span_s, part.first_second) == (3, 3.75, 2)
-    assert part.input_tokens == {"sum": 12, "mean": 4, "min": 4, "max": 4, "p50": 4, "p95": 4, "p99": 4}
+    assert part.input_tokens == TraceLengths(sum=12, mean=4, min=4, max=4, p50=4, p95=4, p99=4)
     assert survey(Trace(file=path), most=2).rows == 2
     assert survey(Trace(file=path), most=2).span_s == 0.5
 

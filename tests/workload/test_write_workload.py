@@ -399,7 +399,9 @@ def test_what_the_file_does_not_decide_is_the_plans(tmp_path: Path) -> None:
     assert (plan.load.requests, plan.load.warmup, plan.load.concurrency) == (30, 5, 16)
     assert plan.workload.input_tokens == planned(tmp_path, KINDS["random"]).workload.input_tokens
     assert isinstance(plan.workload, StandardWorkload)
-    assert plan.workload.file_sha256 == source.facts()["made"]["digest"].removeprefix("sha256:")
+    made = source.facts().made
+    assert made is not None
+    assert plan.workload.file_sha256 == made.digest.removeprefix("sha256:")
     fewer = {"--requests": "3", "--warmup": "0", "--no-ignore-eos": True, "--seed": "42"}
     plan, _ = sourced(build(None, fewer | {"--workload-file": str(file)}))
     assert (plan.load.requests, plan.load.warmup, plan.load.concurrency) == (3, 0, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from inferometer.documents.part import Part
+from inferometer.documents.workload import TraceLengths
 from inferometer.measure.breakdown import Held
 from inferometer.measure.load import Causes
 from inferometer.metrics.statistics import Interval, Stats
@@ -20,18 +21,6 @@ class OfferedLoad(Part, frozen=True):
     user_rate: float | None
     arrival: str | None
     burstiness: float | None
-
-
-class TraceLengths(Part, frozen=True):
-    """Tokens, one entry a row of the trace."""
-
-    sum: int
-    mean: float
-    min: int
-    max: int
-    p50: int
-    p95: int
-    p99: int
 
 
 class TraceAccount(Part, frozen=True):

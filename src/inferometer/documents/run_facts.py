@@ -5,47 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from inferometer.documents.load import TraceLengths
 from inferometer.documents.part import Part
 from inferometer.documents.summary import Environment, WarmPrefixes
-from inferometer.documents.workload import PrefixHits, PromptFile, RequestStatistics, TextSource, WorkloadFile
+from inferometer.documents.workload import (
+    DrawnRequests,
+    PromptFile,
+    TextSource,
+    TokenizerFacts,
+    TraceFacts,
+    WorkloadFile,
+)
 
 RUN_SCHEMA: Final = "inferometer/run/2"
-
-
-class LengthHistogram(Part, frozen=True):
-    """Counts in bins between `edges`, by what was counted; `log`: the bins are equal on a logarithmic scale."""
-
-    edges: tuple[float, ...]
-    log: bool
-    counts: Mapping[str, tuple[int, ...]]
-
-
-class DrawnRequests(RequestStatistics, frozen=True):
-    """What was drawn for the measured requests; the summary repeats all but the histograms."""
-
-    histograms: Mapping[str, LengthHistogram | None]
-
-
-class TraceFacts(Part, frozen=True):
-    """The trace that is replayed; the last four are known once all its requests are made."""
-
-    file: str
-    format: str
-    sha256: str
-    rows: int
-    failed: int
-    span_s: float
-    first_second: int
-    input_tokens: TraceLengths | None
-    output_tokens: TraceLengths | None
-    texts: int
-    shares_prefixes: bool
-    lasts_s: float
-    rate: float | None
-    unprepared: int = 0
-    unprepared_ms: float = 0.0
-    prefix_hits: PrefixHits | None = None
 
 
 class ScrapedEndpoint(Part, frozen=True):
@@ -104,16 +75,6 @@ class PreemptionCounts(Part, frozen=True):
     requests: int
     finished: int
     discarded: int
-
-
-class TokenizerFacts(Part, frozen=True):
-    """The tokenizer that measured the prompts."""
-
-    name: str | None = None
-    kind: Literal["shipped", "file", "hub", "server", "none"] | None = None
-    version: str | None = None
-    vocab_size: int | None = None
-    source: str | None = None
 
 
 class RunFacts(Part, frozen=True):

@@ -1,10 +1,12 @@
-"""The summary's account of the workload: its specification (draft 4.3.1), whose words were sent, and what was drawn."""
+"""The workload in the summary and in `run.json`: its specification (draft 4.3.1), its sources, and what was drawn."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from inferometer.documents.part import Part
+from inferometer.plan.length_histogram import LengthHistogram
 
 
 class DisclosureItem(Part, frozen=True):
@@ -68,7 +70,6 @@ class Dataset(Part, frozen=True):
 
     kind: Literal["sharegpt", "the-stack"]
     name: str
-    version: str | None
     revision: str | None
     subset: str | None
     files: tuple[DatasetFile, ...]
@@ -78,6 +79,7 @@ class Dataset(Part, frozen=True):
     sampled: int
     left_out: dict[str, int]
     preprocessing: str
+    version: str | None
 
 
 class TextSource(Part, frozen=True):
@@ -85,6 +87,15 @@ class TextSource(Part, frozen=True):
 
     corpus: Corpus | None
     dataset: Dataset | None
+
+
+class SourceFacts(Part, frozen=True):
+    """Where the requests came from: of a file, all but its words."""
+
+    classes: tuple[str, ...]
+    prompts: PromptFile | None = None
+    texts: TextSource | None = None
+    made: WorkloadFile | None = None
 
 
 class PrefixHits(Part, frozen=True):
@@ -140,6 +151,55 @@ class RequestStatistics(Part, frozen=True):
     shared: SharedPrefixes
     prefix_hits: PrefixHits
     published: tuple[PublishedFigure, ...]
+
+
+class DrawnRequests(RequestStatistics, frozen=True):
+    """What was drawn for the measured requests; the summary repeats all but the histograms."""
+
+    histograms: Mapping[str, LengthHistogram | None]
+
+
+class TraceLengths(Part, frozen=True):
+    """Tokens, one entry a row of the trace."""
+
+    sum: int
+    mean: float
+    min: int
+    max: int
+    p50: int
+    p95: int
+    p99: int
+
+
+class TraceFacts(Part, frozen=True):
+    """The trace that is replayed; the last four are known once all its requests are made."""
+
+    file: str
+    format: str
+    sha256: str
+    rows: int
+    failed: int
+    span_s: float
+    first_second: int
+    input_tokens: TraceLengths | None
+    output_tokens: TraceLengths | None
+    texts: int
+    shares_prefixes: bool
+    lasts_s: float
+    rate: float | None
+    unprepared: int = 0
+    unprepared_ms: float = 0.0
+    prefix_hits: PrefixHits | None = None
+
+
+class TokenizerFacts(Part, frozen=True):
+    """The tokenizer that measured the prompts (draft 4.4.1)."""
+
+    kind: Literal["shipped", "file", "hub", "server", "none"] | None = None
+    name: str | None = None
+    version: str | None = None
+    vocab_size: int | None = None
+    source: str | None = None
 
 
 class WorkloadAccount(Part, frozen=True):

@@ -9,8 +9,8 @@ import msgspec
 
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.part import to_data
-from inferometer.documents.run_facts import TraceFacts
 from inferometer.documents.summary import Summary
+from inferometer.documents.workload import TraceFacts
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from inferometer.documents.part import from_data
+from inferometer.documents.part import from_data, to_data
 from inferometer.documents.run_facts import RunFacts
 from inferometer.drive.pacer import deal, slots_of
 from inferometer.drive.worker_pool import WorkerPool
@@ -45,7 +45,7 @@ def first_facts(
         "dead_workers": [],
         "salt": schedule.salt,
         **schedule.facts(),
-        "trace": None if trace is None else trace.facts(),
+        "trace": None if trace is None else to_data(trace.facts()),
         "prompt_format": served.prompt_format,
         "length_field": served.length_field,
         "template": served.template,
@@ -53,7 +53,7 @@ def first_facts(
         "models": served.models,
         "server": served.server,
         "environment": environment(),
-        "tokenizer": tokenizers.facts(tokenizer),
+        "tokenizer": to_data(tokenizers.facts(tokenizer)),
     }
 
 

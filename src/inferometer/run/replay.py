@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Protocol
 
+from inferometer.documents.part import to_data
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import PIECE, Appender, Scheduled, write
 from inferometer.journal.schema import Phase
@@ -111,7 +112,7 @@ class Replayed:
     def course(self) -> dict[str, Any]:
         """See Ahead."""
         late = {"unprepared": self.unprepared, "unprepared_ms": ns_to_ms(self.unprepared_ns)}
-        return late | {"prefix_hits": self._repeats.facts()}
+        return late | {"prefix_hits": to_data(self._repeats.facts())}
 
     @property
     def fingerprint(self) -> str | None:
@@ -125,7 +126,7 @@ class Replayed:
             "fingerprint": self.fingerprint,
             "requests": None,
             "warm_prefixes": prefixes,
-            **self._source.facts(),
+            **to_data(self._source.facts()),
         }
 
     def warm_up(self) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Literal, Protocol
 
+from inferometer.documents.part import to_data
 from inferometer.engines import dialect as dialects
 from inferometer.engines.conversation import Messages, is_system, messages_bytes
 from inferometer.engines.dialect import Dialect, GenerationRequest
@@ -231,9 +232,9 @@ class Requests:
         made = self.fingerprint is not None
         return {
             "fingerprint": self.fingerprint,
-            "requests": self._account.facts() if made else None,
+            "requests": to_data(self._account.facts()) if made else None,
             "warm_prefixes": self._account.prefixes if made else None,
-            **self._source.facts(),
+            **to_data(self._source.facts()),
         }
 
     def _requests(

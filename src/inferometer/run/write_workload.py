@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import pyarrow.compute as pc
 
+from inferometer.documents.part import to_data
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
@@ -113,20 +114,20 @@ class _Making:
         plan = self._plan
         workload = saved.resolved(plan)["workload"]
         workload |= {key: Path(workload[key]).name for key in PATHS if workload.get(key) is not None}
-        facts = tokenizers.facts(self._tokenizer)
-        named = plan.tokenizer.name if facts["kind"] != "file" else None
+        tokenizer = tokenizers.facts(self._tokenizer)
+        named = plan.tokenizer.name if tokenizer.kind != "file" else None
         source = self._source.facts()
         return Header(
             workload={key: value for key, value in workload.items() if value is not None},
             api=plan.target.api,
             prompt_format=self._format,
             declared=Declared(name=named, method=plan.tokenizer.method),
-            tokenizer=Counted(**facts),
+            tokenizer=Counted.model_validate(to_data(tokenizer)),
             salt=self._salt,
             warmup=self._counts["warmup"],
             requests=self._counts["measure"],
-            prefix_hits=Hits(**self._account.facts()["prefix_hits"]),
-            source=From(**{name: source[name] for name in ("classes", "prompts", "texts")}),
+            prefix_hits=Hits.model_validate(to_data(self._account.facts().prefix_hits)),
+            source=From(classes=source.classes, prompts=to_data(source.prompts), texts=to_data(source.texts)),
             fingerprint=str(self._fingerprint),
             rows_sha256=rows_sha256,
         )
@@ -160,7 +161,7 @@ def show(path: Path) -> dict[str, Any]:
 
     _sound(found, see)
     return _facts(found.header, path.resolve().name) | _told(
-        account.facts() | {"prefix_hits": found.header.prefix_hits.model_dump()}
+        to_data(account.facts()) | {"prefix_hits": found.header.prefix_hits.model_dump()}
     )
 
 
@@ -239,7 +240,7 @@ def _of_run(path: Path) -> dict[str, Any]:
         ):
             _take(lengths, Prompt("", asked, sent, output, ""))
         unknown = {"prefix_hits": {"exact": None, "blocks": None, "block_tokens": BLOCK}, "shared": UNKNOWN}
-        account = lengths.facts() | unknown | (account or {})
+        account = to_data(lengths.facts()) | unknown | (account or {})
     return {
         "name": path.resolve().name,
         **_workload_name(plan.workload),

@@ -18,13 +18,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from inferometer.plan.length_histogram import LengthHistogram, histogram
+from inferometer.documents.workload import DrawnRequests, Lengths, PrefixHits, PublishedFigure, SharedPrefixes
+from inferometer.plan.length_histogram import histogram
 from inferometer.plan.standard import Published
 from inferometer.workload.prompts import Ids, Prompt
 
@@ -128,68 +129,65 @@ class Account:
         self._cold += here >= BLOCK and here - warm >= BLOCK
         return max(here, warm)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> DrawnRequests:
         """What run.json says of them; statistics are None where there were none."""
         taken = (self._asked, self._shared, self._repeated, self._sent, self._output)
         asked, shared, repeated, sent, output = (np.asarray(values) for values in taken)
         sharing, total = shared[shared > 0], int(sent.sum())
         # What is shared is among what a turn repeats, where it repeats anything.
         drawn = {"input": asked - np.where(repeated > 0, repeated, shared), "output": output}
-        return {
-            "requests": len(asked),
-            "input_tokens": _statistics(asked),
-            "unshared_input_tokens": _statistics(drawn["input"]),
-            "repeated_input_tokens": _statistics(repeated[repeated > 0]),
-            "sent_tokens": _statistics(sent),
-            "output_tokens": _statistics(output),
-            "shared": {
-                "requests": len(sharing),
-                "fraction": len(sharing) / len(asked) if len(asked) else None,
-                "tokens": _statistics(sharing),
-                "groups": self._by_group(),
-                "curve": self._curve(),
+        return DrawnRequests(
+            requests=len(asked),
+            input_tokens=_statistics(asked),
+            unshared_input_tokens=_statistics(drawn["input"]),
+            repeated_input_tokens=_statistics(repeated[repeated > 0]),
+            sent_tokens=_statistics(sent),
+            output_tokens=_statistics(output),
+            shared=SharedPrefixes(
+                requests=len(sharing),
+                fraction=len(sharing) / len(asked) if len(asked) else None,
+                tokens=_statistics(sharing),
+                groups=self._by_group(),
+                curve=self._curve(),
+            ),
+            prefix_hits=PrefixHits(
+                exact=self._hits / total if total and not self._repeatable else None,
+                blocks=self._block_hits / total if total and not self._repeatable else None,
+                block_tokens=BLOCK,
+            ),
+            published=tuple(_held(figure, drawn[figure.side]) for figure in self._published),
+            histograms={
+                "input_tokens": histogram({"asked": asked, "sent": sent}),
+                "output_tokens": histogram({"asked": output}),
             },
-            "prefix_hits": {
-                "exact": self._hits / total if total and not self._repeatable else None,
-                "blocks": self._block_hits / total if total and not self._repeatable else None,
-                "block_tokens": BLOCK,
-            },
-            "published": [_held(figure, drawn[figure.side]) for figure in self._published],
-            "histograms": {
-                "input_tokens": _plain(histogram({"asked": asked, "sent": sent})),
-                "output_tokens": _plain(histogram({"asked": output})),
-            },
-        }
+        )
 
-    def _by_group(self) -> list[int] | None:
+    def _by_group(self) -> tuple[int, ...] | None:
         """Requests of each prefix in turn; None where there are too many to list."""
         count = max(self._groups, default=-1) + 1
-        return [self._groups[group] for group in range(count)] if count <= MOST_GROUPS else None
+        return tuple(self._groups[group] for group in range(count)) if count <= MOST_GROUPS else None
 
-    def _curve(self) -> list[list[int]]:
-        """How uneven the sharing is: [k, requests with one of the k most used prefixes], k from 0 to the prefixes used."""
+    def _curve(self) -> tuple[tuple[int, int], ...]:
+        """How uneven the sharing is: (k, requests with one of the k most used prefixes), k from 0 to the prefixes used."""
         ordered = sorted(self._groups.values(), reverse=True)
         carried = np.concatenate(([0], np.cumsum(ordered, dtype=np.int64)))
         kept = np.unique(np.rint(np.linspace(0, len(ordered), MOST_POINTS + 1)).astype(np.int64))
-        return [[int(k), int(carried[k])] for k in kept]
+        return tuple((int(k), int(carried[k])) for k in kept)
 
 
-def _plain(drawn: LengthHistogram | None) -> dict[str, Any] | None:
-    """A histogram as run.json has it."""
-    if drawn is None:
-        return None
-    counts = {name: list(bins) for name, bins in drawn.counts.items()}
-    return {"edges": list(drawn.edges), "log": drawn.log, "counts": counts}
-
-
-def _statistics(values: NDArray[np.int64]) -> dict[str, float] | None:
+def _statistics(values: NDArray[np.int64]) -> Lengths | None:
     if not len(values):
         return None
-    points = dict(zip(("p50", "p95", "p99"), np.percentile(values, (50, 95, 99)).tolist(), strict=True))
-    return {"mean": float(values.mean()), **points, "min": int(values.min()), "max": int(values.max())}
+    p50, p95, p99 = np.percentile(values, (50, 95, 99)).tolist()
+    return Lengths(float(values.mean()), p50, p95, p99, min=int(values.min()), max=int(values.max()))
 
 
-def _held(figure: Published, drawn: NDArray[np.int64]) -> dict[str, Any]:
+_NAMES: Final[Mapping[int | None, Literal["mean", "p50", "p95", "p99"]]] = {
+    None: "mean", 50: "p50", 95: "p95", 99: "p99",
+}  # fmt: skip
+
+
+def _held(figure: Published, drawn: NDArray[np.int64]) -> PublishedFigure:
     """A published figure beside what was drawn. `off`: by how much of what is allowed they differ; up to 1 is good.
 
     A percentile v of p %: the share of lengths up to v against p %, whose standard deviation is sqrt(p (1 - p) / n). A mean:
@@ -206,7 +204,4 @@ def _held(figure: Published, drawn: NDArray[np.int64]) -> dict[str, Any]:
         # Half of those that are just as long count as shorter: lengths are whole numbers.
         below = float((drawn < tokens).mean() + (drawn == tokens).mean() / 2)
         off = abs(below - share) / (CHANCE_SD * math.sqrt(share * (1 - share) / n) + SHARE_SLACK)
-    name = "mean" if percent is None else f"p{percent}"
-    return {
-        "side": figure.side, "figure": name, "published": tokens, "source": figure.source, "drawn": value, "off": off,
-    }  # fmt: skip
+    return PublishedFigure(figure.side, _NAMES[percent], tokens, figure.source, drawn=value, off=off)

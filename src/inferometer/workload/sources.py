@@ -18,8 +18,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
+import msgspec
+
+from inferometer.documents.workload import LengthTally, PromptFile, SourceFacts, WorkloadFile
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Distribution
 from inferometer.plan.workload import (
@@ -32,6 +35,7 @@ from inferometer.plan.workload import (
 from inferometer.workload import (
     mixture,
     natural_text,
+    prompt_file,
     prompt_file_requests,
     prompts,
     sessions,
@@ -40,7 +44,6 @@ from inferometer.workload import (
     workload_file_source,
 )
 from inferometer.workload.context_limit import Room, check_trace, may_exceed
-from inferometer.workload.prompt_file import PromptFile, survey
 from inferometer.workload.prompts import Contexts, Prompt
 from inferometer.workload.traces.survey import Survey
 from inferometer.workload.traces.survey import survey as trace_survey
@@ -112,7 +115,7 @@ class Source(Protocol):
         Raises PlanError where it is known that one does.
         """
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SourceFacts:
         """What run.json and the reports say of it: its classes and, of a file, all but its words."""
 
 
@@ -210,9 +213,9 @@ class _Made:
         """See RequestSource: what is drawn is known from the plan."""
         return iter(made)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SourceFacts:
         """See Source."""
-        return _facts(self.classes)
+        return SourceFacts(self.classes)
 
     def _alone(self, rendering: Rendering, batch: Batch) -> Iterator[Prompt]:
         """Each prompt as if nothing had been said before."""
@@ -269,9 +272,9 @@ class NaturalText(_Made):
         cover = [(0, group) for group in range(0 if sharing is None else sharing.groups)]
         return Contexts(self._workload.seed, salt, cover)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SourceFacts:
         """See Source."""
-        return _facts(self.classes, texts=self._texts)
+        return SourceFacts(self.classes, texts=self._texts)
 
     def _answers(self) -> list[tuple[Distribution, float]]:
         return [(self._workload.output_tokens, 1.0)]
@@ -316,7 +319,7 @@ class PromptRows:
     pool: int | None = None
     answers: Answers | None = None
 
-    def __init__(self, workload: PromptsWorkload, file: PromptFile) -> None:
+    def __init__(self, workload: PromptsWorkload, file: prompt_file.PromptFile) -> None:
         self._workload, self._file = workload, file
         self._lengths = Lengths()
 
@@ -371,19 +374,18 @@ class PromptRows:
         self._lengths = Lengths()
         return self._lengths.of(made)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SourceFacts:
         """See Source."""
         file = self._file
-        about = {
-            "file": file.name,
-            "format": file.format,
-            "sha256": file.sha256,
-            "bytes": file.size,
-            "rows": len(file),
-            "with_system_prompt": file.systems,
-            **self._lengths.facts(),
-        }
-        return _facts(self.classes, prompts=about)
+        about = PromptFile(
+            file=file.name,
+            format=file.format,
+            sha256=file.sha256,
+            bytes=file.size,
+            rows=len(file),
+            with_system_prompt=file.systems,
+        )
+        return SourceFacts(self.classes, prompts=self._lengths.facts(about))
 
 
 class WorkloadRows:
@@ -448,13 +450,15 @@ class WorkloadRows:
         self._lengths = Lengths()
         return self._lengths.of(made)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SourceFacts:
         """See Source."""
         made = self._made
-        said = made.header.source.model_dump(mode="json")
-        if said["prompts"] is not None:
-            said["prompts"] |= self._lengths.facts()
-        return {**said, "made": {"file": made.name, "format": made.format, "digest": made.header.digest}}
+        source = made.header.source.facts()
+        return msgspec.structs.replace(
+            source,
+            prompts=None if source.prompts is None else self._lengths.facts(source.prompts),
+            made=WorkloadFile(file=made.name, format=made.format, digest=made.header.digest),
+        )
 
 
 class TraceRows:
@@ -474,20 +478,14 @@ class TraceRows:
         check_trace(self._trace, self.trace, tokenizer, room)
         return None
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> SourceFacts:
         """See Source: what is known of a trace stands elsewhere."""
-        return _facts(self.classes)
+        return SourceFacts(self.classes)
 
 
 def placed(made: Iterator[Prompt], places: Sequence[Place]) -> Iterator[Prompt]:
     """Prompts at their places, where they have any."""
     return (replace(one, place=at) for one, at in zip(made, places, strict=True)) if places else made
-
-
-def _facts(
-    classes: Sequence[str], prompts: dict[str, Any] | None = None, texts: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    return {"classes": list(classes), "prompts": prompts, "texts": texts, "made": None}
 
 
 class Lengths:
@@ -505,11 +503,13 @@ class Lengths:
             self._output.add(prompt.output)
             yield prompt
 
-    def facts(self) -> dict[str, Any]:
-        """As plain data; empty before the first passes."""
+    def facts(self, file: PromptFile) -> PromptFile:
+        """The account of the file that they are of, with their lengths once one has passed."""
         if not self._passed:
-            return {}
-        return {"input_tokens": self._input.facts(), "output_tokens": self._output.facts()}
+            return file
+        return msgspec.structs.replace(
+            file, input_tokens=self._input.facts(), output_tokens=self._output.facts()
+        )
 
 
 class Tally:
@@ -528,13 +528,13 @@ class Tally:
         self._low = value if self._low is None else min(self._low, value)
         self._high = value if self._high is None else max(self._high, value)
 
-    def facts(self) -> dict[str, Any] | None:
-        """As plain data; None when nothing was added."""
-        if not self.n:
+    def facts(self) -> LengthTally | None:
+        """None when nothing was added."""
+        if self._low is None or self._high is None:
             return None
         spread = self._squares * self.n - self._sum * self._sum
         std = math.sqrt(spread / (self.n * (self.n - 1))) if self.n > 1 else None
-        return {"n": self.n, "mean": self._sum / self.n, "std": std, "min": self._low, "max": self._high}
+        return LengthTally(n=self.n, mean=self._sum / self.n, std=std, min=self._low, max=self._high)
 
 
 def sourced(
@@ -570,7 +570,7 @@ def _trace_rows(plan: Plan, trace: Trace, note: Callable[[str], None]) -> tuple[
 
 def _prompt_rows(plan: Plan, workload: PromptsWorkload) -> tuple[Plan, PromptRows]:
     path = Path(workload.prompts).expanduser()
-    found = survey(
+    found = prompt_file.survey(
         path, chat=plan.target.interface.takes_messages, needs_output=workload.output_tokens is None
     )
     if workload.prompts_sha256 not in (None, found.sha256):

@@ -14,8 +14,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+import msgspec
+
+from inferometer.documents.workload import Corpus, TextSource
 from inferometer.plan.lengths import Empirical
 from inferometer.workload import corpora
 from inferometer.workload.datasets import pool as pools
@@ -157,14 +160,14 @@ def longest(spec: StandardWorkload) -> tuple[int, int]:
     return prompt, answer
 
 
-def facts(spec: StandardWorkload) -> dict[str, Any]:
+def facts(spec: StandardWorkload) -> TextSource:
     """What run.json says of them: the corpus (None where there is none) and the dataset. Raises PlanError, as `texts_of`."""
     content = spec.content
     if spec.dataset is not None and content.dataset is not None:
         read = pools.load(spec.dataset, content.dataset, spec.dataset_subset).facts
-        return {"corpus": None, "dataset": {**read, "version": spec.dataset_version or read["revision"]}}
+        version = spec.dataset_version or read.revision
+        return TextSource(corpus=None, dataset=msgspec.structs.replace(read, version=version))
     if content.text is None:
-        return {"corpus": None, "dataset": None}
+        return TextSource(corpus=None, dataset=None)
     corpus = corpora.load(content.text)
-    told = {name: getattr(corpus, name) for name in ("name", "sha256", "language", "source")}
-    return {"corpus": told, "dataset": None}
+    return TextSource(Corpus(corpus.name, corpus.sha256, corpus.language, corpus.source), dataset=None)

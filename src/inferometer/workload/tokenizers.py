@@ -23,8 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
+from inferometer.documents.workload import TokenizerFacts
 from inferometer.plan.schema import NO_TOKENIZER, SERVER_TOKENIZER
 from inferometer.plan.schema import Tokenizer as Spec
 from inferometer.workload.encodings import CL100K, ENCODINGS, Shipped
@@ -108,16 +109,16 @@ def load(spec: Spec, ask: Ask | None = None) -> Tokenizer:
     )
 
 
-def facts(tokenizer: Tokenizer) -> dict[str, Any]:
+def facts(tokenizer: Tokenizer) -> TokenizerFacts:
     """What run.json and the reports say of it (draft 4.4.1). `vocab_size` is None where it is not known."""
     known = tokenizer.kind not in (SERVER_TOKENIZER, NO_TOKENIZER)
-    return {
-        "kind": tokenizer.kind,
-        "name": tokenizer.name,
-        "version": tokenizer.version,
-        "vocab_size": tokenizer.vocab_size if known else None,
-        "source": tokenizer.source,
-    }
+    return TokenizerFacts(
+        kind=tokenizer.kind,
+        name=tokenizer.name,
+        version=tokenizer.version,
+        vocab_size=tokenizer.vocab_size if known else None,
+        source=tokenizer.source,
+    )
 
 
 def counter(spec: Spec) -> Tokenizer:

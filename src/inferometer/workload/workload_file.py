@@ -33,6 +33,8 @@ from typing import Annotated, Any, Literal, cast
 import pyarrow as pa
 from pydantic import Field, ValidationError, model_validator
 
+from inferometer.documents.part import optional
+from inferometer.documents.workload import PromptFile, SourceFacts, TextSource
 from inferometer.engines.interface import INTERFACES
 from inferometer.errors import InstrumentError, PlanError, Problem
 from inferometer.plan.body import Body
@@ -57,6 +59,8 @@ BATCH = 256
 PHASES = ("warmup", "measure")
 PhaseName = Literal["warmup", "measure"]
 Text = str | list[int]
+Fields = dict[str, Any]
+"""Members of a row or a header, as its JSON has them."""
 Value = Callable[[str | Sequence[int]], int]
 """From a nonce as it stands in a prompt to its number (prompts.valuer)."""
 
@@ -186,8 +190,17 @@ class From(Part):
     """Where requests came from (sources.py)."""
 
     classes: tuple[ClassName, ...]
-    prompts: dict[str, Any] | None
-    texts: dict[str, Any] | None
+    prompts: Fields | None
+    texts: Fields | None
+
+    def facts(self) -> SourceFacts:
+        """The same, typed."""
+        return SourceFacts(self.classes, optional(self.prompts, PromptFile), optional(self.texts, TextSource))
+
+    @model_validator(mode="after")
+    def _is_known(self) -> From:
+        self.facts()
+        return self
 
 
 class Header(Part):
@@ -197,7 +210,7 @@ class Header(Part):
     """
 
     inferometer: Literal["workload/1", "workload/2"] = VERSION
-    workload: dict[str, Any]
+    workload: Fields
     api: Api
     prompt_format: Literal["ids", "text"]
     declared: Declared
@@ -232,7 +245,7 @@ class Made:
     """A file of requests that can be read, in the order of its rows."""
 
     path: Path = field(repr=False)
-    format: str
+    format: Literal["arrow", "jsonl"]
     header: Header
 
     @property
@@ -258,7 +271,7 @@ class Made:
 
 def row_of(
     prompt: Prompt, phase: PhaseName, index: int, classes: Sequence[str], salt: int, value: Value
-) -> dict[str, Any]:
+) -> Fields:
     """A prompt as a row; `salt` is the one its nonces were made with."""
     kind, text = ("prompt", prompt.content) if isinstance(prompt.content, str) else ("ids", prompt.content)
     chat = prompt.messages
@@ -279,7 +292,7 @@ def row_of(
     }
 
 
-def _placed(prompt: Prompt) -> dict[str, Any]:
+def _placed(prompt: Prompt) -> Fields:
     """What a row says of a turn. Whose it is, and when, is the load's and stands in no file."""
     place = prompt.place
     if place is None or place.session is None:
@@ -353,7 +366,7 @@ def _places(content: Text, mark: Text, shared: int) -> Iterator[int]:
 # Writing.
 
 
-def write(folder: Path, rows: Iterable[dict[str, Any]], finish: Callable[[str], Header]) -> Header:
+def write(folder: Path, rows: Iterable[Fields], finish: Callable[[str], Header]) -> Header:
     """Write both files into a folder. `finish` gives the header when all rows have passed, from their hash. Raises OSError."""
     loose, digest = folder / f"{NAME}.rows.part", hashlib.sha256()
     parts = {kind: folder / f"{NAME}.{kind}.part" for kind in FORMATS}
@@ -390,7 +403,7 @@ def _arrow_file(path: Path, header: Header) -> pa.RecordBatchFileWriter:
     return pa.ipc.new_file(str(path), arrow_schema(header))
 
 
-def _batch(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
+def _batch(rows: Sequence[Fields], schema: pa.Schema) -> pa.RecordBatch:
     columns = {name: [row.get(name) for row in rows] for name in COLUMNS}
     columns["extra_body"] = [
         None if one is None else _canonical(one).decode() for one in columns["extra_body"]
@@ -398,12 +411,12 @@ def _batch(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch([pa.array(columns[name], ARROW[name]) for name in COLUMNS], schema=schema)
 
 
-def _line(values: dict[str, Any]) -> bytes:
+def _line(values: Fields) -> bytes:
     """A row as JSON, what is not there left out."""
     return _canonical({name: values[name] for name in COLUMNS if values.get(name) is not None}) + b"\n"
 
 
-def _canonical(values: dict[str, Any]) -> bytes:
+def _canonical(values: Fields) -> bytes:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
@@ -417,7 +430,7 @@ def opened(path: Path) -> Made:
             begins = file.readline(LONGEST_LINE)
     except OSError as cause:
         raise refused(path.name, f"cannot be read: {(cause.strerror or 'unknown error').lower()}") from None
-    kind = "arrow" if begins.startswith(b"ARROW1") else "jsonl"
+    kind: Literal["arrow", "jsonl"] = "arrow" if begins.startswith(b"ARROW1") else "jsonl"
     said = _metadata(path) if kind == "arrow" else begins
     try:
         values = json.loads(said)
@@ -480,7 +493,7 @@ class _Check:
         self._classes = set(made.header.classes)
         self._vocabulary = made.header.tokenizer.vocab_size
 
-    def row(self, number: int, values: dict[str, Any]) -> Row | None:
+    def row(self, number: int, values: Fields) -> Row | None:
         """The row, or None where it is none; what is wrong is noted."""
         where = _where(self._made, number)
         try:
@@ -520,7 +533,7 @@ def _where(made: Made, number: int) -> str:
     return f"{made.name}:{number + 2}" if made.format == "jsonl" else f"{made.name}, row {number + 1}"
 
 
-Stream = Iterator[tuple[bytes, dict[str, Any]]]
+Stream = Iterator[tuple[bytes, Fields]]
 
 
 def _stream(made: Made, refuse: Callable[[Problem], None] | None = None) -> Iterator[tuple[bytes, Any]]:

@@ -8,13 +8,14 @@ of warm-up. The plan says when, to whom, how answers are sampled (`temperature`)
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import groupby, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from inferometer.documents.workload import TokenizerFacts
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.arrivals import phase_instants
 from inferometer.plan.schema import SERVER_TOKENIZER, Load, Plan, Tokenizer
@@ -23,7 +24,7 @@ from inferometer.units import NS_PER_MS
 from inferometer.workload import workload_file
 from inferometer.workload.prompts import NO_IDS, NONCES, Ids, Prompt, read, speller
 from inferometer.workload.turn_schedule import ONE_TURN, Session, arranged
-from inferometer.workload.workload_file import Made, Row, Text, joined
+from inferometer.workload.workload_file import Counted, Made, Row, Text, joined
 
 if TYPE_CHECKING:
     from inferometer.workload.tokenizers import Tokenizer as Counter
@@ -66,10 +67,10 @@ def taken_over(plan: Plan) -> tuple[Plan, Made]:
     return plan.model_copy(update=parts), found
 
 
-def check_tokenizer(found: Made, tokenizer: Mapping[str, Any]) -> None:
+def check_tokenizer(found: Made, tokenizer: Counted | TokenizerFacts) -> None:
     """Raise PlanError unless this tokenizer (what run.json says of it) is the one the file was made with."""
-    theirs = found.header.tokenizer.model_dump()
-    if any(theirs[key] != tokenizer[key] for key in ("version", "vocab_size")):
+    theirs = found.header.tokenizer
+    if (theirs.version, theirs.vocab_size) != (tokenizer.version, tokenizer.vocab_size):
         told = (
             f"{_called(tokenizer)} is not the one that {found.name} was made with, which is {_called(theirs)}: give that one, "
             "or make the file again"
@@ -77,9 +78,8 @@ def check_tokenizer(found: Made, tokenizer: Mapping[str, Any]) -> None:
         raise PlanError([Problem("--tokenizer", told)])
 
 
-def _called(tokenizer: Mapping[str, Any]) -> str:
-    version = tokenizer["version"]
-    return f"{tokenizer['name']}{f' ({version})' if version else ''}"
+def _called(tokenizer: Counted | TokenizerFacts) -> str:
+    return f"{tokenizer.name}{f' ({tokenizer.version})' if tokenizer.version else ''}"
 
 
 def _against(found: Made, key: str, theirs: object, given: object) -> Problem:
@@ -109,14 +109,14 @@ def _workload(given: AnyWorkload, found: Made, problems: list[Problem]) -> AnyWo
 
 def _tokenizer(given: Tokenizer, found: Made, problems: list[Problem]) -> Tokenizer:
     if given.name == SERVER_TOKENIZER:
-        called = _called(found.header.tokenizer.model_dump())
+        called = _called(found.header.tokenizer)
         told = f"{found.name} was made with {called}, and the server's own is not known to be that one"
         problems.append(Problem("--tokenizer", told))
     if "name" in given.model_fields_set:
         return given
     declared = found.header.declared
     if declared.name is None:
-        told = f"{found.name} was made with {_called(found.header.tokenizer.model_dump())}: say where that is"
+        told = f"{found.name} was made with {_called(found.header.tokenizer)}: say where that is"
         problems.append(Problem("--tokenizer", told))
         return given
     return Tokenizer.model_validate(declared.model_dump())

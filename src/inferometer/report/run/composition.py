@@ -17,7 +17,7 @@ from inferometer.documents.load import (
     TraceAccount,
 )
 from inferometer.documents.part import to_data
-from inferometer.documents.run_facts import DrawnRequests, RunFacts, TraceFacts
+from inferometer.documents.run_facts import RunFacts
 from inferometer.documents.summary import (
     SCHEMA,
     ClassAccount,
@@ -48,7 +48,9 @@ from inferometer.documents.summary import (
 from inferometer.documents.verdict import CheckResult, Reason, RunVerdict
 from inferometer.documents.workload import (
     DisclosureItem,
+    DrawnRequests,
     RequestStatistics,
+    TraceFacts,
     WorkloadAccount,
 )
 from inferometer.judge.arrival import ArrivalCheck

@@ -13,9 +13,11 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from inferometer.documents.workload import DatasetFile
 from inferometer.errors import PlanError, Problem
 
 KINDS = (".parquet", ".arrow", ".jsonl", ".json")
@@ -70,24 +72,24 @@ def find(given: str, subset: str | None) -> Files:
     raise refused(f"{where} holds no {', '.join(KINDS)} file")
 
 
-def digests(files: Files) -> list[dict[str, str | int]]:
+def digests(files: Files) -> tuple[DatasetFile, ...]:
     """Name, bytes and SHA-256 of each file. Raises PlanError where one cannot be read."""
-    found: list[dict[str, str | int]] = []
+    found: list[DatasetFile] = []
     for path in files.paths:
         try:
             with open(path, "rb") as source:
                 digest = hashlib.file_digest(source, "sha256").hexdigest()
         except OSError as cause:
             raise refused(f"{files.called(path)}: cannot be read ({cause.strerror})") from cause
-        found.append({"name": files.called(path), "bytes": path.stat().st_size, "sha256": digest})
-    return found
+        found.append(DatasetFile(name=files.called(path), bytes=path.stat().st_size, sha256=digest))
+    return tuple(found)
 
 
-def digest_of_all(parts: list[dict[str, str | int]]) -> str:
+def digest_of_all(parts: Sequence[DatasetFile]) -> str:
     """One file's own SHA-256; of several, that of the lines `sha256  name`, as sha256sum writes them."""
     if len(parts) == 1:
-        return str(parts[0]["sha256"])
-    lines = "".join(f"{part['sha256']}  {part['name']}\n" for part in parts)
+        return parts[0].sha256
+    lines = "".join(f"{part.sha256}  {part.name}\n" for part in parts)
     return hashlib.sha256(lines.encode()).hexdigest()
 
 

@@ -10,8 +10,8 @@ import functools
 import random
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
+from inferometer.documents.workload import Dataset
 from inferometer.workload.datasets import files as places
 from inferometer.workload.datasets import rows
 from inferometer.workload.datasets.files import refused
@@ -26,7 +26,7 @@ class Pool:
     """Texts, never none, and the facts for run.json."""
 
     items: tuple[Item, ...] = field(repr=False)
-    facts: dict[str, Any]
+    facts: Dataset
 
 
 @functools.lru_cache(maxsize=2)
@@ -56,17 +56,18 @@ def load(path: str, kind: Kind, subset: str | None = None, most: int = MOST) -> 
     if not sample:
         why = ", ".join(f"{reason} {count}" for reason, count in left_out.items()) or "there are none"
         raise refused(f"{found.name}: no text is left of {read} rows ({why})")
-    facts = {
-        "kind": kind,
-        "name": found.name,
-        "revision": found.revision,
-        "subset": subset,
-        "files": parts,
-        "sha256": places.digest_of_all(parts),
-        "rows": read,
-        "texts": kept,
-        "sampled": len(sample),
-        "left_out": dict(left_out),
-        "preprocessing": reader.words,
-    }
+    facts = Dataset(
+        kind=kind,
+        name=found.name,
+        revision=found.revision,
+        subset=subset,
+        files=parts,
+        sha256=places.digest_of_all(parts),
+        rows=read,
+        texts=kept,
+        sampled=len(sample),
+        left_out=dict(left_out),
+        preprocessing=reader.words,
+        version=found.revision,
+    )
     return Pool(tuple(sample), facts)

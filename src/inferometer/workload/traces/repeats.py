@@ -8,8 +8,7 @@ than MOST different beginnings, which are not kept.
 
 from __future__ import annotations
 
-from typing import Any
-
+from inferometer.documents.workload import PrefixHits
 from inferometer.workload.request_statistics import BLOCK as CACHED
 from inferometer.workload.traces.mooncake import BLOCK
 from inferometer.workload.traces.row import Row
@@ -44,11 +43,11 @@ class Repeats:
         self._hits += hit
         self._block_hits += hit // CACHED * CACHED
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> PrefixHits:
         """As the account's `prefix_hits`; None where it is not known."""
         known = self._told and self._tokens > 0
-        return {
-            "exact": self._hits / self._tokens if known else None,
-            "blocks": self._block_hits / self._tokens if known else None,
-            "block_tokens": CACHED,
-        }
+        return PrefixHits(
+            exact=self._hits / self._tokens if known else None,
+            blocks=self._block_hits / self._tokens if known else None,
+            block_tokens=CACHED,
+        )

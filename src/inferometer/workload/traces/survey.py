@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from inferometer.documents.workload import TraceFacts, TraceLengths
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.plan.arrivals import Window
 from inferometer.plan.rules import LONGEST_S, MOST_REQUESTS
@@ -42,27 +43,31 @@ class Lengths:
         """Count one."""
         self.counts[tokens] = self.counts.get(tokens, 0) + 1
 
-    def as_dict(self) -> dict[str, float] | None:
+    def account(self) -> TraceLengths | None:
         """Sum, mean, min, max and the percentiles of draft 4.3.1's empirical distribution; None without any."""
         ordered = sorted(self.counts.items())
         number = sum(count for _, count in ordered)
         if not number:
             return None
         total = sum(tokens * count for tokens, count in ordered)
-        found: dict[str, float] = {
-            "sum": total,
-            "mean": total / number,
-            "min": ordered[0][0],
-            "max": ordered[-1][0],
-        }
-        for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+
+        def percentile(share: float) -> int:
             rank, seen = max(1, -int(-share * number // 1)), 0
             for tokens, count in ordered:
                 seen += count
                 if seen >= rank:
-                    found[name] = tokens
-                    break
-        return found
+                    return tokens
+            return ordered[-1][0]
+
+        return TraceLengths(
+            sum=total,
+            mean=total / number,
+            min=ordered[0][0],
+            max=ordered[-1][0],
+            p50=percentile(0.5),
+            p95=percentile(0.95),
+            p99=percentile(0.99),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +93,8 @@ class Survey:
     failed: int
     span_s: float
     first_second: int
-    input_tokens: dict[str, float] | None
-    output_tokens: dict[str, float] | None
+    input_tokens: TraceLengths | None
+    output_tokens: TraceLengths | None
     texts: int
     shares_prefixes: bool
     lasts_s: float
@@ -103,14 +108,23 @@ class Survey:
         """Requests per second of the run; None where all come at once."""
         return self.rows / self.span_s if self.span_s > 0 else None
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> TraceFacts:
         """For run.json; without what only a second reading needs."""
-        whole = asdict(self) | {"rate": self.rate}
-        return {
-            name: value
-            for name, value in whole.items()
-            if name not in ("line", "offset", "zero_ns", "longest_text")
-        }
+        return TraceFacts(
+            file=self.file,
+            format=self.format,
+            sha256=self.sha256,
+            rows=self.rows,
+            failed=self.failed,
+            span_s=self.span_s,
+            first_second=self.first_second,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+            texts=self.texts,
+            shares_prefixes=self.shares_prefixes,
+            lasts_s=self.lasts_s,
+            rate=self.rate,
+        )
 
 
 def survey(trace: Trace, most: int | None = None) -> Survey:
@@ -205,7 +219,7 @@ class _Count:
         span = self._window.due_ns(end) if self._rows else 0
         return Survey(
             name, form, sha256, self._rows, self._failed, span / NS_PER_S, self._first_second,
-            self._input.as_dict(), self._output.as_dict(), self._texts, self._shares, self._last / NS_PER_S,
+            self._input.account(), self._output.account(), self._texts, self._shares, self._last / NS_PER_S,
             *(self._begins or (1, 0)), self.zero_ns or 0, self._longest_text,
         )  # fmt: skip
 
