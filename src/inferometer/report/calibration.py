@@ -37,10 +37,7 @@ def lines(certificate: Certificate, stored: str | None) -> list[str]:
     said = ["Errors in ms: the instrument's figure less the server's own.", ""]
     said += text_table(rows, [False, *[True] * (len(_HEAD[0]) - 2), False])
     reasons = [
-        line
-        for rung in certificate.rungs
-        if "verdict" in rung.faults
-        for line in wrap(_invalid(rung), WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+        line for rung in certificate.rungs if "verdict" in rung.faults for line in _folded(_invalid(rung))
     ]
     said += ["", *reasons] if reasons else []
     said += ["", *_limits(certificate.limits), ""]
@@ -52,13 +49,18 @@ def lines(certificate: Certificate, stored: str | None) -> list[str]:
     return [*said, f"Certificate {certificate.id}, for {certificate.workers} worker(s): {stored}"]
 
 
+def _folded(text: str) -> list[str]:
+    return wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
 def _invalid(rung: CalibrationRung) -> str:
     return f"{rung.load:.0f} {_UNITS[rung.kind]}: the run is INVALID ({', '.join(rung.reasons)})"
 
 
 def _limits(limits: CertifiedLimits) -> list[str]:
     named = (("Token events a second", limits.token_events_s), ("Requests a second", limits.requests_s))
-    return [f"{name}, a worker: {limit.per_worker:.0f} ({ENDS[limit.ended_by]})" for name, limit in named]
+    texts = (f"{name}, a worker: {limit.per_worker:.0f} ({ENDS[limit.ended_by]})" for name, limit in named)
+    return [line for text in texts for line in _folded(text)]
 
 
 def _row(rung: CalibrationRung) -> Sequence[str]:
