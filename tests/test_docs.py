@@ -27,6 +27,7 @@ from inferometer.cli.simulate import command as simulate_command
 from inferometer.cli.workload import command as workload_command
 from inferometer.documents.comparison import SCHEMA as COMPARISON
 from inferometer.documents.summary import SCHEMA as SUMMARY
+from inferometer.documents.workload_disclosure import NAMES, requirement
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
 from inferometer.judge.comparison import equivalence
@@ -47,7 +48,6 @@ from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.request_class import RequestClass, SharedPrefix
 from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
-from inferometer.plan.workload_disclosure import NAMES, requirement
 from inferometer.procedures.registry import PROCEDURES
 from inferometer.server import controls, dialects
 from inferometer.server.__main__ import ARGUMENTS

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
+from inferometer.documents.workload import LengthTally, PromptFile
+from inferometer.documents.workload_disclosure import NAMES, disclosed, missing, requirement
 from inferometer.errors import PlanError
 from inferometer.plan import saved
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
 from inferometer.plan.workload import PromptsWorkload, StandardWorkload, workload_of
-from inferometer.plan.workload_disclosure import NAMES, disclosed, missing, requirement
 
 CLASS = {"name": "a", "input_tokens": "uniform(9,12)", "output_tokens": 3}
 
@@ -171,8 +172,8 @@ def test_the_items_of_a_mixture_are_said_for_every_class(tmp_path: Path) -> None
 
 def test_what_nobody_can_derive_of_a_file_is_missing_until_it_is_declared() -> None:
     """D-4.3-custom-full: ids of the missing items; the declaration takes each away."""
-    tally = {"n": 9, "mean": 5.0, "std": 1.25, "min": 3, "max": 8}
-    file = {"rows": 4, "with_system_prompt": 0, "input_tokens": tally, "output_tokens": tally}
+    tally = LengthTally(n=9, mean=5.0, std=1.25, min=3, max=8)
+    file = PromptFile("x", "jsonl", "0" * 64, 99, 4, 0, input_tokens=tally, output_tokens=tally)
     bare = disclosed(Plan(workload=PromptsWorkload(prompts="x")), file)
     assert missing(bare) == ["D-4.3.1-domain", "D-4.3.1-language", "D-4.3.1-prefix"]
     assert bare.input == (

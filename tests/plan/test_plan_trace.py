@@ -6,14 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from inferometer.documents.workload import TraceFacts, TraceLengths
+from inferometer.documents.workload_disclosure import disclosed, missing, requirement
 from inferometer.errors import PlanError
 from inferometer.plan.parse import build
 from inferometer.plan.rules import check
 from inferometer.plan.saved import plan_hash, read, to_json
 from inferometer.plan.schema import Load, Plan, Trace
 from inferometer.plan.workload import StandardWorkload, TraceWorkload
-from inferometer.plan.workload_disclosure import disclosed, missing, requirement
 
 FILE = {"--trace": "t.jsonl"}
 
@@ -103,18 +105,21 @@ def test_lengths_of_a_trace_never_include_the_chat_template() -> None:
 
 def test_what_a_trace_does_not_tell_of_its_prompts_is_missing_until_it_is_declared() -> None:
     """D-4.3-custom-full: of texts their domain and language, of shared beginnings how many and how long."""
-    seen = {"mean": 12345.67, "min": 1, "p50": 4, "p95": 8, "p99": 9, "max": 30000}
-    found = {"rows": 1200, "texts": 0, "shares_prefixes": False, "input_tokens": seen, "output_tokens": seen}
+    seen = TraceLengths(sum=14_814_804, mean=12345.67, min=1, p50=4, p95=8, p99=9, max=30000)
+    found = TraceFacts(
+        "t", "plain", "0" * 64, rows=1200, failed=0, span_s=60.0, first_second=20, input_tokens=seen, output_tokens=seen,
+        texts=0, shares_prefixes=False, lasts_s=60.0, rate=20.0,
+    )  # fmt: skip
     plan = build(None, FILE)
     words = disclosed(plan, None, found)
     assert missing(words) == []
     points = "min 1, P50 4, P95 8, P99 9, max 30,000"
     assert words.input == f"empirical: mean 12,345.7, {points}, of 1,200 arrivals, in tokens of cl100k_base"
     assert (words.input, words.prefix) == (words.output, "none")
-    texts = disclosed(plan, None, found | {"texts": 1200, "shares_prefixes": True, "input_tokens": None})
+    texts = disclosed(plan, None, replace(found, texts=1200, shares_prefixes=True, input_tokens=None))
     lacking = ("input", "domain", "language", "prefix")
     assert missing(texts) == [requirement(name) for name in lacking]
-    some = disclosed(plan, None, found | {"texts": 200}).input
+    some = disclosed(plan, None, replace(found, texts=200)).input
     assert some is not None
     assert "of 1,000 arrivals" in some
     assert "200 prompts are the trace's own texts" in some
@@ -122,7 +127,7 @@ def test_what_a_trace_does_not_tell_of_its_prompts_is_missing_until_it_is_declar
         name="trace", domain="code", language="Python", prefix_sharing="half of them, 1024 tokens"
     )
     declared = check(Plan(trace=Trace(file="t"), workload=told))
-    assert missing(disclosed(declared, None, found | {"shares_prefixes": True, "texts": 1})) == []
+    assert missing(disclosed(declared, None, replace(found, shares_prefixes=True, texts=1))) == []
 
 
 @pytest.mark.parametrize(

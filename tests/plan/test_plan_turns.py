@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from inferometer.documents.workload_disclosure import disclosed
 from inferometer.errors import PlanError
 from inferometer.plan.arrivals import instants, user_instants
 from inferometer.plan.lengths import fixed, uniform
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Load, Plan
-from inferometer.plan.workload_disclosure import disclosed
 
 
 def test_the_flags_reach_their_keys() -> None:

@@ -16,6 +16,7 @@ from inferometer.documents.note import Fact, Note
 from inferometer.documents.statement import RuleState
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import CheckResult
+from inferometer.documents.workload_disclosure import NAMES, disclosed, requirement
 from inferometer.metrics.statistics import Stats
 from inferometer.plan import schema
 from inferometer.plan.procedure_parameters import NAMES as PROCEDURES
@@ -23,7 +24,6 @@ from inferometer.plan.procedure_parameters import Parameters, Tests, Ttft
 from inferometer.plan.saved import restored
 from inferometer.plan.schema import Load, Plan
 from inferometer.plan.workload import AnyWorkload, PromptsWorkload, TraceWorkload
-from inferometer.plan.workload_disclosure import NAMES, disclosed, requirement
 
 SINGLE = "ttft"
 """A run by itself is judged as the test of section 5.1, with its own load."""

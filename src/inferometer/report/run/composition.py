@@ -16,7 +16,6 @@ from inferometer.documents.load import (
     OfferedLoad,
     TraceAccount,
 )
-from inferometer.documents.part import to_data
 from inferometer.documents.run_facts import RunFacts
 from inferometer.documents.summary import (
     SCHEMA,
@@ -53,6 +52,7 @@ from inferometer.documents.workload import (
     TraceFacts,
     WorkloadAccount,
 )
+from inferometer.documents.workload_disclosure import NAMES, disclosed, missing, requirement
 from inferometer.judge.arrival import ArrivalCheck
 from inferometer.judge.calibration import cited_calibration
 from inferometer.judge.checks import failures
@@ -63,7 +63,6 @@ from inferometer.measure.measurement import Bucket, Measurement
 from inferometer.measure.stats import wilson
 from inferometer.metrics.catalogue import RATES, definitions
 from inferometer.plan.schema import Plan
-from inferometer.plan.workload_disclosure import NAMES, disclosed, missing, requirement
 from inferometer.report import checks
 
 WINDOWS = {
@@ -231,7 +230,7 @@ def _workload(plan: Plan, run: RunFacts) -> WorkloadAccount:
     """The seven items of draft 4.3.1, the ids of those that are missing, the sources of the texts, and what was drawn (without
     its histograms, which only the pictures need)."""
     drawn = run.requests
-    items = disclosed(plan, to_data(run.prompts), to_data(run.trace))
+    items = disclosed(plan, run.prompts, run.trace)
     hits = drawn.prefix_hits if drawn is not None else None if run.trace is None else run.trace.prefix_hits
     return WorkloadAccount(
         items=tuple(

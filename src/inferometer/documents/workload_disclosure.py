@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from inferometer.documents.workload import LengthTally, PromptFile, TraceFacts, TraceLengths
 from inferometer.plan.lengths import Distribution
 from inferometer.plan.request_class import ClassContent, RequestClass
 from inferometer.plan.schema import Plan
@@ -32,9 +33,6 @@ from inferometer.plan.workload import (
     StandardWorkload,
     TraceWorkload,
 )
-
-Facts = Mapping[str, Any]
-"""What run.json says of a file of prompts, under `prompts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ _DOMAINS: dict[ClassContent, str] = {
 _LANGUAGES: dict[ClassContent, str] = {"random": "none", "english": "English", "code": "Python"}
 
 
-def disclosed(plan: Plan, file: Facts | None = None, trace: Facts | None = None) -> Disclosed:
+def disclosed(plan: Plan, file: PromptFile | None = None, trace: TraceFacts | None = None) -> Disclosed:
     """The items of a plan's workload. `file`, `trace`: what was found in its file of prompts or its trace, if it has one."""
     items = _of_requests(plan, file, trace)
     turns = plan.workload.turns
@@ -92,16 +90,16 @@ def disclosed(plan: Plan, file: Facts | None = None, trace: Facts | None = None)
     return replace(items, input=named, prefix=before + said)
 
 
-def _of_requests(plan: Plan, file: Facts | None, trace: Facts | None) -> Disclosed:
+def _of_requests(plan: Plan, file: PromptFile | None, trace: TraceFacts | None) -> Disclosed:
     """Of requests each by itself."""
     workload = plan.workload
     unit = f", in tokens of {plan.tokenizer.name}"
     if isinstance(workload, PromptsWorkload):
-        return _of_file(plan, workload, file or {}, unit)
+        return _of_file(plan, workload, file, unit)
     if isinstance(workload, MixtureWorkload):
         return _of_classes(plan, workload, unit)
     if isinstance(workload, TraceWorkload):
-        return _of_trace(plan, workload, trace or {}, unit)
+        return _of_trace(plan, workload, trace, unit)
     assert isinstance(workload, StandardWorkload | LengthsWorkload), "a workload file that was read"
     return _of_lengths(plan, workload, unit)
 
@@ -175,14 +173,14 @@ def _each(workload: MixtureWorkload, say: Callable[[RequestClass], str]) -> str:
     )
 
 
-def _of_file(plan: Plan, workload: PromptsWorkload, file: Facts, unit: str) -> Disclosed:
-    rows, systems = file.get("rows"), file.get("with_system_prompt")
-    system = None
-    if rows is not None and systems is not None:
-        system = "none" if not systems else f"in {systems} of {rows} prompts, counted with the input lengths"
+def _of_file(plan: Plan, workload: PromptsWorkload, file: PromptFile | None, unit: str) -> Disclosed:
+    system = inputs = outputs = None
+    if file is not None:
+        inputs, outputs, systems = file.input_tokens, file.output_tokens, file.with_system_prompt
+        system = f"in {systems} of {file.rows} prompts, counted with the input lengths" if systems else "none"
     return Disclosed(
-        input=_empirical(file.get("input_tokens"), unit),
-        output=_outputs(workload.output_tokens, file.get("output_tokens"), unit),
+        input=_empirical(inputs, unit),
+        output=_outputs(workload.output_tokens, outputs, unit),
         control=_control(plan, stops=_stops(plan, {})),
         domain=workload.domain,
         language=workload.language,
@@ -191,40 +189,39 @@ def _of_file(plan: Plan, workload: PromptsWorkload, file: Facts, unit: str) -> D
     )
 
 
-def _of_trace(plan: Plan, workload: TraceWorkload, trace: Facts, unit: str) -> Disclosed:
-    rows, texts = trace.get("rows", 0), trace.get("texts", 0)
-    lengths = _traced(trace.get("input_tokens"), rows - texts, unit)
+def _of_trace(plan: Plan, workload: TraceWorkload, trace: TraceFacts | None, unit: str) -> Disclosed:
+    rows, texts = (0, 0) if trace is None else (trace.rows, trace.texts)
+    lengths = None if trace is None else _traced(trace.input_tokens, rows - texts, unit)
     if lengths is not None and texts:
         lengths += f"; {texts} prompts are the trace's own texts, as long as they are"
     return Disclosed(
         input=lengths,
-        output=_traced(trace.get("output_tokens"), rows, unit),
+        output=None if trace is None else _traced(trace.output_tokens, rows, unit),
         control=_control(plan, stops=_stops(plan, {})),
         domain=workload.domain or (None if texts else "none: random words without meaning"),
         language=workload.language or (None if texts else _LANGUAGES["random"]),
         system_prompt="none",
-        prefix=workload.prefix_sharing if trace.get("shares_prefixes", True) else "none",
+        prefix=workload.prefix_sharing if trace is None or trace.shares_prefixes else "none",
     )
 
 
-def _traced(seen: Facts | None, requests: int, unit: str) -> str | None:
+def _traced(seen: TraceLengths | None, requests: int, unit: str) -> str | None:
     if seen is None:
         return None
-    points = ", ".join(f"{words} {seen[key]:,}" for words, key in _POINTS)
-    return f"empirical: mean {seen['mean']:,.1f}, {points}, of {requests:,} arrivals{unit}"
+    points = f"min {seen.min:,}, P50 {seen.p50:,}, P95 {seen.p95:,}, P99 {seen.p99:,}, max {seen.max:,}"
+    return f"empirical: mean {seen.mean:,.1f}, {points}, of {requests:,} arrivals{unit}"
 
 
-_POINTS = (("min", "min"), ("P50", "p50"), ("P95", "p95"), ("P99", "p99"), ("max", "max"))
-
-
-def _empirical(tally: Facts | None, unit: str) -> str | None:
+def _empirical(tally: LengthTally | None, unit: str) -> str | None:
     if tally is None:
         return None
-    spread = "" if tally["std"] is None else f", standard deviation {tally['std']:.4g}"
-    return f"empirical: mean {tally['mean']:.4g}{spread}, {tally['min']} to {tally['max']}, of {tally['n']} requests{unit}"
+    spread = "" if tally.std is None else f", standard deviation {tally.std:.4g}"
+    return (
+        f"empirical: mean {tally.mean:.4g}{spread}, {tally.min} to {tally.max}, of {tally.n} requests{unit}"
+    )
 
 
-def _outputs(length: Distribution | None, tally: Facts | None, unit: str) -> str | None:
+def _outputs(length: Distribution | None, tally: LengthTally | None, unit: str) -> str | None:
     said = _empirical(tally, unit)
     return said if said is None or length is None else f"{said}; {length} where a prompt names none"
 
