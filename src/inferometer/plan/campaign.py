@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.plan import document, wording
-from inferometer.plan.document import Document
+from inferometer.plan.document import Document, Values
 from inferometer.plan.parse import build
 from inferometer.plan.part import Part
 from inferometer.plan.procedure_parameters import NAMES, Tests, quickened
@@ -120,7 +120,7 @@ def _chosen(names: Sequence[str], problems: list[Problem]) -> tuple[str, ...]:
     return tuple(name for name in ORDER if name in asked)
 
 
-def _override(own: dict[str, Any], parameters: Sequence[str], problems: list[Problem]) -> None:
+def _override(own: Values, parameters: Sequence[str], problems: list[Problem]) -> None:
     """`capacity.ttft_p99_ms=500` into the file's values; a value is read as JSON if it is some, else it is text."""
     for text in parameters:
         form = re.fullmatch(r"([a-z-]+)\.([a-z0-9_]+)=(.*)", text)
@@ -173,7 +173,7 @@ def to_json(whole: Campaign) -> bytes:
     return (json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def of_values(values: Mapping[str, Any], where: str) -> Campaign:
+def of_values(values: Values, where: str) -> Campaign:
     """A saved campaign. Raises RecordError when it is none that this version reads."""
     if values.get("schema") != SCHEMA:
         raise RecordError(

@@ -11,6 +11,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -18,6 +19,9 @@ from inferometer.errors import Problem
 
 Key = tuple[str | int, ...]
 """Where in a document: names of mappings and indices of lists, from the top."""
+
+Values = dict[str, Any]
+"""Values by key as a file or the command line gives them, before they are checked."""
 
 MOST_BYTES = 1 << 20
 _MOST_NODES = 20_000
@@ -29,7 +33,7 @@ class Document:
     """The file's values, the 1-based line of each key, and what is wrong with it. `readable`: its values are all known."""
 
     name: str
-    values: dict[str, object] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
     lines: dict[Key, int] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     readable: bool = True
@@ -92,7 +96,7 @@ def parse(text: str, document: Document) -> None:
         document.refuse("is no plan: it should hold keys such as target, load and workload", 1)
 
 
-def _json(text: str) -> dict[str, object] | None:
+def _json(text: str) -> Values | None:
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -136,7 +140,7 @@ class _Walk:
             return items
         return self.loader.construct_object(node)
 
-    def mapping(self, node: yaml.MappingNode, at: Key) -> dict[str, object]:
+    def mapping(self, node: yaml.MappingNode, at: Key) -> Values:
         if node.tag != self.loader.DEFAULT_MAPPING_TAG:
             raise yaml.MarkedYAMLError(problem="tags have no place in a plan", problem_mark=node.start_mark)
         if id(node) not in self.flattened:  # an alias brings the same node again
@@ -145,7 +149,7 @@ class _Walk:
             self.loader.flatten_mapping(
                 node
             )  # puts what `<<` brings in front, so that the mapping's own keys win
-        values: dict[str, object] = {}
+        values: Values = {}
         for key_node, value_node in node.value:
             key = self.name(key_node)
             self.document.lines[(*at, key)] = key_node.start_mark.line + 1

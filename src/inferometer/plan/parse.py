@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from inferometer.addresses import REDACTED
 from inferometer.errors import PlanError, Problem
 from inferometer.plan import document, flags, rules, wording
-from inferometer.plan.document import Document, Key
+from inferometer.plan.document import Document, Key, Values
 from inferometer.plan.flags import Flag
 from inferometer.plan.rules import Fault
 from inferometer.plan.schema import Plan
@@ -90,7 +91,7 @@ class _Draft:
     file: Document
     has_file: bool
     problems: list[Problem]
-    values: dict[str, Any] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
     flagged: dict[Key, Flag] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
 
@@ -110,7 +111,7 @@ class _Draft:
 
     def _put(self, flag: Flag, value: object) -> None:
         *parents, last = path = _keyed(flag.key)
-        part: dict[str, Any] = self.values
+        part: Values = self.values
         for name in parents:
             inner = part.get(name)
             if not isinstance(inner, dict):
@@ -161,7 +162,7 @@ class _Draft:
             holder = holder[part]
         holder[path[-1]] = value
 
-    def _refuse(self, refused: dict[str, Any]) -> Key:
+    def _refuse(self, refused: ErrorDetails) -> Key:
         """Note one refusal; gives the place of the value to take out."""
         path = wording.located(refused["loc"])
         if wording.misplaced(refused) is not None:  # which is noted
@@ -222,7 +223,7 @@ def _overlap(key: str, other: str) -> bool:
     )
 
 
-def _remove(values: dict[str, Any], path: Key) -> bool:
+def _remove(values: Values, path: Key) -> bool:
     """Take out what is at `path`; False when nothing is."""
     holder: Any = values
     for part in path[:-1]:

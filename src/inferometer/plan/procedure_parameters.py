@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from inferometer.plan.body import Priority
+from inferometer.plan.document import Values
 from inferometer.plan.lengths import Length, Lognormal, lognormal
 from inferometer.plan.part import NUMBER, SECONDS, Part
 from inferometer.plan.standard import STANDARD
@@ -30,7 +31,7 @@ LEAST_OUTPUT = 50
 class Parameters(Part):
     """Of one test. `quick`: what a quick run has in place of the defaults; what was asked for stands either way."""
 
-    quick: ClassVar[dict[str, Any]] = {}
+    quick: ClassVar[Values] = {}
 
 
 def _in_order(part: Parameters, low: str, high: str) -> None:
@@ -56,7 +57,7 @@ class Search(Parameters):
     longer: Annotated[int, Field(ge=0, le=6), NUMBER] = 2
     resolution: Share = 0.05
 
-    quick: ClassVar[dict[str, Any]] = {
+    quick: ClassVar[Values] = {
         "level_s": 6.0,
         "least_requests": 30,
         "pilot_requests": 96,
@@ -73,7 +74,7 @@ class Ttft(Parameters):
     concurrencies: tuple[Concurrency, ...] = ()
     percent: tuple[Percent, ...] = ()
 
-    quick: ClassVar[dict[str, Any]] = {"requests": 120}
+    quick: ClassVar[Values] = {"requests": 120}
 
 
 class Throughput(Parameters):
@@ -92,7 +93,7 @@ class Throughput(Parameters):
     ttft_p99_ms: Annotated[float, Field(gt=0), NUMBER] = 500.0
     """C.1's operating point: `Throughput at P99 TTFT < 500ms`. No objective of the test."""
 
-    quick: ClassVar[dict[str, Any]] = {"duration_s": 6.0}
+    quick: ClassVar[Values] = {"duration_s": 6.0}
 
     @model_validator(mode="after")
     def _ranges(self) -> Throughput:
@@ -123,7 +124,7 @@ class Tradeoff(Parameters):
     most_percent: Percent = 200.0
     capacity_rate: Rate | None = None
 
-    quick: ClassVar[dict[str, Any]] = {
+    quick: ClassVar[Values] = {
         "duration_s": 4.0,
         "percent": (25, 50, 75, 100, 125),
         "most_percent": 125.0,
@@ -138,7 +139,7 @@ class Itl(Parameters):
     percent: Annotated[tuple[Percent, ...], Field(min_length=1)] = (25, 50, 75, 90)
     output_tokens: Length | None = None
 
-    quick: ClassVar[dict[str, Any]] = {"requests": 60, "percent": (25, 75)}
+    quick: ClassVar[Values] = {"requests": 60, "percent": (25, 75)}
 
 
 class Capacity(Parameters):
@@ -152,7 +153,7 @@ class Capacity(Parameters):
     duration_s: Seconds = 60.0
     completions_per_slot: Count = 100
 
-    quick: ClassVar[dict[str, Any]] = {
+    quick: ClassVar[Values] = {
         "duration_s": 4.0,
         "completions_per_slot": 2,
         "maximum": 128,
@@ -210,7 +211,7 @@ class Fairness(Parameters):
         FairnessClass(name="long", input_tokens=(1024, 4096), output_tokens=(256, 1024), share=0.2),
     )
 
-    quick: ClassVar[dict[str, Any]] = {"duration_s": 10.0, "requests_per_class": 10}
+    quick: ClassVar[Values] = {"duration_s": 10.0, "requests_per_class": 10}
 
     @field_validator("classes")
     @classmethod
@@ -229,7 +230,7 @@ class PrefixCache(Parameters):
     concurrency: Concurrency = 32
     throughput_s: Seconds = 60.0
 
-    quick: ClassVar[dict[str, Any]] = {"requests": 80, "concurrency": 16, "throughput_s": 12.0}
+    quick: ClassVar[Values] = {"requests": 80, "concurrency": 16, "throughput_s": 12.0}
 
 
 class MemoryPressure(Parameters):
@@ -247,7 +248,7 @@ class MemoryPressure(Parameters):
     input_tokens: Length | None = None
     output_tokens: Length | None = None
 
-    quick: ClassVar[dict[str, Any]] = {
+    quick: ClassVar[Values] = {
         "percent": (125, 150),
         "duration_s": 6.0,
         "level_s": 4.0,
@@ -266,7 +267,7 @@ class LongContext(Parameters):
     concurrency: Concurrency = 1
     requests: Count = 20
 
-    quick: ClassVar[dict[str, Any]] = {
+    quick: ClassVar[Values] = {
         "lengths": (1024, 2048, 4096, 8192),
         "requests": 4,
         "output_tokens": 16,
@@ -296,7 +297,7 @@ class Guardrail(Parameters):
     concurrency: Concurrency = 64
     throughput_s: Seconds = 60.0
 
-    quick: ClassVar[dict[str, Any]] = {
+    quick: ClassVar[Values] = {
         "percent": (50,),
         "duration_s": 5.0,
         "throughput_s": 12.0,
@@ -310,7 +311,7 @@ class ColdStart(Parameters):
 
     starts: Count = 5
 
-    quick: ClassVar[dict[str, Any]] = {"starts": 2}
+    quick: ClassVar[Values] = {"starts": 2}
 
 
 class Tests(Part):
@@ -336,9 +337,9 @@ NAMES = {name: field.alias or name for name, field in Tests.model_fields.items()
 """Attribute of Tests: the name of the test on the command line and in a plan."""
 
 
-def quickened(given: dict[str, Any]) -> dict[str, Any]:
+def quickened(given: Values) -> Values:
     """Parameters by test as a plan file has them, with a quick run's numbers where nothing was asked."""
-    quick: dict[str, Any] = {}
+    quick: Values = {}
     for name, field in Tests.model_fields.items():
         kind: Any = field.annotation
         key = field.alias or name

@@ -14,13 +14,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
+from inferometer.plan.document import Values
 from inferometer.plan.schema import READABLE, Plan
 from inferometer.plan.wording import located
 
@@ -34,7 +34,7 @@ class Simulated:
 
     plan: Plan
     preset: str
-    settings: Mapping[str, Any]
+    settings: Values
 
 
 def again(path: Path) -> Plan | Campaign | Simulated:
@@ -79,7 +79,7 @@ def reach(found: Plan | Campaign | Simulated) -> list[tuple[str, str]]:
     return told
 
 
-def _document(path: Path) -> Mapping[str, Any]:
+def _document(path: Path) -> Values:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as cause:
@@ -97,7 +97,7 @@ def _document(path: Path) -> Mapping[str, Any]:
     return found
 
 
-def _of(document: Mapping[str, Any], where: str) -> Plan | Campaign:
+def _of(document: Values, where: str) -> Plan | Campaign:
     try:
         return _plan_of(document, where)
     except (
@@ -108,7 +108,7 @@ def _of(document: Mapping[str, Any], where: str) -> Plan | Campaign:
         raise RecordError(f"{where}: is damaged, or was not written by this program") from cause
 
 
-def _plan_of(document: Mapping[str, Any], where: str) -> Plan | Campaign:
+def _plan_of(document: Values, where: str) -> Plan | Campaign:
     schema = str(document.get("schema"))
     if document.get("redacted"):
         raise RecordError(
@@ -130,7 +130,7 @@ def _plan_of(document: Mapping[str, Any], where: str) -> Plan | Campaign:
     raise RecordError(f"{where}: its schema is {schema[:60]!r}, which is nothing that can be done again")
 
 
-def _plan(values: Mapping[str, Any], where: str) -> Plan:
+def _plan(values: Values, where: str) -> Plan:
     try:
         return Plan.model_validate(dict(values))
     except ValidationError as error:

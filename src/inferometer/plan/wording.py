@@ -6,10 +6,11 @@ Values are repeated only where they cannot be a secret: never those of unknown k
 from __future__ import annotations
 
 import difflib
-from typing import Any, get_args
+from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from inferometer.plan.flags import fields, models
 from inferometer.plan.rules import Fault
@@ -52,9 +53,9 @@ def every_key() -> tuple[str, ...]:
     return tuple(dict.fromkeys(key for key, _ in fields()))
 
 
-def refused(error: ValidationError) -> list[dict[str, Any]]:
+def refused(error: ValidationError) -> list[ErrorDetails]:
     """Pydantic's errors, but for a list that is too short only because items in it are refused."""
-    every: list[dict[str, Any]] = [dict(one) for one in error.errors(include_url=False)]
+    every: list[ErrorDetails] = error.errors(include_url=False)
     within = {one["loc"][:end] for one in every for end in range(len(one["loc"]))}
     return [one for one in every if one["type"] != "too_short" or one["loc"] not in within]
 
@@ -65,7 +66,7 @@ def located(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
     return tuple(part for at, part in enumerate(loc) if part != "[key]" and not (tagged and at == 1))
 
 
-def misplaced(error: dict[str, Any]) -> Fault | None:
+def misplaced(error: ErrorDetails) -> Fault | None:
     """The fault in one of pydantic's errors that is about a workload's kind: a key or a value that other kinds have."""
     loc = error["loc"]
     if len(loc) != 3 or loc[0] != "workload" or loc[1] not in KINDS:
@@ -126,7 +127,7 @@ def unknown(path: tuple[str | int, ...]) -> tuple[str, str | None]:
     return f"no such key; did you mean {meant}?", meant
 
 
-def refusal(error: dict[str, Any]) -> str:
+def refusal(error: ErrorDetails) -> str:
     """One of pydantic's errors (an item of `ValidationError.errors()`) in a sentence about the value."""
     kind, context, given = error["type"], error.get("ctx", {}), error.get("input")
     path = error["loc"]

@@ -258,11 +258,7 @@ class _Survey:
             for one in wrong.errors(include_url=False):
                 name = _dotted(one["loc"])
                 unknown = f"no such field; here are {', '.join(FIELDS)}"
-                told = (
-                    unknown
-                    if one["type"] == "extra_forbidden" and len(one["loc"]) == 1
-                    else refusal(dict(one))
-                )
+                told = unknown if one["type"] == "extra_forbidden" and len(one["loc"]) == 1 else refusal(one)
                 self._problems.append(Problem(f"{where}: {name}", told))
             return
         self._problems += [Problem(f"{where}: {name}", message) for name, message in self._across(row)]

@@ -502,7 +502,7 @@ class _Check:
             for one in wrong.errors(include_url=False):
                 name = ".".join(map(str, one["loc"]))
                 unknown = one["type"] == "extra_forbidden"
-                told = f"no such field; here are {', '.join(COLUMNS)}" if unknown else refusal(dict(one))
+                told = f"no such field; here are {', '.join(COLUMNS)}" if unknown else refusal(one)
                 self.problems.append(Problem(f"{where}: {name}" if name else where, told))
             return None
         found = list(self._wrong(number, row))
