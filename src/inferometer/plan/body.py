@@ -35,6 +35,10 @@ _OURS = {
 }
 
 
+Fields = dict[str, Any]
+"""Fields of a request's body, as they are sent."""
+
+
 def _header_name(name: str) -> str:
     if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):  # RFC 9110, 5.6.2: token
         raise ValueError(
@@ -55,7 +59,7 @@ def _header_value(value: str) -> str:
     return value
 
 
-def _plain_body(body: dict[str, Any]) -> dict[str, Any]:
+def _plain_body(body: Fields) -> Fields:
     ours = [f"{key} comes from {_OURS[key]}" for key in body if key in _OURS]
     options = body.get("options")
     if isinstance(options, dict) and "num_predict" in options:  # Ollama's
@@ -90,7 +94,7 @@ def secret_name(name: str) -> bool:
 Headers = dict[Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]]
 """Header lines by name."""
 
-Body = Annotated[dict[str, Any], AfterValidator(_plain_body)]
+Body = Annotated[Fields, AfterValidator(_plain_body)]
 """Fields merged into a request's JSON."""
 
 Priority = Annotated[int, Field(ge=-(2**31), lt=2**31), NUMBER]
@@ -134,18 +138,18 @@ class Sampling(Part):
     ] = None
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> Fields:
         """The fields of a body that say it."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
-def fields_of(sampling: Sampling, priority: int | None, extra: dict[str, Any]) -> dict[str, Any]:
+def fields_of(sampling: Sampling, priority: int | None, extra: Fields) -> Fields:
     """The fields that one request has beside everybody's."""
     said = sampling.fields if priority is None else {**sampling.fields, "priority": priority}
     return {**said, **extra}
 
 
-def refuse_twice(extra: dict[str, Any], sampling: object, priority: object) -> dict[str, Any]:
+def refuse_twice(extra: Fields, sampling: object, priority: object) -> Fields:
     """`extra` as it is, unless it sets what the other two have set: then ValueError."""
     said = set(sampling.fields) if isinstance(sampling, Sampling) else set()
     said |= {"priority"} if priority is not None else set()

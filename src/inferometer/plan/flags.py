@@ -24,6 +24,7 @@ from pydantic.fields import FieldInfo
 
 from inferometer.errors import Problem
 from inferometer.plan.declarations import declare
+from inferometer.plan.document import Values
 from inferometer.plan.part import Group, Option
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import KINDS
@@ -54,7 +55,7 @@ class Flag:
         return self.name.removeprefix("--").replace("-", "_")
 
 
-def hardware(text: str) -> dict[str, object]:
+def hardware(text: str) -> Values:
     """`H100x4`, `H100x4:80GB`, `MI300X` (one of them) or `cpu` (none) as keys of `sut`."""
     name, _, memory = (part.strip() for part in text.partition(":"))
     if not name:
@@ -73,7 +74,7 @@ def hardware(text: str) -> dict[str, object]:
     }
 
 
-def guardrails(text: str) -> dict[str, object]:
+def guardrails(text: str) -> Values:
     """`none`, `input`, `output` or `both`, and after a colon the filters' names, as keys of `sut.guardrails`."""
     where, _, names = text.partition(":")
     sides = {"none": (False, False), "input": (True, False), "output": (False, True), "both": (True, True)}
@@ -88,7 +89,7 @@ def guardrails(text: str) -> dict[str, object]:
     return {"input_filter": side[0], "output_filter": side[1], "names": listed}
 
 
-def header(text: str) -> dict[str, object]:
+def header(text: str) -> Values:
     """`Name: value` as one key of `target.headers`. The text is never repeated: it may hold a key."""
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
@@ -96,10 +97,10 @@ def header(text: str) -> dict[str, object]:
     return {name.strip(): value.strip()}
 
 
-def json_object(text: str) -> dict[str, object]:
+def json_object(text: str) -> Values:
     """A JSON object. The text is never repeated: it may hold a key."""
 
-    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    def once(pairs: list[tuple[str, object]]) -> Values:
         if len(dict(pairs)) < len(pairs):
             raise ValueError("the same name stands twice in one JSON object")
         return dict(pairs)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from inferometer.plan.body import Body, Headers, Priority, Sampling, fields_of, refuse_twice
+from inferometer.plan.body import Body, Fields, Headers, Priority, Sampling, fields_of, refuse_twice
 from inferometer.plan.lengths import LONGEST, Length
 from inferometer.plan.part import NUMBER, Part
 
@@ -93,10 +93,10 @@ class RequestClass(Part):
 
     @field_validator("extra_body")
     @classmethod
-    def _once(cls, extra: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    def _once(cls, extra: Fields, info: ValidationInfo) -> Fields:
         return refuse_twice(extra, info.data.get("sampling"), info.data.get("priority"))
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> Fields:
         """The fields of the body that its requests have beside everybody's."""
         return fields_of(self.sampling, self.priority, self.extra_body)

@@ -33,7 +33,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from inferometer.engines.interface import takers
 from inferometer.errors import PlanError, Problem
-from inferometer.plan.body import Body, Priority, Sampling, fields_of, refuse_twice
+from inferometer.plan.body import Body, Fields, Priority, Sampling, fields_of, refuse_twice
 from inferometer.plan.lengths import LONGEST
 from inferometer.plan.part import NUMBER, Part
 from inferometer.plan.request_class import MOST_CLASSES, ClassName
@@ -93,7 +93,7 @@ class Row(Part):
 
     @field_validator("extra_body")
     @classmethod
-    def _once(cls, extra: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    def _once(cls, extra: Fields, info: ValidationInfo) -> Fields:
         return refuse_twice(extra, info.data.get("sampling"), info.data.get("priority"))
 
     @property
@@ -105,7 +105,7 @@ class Row(Part):
         return (*before, *((one.role, one.content) for one in self.messages))
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> Fields:
         """The fields of its body beside everybody's."""
         return fields_of(self.sampling, self.priority, self.extra_body)
 

@@ -35,11 +35,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from inferometer.plan.body import Fields
 from inferometer.workload import lengths
 from inferometer.workload.parallel import in_order, spread
 from inferometer.workload.turn_schedule import Place
@@ -91,7 +92,7 @@ class Prompt:
     nonce: str
     messages: tuple[Message, ...] | None = None
     request_class: int | None = None
-    fields: dict[str, Any] | None = None
+    fields: Fields | None = None
     bare: str | list[int] | None = None
     shared: int = 0
     group: int = -1
