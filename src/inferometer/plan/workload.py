@@ -493,6 +493,8 @@ KINDS: dict[str, type[AnyWorkload]] = {
     "file": FileWorkload,
     "trace": TraceWorkload,
 }
+FALSE = frozenset({"no", "false", "off", "n", "f", "0"})
+"""How a flag spells false (pydantic reads the same words)."""
 SAMPLING = frozenset({"ignore_eos", "min_tokens", "temperature"})
 """What a workload file does not decide."""
 
@@ -553,4 +555,9 @@ def _idle(kind: type[BaseModel], key: str, value: object) -> bool:
     if key in kind.model_fields:
         return False
     defaults = [one.model_fields[key].get_default(call_default_factory=True) for one in kinds_with(key)]
-    return bool(defaults) and (value is None or value is False or value == [] or value in defaults)
+    return bool(defaults) and (_says_no(value) or value == [] or value in defaults)
+
+
+def _says_no(value: object) -> bool:
+    """Null or false, also as a flag spells it."""
+    return value is None or value is False or (isinstance(value, str) and value.strip().lower() in FALSE)
