@@ -28,7 +28,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from inferometer.judge.verdict import Check, Status
+from inferometer.documents.verdict import CheckStatus
+from inferometer.judge.verdict import Check
 from inferometer.measure.record import Floats
 
 MIN_SENDS = 100
@@ -221,7 +222,7 @@ def replayed_checks(offered: int, rows: int, *, interrupted: bool) -> tuple[Chec
     arrival: `offered` of its `rows` were.
     """
     of = {"of": "trace"}
-    status: Status = "na" if interrupted else "pass" if offered >= rows else "fail"
+    status: CheckStatus = "na" if interrupted else "pass" if offered >= rows else "fail"
     return (
         Check("arrival_rate", status, float(offered), float(rows), facts=of),
         Check("arrival_dispersion", "na", None, None, facts=of),
@@ -239,7 +240,7 @@ def _check(
     if allowed is None:
         return Check(code, "na", value, None, unit, dict(facts))
     low, high = allowed
-    status: Status = "pass" if low <= value <= high else "fail"
+    status: CheckStatus = "pass" if low <= value <= high else "fail"
     return Check(
         code,
         status,

@@ -12,8 +12,9 @@ from itertools import pairwise
 import numpy as np
 
 from inferometer.documents.summary import WarmUp
+from inferometer.documents.verdict import CheckStatus
 from inferometer.documents.workload import RequestStatistics
-from inferometer.judge.verdict import Check, Facts, Status
+from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.lengths import Lengths
 from inferometer.measure.load import excused_ms, lateness_ms, parts_ns, sent_rows
 from inferometer.measure.measurement import Measurement, Requests
@@ -96,7 +97,7 @@ FEW_SAMPLES = 2
 """Below two there is no spread and no interval."""
 
 
-def _within(value: float, limit: float) -> Status:
+def _within(value: float, limit: float) -> CheckStatus:
     return "pass" if value <= limit else "fail"
 
 
@@ -274,7 +275,7 @@ def receive_lag(measurement: Measurement) -> Check:
         facts |= {"p50": lag.p50, "p99": lag.p99, "max": lag.max}
     if seen.timestamp_source == "kernel":
         share = seen.merged_share
-        status: Status = "na" if share is None else _within(share, MERGED_SHARE)
+        status: CheckStatus = "na" if share is None else _within(share, MERGED_SHARE)
         return Check("receive_lag", status, share, MERGED_SHARE, "", facts)
     if lag is None:
         return Check("receive_lag", "na", None, RECEIVE_LAG_USER_MS, "ms", facts)
@@ -429,7 +430,7 @@ def sample_counts(measurement: Measurement) -> tuple[Check, Check, Check]:
     )
 
 
-def _at_least(code: str, n: int, limit: int, otherwise: Status) -> Check:
+def _at_least(code: str, n: int, limit: int, otherwise: CheckStatus) -> Check:
     return Check(code, "pass" if n >= limit else otherwise, float(n), float(limit))
 
 
@@ -446,7 +447,7 @@ def tokens_per_event(plan: Plan, measurement: Measurement) -> Check:
     }
     if not plan.target.stream or measurement.requests.completed == 0:
         return Check("tokens_per_event", "na", None, SINGLE_TOKEN_SHARE, facts=facts)
-    status: Status = "unsure" if share is None else "pass" if share > SINGLE_TOKEN_SHARE else "note"
+    status: CheckStatus = "unsure" if share is None else "pass" if share > SINGLE_TOKEN_SHARE else "note"
     return Check("tokens_per_event", status, share, SINGLE_TOKEN_SHARE, facts=facts)
 
 

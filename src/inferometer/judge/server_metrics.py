@@ -6,8 +6,9 @@ that are from its documentation alone decide nothing: what would be unsure is a 
 
 from __future__ import annotations
 
+from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.checks import GROWTH_REQUESTS, GROWTH_SHARE
-from inferometer.judge.verdict import Check, Facts, Status
+from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.server import Pair, ServerSeen, Whole
 from inferometer.plan.schema import Plan
@@ -16,7 +17,7 @@ TOKENS_SHARE, TOKENS_FEW = 0.01, 10.0
 """Both count the same tokens, so that a quiet server agrees to the token. A hundredth, or ten, leaves room for a health check
 and an engine that counts a moment late; more is load that the plan does not name."""
 
-RANK: tuple[Status, ...] = ("pass", "note", "unsure")
+RANK: tuple[CheckStatus, ...] = ("pass", "note", "unsure")
 """Statuses, the gravest last."""
 
 TTFT_BELOW_MS, TTFT_BELOW_SHARE = 1.0, 0.02
@@ -58,7 +59,7 @@ def server_tokens(measurement: Measurement) -> Check:
     return Check("server_tokens", status, abs(gap), limit, facts=facts)
 
 
-def _said(pair: Pair, limit: float) -> tuple[Status, str | None]:
+def _said(pair: Pair, limit: float) -> tuple[CheckStatus, str | None]:
     """What one total says, and in which way it is off."""
     gap, taken = _gap(pair), pair.taken
     if abs(gap) <= limit:
@@ -97,7 +98,7 @@ def server_ttft(measurement: Measurement) -> Check:
     above, below = client - server, -max(TTFT_BELOW_MS, TTFT_BELOW_SHARE * client)
     limit = max(TTFT_ABOVE_MS, TTFT_ABOVE_SHARE * client)
     if above < below:
-        status: Status = "unsure" if whole.ttft_taken is not None and whole.ttft_taken.seen else "note"
+        status: CheckStatus = "unsure" if whole.ttft_taken is not None and whole.ttft_taken.seen else "note"
         return Check("server_ttft", status, above, below, "ms", facts | {"side": "below"})
     if above > limit:
         return Check("server_ttft", "note", above, limit, "ms", facts | {"side": "above"})
@@ -124,7 +125,7 @@ def server_queue(plan: Plan, measurement: Measurement) -> Check:
         return Check("server_queue", "na", None, GROWTH_REQUESTS, facts=facts)
     first, second, last = seen.queue_thirds
     grew = first < second < last and last - first > max(GROWTH_REQUESTS, GROWTH_SHARE * last)
-    status: Status = "note" if grew and plan.load.model == "open" and plan.trace is None else "pass"
+    status: CheckStatus = "note" if grew and plan.load.model == "open" and plan.trace is None else "pass"
     return Check("server_queue", status, last - first, GROWTH_REQUESTS, facts=facts)
 
 

@@ -1,25 +1,12 @@
-"""The verdict's vocabulary.
-
-| status of a check | means                                                   | makes the run |
-| ----------------- | ------------------------------------------------------- | ------------- |
-| pass              | looked at, and good                                     |               |
-| fail              | the numbers are wrong, or are not about what was asked  | INVALID       |
-| unsure            | the evidence does not reach                             | INCONCLUSIVE  |
-| note              | a reader should know; the numbers stand                 |               |
-| na                | the check does not apply to this run                    |               |
-
-One fail outweighs any number of unsure.
-"""
+"""Checks and the verdict that follows from them, before they have words (documents/verdict.py says what a status means)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-Status = Literal["pass", "fail", "unsure", "note", "na"]
-RunStatus = Literal["VALID", "INVALID", "INCONCLUSIVE"]
-
+from inferometer.documents.verdict import CheckStatus, RunStatus
 
 Facts = dict[str, Any]
 """Further plain values that a check's sentence rests on: the one open place, since each check has its own."""
@@ -33,7 +20,7 @@ class Check:
     """
 
     code: str
-    status: Status
+    status: CheckStatus
     value: float | None
     limit: float | None
     unit: str = ""
