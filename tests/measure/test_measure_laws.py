@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
 
 from inferometer.journal.schema import EventClass as E
-from inferometer.measure.measurement import as_dict, measure, samples_of
+from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.samples import Samples
 from inferometer.measure.throughput import rate_interval
 from inferometer.measure.tokens import itl_method, single_token_share
@@ -37,7 +38,7 @@ def test_the_order_of_rows_changes_nothing(build: Any, plan_of: Any, random_rows
     rows = random_rows(seed, 40)
     shuffled = [rows[i] for i in np.random.default_rng(seed).permutation(40)]
     plan = plan_of(**OPEN)
-    assert near(as_dict(measure(plan, build(*shuffled))), as_dict(measure(plan, build(*rows))))
+    assert near(to_builtins(measure(plan, build(*shuffled))), to_builtins(measure(plan, build(*rows))))
 
 
 @given(seeds, st.integers(-(10**6), 10**6))
@@ -53,7 +54,7 @@ def test_the_origin_of_time_changes_only_the_start(
         | {"events": [(ms + shift, kind) for ms, kind in one["events"]]}
         for one in rows
     ]
-    before, after = as_dict(measure(plan, build(*rows))), as_dict(measure(plan, build(*moved)))
+    before, after = to_builtins(measure(plan, build(*rows))), to_builtins(measure(plan, build(*moved)))
     before["window"].pop("start_ns")
     after["window"].pop("start_ns")
     assert near(after, before)
@@ -94,7 +95,7 @@ def test_failed_requests_and_warm_up_are_never_samples(
     good = [one for one in rows if one["phase"] == 1 and one["outcome"] == "ok"]
     plan = plan_of(**OPEN)
     everyone, survivors = measure(plan, build(*rows)), measure(plan, build(*good))
-    assert near(as_dict(everyone)["metrics"], as_dict(survivors)["metrics"])
+    assert near(to_builtins(everyone)["metrics"], to_builtins(survivors)["metrics"])
     assert everyone.tokens == survivors.tokens
     assert everyone.requests.failed == sum(one["phase"] == 1 and one["outcome"] != "ok" for one in rows)
 
@@ -157,7 +158,7 @@ def test_a_run_without_a_success_has_no_metric_and_no_zero(build: Any, plan_of: 
     found = measure(
         plan_of(), build({"outcome": "timeout", "t_submit": 1.0}, {"outcome": "reset", "t_submit": None})
     )
-    metrics = as_dict(found)["metrics"]
+    metrics = to_builtins(found)["metrics"]
     assert set(metrics.values()) == {None}
     assert found.requests.by_error == {"reset": 1, "timeout": 1}
     assert found.load.lateness_ms is not None

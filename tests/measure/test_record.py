@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from msgspec import to_builtins
 
 from inferometer.errors import RecordError
 from inferometer.journal.schema import PULSE, RECORD, EventClass
-from inferometer.measure.measurement import as_dict, measure
+from inferometer.measure.measurement import measure
 from inferometer.measure.record import Record, between_ms
 
 CONTENT = EventClass.CONTENT
@@ -40,7 +41,8 @@ def test_slices_and_chunks_of_a_table_read_the_same(table_of: Any, plan_of: Any,
     }
     assert layouts["chunked"].column("event_ns").num_chunks == 3
     seen = [
-        as_dict(measure(plan_of(), Record.from_tables(one, PULSE.empty_table()))) for one in layouts.values()
+        to_builtins(measure(plan_of(), Record.from_tables(one, PULSE.empty_table())))
+        for one in layouts.values()
     ]
     assert seen[0]["requests"]["sent"] > 5
     assert seen[1] == seen[0]

@@ -1,6 +1,6 @@
 """A measurement: everything a run's record says about the server, the load and the instrument, as one frozen tree.
 
-Names are those of `summary.json`; `as_dict` turns the tree into plain data. Metrics are made of samples: successful requests
+Names are those of `summary.json`. Metrics are made of samples: successful requests
 of the measured phase. Failures are counted, never averaged in. `excluded` says for how many samples a metric is undefined.
 
 Throughput over the steady span counts tokens and requests by arrival time, whichever side of the span their request began;
@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-import msgspec
 import numpy as np
 
 from inferometer.journal.schema import EventClass, Outcome
@@ -204,12 +203,6 @@ class Measurement:
     itl_shape: ItlShape | None
     distributions: Distributions
     refusals: Refusals
-
-
-def as_dict(measurement: Measurement) -> dict[str, Any]:
-    """Plain data: dicts, tuples, numbers, strings and None."""
-    plain: dict[str, Any] = msgspec.to_builtins(measurement)
-    return plain
 
 
 def samples_of(plan: Plan, record: Record) -> Samples:
