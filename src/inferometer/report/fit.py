@@ -16,22 +16,22 @@ WIDTH = 79
 RESERVATIONS = {
     "simulated": "That run was itself simulated.",
     "incomplete": "That run was interrupted or lost a worker; the simulation goes to the plan's end.",
-    "invalid": "That run is INVALID: its own report says why its times are not to be relied on.",
-    "irregular": "{value:.1%} of the tokens did not come one iteration after the one before (the client was late, the server"
-    " held text back or preempted requests); iterations where most streams disagree are not used.",
-    "stalled": "{value:.1%} of the time went into iterations that took more than twice as long as fitted, by so much:"
-    " something held the engine or the client up. The simulated engine has no such stalls.",
-    "over_budget": "In {value:.1%} of the iterations more prompt tokens were computed than token_budget allows: give the"
-    " engine's own with --set token_budget=N.",
-    "failed": "{value:.1%} of the requests did not succeed. Those that got no token are not seen in the iterations.",
-    "cached": "{value:.1%} of the prompt tokens came from a prefix cache, which the simulated engine lacks: give --set"
+    "invalid": "That run is INVALID: its report explains why its times are not reliable.",
+    "irregular": "{value:.1%} of the tokens did not arrive one iteration after the previous one (the client was late, the"
+    " server held text back or preempted requests); iterations where most streams disagree are not used.",
+    "stalled": "{value:.1%} of the time is the excess of iterations that took more than twice as long as fitted: something"
+    " stalled the engine or the client. The simulated engine has no stalls.",
+    "over_budget": "In {value:.1%} of the iterations more prompt tokens were computed than token_budget allows: set the"
+    " engine's value with --set token_budget=N.",
+    "failed": "{value:.1%} of the requests did not succeed. Those without a token are missing from the iterations.",
+    "cached": "{value:.1%} of the prompt tokens came from a prefix cache, which the simulated engine lacks: add --set"
     " prefix_caching=on.",
 }
-"""What makes a fit worth less, by its code in fit.json."""
+"""What makes a fit less reliable, by its code in fit.json."""
 
 _NOT_ESTIMATED = {
-    "not_told_apart": "not told apart from {moves_with}",
-    "seldom_seen": "what it is about hardly happened",
+    "not_told_apart": "not separable from {moves_with}",
+    "seldom_seen": "too few iterations to estimate",
     "given": "given",
 }
 _UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
@@ -42,7 +42,7 @@ def lines(fit: FitDocument, report: str) -> list[str]:
     seen, held = fit.iterations, fit.held_out
     said = _wrapped(
         f"Fitted to {fit.run.id}: {seen.used} of {seen.seen} iterations (the others are the"
-        f" warm-up's, or not understood), their tokens within {seen.within_ms:.3g} ms."
+        f" warm-up's, or could not be interpreted), their tokens within {seen.within_ms:.3g} ms."
     )
     for one in fit.reservations:
         said += _wrapped("! " + RESERVATIONS[one.code].format(**asdict(one)), "  ")
@@ -70,7 +70,7 @@ def _parameter(one: FittedParameter) -> tuple[str, str, str]:
     if one.status == "fitted":
         interval = f"{_value(one.low, one.unit)} to {_value(one.high, one.unit)}"
     elif one.status == "none_seen":
-        interval = f"none seen: at most {_value(one.high, one.unit)}"
+        interval = f"not detected: at most {_value(one.high, one.unit)}"
     else:
         interval = _NOT_ESTIMATED[one.status].format(moves_with=one.moves_with)
     return one.key, _value(one.value, one.unit), interval
@@ -86,7 +86,9 @@ def _value(value: float | None, unit: str | None) -> str:
 
 
 def _batch(batch: FittedBatch) -> tuple[str, str, str]:
-    largest = "requests queued for it" if batch.seen else f"no queue seen: at least {batch.largest}"
+    largest = (
+        "requests queued while it was full" if batch.seen else f"no queue observed: at least {batch.largest}"
+    )
     return "max_batch", str(batch.max_batch), largest
 
 
