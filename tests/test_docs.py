@@ -27,12 +27,12 @@ from inferometer.cli.simulate import command as simulate_command
 from inferometer.cli.workload import command as workload_command
 from inferometer.documents.comparison import SCHEMA as COMPARISON
 from inferometer.documents.summary import SCHEMA as SUMMARY
-from inferometer.documents.workload_disclosure import NAMES, requirement
+from inferometer.documents.workload import NAMES, requirement
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.schema import PULSE, RECORD, SCHEDULE, EventClass, Outcome
 from inferometer.judge.comparison import equivalence
 from inferometer.judge.comparison.compare import DECIDING, FIGURES
-from inferometer.judge.compliance.rule import catalogue
+from inferometer.judge.compliance.evidence import catalogue
 from inferometer.judge.compliance.statement import LABELS, STATES
 from inferometer.judge.judge import NOT_SIMULATED, judge
 from inferometer.measure.measurement import measure
@@ -40,7 +40,6 @@ from inferometer.measure.record import Record
 from inferometer.metrics.__main__ import table as metrics_table
 from inferometer.metrics.catalogue import RATES
 from inferometer.metrics.statistics import STATISTICS
-from inferometer.plan.body import Sampling
 from inferometer.plan.declarations import Declared
 from inferometer.plan.flags import FLAGS
 from inferometer.plan.parse import build
@@ -48,6 +47,7 @@ from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.request_class import RequestClass, SharedPrefix
 from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
+from inferometer.plan.target import Sampling
 from inferometer.procedures.registry import PROCEDURES
 from inferometer.server import controls, dialects
 from inferometer.server.__main__ import ARGUMENTS

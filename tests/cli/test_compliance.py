@@ -18,7 +18,7 @@ from inferometer.documents.part import from_data, to_json
 from inferometer.documents.statement import ComplianceStatement
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
-from inferometer.judge.compliance.rule import catalogue
+from inferometer.judge.compliance.evidence import catalogue
 from inferometer.plan.parse import build
 from inferometer.run.simulate import simulate
 from inferometer.simulation.engine import choose

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.cli.lists import LISTS, repeated
+from inferometer.cli.command import LISTS, repeated
 
 METRICS, FORMATS = LISTS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from inferometer.drive.poll_pause import GAP_SHARE, LEAST, MOST_NS, TURN_SHARE, pause_ns
+from inferometer.drive.poller import GAP_SHARE, LEAST, MOST_NS, TURN_SHARE, pause_ns
 
 counts = st.integers(0, 1_000_000)
 ROUNDING = 1 + 1e-12

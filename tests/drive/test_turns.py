@@ -13,11 +13,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inferometer.drive.pacer import Ending, Hit
-from inferometer.drive.schedule_partition import Share
-from inferometer.drive.turns import TurnShare, share_of
-from inferometer.engines.conversation import messages_bytes
-from inferometer.engines.dialect import GenerationRequest
+from inferometer.drive.pacer import Ending, Hit, Share, TurnShare, share_of
+from inferometer.engines.dialect import GenerationRequest, messages_bytes
 from inferometer.engines.openai import CHAT
 from inferometer.journal.schedule import Schedule, Scheduled, write
 from inferometer.journal.schema import Phase

@@ -11,8 +11,8 @@ from msgspec import structs
 
 from inferometer.judge.comparison.compare import Criteria, Run, compare
 from inferometer.judge.comparison.equivalence import Declared, TokenCounting
+from inferometer.judge.compliance.evidence import catalogue
 from inferometer.judge.compliance.of_comparison import complied
-from inferometer.judge.compliance.rule import catalogue
 from inferometer.judge.compliance.statement import Statement
 
 RULES = {rule.id for rule in catalogue() if rule.kind == "comparison"}

@@ -13,8 +13,17 @@ from judge.compliant import NO_WARM_UP, buckets, changed, classes, perfect
 
 from inferometer.documents.note import Note
 from inferometer.documents.summary import DeclaredGuardrails, RequestCounts, WarmUpCount
-from inferometer.judge.compliance.evidence import Evidence, Shown, ShownTable, note, satisfied, unknown
-from inferometer.judge.compliance.rule import TESTS, Rule, catalogue
+from inferometer.judge.compliance.evidence import (
+    TESTS,
+    Evidence,
+    Rule,
+    Shown,
+    ShownTable,
+    catalogue,
+    note,
+    satisfied,
+    unknown,
+)
 from inferometer.judge.compliance.statement import (
     CHECKS,
     LABELS,

@@ -19,8 +19,7 @@ from inferometer.documents.campaign import (
 )
 from inferometer.documents.note import Note
 from inferometer.documents.results import Axis, Cell, Column, Figure
-from inferometer.judge.compliance.evidence import Evidence, ahead_of, of_run, of_test, shown_in
-from inferometer.judge.compliance.rule import TESTS
+from inferometer.judge.compliance.evidence import TESTS, Evidence, ahead_of, of_run, of_test, shown_in
 from inferometer.judge.compliance.statement import OPEN, comply, deviations_of
 from inferometer.plan import procedure_parameters
 from inferometer.plan.lengths import uniform

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from inferometer.documents.workload import LengthTally, PromptFile
-from inferometer.documents.workload_disclosure import NAMES, disclosed, missing, requirement
+from inferometer.documents.workload import NAMES, LengthTally, PromptFile, disclosed, missing, requirement
 from inferometer.errors import PlanError
 from inferometer.plan import saved
 from inferometer.plan.parse import build

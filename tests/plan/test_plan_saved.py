@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from inferometer.errors import PlanError, RecordError
 from inferometer.plan import saved
-from inferometer.plan.body import Sampling
 from inferometer.plan.lengths import parse as parse_length
 from inferometer.plan.parse import build
 from inferometer.plan.request_class import RequestClass, SharedPrefix
@@ -21,7 +20,7 @@ from inferometer.plan.rules import check
 from inferometer.plan.schema import Load, Plan, Sut, Tokenizer
 from inferometer.plan.slo import Slo
 from inferometer.plan.standard import STANDARD
-from inferometer.plan.target import Target
+from inferometer.plan.target import Sampling, Target
 from inferometer.plan.workload import LengthsWorkload, MixtureWorkload, PromptsWorkload, StandardWorkload
 
 _text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

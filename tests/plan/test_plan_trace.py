@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from inferometer.documents.workload import TraceFacts, TraceLengths
-from inferometer.documents.workload_disclosure import disclosed, missing, requirement
+from inferometer.documents.workload import TraceFacts, TraceLengths, disclosed, missing, requirement
 from inferometer.errors import PlanError
 from inferometer.plan.parse import build
 from inferometer.plan.rules import check

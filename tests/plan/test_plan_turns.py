@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from inferometer.documents.workload_disclosure import disclosed
+from inferometer.documents.workload import disclosed
 from inferometer.errors import PlanError
 from inferometer.plan.arrivals import instants, user_instants
 from inferometer.plan.lengths import fixed, uniform

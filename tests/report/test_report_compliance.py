@@ -15,8 +15,7 @@ import inferometer.judge
 from inferometer.documents.part import from_data, to_data
 from inferometer.documents.statement import ComplianceStatement
 from inferometer.documents.summary import Summary
-from inferometer.judge.compliance.evidence import note, of_run
-from inferometer.judge.compliance.rule import DRAFT
+from inferometer.judge.compliance.evidence import DRAFT, note, of_run
 from inferometer.judge.compliance.statement import comply
 from inferometer.plan.parse import build
 from inferometer.report.compliance import WIDTH, lines, statement_document

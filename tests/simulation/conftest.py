@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from inferometer.drive.schedule_partition import Share
+from inferometer.drive.pacer import Share
 from inferometer.engines.openai import CHAT
 from inferometer.journal import schedule as schedules
 from inferometer.journal.redact import Redactor

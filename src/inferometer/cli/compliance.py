@@ -25,7 +25,7 @@ Say how a run or a campaign stands by the IETF draft's rules: label, deviations,
 the folder of either, or a campaign.json. A run by itself is judged as the test of TTFT (section 5.1) with its own load.
 """
 LEVELS = ("MUST", "REQUIRED", "SHOULD", "RECOMMENDED", "states")
-"""Those of judge/compliance/rule.py, which help does not import."""
+"""Those of judge/compliance/evidence.py, which help does not import."""
 
 
 @click.command("compliance", cls=Command, help=HELP, examples=EXAMPLES)
@@ -60,7 +60,7 @@ def command(run: Path | None, test: str | None, as_list: bool, level: str | None
 
 def _rules(level: str | None, *, as_json: bool) -> str:
     from inferometer.documents.part import to_data
-    from inferometer.judge.compliance.rule import catalogue
+    from inferometer.judge.compliance.evidence import catalogue
     from inferometer.report.compliance import catalogue_lines
 
     rules = [one for one in catalogue() if level in (None, one.level)]

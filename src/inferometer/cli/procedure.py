@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from inferometer.addresses import shown
-from inferometer.cli.command import option
-from inferometer.cli.lists import Lists
+from inferometer.cli.command import Lists, option
 from inferometer.cli.run import outputs
 from inferometer.plan.flags import FLAGS
 

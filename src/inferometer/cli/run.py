@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from inferometer.cli.command import GroupedOption, option
-from inferometer.cli.lists import Lists
+from inferometer.cli.command import GroupedOption, Lists, option
 from inferometer.plan.flags import FLAGS
 
 EXITS = "0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 server unreachable or failed, 130 interrupted"

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from inferometer.cli.command import option
-from inferometer.cli.lists import Lists
+from inferometer.cli.command import Lists, option
 from inferometer.cli.run import outputs
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.flags import FLAGS, Flag

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inferometer.engines.answer import Answer
+from inferometer.engines.answer import DETAIL_LIMIT, Answer, error_text, names_a_policy
 from inferometer.engines.dialect import Dialect
-from inferometer.engines.error_body import DETAIL_LIMIT, error_text, names_a_policy
 from inferometer.engines.interface import Framing
 from inferometer.journal.schema import EventClass, Outcome
 from inferometer.protocol.event_decoder import EventDecoder

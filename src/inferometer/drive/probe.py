@@ -16,9 +16,8 @@ from urllib.parse import quote, urlsplit
 
 from inferometer.client.http_client import Client, Response, Unanswered
 from inferometer.drive.credentials import merged
-from inferometer.engines.answer import Answer
+from inferometer.engines.answer import Answer, error_text
 from inferometer.engines.dialect import Dialect, GenerationRequest, Models
-from inferometer.engines.error_body import error_text
 from inferometer.errors import PeerError, PlanError, Problem
 from inferometer.journal.redact import Redactor
 

@@ -23,9 +23,7 @@ from inferometer.drive import clock
 from inferometer.drive.channel import ChannelKind
 from inferometer.drive.clock import ANCILLARY_BYTES
 from inferometer.drive.exchange import Exchange
-from inferometer.drive.poll_pause import ROOM_NS, pause_ns
-from inferometer.drive.poller import READABLE, WRITABLE, Poller
-from inferometer.drive.timer import Timer
+from inferometer.drive.poller import READABLE, ROOM_NS, WRITABLE, Poller, Timer, pause_ns
 from inferometer.drive.transport import (
     CLOSED,
     CONNECTING,

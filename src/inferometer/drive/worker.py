@@ -21,11 +21,9 @@ from inferometer.drive import clock, progress_counters
 from inferometer.drive.channel import ChannelKind
 from inferometer.drive.channel_kinds import KINDS
 from inferometer.drive.exchange import Exchange
-from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
+from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer, Share, TailShare, share_of
 from inferometer.drive.reactor import Reactor
-from inferometer.drive.schedule_partition import Share, TailShare
 from inferometer.drive.transport import Peer
-from inferometer.drive.turns import share_of
 from inferometer.drive.worker_messages import Command, Go, Job, More, PhaseDone, Ready, Report, Stop
 from inferometer.engines import dialect
 from inferometer.journal.redact import Redactor

@@ -28,8 +28,7 @@ from typing import Any
 import msgspec
 
 from inferometer.engines.answer import Answer
-from inferometer.engines.conversation import as_objects
-from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, Models, encode
+from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, Models, as_objects, encode
 from inferometer.engines.interface import INTERFACES
 from inferometer.journal.schema import EventClass
 

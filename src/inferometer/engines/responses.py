@@ -25,8 +25,7 @@ from typing import Any
 import msgspec
 
 from inferometer.engines.answer import Answer
-from inferometer.engines.conversation import as_objects
-from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, encode
+from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, as_objects, encode
 from inferometer.engines.interface import INTERFACES
 from inferometer.engines.openai import read_models
 from inferometer.journal.schema import EventClass

@@ -11,11 +11,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from inferometer.plan.body import Priority
 from inferometer.plan.document import Values
 from inferometer.plan.lengths import Length, Lognormal, lognormal
 from inferometer.plan.part import NUMBER, SECONDS, Part
 from inferometer.plan.standard import STANDARD
+from inferometer.plan.target import Priority
 
 Count = Annotated[int, Field(ge=1, le=10_000_000), NUMBER]
 Seconds = Annotated[float, Field(gt=0, le=604_800), SECONDS]

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from inferometer.plan.body import Body, Fields, Headers, Priority, Sampling, fields_of, refuse_twice
 from inferometer.plan.lengths import LONGEST, Length
 from inferometer.plan.part import NUMBER, Part
+from inferometer.plan.target import Body, Fields, Headers, Priority, Sampling, fields_of, refuse_twice
 
 MOST_CLASSES = 127
 """A class is one signed byte in the schedule and in the record."""

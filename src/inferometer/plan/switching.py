@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from inferometer.addresses import secrets_of
-from inferometer.plan.body import secret_in
 from inferometer.plan.part import SECONDS, Part
+from inferometer.plan.target import secret_in
 
 STATES: dict[str, tuple[str, ...]] = {
     "prefix_cache": ("disabled", "enabled", "flushed"),

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from inferometer.documents.statement import ComplianceLabel, ComplianceStatement, RuleFinding
-from inferometer.judge.compliance.rule import DRAFT, TESTS, Rule
+from inferometer.judge.compliance.evidence import DRAFT, TESTS, Rule
 from inferometer.judge.compliance.statement import Finding, Statement
 from inferometer.report.compliance_notes import worded
 from inferometer.report.figures import clean

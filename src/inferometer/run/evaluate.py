@@ -15,17 +15,16 @@ from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD
 from inferometer.journal.seal import read_table, seal
+from inferometer.judge.checks import slo_outcomes
 from inferometer.judge.compliance.statement import brief_of
 from inferometer.judge.judge import arrival_found, judge
-from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import Death, Record, Replay
 from inferometer.measure.series import RunSeries, series
 from inferometer.plan import saved
 from inferometer.report.run.composition import summarise
 from inferometer.report.run.files import write_reports
-from inferometer.run.facts import read_facts
-from inferometer.run.known_sut import with_known_sut
+from inferometer.run.facts import read_facts, with_known_sut
 from inferometer.run.scraping import Scrapes, exported, settle
 from inferometer.run.warmup import warm_up_summary
 from inferometer.workload import tokenizers

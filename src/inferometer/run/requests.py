@@ -16,8 +16,7 @@ from typing import Any, Literal, Protocol
 
 from inferometer.documents.part import to_data
 from inferometer.engines import dialect as dialects
-from inferometer.engines.conversation import Messages, is_system, messages_bytes
-from inferometer.engines.dialect import Dialect, GenerationRequest
+from inferometer.engines.dialect import Dialect, GenerationRequest, Messages, is_system, messages_bytes
 from inferometer.journal import schedule as schedules
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
+from inferometer.drive.pacer import share_of
 from inferometer.drive.progress_counters import Progress
-from inferometer.drive.turns import share_of
 from inferometer.engines import dialect as dialects
 from inferometer.engines.dialect import GenerationRequest
 from inferometer.journal.folder import RunFolder

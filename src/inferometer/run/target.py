@@ -19,7 +19,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
 from inferometer.plan.schema import SERVER_TOKENIZER, Plan
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
-from inferometer.run.known_sut import with_known_sut
+from inferometer.run.facts import with_known_sut
 from inferometer.run.requests import PromptFormat, Served, options_of
 from inferometer.server.embedded import Embedded
 from inferometer.workload import tokenizers

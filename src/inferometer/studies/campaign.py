@@ -31,8 +31,7 @@ from inferometer.documents.part import from_json
 from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch, InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
-from inferometer.judge.compliance.evidence import Evidence, MeasuredRun, of_test
-from inferometer.judge.compliance.rule import TESTS
+from inferometer.judge.compliance.evidence import TESTS, Evidence, MeasuredRun, of_test
 from inferometer.judge.compliance.statement import campaign, comply, deviations_of
 from inferometer.judge.procedure_verdict import verdict_of_campaign, verdict_of_test
 from inferometer.plan import campaign as campaigns

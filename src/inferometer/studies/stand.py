@@ -32,11 +32,10 @@ from inferometer.drive.credentials import headers, read_key
 from inferometer.drive.probe import client_of, endpoint
 from inferometer.errors import CannotSwitch, PeerError, PlanError
 from inferometer.journal.redact import Redactor
-from inferometer.plan.body import secret_name
 from inferometer.plan.campaign import Campaign, EngineChoice
 from inferometer.plan.schema import Plan
 from inferometer.plan.switching import Call, Switching, Way
-from inferometer.plan.target import Target
+from inferometer.plan.target import Target, secret_name
 from inferometer.procedures.step import Switched
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult

@@ -33,10 +33,10 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from inferometer.engines.interface import takers
 from inferometer.errors import PlanError, Problem
-from inferometer.plan.body import Body, Fields, Priority, Sampling, fields_of, refuse_twice
 from inferometer.plan.lengths import LONGEST
 from inferometer.plan.part import NUMBER, Part
 from inferometer.plan.request_class import MOST_CLASSES, ClassName
+from inferometer.plan.target import Body, Fields, Priority, Sampling, fields_of, refuse_twice
 from inferometer.plan.wording import refusal
 
 Chat = tuple[tuple[str, str], ...]

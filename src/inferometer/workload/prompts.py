@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from inferometer.plan.body import Fields
+from inferometer.plan.target import Fields
 from inferometer.workload import lengths
 from inferometer.workload.parallel import in_order, spread
 from inferometer.workload.turn_schedule import Place

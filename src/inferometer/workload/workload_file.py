@@ -37,10 +37,9 @@ from inferometer.documents.part import optional
 from inferometer.documents.workload import PromptFile, SourceFacts, TextSource
 from inferometer.engines.interface import INTERFACES
 from inferometer.errors import InstrumentError, PlanError, Problem
-from inferometer.plan.body import Body
 from inferometer.plan.part import Part
 from inferometer.plan.request_class import ClassName
-from inferometer.plan.target import Api
+from inferometer.plan.target import Api, Body
 from inferometer.plan.wording import refusal
 from inferometer.plan.workload import AnyWorkload, workload_of
 from inferometer.units import NS_PER_MS

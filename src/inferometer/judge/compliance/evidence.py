@@ -6,17 +6,21 @@ rule is left open, and afterwards it is unknown. What was observed is a Note; `r
 
 from __future__ import annotations
 
+import functools
+import importlib.resources
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from inferometer.documents import summary as summaries
 from inferometer.documents.campaign import ProcedureDocument, ReportedTable, StateSwitch
 from inferometer.documents.note import Fact, Note
+from inferometer.documents.part import from_data
 from inferometer.documents.statement import RuleState
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import CheckResult
-from inferometer.documents.workload_disclosure import NAMES, disclosed, requirement
+from inferometer.documents.workload import NAMES, disclosed, requirement
 from inferometer.metrics.statistics import Stats
 from inferometer.plan import schema
 from inferometer.plan.procedure_parameters import NAMES as PROCEDURES
@@ -384,3 +388,75 @@ def ahead_of(test: str, parameters: Parameters, plan: Plan) -> Evidence:
         found = disclosed(plan)
         items = {requirement(name): getattr(found, name) for name in NAMES}
     return Evidence(test, plan, parameters, items=items, ahead=True)
+
+
+# The draft's rules as data: catalogue.json, which ships with the package.
+#
+# | level                          | counts as | a test that breaks it                                |
+# | ------------------------------ | --------- | ---------------------------------------------------- |
+# | MUST, REQUIRED                 | MUST      | is not compliant                                     |
+# | SHOULD, RECOMMENDED            | SHOULD    | is conditionally compliant at best                   |
+# | states                         |           | has a deviation to list; the label stands (draft 2)  |
+#
+# Draft 2 binds by words in capitals alone. What it states plainly (60 s, 10 levels, 500 requests a class) is listed all the
+# same, for appendix C asks for deviations.
+
+
+Level = Literal["MUST", "REQUIRED", "SHOULD", "RECOMMENDED", "states"]
+Weight = Literal["MUST", "SHOULD", "states"]
+Kind = Literal["program", "runs", "plan", "declared", "report", "campaign", "comparison"]
+"""What a rule is checked on: what the program does in every run, what runs show, the plan, somebody's word, the tables and
+figures of a test, all tests of a campaign together, or the systems that are compared."""
+
+DRAFT = "draft-gaikwad-llm-benchmarking-methodology-00"
+TESTS = {
+    "ttft": "5.1",
+    "throughput": "5.2",
+    "tradeoff": "5.3",
+    "itl": "5.4",
+    "capacity": "5.5",
+    "fairness": "5.6",
+    "prefix-cache": "5.7",
+    "memory-pressure": "5.8",
+    "long-context": "5.9",
+    "guardrail": "5.10",
+    "cold-start": "4.5.3",
+    "compare": "6",
+}
+"""What can carry a statement, and its section. Section 6 counts toward `compare` alone, and nothing else does."""
+WEIGHTS: dict[Level, Weight] = {
+    "MUST": "MUST",
+    "REQUIRED": "MUST",
+    "SHOULD": "SHOULD",
+    "RECOMMENDED": "SHOULD",
+    "states": "states",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One duty. `tests`: the tests it is about, or `all`; `text` what it asks, `how` how that is found out."""
+
+    id: str
+    section: str
+    level: Level
+    tests: tuple[str, ...]
+    kind: Kind
+    text: str
+    how: str
+
+    @property
+    def weight(self) -> Weight:
+        """What the level counts as."""
+        return WEIGHTS[self.level]
+
+    def about(self, test: str) -> bool:
+        """Whether it is a duty of this test."""
+        return test in self.tests or ("all" in self.tests and test != "compare")
+
+
+@functools.cache
+def catalogue() -> tuple[Rule, ...]:
+    """Every rule, in the draft's order."""
+    text = importlib.resources.files(__package__).joinpath("catalogue.json").read_text(encoding="utf-8")
+    return from_data(json.loads(text), tuple[Rule, ...])

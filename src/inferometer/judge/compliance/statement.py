@@ -28,10 +28,16 @@ from inferometer.judge.compliance import (
     workload_rules,
 )
 from inferometer.judge.compliance.evidence import (
+    DRAFT,
+    TESTS,
+    WEIGHTS,
     Evidence,
+    Rule,
     RuleCheck,
     Ruling,
+    Weight,
     ahead_of,
+    catalogue,
     not_applicable,
     note,
     of_run,
@@ -39,7 +45,6 @@ from inferometer.judge.compliance.evidence import (
     unknown,
     violated,
 )
-from inferometer.judge.compliance.rule import DRAFT, TESTS, WEIGHTS, Rule, Weight, catalogue
 from inferometer.plan.procedure_parameters import Parameters
 from inferometer.plan.schema import Plan
 

@@ -11,7 +11,7 @@ from inferometer.documents.campaign import Campaign, ProcedureDocument
 from inferometer.report.campaign import compliance, overview
 from inferometer.report.campaign.cells import amount, bounds, heading, labelled, numeric, texts
 from inferometer.report.figures import clean
-from inferometer.report.screen import VERDICT_STYLES, Screen
+from inferometer.report.tables import VERDICT_STYLES, Screen
 
 MOST_DEVIATIONS = 3
 MOST_VALUES = 6

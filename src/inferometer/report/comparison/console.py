@@ -16,7 +16,7 @@ from inferometer.documents.comparison import (
 )
 from inferometer.report.comparison import words
 from inferometer.report.figures import clean
-from inferometer.report.screen import Screen
+from inferometer.report.tables import Screen
 
 _STYLES = {"regression": "bold red", "no_regression": "bold green"}
 _MOST = 24

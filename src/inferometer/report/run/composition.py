@@ -46,17 +46,19 @@ from inferometer.documents.summary import (
 )
 from inferometer.documents.verdict import CheckResult, Reason, RunVerdict
 from inferometer.documents.workload import (
+    NAMES,
     DisclosureItem,
     DrawnRequests,
     RequestStatistics,
     TraceFacts,
     WorkloadAccount,
+    disclosed,
+    missing,
+    requirement,
 )
-from inferometer.documents.workload_disclosure import NAMES, disclosed, missing, requirement
 from inferometer.judge.arrival import ArrivalCheck
 from inferometer.judge.calibration import cited_calibration
-from inferometer.judge.checks import failures
-from inferometer.judge.slo import SloOutcome
+from inferometer.judge.checks import SloOutcome, failures
 from inferometer.judge.verdict import Verdict
 from inferometer.measure.breakdown import OfClass
 from inferometer.measure.measurement import Bucket, Measurement

@@ -25,7 +25,7 @@ from inferometer.report.figures import (
     with_mark,
 )
 from inferometer.report.run import disclosure, rows
-from inferometer.report.screen import VERDICT_STYLES, Screen
+from inferometer.report.tables import VERDICT_STYLES, Screen
 
 _RANK = ("mean", "p50", "p99", "p95", "p90", "max", "std", "min", "p99_9", "p75")
 """Statistics, the ones a narrow terminal keeps first. Mean is always kept: the rates stand there."""
