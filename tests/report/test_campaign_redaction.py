@@ -26,6 +26,7 @@ from inferometer.documents.campaign import (
 from inferometer.documents.note import WITHHELD, WordedNote
 from inferometer.documents.part import from_data, to_data, to_json
 from inferometer.documents.results import Axis, Column, Figure, Mark, Series
+from inferometer.plan.procedure_parameters import HARMLESS, NAMES, Tests
 from inferometer.report.campaign.console import render_campaign, render_test
 from inferometer.report.campaign.html import render_html
 from inferometer.report.campaign.markdown import render_markdown
@@ -242,6 +243,31 @@ def test_the_marks_decide_part_by_part(seed: int) -> None:
         for note in (*before.notes, *before.undecided):
             assert (note.message in text) is (not note.capacity)
         assert len(after.values) == len(before.values)
+
+
+@pytest.mark.parametrize("name", [*NAMES.values(), "a-test-of-tomorrow"])
+def test_a_parameter_stays_only_if_its_field_is_marked_as_harmless(name: str) -> None:
+    """A load, a duration, a threshold and a parameter without a mark are withheld, in each test; what one has no value for
+    says so."""
+    parts = {of: field for field, of in NAMES.items()}
+    fields = Tests.model_fields[parts[name]].annotation.model_fields if name in parts else {}  # type: ignore[union-attr]
+    (test,) = campaigns.valid().tests
+    given = {**dict.fromkeys(fields, 7.5), "unheard_of": 7.5, "rate": None}
+    document = replace(campaigns.valid(), tests=(replace(test, test=name, parameters=given),))
+    kept = {
+        field for field, value in redact(document, "capacity").tests[0].parameters.items() if value == 7.5
+    }
+    assert kept == {field for field, about in fields.items() if HARMLESS in about.metadata}
+    assert not kept & {
+        "rates",
+        "concurrencies",
+        "concurrency",
+        "duration_s",
+        "capacity_rate",
+        "maximum",
+        "max_rate",
+    }
+    assert redact(document, "capacity").tests[0].parameters["rate"] is None
 
 
 def test_a_word_of_a_load_is_kept_where_nothing_is_marked() -> None:

@@ -7,6 +7,7 @@ of any other plan with such numbers.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -23,6 +24,20 @@ Rate = Annotated[float, Field(ge=1e-6, le=1_000_000), NUMBER]
 Concurrency = Annotated[int, Field(ge=1, le=100_000), NUMBER]
 Percent = Annotated[float, Field(gt=0, le=1_000), NUMBER]
 Share = Annotated[float, Field(gt=0, le=1), NUMBER]
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosure:
+    """Metadata of a parameter: whether it tells how much the system takes, and a redacted report withholds it (draft 7.1).
+
+    A parameter without this mark is withheld: a new one is published only after somebody has decided that.
+    """
+
+    capacity: bool
+
+
+HARMLESS = Disclosure(capacity=False)
+"""What was done, and nothing about how much the system takes."""
 
 LEAST_OUTPUT = 50
 """Draft 5.4.2: answers of fewer tokens give no meaningful gaps."""
@@ -69,10 +84,10 @@ class Search(Parameters):
 class Ttft(Parameters):
     """Draft 5.1. Levels are those of the plan's load unless `rates`, `concurrencies` or `percent` (of saturation) say more."""
 
-    requests: Count = 10_000
+    requests: Annotated[Count, HARMLESS] = 10_000
     rates: tuple[Rate, ...] = ()
     concurrencies: tuple[Concurrency, ...] = ()
-    percent: tuple[Percent, ...] = ()
+    percent: Annotated[tuple[Percent, ...], HARMLESS] = ()
 
     quick: ClassVar[Values] = {"requests": 120}
 
@@ -81,7 +96,7 @@ class Throughput(Parameters):
     """Draft 5.2. Without a range, a pilot gives one: from half of its estimate in steps of a quarter, within a
     64th and 64 times of it."""
 
-    loop: Literal["open", "closed"] = "open"
+    loop: Annotated[Literal["open", "closed"], HARMLESS] = "open"
     duration_s: Seconds = 300.0
     min_rate: Rate | None = None
     max_rate: Rate | None = None
@@ -89,7 +104,7 @@ class Throughput(Parameters):
     min_concurrency: Concurrency = 8
     max_concurrency: Concurrency = 512
     concurrency_step: Concurrency = 8
-    success_rate: Share = 0.99
+    success_rate: Annotated[Share, HARMLESS] = 0.99
     ttft_p99_ms: Annotated[float, Field(gt=0), NUMBER] = 500.0
     """C.1's operating point: `Throughput at P99 TTFT < 500ms`. No objective of the test."""
 
@@ -107,7 +122,7 @@ class Tradeoff(Parameters):
     10 up to `most_percent`, until throughput falls."""
 
     duration_s: Seconds = 60.0
-    percent: Annotated[tuple[Percent, ...], Field(min_length=1)] = (
+    percent: Annotated[tuple[Percent, ...], Field(min_length=1), HARMLESS] = (
         10,
         20,
         30,
@@ -121,7 +136,7 @@ class Tradeoff(Parameters):
         110,
         120,
     )
-    most_percent: Percent = 200.0
+    most_percent: Annotated[Percent, HARMLESS] = 200.0
     capacity_rate: Rate | None = None
 
     quick: ClassVar[Values] = {
@@ -135,9 +150,9 @@ class Itl(Parameters):
     """Draft 5.4. `output_tokens` in place of the workload's, so that answers have at least 50 tokens; None: the workload's
     own."""
 
-    requests: Count = 1_000
-    percent: Annotated[tuple[Percent, ...], Field(min_length=1)] = (25, 50, 75, 90)
-    output_tokens: Length | None = None
+    requests: Annotated[Count, HARMLESS] = 1_000
+    percent: Annotated[tuple[Percent, ...], Field(min_length=1), HARMLESS] = (25, 50, 75, 90)
+    output_tokens: Annotated[Length | None, HARMLESS] = None
 
     quick: ClassVar[Values] = {"requests": 60, "percent": (25, 75)}
 
@@ -147,8 +162,8 @@ class Capacity(Parameters):
 
     initial: Concurrency = 8
     maximum: Concurrency = 512
-    output_tokens: Count = 256
-    success_rate: Share = 0.99
+    output_tokens: Annotated[Count, HARMLESS] = 256
+    success_rate: Annotated[Share, HARMLESS] = 0.99
     ttft_p99_ms: Annotated[float, Field(gt=0), NUMBER] | None = None
     duration_s: Seconds = 60.0
     completions_per_slot: Count = 100
@@ -203,10 +218,10 @@ class FairnessClass(Part):
 class Fairness(Parameters):
     """Draft 5.6. `percent` of the saturation rate of the mix."""
 
-    percent: Percent = 80.0
+    percent: Annotated[Percent, HARMLESS] = 80.0
     duration_s: Seconds = 300.0
     requests_per_class: Count = 500
-    classes: Annotated[tuple[FairnessClass, ...], Field(min_length=2, max_length=16)] = (
+    classes: Annotated[tuple[FairnessClass, ...], Field(min_length=2, max_length=16), HARMLESS] = (
         FairnessClass(name="short", input_tokens=(64, 256), output_tokens=(32, 128), share=0.8),
         FairnessClass(name="long", input_tokens=(1024, 4096), output_tokens=(256, 1024), share=0.2),
     )
@@ -225,8 +240,8 @@ class Fairness(Parameters):
 class PrefixCache(Parameters):
     """Draft 5.7. TTFT at `percent` of what the system sustains without cache; throughput at `concurrency` in closed loop."""
 
-    requests: Count = 1_000
-    percent: Percent = 50.0
+    requests: Annotated[Count, HARMLESS] = 1_000
+    percent: Annotated[Percent, HARMLESS] = 50.0
     concurrency: Concurrency = 32
     throughput_s: Seconds = 60.0
 
@@ -237,16 +252,16 @@ class MemoryPressure(Parameters):
     """Draft 5.8. Percentages of the highest concurrency that 5.5's search finds on this test's own workload; 100 comes
     first."""
 
-    percent: Annotated[tuple[Percent, ...], Field(min_length=1)] = (110, 125, 150)
+    percent: Annotated[tuple[Percent, ...], Field(min_length=1), HARMLESS] = (110, 125, 150)
     duration_s: Seconds = 120.0
     initial: Concurrency = 1
     maximum: Concurrency = 256
-    success_rate: Share = 0.99
+    success_rate: Annotated[Share, HARMLESS] = 0.99
     ttft_p99_ms: Annotated[float, Field(gt=0), NUMBER] | None = None
     level_s: Seconds = 60.0
     completions_per_slot: Count = 100
-    input_tokens: Length | None = None
-    output_tokens: Length | None = None
+    input_tokens: Annotated[Length | None, HARMLESS] = None
+    output_tokens: Annotated[Length | None, HARMLESS] = None
 
     quick: ClassVar[Values] = {
         "percent": (125, 150),
@@ -262,10 +277,10 @@ class LongContext(Parameters):
     """Draft 5.9, with the target lengths of A.5.1. Lengths that the model does not take are left out, and the report says
     so."""
 
-    lengths: Annotated[tuple[Count, ...], Field(min_length=1)] = (8192, 16384, 32768, 65536, 131072)
-    output_tokens: Count = 256
+    lengths: Annotated[tuple[Count, ...], Field(min_length=1), HARMLESS] = (8192, 16384, 32768, 65536, 131072)
+    output_tokens: Annotated[Count, HARMLESS] = 256
     concurrency: Concurrency = 1
-    requests: Count = 20
+    requests: Annotated[Count, HARMLESS] = 20
 
     quick: ClassVar[Values] = {
         "lengths": (1024, 2048, 4096, 8192),
@@ -286,13 +301,13 @@ Configuration = Literal["baseline", "input", "output", "full"]
 class Guardrail(Parameters):
     """Draft 5.10. `percent` of the baseline's saturation rate; throughput at `concurrency` in closed loop."""
 
-    configurations: Annotated[tuple[Configuration, ...], Field(min_length=1)] = (
+    configurations: Annotated[tuple[Configuration, ...], Field(min_length=1), HARMLESS] = (
         "baseline",
         "input",
         "output",
         "full",
     )
-    percent: Annotated[tuple[Percent, ...], Field(min_length=1)] = (25, 50, 75)
+    percent: Annotated[tuple[Percent, ...], Field(min_length=1), HARMLESS] = (25, 50, 75)
     duration_s: Seconds = 60.0
     concurrency: Concurrency = 64
     throughput_s: Seconds = 60.0
@@ -309,7 +324,7 @@ class ColdStart(Parameters):
     """Draft 4.5.3: starts, each measured from the command to the first healthy answer and the first token after it. How long
     to wait for that answer is said by the way of starting (plan/switching.py)."""
 
-    starts: Count = 5
+    starts: Annotated[Count, HARMLESS] = 5
 
     quick: ClassVar[Values] = {"starts": 2}
 
@@ -335,6 +350,18 @@ class Tests(Part):
 
 NAMES = {name: field.alias or name for name, field in Tests.model_fields.items() if name != "search"}
 """Attribute of Tests: the name of the test on the command line and in a plan."""
+
+
+def published(test: str) -> frozenset[str]:
+    """The parameters of a test, by its name on the command line, that a redacted report publishes: those marked as harmless.
+    None of a test that this version does not know."""
+    fields = {field.alias or name: field for name, field in Tests.model_fields.items()}
+    kind: Any = fields[test].annotation if test in fields else Parameters
+    return frozenset(
+        name
+        for name, field in kind.model_fields.items()
+        if any(isinstance(mark, Disclosure) and not mark.capacity for mark in field.metadata)
+    )
 
 
 def quickened(given: Values) -> Values:

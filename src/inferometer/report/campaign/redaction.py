@@ -7,8 +7,9 @@
 | loads that labels and titles are of (`at`), loads of runs      | withheld                                      |
 | free text of the tester and of the system (names, notes,       | withheld: it may tell anything                |
 | problems, how a state was brought about)                       |                                               |
-| parameters other than those of PLAIN; a plan's parts other     | withheld                                      |
-| than those of PLAN_PARTS                                       |                                               |
+| parameters that are not marked harmless                        | withheld                                      |
+| (plan/procedure_parameters.py); a plan's parts other than      |                                               |
+| those of PLAN_PARTS                                            |                                               |
 | hashes of plans and requests, commands, plan files, durations  | withheld: a load can be guessed and confirmed |
 | names of runs                                                  | numbers                                       |
 | instants                                                       | days: requests over time are a rate           |
@@ -40,19 +41,9 @@ from inferometer.documents.note import WITHHELD, WordedNote
 from inferometer.documents.results import Figure, Series
 from inferometer.documents.statement import ComplianceStatement, RuleFinding
 from inferometer.documents.summary import Sut
+from inferometer.plan.procedure_parameters import published
 
 Kind = Literal["capacity"]
-
-ENDED_BY_COUNT = ("ttft", "itl", "prefix-cache", "long-context")
-"""Tests whose runs end with a number of requests: that number alone tells no rate."""
-
-PLAIN = frozenset(
-    {
-        "percent", "most_percent", "success_rate", "resolution", "longer", "input_tokens", "output_tokens", "lengths",
-        "configurations", "starts", "patience_s", "loop", "classes",
-    }
-)  # fmt: skip
-"""Parameters of tests that tell what was done and not how much the system takes."""
 
 PLAN_PARTS = ("schema", "workload", "tokenizer")
 """Parts of a plan that hold no load."""
@@ -195,9 +186,9 @@ def _test(test: ProcedureDocument, names: _Names) -> ProcedureDocument:
 
 
 def _parameters(test: ProcedureDocument) -> Mapping[str, Any]:
-    plain = PLAIN | {"requests"} if test.test in ENDED_BY_COUNT else PLAIN
+    kept = published(test.test)
     return {
-        name: value if value is None or name in plain else WITHHELD for name, value in test.parameters.items()
+        name: value if value is None or name in kept else WITHHELD for name, value in test.parameters.items()
     }
 
 
