@@ -28,8 +28,14 @@ from inferometer.workload.texts import facts
 from inferometer.workload.tokenizers import Tokenizer
 
 
-def load(path: Path, kind: Any = "sharegpt", subset: str | None = None, most: int = pool.MOST) -> Pool:
-    return pool.load(str(path), kind, subset, most)
+def load(
+    path: Path,
+    kind: Any = "sharegpt",
+    subset: str | None = None,
+    most: int = pool.MOST,
+    cache: Path | None = None,
+) -> Pool:
+    return pool.load(str(path), kind, subset, most, cache)
 
 
 def turns(*said: tuple[str, str]) -> dict[str, Any]:
@@ -109,17 +115,12 @@ def test_an_array_is_read_the_same_however_it_is_cut(data: list[dict[str, Any]],
     """Row by row, with chunks of a few bytes, and whatever the white space: what json.loads would give."""
     import tempfile
 
-    before = rows._CHUNK
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.json"
         path.write_text(
             json.dumps(data, indent=chunk % 3, ensure_ascii=chunk % 2 == 0), "utf-8", "surrogatepass"
         )
-        rows._CHUNK = chunk
-        try:
-            assert [row for _, row in rows.read(path, "x.json", ())] == data
-        finally:
-            rows._CHUNK = before
+        assert [row for _, row in rows.read(path, "x.json", (), chunk)] == data
 
 
 PYTHON = '''
@@ -255,9 +256,7 @@ def test_a_row_of_the_stack_without_content_or_language_is_named(tmp_path: Path)
             load(path, "the-stack")
 
 
-def test_a_directory_a_subset_and_the_hugging_face_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_directory_a_subset_and_the_hugging_face_cache(tmp_path: Path) -> None:
     """Files in the order of their names, of one kind; a subset by folder or glob; a snapshot by ref, path or name."""
     repository = tmp_path / "datasets--bigcode--tiny"
     data = repository / "snapshots" / "abc123" / "data"
@@ -282,10 +281,7 @@ def test_a_directory_a_subset_and_the_hugging_face_cache(
             subset,
         )
     assert load(repository / "snapshots" / "abc123", "the-stack").facts.revision == "abc123"
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
-    assert load(Path("bigcode/tiny"), "the-stack").facts == whole
+    assert load(Path("bigcode/tiny"), "the-stack", cache=tmp_path).facts == whole
     cases: tuple[tuple[Path, str | None, str], ...] = (
         (repository, "java", "subset 'java'"),
         (tmp_path / "gone", None, "no file, no directory"),

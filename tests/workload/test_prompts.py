@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from inferometer.plan.lengths import Distribution, fixed, lognormal, normal, uniform
 from inferometer.plan.schema import Tokenizer as Spec
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
-from inferometer.workload import parallel
 from inferometer.workload import prompts as making
+from inferometer.workload.parallel import DEFAULT, Processes
 from inferometer.workload.prompts import NONCES, STRIDE, Fingerprint, Prompt, below
 from inferometer.workload.tokenizers import Tokenizer, load
 
@@ -48,8 +48,9 @@ def generate(
     n: int,
     salt: int,
     prompt_format: Literal["ids", "text"],
+    processes: Processes = DEFAULT,
 ) -> list[Prompt]:
-    return list(making.generate(spec, tokenizer, n, salt, prompt_format))
+    return list(making.generate(spec, tokenizer, n, salt, prompt_format, processes=processes))
 
 
 def nonces(
@@ -313,13 +314,13 @@ def test_the_fingerprint_ignores_the_salt_and_nothing_else(
 
 @pytest.mark.parametrize("kind", ["cl100k_base", "none", "file"])
 def test_many_prompts_are_made_in_processes_to_the_same_bytes(
-    cl100k: Tokenizer, tiny_file: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+    cl100k: Tokenizer, tiny_file: Path, kind: str
 ) -> None:
     """How a prompt is made does not depend on where: the same list, whatever tokenizer goes to the other process."""
     tokenizer = load(Spec(name=str(tiny_file) if kind == "file" else kind))
     here = generate(StandardWorkload(), tokenizer, 50, 3, "text")
-    monkeypatch.setattr(parallel, "MUCH", 1)
-    assert generate(StandardWorkload(), tokenizer, 50, 3, "text") == here
+    split = Processes(above=0, count=2)
+    assert generate(StandardWorkload(), tokenizer, 50, 3, "text", processes=split) == here
 
 
 @pytest.mark.parametrize("kind", ["metaspace", "wordpiece", "characters"])

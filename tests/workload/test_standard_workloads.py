@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from inferometer.plan.standard import PUBLISHED
 from inferometer.plan.workload import StandardWorkload
-from inferometer.workload import corpora, natural_text, parallel
+from inferometer.workload import corpora, natural_text
 from inferometer.workload import prompts as random_prompts
 from inferometer.workload.natural_text import QUESTION
+from inferometer.workload.parallel import DEFAULT, Processes
 from inferometer.workload.prompts import Fingerprint, Prompt
 from inferometer.workload.request_statistics import Account
 from inferometer.workload.texts import texts_of
@@ -41,10 +42,11 @@ def made(
     salt: int = 7,
     *,
     chat: bool = False,
+    processes: Processes = DEFAULT,
 ) -> list[Prompt]:
     if workload.content.text is None:
-        return list(random_prompts.generate(workload, tokenizer, n, salt, kind))
-    return list(natural_text.generate(workload, tokenizer, n, salt, kind, chat=chat))
+        return list(random_prompts.generate(workload, tokenizer, n, salt, kind, processes=processes))
+    return list(natural_text.generate(workload, tokenizer, n, salt, kind, chat=chat, processes=processes))
 
 
 def parts(prompt: Prompt) -> tuple[str, str | list[int]]:
@@ -217,14 +219,11 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_many_prompts_are_made_in_processes_to_the_same_bytes(
-    name: str, cl100k: Tokenizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_prompts_are_made_in_processes_to_the_same_bytes(name: str, cl100k: Tokenizer) -> None:
     """How a prompt is made does not depend on where."""
     n = 4 if name == "long-context" else 40
     here = made(spec(name), cl100k, n, "text", chat=True)
-    monkeypatch.setattr(parallel, "MUCH", 1)
-    assert made(spec(name), cl100k, n, "text", chat=True) == here
+    assert made(spec(name), cl100k, n, "text", chat=True, processes=Processes(above=0, count=2)) == here
 
 
 def test_the_draws_come_in_the_order_that_is_told(cl100k: Tokenizer) -> None:

@@ -25,7 +25,8 @@ from inferometer.report.workload_listing import lines
 from inferometer.run.simulate import simulate
 from inferometer.run.write_workload import make, pictured, show, verify
 from inferometer.simulation.engine import choose
-from inferometer.workload import parallel, tokenizers, workload_file
+from inferometer.workload import tokenizers, workload_file
+from inferometer.workload.parallel import DEFAULT, Processes
 from inferometer.workload.prompts import NONCES, Fingerprint
 from inferometer.workload.sources import Batch, Rendering, TraceRows, sourced
 from inferometer.workload.workload_file_source import Renewed, generate
@@ -121,9 +122,9 @@ def planned(place: Path, kind: dict[str, object]) -> Plan:
     return build(file, flags)
 
 
-def made_in(place: Path, kind: dict[str, object]) -> Path:
+def made_in(place: Path, kind: dict[str, object], processes: Processes = DEFAULT) -> Path:
     """The folder of a workload."""
-    make(planned(place, kind), place / "made", lambda _: None)
+    make(planned(place, kind), place / "made", lambda _: None, processes)
     return place / "made"
 
 
@@ -171,15 +172,13 @@ def test_a_run_of_the_plan_and_runs_of_its_file_send_the_same(tmp_path: Path, ki
 
 @pytest.mark.parametrize("kind", ["random", "code ids", "mixture", "own"])
 def test_the_same_plan_gives_the_same_bytes_wherever_and_however_it_is_made(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, kind: str
 ) -> None:
     """In another folder, on one core or in processes: both files are the same; with another seed both are others."""
     contents = []
-    for number, (much, cores) in enumerate(((10**12, 1), (1, 2))):
-        monkeypatch.setattr(parallel, "MUCH", much)
-        monkeypatch.setattr(parallel, "cores", lambda cores=cores: cores)
+    for number, processes in enumerate((Processes(above=1e12), Processes(above=0, count=2))):
         (tmp_path / str(number)).mkdir()
-        folder = made_in(tmp_path / str(number), KINDS[kind])
+        folder = made_in(tmp_path / str(number), KINDS[kind], processes)
         contents.append([(folder / f"workload.{form}").read_bytes() for form in workload_file.FORMATS])
         assert str(tmp_path).encode() not in b"".join(contents[-1])
         assert sorted(path.name for path in folder.iterdir()) == ["workload.arrow", "workload.jsonl"]

@@ -25,8 +25,9 @@ from inferometer.journal.schema import Phase
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import AnyWorkload
-from inferometer.run.requests import PromptFormat, contexts_of, drawn, warm_salt, with_enough_warm_up
+from inferometer.run.requests import contexts_of, drawn, warm_salt, with_enough_warm_up
 from inferometer.workload import tokenizers, workload_file
+from inferometer.workload.parallel import DEFAULT, Processes
 from inferometer.workload.prompts import Fingerprint, Prompt, salt_of, valuer
 from inferometer.workload.request_statistics import BLOCK, Account
 from inferometer.workload.sources import Rendering, RequestSource, TraceRows, sourced
@@ -39,17 +40,17 @@ UNKNOWN: dict[str, Any] = {"requests": None, "fraction": None, "tokens": None, "
 """What is shared where nobody worked it out."""
 
 
-def make(plan: Plan, folder: Path, note: Callable[[str], None]) -> Header:
+def make(plan: Plan, folder: Path, note: Callable[[str], None], processes: Processes = DEFAULT) -> Header:
     """Write the plan's requests into a folder. Raises PlanError, and OSError where they cannot be written.
 
-    `note` is told what takes time.
+    `note` is told what takes time. `processes`: when other processes help; the files do not depend on it.
     """
     _refuse(plan)
     plan, source = sourced(plan)
     assert not isinstance(source, TraceRows), "which is refused"
     tokenizer = tokenizers.load(plan.tokenizer)
     ids = plan.target.interface.takes_ids and not plan.workload.text_only
-    making = _Making(plan, source, tokenizer, "ids" if ids else "text")
+    making = _Making(plan, source, Rendering(tokenizer, "ids" if ids else "text", processes=processes))
     folder.mkdir(parents=True, exist_ok=True)
     note("making the requests")
     return workload_file.write(folder, making.rows(), making.header)
@@ -76,10 +77,9 @@ def _refuse(plan: Plan) -> None:
 class _Making:
     """The rows of a plan, and what is known of them once they have passed."""
 
-    def __init__(
-        self, plan: Plan, source: RequestSource, tokenizer: tokenizers.Tokenizer, prompt_format: PromptFormat
-    ) -> None:
-        self._plan, self._source, self._tokenizer, self._format = plan, source, tokenizer, prompt_format
+    def __init__(self, plan: Plan, source: RequestSource, rendering: Rendering) -> None:
+        self._plan, self._source, self._rendering = plan, source, rendering
+        self._tokenizer, self._format = rendering.tokenizer, rendering.prompt_format
         self._salt = salt_of(plan.workload.seed)
         self._account = Account(repeatable=plan.workload.repeatable_prompts)
         self._fingerprint = Fingerprint()
@@ -99,8 +99,7 @@ class _Making:
         if warm:
             contexts = contexts_of(plan, self._source, self._tokenizer, self._salt)
             plan = with_enough_warm_up(plan, self._source, contexts)
-        rendering = Rendering(self._tokenizer, self._format)
-        prompts, _ = drawn(plan, self._source, rendering, phase, salt, contexts)
+        prompts, _ = drawn(plan, self._source, self._rendering, phase, salt, contexts)
         if warm:
             prompts = self._account.before(prompts)
         else:

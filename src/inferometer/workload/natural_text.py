@@ -28,7 +28,7 @@ import numpy as np
 
 from inferometer.plan.lengths import Empirical
 from inferometer.workload import lengths
-from inferometer.workload.parallel import spread
+from inferometer.workload.parallel import DEFAULT, Processes, spread
 from inferometer.workload.prompts import Contexts, Ids, Prompt, known, nonces, read
 from inferometer.workload.texts import Texts, context_texts, texts_of
 
@@ -87,6 +87,7 @@ def generate(
     chat: bool = False,
     same: Iterable[bool] = (),
     contexts: Contexts | None = None,
+    processes: Processes = DEFAULT,
 ) -> Iterator[Prompt]:
     """The first `n` prompts, as prompts.generate gives those of random tokens; `spec.content` must have a text. `same`: which
     of them go on with the conversation before, if any do: none of those has the prefix that the conversation began with.
@@ -108,7 +109,8 @@ def generate(
     marks = repeat("", n) if spec.repeatable_prompts else nonces(tokenizer, salt, prompt_format, 0, n)
     requests = zip(_drawn(spec, rng, texts, n, same, cover), marks, strict=True)
     mean = spec.input_tokens.mean()
-    yield from spread(make.prompt, requests, tokenizer.lanes, n * (_TYPICAL if math.isnan(mean) else mean))
+    tokens = n * (_TYPICAL if math.isnan(mean) else mean)
+    yield from spread(make.prompt, requests, tokenizer.lanes, tokens, processes)
 
 
 def _prefixes(

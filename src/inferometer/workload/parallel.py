@@ -20,6 +20,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import connection
 from typing import Any, TypeVar
@@ -35,8 +36,19 @@ MOST_PROCESSES = 4
 """Each holds a tokenizer of its own, 100 to 200 MB."""
 
 
-MUCH = 2_000_000
-"""From so many tokens on, one or two seconds of reading, it pays to start processes for it."""
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """When `spread` starts processes, and how many. Neither changes a result.
+
+    `above`: for more tokens than this; the default is one or two seconds of reading. `count`: the number of processes;
+    None: one per core, MOST_PROCESSES at most.
+    """
+
+    above: float = 2_000_000
+    count: int | None = None
+
+
+DEFAULT = Processes()
 
 
 def cores() -> int:
@@ -47,10 +59,14 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def spread(do: Callable[[T], R], things: Iterable[T], lanes: int, tokens: float) -> Iterator[R]:
-    """`map(do, things)` for a tokenizer of so many lanes: over processes if it is one that keeps a core busy and has so much to
-    read, else over threads."""
-    return in_processes(do, things) if lanes == 1 and tokens > MUCH else in_order(do, things, lanes)
+def spread(
+    do: Callable[[T], R], things: Iterable[T], lanes: int, tokens: float, processes: Processes = DEFAULT
+) -> Iterator[R]:
+    """`map(do, things)` for a tokenizer with `lanes` lanes: over processes if the tokenizer keeps a core busy and has many
+    `tokens` to read, else over threads."""
+    if lanes == 1 and tokens > processes.above:
+        return in_processes(do, things, processes.count)
+    return in_order(do, things, lanes)
 
 
 def in_order(do: Callable[[T], R], things: Iterable[T], lanes: int) -> Iterator[R]:
@@ -65,9 +81,10 @@ def in_order(do: Callable[[T], R], things: Iterable[T], lanes: int) -> Iterator[
         yield from _through(pool, do, things, lanes)
 
 
-def in_processes(do: Callable[[T], R], things: Iterable[T]) -> Iterator[R]:
-    """The same over a process a core, MOST_PROCESSES at most; with one core, over none. `do` goes to each of them pickled."""
-    lanes = min(cores(), MOST_PROCESSES)
+def in_processes(do: Callable[[T], R], things: Iterable[T], count: int | None = None) -> Iterator[R]:
+    """The same over `count` processes, by default one per core, MOST_PROCESSES at most; with one, in this process. `do` is
+    sent to each of them pickled."""
+    lanes = min(cores(), MOST_PROCESSES) if count is None else count
     if lanes < 2:
         yield from map(do, things)
         return

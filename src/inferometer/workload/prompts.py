@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from inferometer.plan.target import Fields
 from inferometer.workload import lengths
-from inferometer.workload.parallel import in_order, spread
+from inferometer.workload.parallel import DEFAULT, Processes, in_order, spread
 from inferometer.workload.turn_schedule import Place
 
 if TYPE_CHECKING:
@@ -120,8 +120,9 @@ def generate(
     salt: int,
     prompt_format: Literal["ids", "text"],
     template: int = 0,
+    processes: Processes = DEFAULT,
 ) -> Iterator[Prompt]:
-    """The first `n` prompts of a workload, one after the other; texts are made a little ahead, and many of them in processes.
+    """The first `n` prompts of a workload, one after the other; texts are made a little ahead, and many of them in `processes`.
 
     `salt` (0 or more, fresh for each run) decides the nonces and nothing else; `spec.repeatable_prompts` leaves them out.
     `template`: so many of the tokens asked for are not ours to send, for the server puts them around a text by itself.
@@ -130,7 +131,7 @@ def generate(
     requests = zip(_drawn(spec, tokenizer.vocab_size, n), marks, strict=True)
     if prompt_format == "text":
         write = _TextPrompt(tokenizer, template)
-        yield from spread(write, requests, tokenizer.lanes, n * spec.input_tokens.mean())
+        yield from spread(write, requests, tokenizer.lanes, n * spec.input_tokens.mean(), processes)
     else:
         allowed = allowed_ids(tokenizer)
         for (ids, output), mark in requests:

@@ -44,6 +44,7 @@ from inferometer.workload import (
     workload_file_source,
 )
 from inferometer.workload.context_limit import Room, check_trace, may_exceed
+from inferometer.workload.parallel import DEFAULT, Processes
 from inferometer.workload.prompts import Contexts, Prompt
 from inferometer.workload.traces.survey import Survey
 from inferometer.workload.traces.survey import survey as trace_survey
@@ -57,11 +58,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """How prompts are written: counted by whom, as ids or text. `template`: tokens of those asked for that the server adds."""
+    """How prompts are written: counted by whom, as ids or text. `template`: tokens of those asked for that the server adds.
+    `processes`: when other processes help."""
 
     tokenizer: Tokenizer
     prompt_format: Literal["ids", "text"]
     template: int = 0
+    processes: Processes = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +240,9 @@ class RandomTokens(_Made):
 
     def _alone(self, rendering: Rendering, batch: Batch) -> Iterator[Prompt]:
         spec, how = reseeded(self._workload, batch.seed), rendering
-        return prompts.generate(spec, how.tokenizer, batch.count, batch.salt, how.prompt_format, how.template)
+        return prompts.generate(
+            spec, how.tokenizer, batch.count, batch.salt, how.prompt_format, how.template, how.processes
+        )
 
     def _answers(self) -> list[tuple[Distribution, float]]:
         return [(self._workload.output_tokens, 1.0)]
@@ -260,7 +265,7 @@ class NaturalText(_Made):
         spec, how = reseeded(self._workload, batch.seed), rendering
         return natural_text.generate(
             spec, how.tokenizer, batch.count, batch.salt, how.prompt_format, how.template,
-            chat=self._chat, same=batch.continued, contexts=batch.contexts,
+            chat=self._chat, same=batch.continued, contexts=batch.contexts, processes=how.processes,
         )  # fmt: skip
 
     def contexts(

@@ -44,8 +44,9 @@ class Files:
         return path.name if path == self.base else path.relative_to(self.base).as_posix()
 
 
-def find(given: str, subset: str | None) -> Files:
-    """The files of a dataset. `subset`: of a directory only those in that folder, or that the glob matches; else PlanError."""
+def find(given: str, subset: str | None, cache: Path | None = None) -> Files:
+    """The files of a dataset. `subset`: of a directory only those in that folder, or that the glob matches; else PlanError.
+    `cache`: the folder of the Hugging Face cache; None: huggingface_hub's own."""
     path = Path(given).expanduser()
     if path.is_file():
         if subset is not None:
@@ -54,7 +55,7 @@ def find(given: str, subset: str | None) -> Files:
             )
         return Files(path.name, None, path, (path,))
     if not path.is_dir():
-        cached = _cached(given)
+        cached = _cached(given, cache)
         if cached is None:
             raise refused(
                 f"{given!r} is no file, no directory, and no dataset in the local Hugging Face cache; nothing is downloaded"
@@ -93,12 +94,14 @@ def digest_of_all(parts: Sequence[DatasetFile]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _cached(given: str) -> Path | None:
+def _cached(given: str, cache: Path | None) -> Path | None:
     if not _ID.fullmatch(given):
         return None
-    from huggingface_hub import constants
+    if cache is None:
+        from huggingface_hub import constants
 
-    path = Path(constants.HF_HUB_CACHE) / f"datasets--{given.replace('/', '--')}"
+        cache = Path(constants.HF_HUB_CACHE)
+    path = cache / f"datasets--{given.replace('/', '--')}"
     return path if path.is_dir() else None
 
 

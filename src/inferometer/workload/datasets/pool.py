@@ -10,6 +10,7 @@ import functools
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from inferometer.documents.workload import Dataset
 from inferometer.workload.datasets import files as places
@@ -30,9 +31,14 @@ class Pool:
 
 
 @functools.lru_cache(maxsize=2)
-def load(path: str, kind: Kind, subset: str | None = None, most: int = MOST) -> Pool:
-    """Read a dataset through. Raises PlanError naming file, line or row, and field; also where nothing is left of it."""
-    found = places.find(path, subset)
+def load(
+    path: str, kind: Kind, subset: str | None = None, most: int = MOST, cache: Path | None = None
+) -> Pool:
+    """Read a dataset through. `cache`: the folder of the Hugging Face cache; None: huggingface_hub's own.
+
+    Raises PlanError naming file, line or row, and field; also where nothing is left of it.
+    """
+    found = places.find(path, subset, cache)
     parts = places.digests(found)
     reader = READERS[kind]
     sample: list[Item] = []

@@ -26,8 +26,9 @@ _BATCH = 256
 _SPACE = " \t\r\n"
 
 
-def read(path: Path, name: str, columns: Sequence[str]) -> Iterator[Row]:
-    """The rows of a file that errors call `name`, each with its place. Of columnar files only `columns` are read.
+def read(path: Path, name: str, columns: Sequence[str], chunk: int = _CHUNK) -> Iterator[Row]:
+    """The rows of a file that errors call `name`, each with its place. Of columnar files only `columns` are read; an array of
+    JSON is read in chunks of `chunk` bytes or more.
 
     Raises PlanError naming file and line or row.
     """
@@ -38,7 +39,7 @@ def read(path: Path, name: str, columns: Sequence[str]) -> Iterator[Row]:
         elif kind == ".arrow":
             yield from _batches(_arrow(path), columns)
         else:
-            yield from _json(path, name)
+            yield from _json(path, name, chunk)
     except pa.ArrowException as cause:
         raise refused(f"{name}: cannot be read as {kind.removeprefix('.')} ({_first_line(cause)})") from cause
     except UnicodeDecodeError as cause:
@@ -79,14 +80,14 @@ def _batches(batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Itera
                 yield f"row {number}", row
 
 
-def _json(path: Path, name: str) -> Iterator[Row]:
+def _json(path: Path, name: str, chunk: int) -> Iterator[Row]:
     with open(path, encoding="utf-8-sig", newline="\n") as source:
         first = source.read(1)
         while first and first in _SPACE:
             first = source.read(1)
     if path.suffix.lower() == ".json" and first == "[":
         with open(path, "rb") as raw:
-            yield from _Array(raw, name).rows()
+            yield from _Array(raw, name, chunk).rows()
         return
     with open(path, encoding="utf-8-sig", newline="\n") as source:
         for number, line in enumerate(source, 1):
@@ -98,10 +99,10 @@ def _json(path: Path, name: str) -> Iterator[Row]:
 
 
 class _Array:
-    """One JSON array, item by item. `raw` is read in chunks; what has been given is let go."""
+    """One JSON array, item by item. `raw` is read in chunks of `chunk` bytes; what has been given is let go."""
 
-    def __init__(self, raw: IO[bytes], name: str) -> None:
-        self._raw, self._name = raw, name
+    def __init__(self, raw: IO[bytes], name: str, chunk: int) -> None:
+        self._raw, self._name, self._chunk = raw, name, chunk
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._decode = json.JSONDecoder().raw_decode
         self._text, self._at, self._ended = "", 0, False
@@ -120,7 +121,7 @@ class _Array:
             if self._expect(",]") == "]":
                 return
 
-    def _more(self, size: int = _CHUNK) -> bool:
+    def _more(self, size: int) -> bool:
         """Read on; False at the end of the file."""
         if self._ended:
             return False
@@ -143,7 +144,7 @@ class _Array:
                 if self._text[self._at] not in _SPACE:
                     return self._text[self._at]
                 self._at += 1
-            if not self._more():
+            if not self._more(self._chunk):
                 return ""
 
     def _expect(self, characters: str) -> str:
@@ -155,7 +156,7 @@ class _Array:
 
     def _value(self) -> Any:
         self._next()
-        size = _CHUNK
+        size = self._chunk
         while True:
             try:
                 value, self._at = self._decode(self._text, self._at)
