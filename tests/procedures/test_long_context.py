@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from procedures.scripted import played
 from scipy import stats
 
 from inferometer.errors import PeerError, PlanError, Problem
+from inferometer.measure.scaling import Model
 from inferometer.plan import procedure_parameters
 from inferometer.plan.schema import Plan
-from inferometer.procedures.long_context import results, steps
+from inferometer.procedures.long_context import fitted, results, steps
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import Run, Step, runs
 from inferometer.server.engine.settings import Settings
@@ -216,3 +218,12 @@ def test_a_stand_that_fails_raises_what_a_server_would() -> None:
     """The harness of the test above."""
     with pytest.raises(PeerError):
         Failing(LINEAR, after=0).measure(Plan(), Path("nowhere"))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), st.integers(1, 1_000_000))
+def test_a_fitted_value_is_the_correctly_rounded_sum_of_its_terms(
+    coefficients: list[float], tokens: int
+) -> None:
+    """The sum of doubles is rounded once, so the curve has the same digits on every version of Python."""
+    terms = [Fraction(one * tokens**power) for power, one in enumerate(coefficients)]
+    assert fitted(Model("quadratic", tuple(coefficients), None, None), tokens) == float(sum(terms))

@@ -17,6 +17,7 @@ from inferometer.plan.workload import MixtureWorkload
 from inferometer.workload import mixture
 from inferometer.workload.encodings import Shipped
 from inferometer.workload.prompts import Fingerprint, Prompt
+from inferometer.workload.sources import Mixture
 from inferometer.workload.tokenizers import Tokenizer
 
 Format = Literal["ids", "text"]
@@ -234,3 +235,21 @@ def test_any_number_of_lanes_writes_the_same_prompts(cl100k: Tokenizer) -> None:
     spec = mixed({"content": "code", "shared_prefix": {"tokens": 30, "groups": 8}})
     assert cl100k.lanes == 1
     assert made(spec, Threaded(), 60) == made(spec, cl100k, 60)
+
+
+@few
+@given(
+    st.lists(st.tuples(st.floats(1e-6, 1e6), st.integers(1, 4096)), min_size=3, max_size=8),
+    st.randoms(use_true_random=False),
+)
+def test_the_mean_answer_does_not_depend_on_the_order_of_the_classes(
+    classes: list[tuple[float, int]], shuffle: random.Random
+) -> None:
+    """Sums are correctly rounded, so a figure has the same digits in any order and on any version of Python."""
+
+    def mean(order: list[tuple[float, int]]) -> float:
+        answers = Mixture(mixed(*({"weight": weight, "output_tokens": n} for weight, n in order))).answers
+        assert answers is not None
+        return answers.mean
+
+    assert mean(classes) == mean(shuffle.sample(classes, len(classes)))

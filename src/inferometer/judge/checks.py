@@ -476,7 +476,7 @@ def workers_alive(measurement: Measurement, record: Record) -> Check:
         "dead": [loss.worker for loss in dead],
         "exit_codes": [loss.exit_code for loss in dead if loss.exit_code is not None],
         "workers": measurement.instrument.workers,
-        "load_share": sum(loss.load_share for loss in dead),
+        "load_share": math.fsum(loss.load_share for loss in dead),
         "kept": sum(loss.kept for loss in dead),
         "lost": seen.unaccounted,
     } | ({"theirs": sum(theirs), "total": total} if exact else {"at_least": True})

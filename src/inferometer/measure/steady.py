@@ -101,7 +101,7 @@ def steady(
     tokens = tuple(
         float(samples.arrival_tokens[within(samples.arrival_ns, part)].sum()) / part.seconds for part in parts
     )
-    mean = sum(tokens) / len(tokens)
+    mean = math.fsum(tokens) / len(tokens)
     lengths = _unqueued(record, samples, sweep)
     expected = float(np.diff(_due(sweep.sends, lengths, np.array([span.start, span.end])))[0])
     return Steady(

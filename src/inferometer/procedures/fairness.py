@@ -123,12 +123,12 @@ def _plan(setup: Setup, classes: Sequence[FairnessClass]) -> Plan:
 
 def _shares(setup: Setup) -> list[float]:
     shares = [one.share for one in setup.tests.fairness.classes]
-    return [share / sum(shares) for share in shares]
+    return [share / math.fsum(shares) for share in shares]
 
 
 def _mean_tokens(setup: Setup) -> float:
     classes = setup.tests.fairness.classes
-    return sum(share * one.mean_tokens for share, one in zip(_shares(setup), classes, strict=True))
+    return math.fsum(share * one.mean_tokens for share, one in zip(_shares(setup), classes, strict=True))
 
 
 def _seconds(setup: Setup, rate: float) -> float:

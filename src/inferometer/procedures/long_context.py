@@ -243,4 +243,4 @@ def fitted(model: Model, tokens: float) -> float:
     if model.name == "power":
         a, k = model.coefficients
         return float(a * tokens**k)
-    return float(sum(one * tokens**power for power, one in enumerate(model.coefficients)))
+    return math.fsum(one * tokens**power for power, one in enumerate(model.coefficients))

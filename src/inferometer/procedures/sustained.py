@@ -143,10 +143,10 @@ def steadiness(summary: Summary, *, final: bool) -> Signal:
     cv being that of their lengths."""
     steady = summary.steady
     lengths = summary.metrics.output_tokens
-    if steady is None or lengths is None or not sum(steady.output_thirds_tok_s):
+    if steady is None or lengths is None or not any(steady.output_thirds_tok_s):
         return Signal("steady", None, None, STEADY_SHARE)
     thirds = steady.output_thirds_tok_s
-    mean = sum(thirds) / len(thirds)
+    mean = math.fsum(thirds) / len(thirds)
     off = max(abs(third / mean - 1) for third in thirds)
     answers = max(1.0, steady.completions / len(thirds))
     spread = (lengths.std or 0.0) / lengths.mean if lengths.mean else 0.0

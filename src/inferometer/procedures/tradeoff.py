@@ -315,7 +315,7 @@ def _offered(found: Sequence[Point]) -> Figure:
         (stats.mean, stats.n) for one in found if (stats := one.summary.metrics.output_tokens) is not None
     ]
     if lengths:
-        mean = sum(mean * n for mean, n in lengths) / sum(n for _, n in lengths)
+        mean = math.fsum(mean * n for mean, n in lengths) / sum(n for _, n in lengths)
         series.append(Series("ideal", rates, tuple(mean * offered for offered in rates)))
     axes = Axis("Offered load", "req/s"), Axis("Output throughput", "tok/s")
     return Figure("offered", "Achieved and offered load", "lines", *axes, tuple(series), capacity=True)

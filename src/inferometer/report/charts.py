@@ -249,7 +249,7 @@ def _marks(chart: Chart, x: Scale, y: Scale, left: float) -> Iterator[str]:
         words = clean(mark.label)
         places = _places(len(words) * CHAR, across, up, left, chart.base)
         free = [box for box in places if not any(_touch(box, other) for other in taken)] or places
-        box = min(free, key=lambda one: sum(_touch(one, (px, py, px, py)) for px, py in lines))
+        box = min(free, key=lambda one: math.fsum(_touch(one, (px, py, px, py)) for px, py in lines))
         taken.append(box)
         yield f'<path class="mark" d="{_sign(across, up, left, chart.base)}"/>' + _beside(
             box, across, up, words

@@ -172,7 +172,7 @@ class _Made:
     def answers(self) -> Answers | None:
         """See RequestSource. The mean over all classes, by their weights."""
         lengths = self._answers()
-        mean = sum(length.mean() * weight for length, weight in lengths) / sum(
+        mean = math.fsum(length.mean() * weight for length, weight in lengths) / math.fsum(
             weight for _, weight in lengths
         )
         exact = all(length.most() == length.mean() for length, _ in lengths)

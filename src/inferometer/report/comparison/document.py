@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from msgspec.structs import asdict
@@ -86,7 +87,7 @@ def _side(at: int, name: str, side: Sequence[Run], criteria: Criteria) -> Side:
     price = criteria.declared.prices.get(at)
     rates = [run.values.get("output_tok_s") for run in side]
     known = [rate for rate in rates if rate is not None]
-    mean = sum(known) / len(known) if len(known) == len(rates) else None
+    mean = math.fsum(known) / len(known) if len(known) == len(rates) else None
     return Side(
         label=words.label(at),
         name=name,

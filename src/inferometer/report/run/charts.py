@@ -108,12 +108,12 @@ def over_time(summary: Summary, series: RunSeries) -> list[Chart]:
 
 def _completed(line: Timeline) -> Series:
     """Requests per second, over as many bins at a time as hold REQUESTS_PER_BIN on average: fewer would draw counting noise."""
-    requests = sum(line.requests_s) * line.bin_s
+    requests = math.fsum(line.requests_s) * line.bin_s
     size = max(1, math.ceil(REQUESTS_PER_BIN * len(line.t_s) / max(requests, 1)))
     parts = [
         (line.t_s[at : at + size], line.requests_s[at : at + size]) for at in range(0, len(line.t_s), size)
     ]
-    x, y = (tuple(sum(values) / len(values) for values in side) for side in zip(*parts, strict=True))
+    x, y = (tuple(math.fsum(values) / len(values) for values in side) for side in zip(*parts, strict=True))
     return Series("completed", x, y)
 
 

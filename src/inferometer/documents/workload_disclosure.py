@@ -1,0 +1,237 @@
+"""What a report has to say of a workload: the seven items of draft 4.3.1, and which of them are missing.
+
+| id                      | item                                                                                          |
+| ----------------------- | --------------------------------------------------------------------------------------------- |
+| `D-4.3.1-input`         | distribution of input lengths: type, parameters, unit                                         |
+| `D-4.3.1-output`        | distribution of output lengths: the same                                                      |
+| `D-4.3.1-control`       | how output length is controlled                                                               |
+| `D-4.3.1-domain`        | domain of the content                                                                         |
+| `D-4.3.1-language`      | its language                                                                                  |
+| `D-4.3.1-system-prompt` | whether there is a system prompt, and how long it is                                          |
+| `D-4.3.1-prefix`        | share of requests with a common prefix, and how long those are                                |
+
+What the plan decides is derived from it. Of prompts from a file, lengths and system prompts are what was found in it; what
+they are about, and what they have in common, only their owner knows: that is declared (`workload.domain`, `language`,
+`prefix_sharing`), or missing. Of a trace, lengths are what was found in it. Its prompts are random words, unless it brings
+texts; what share of them begins alike by its wish, and for how long, is declared or missing too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from inferometer.documents.workload import LengthTally, PromptFile, TraceFacts, TraceLengths
+from inferometer.plan.lengths import Distribution
+from inferometer.plan.request_class import ClassContent, RequestClass
+from inferometer.plan.schema import Plan
+from inferometer.plan.workload import (
+    LengthsWorkload,
+    MixtureWorkload,
+    PromptsWorkload,
+    StandardWorkload,
+    TraceWorkload,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Disclosed:
+    """The seven items in words; None: missing."""
+
+    input: str | None
+    output: str | None
+    control: str | None
+    domain: str | None
+    language: str | None
+    system_prompt: str | None
+    prefix: str | None
+
+
+NAMES: dict[str, str] = {
+    "input": "Input lengths",
+    "output": "Output lengths",
+    "control": "Output control",
+    "domain": "Domain",
+    "language": "Language",
+    "system_prompt": "System prompt",
+    "prefix": "Shared prefixes",
+}
+
+
+def requirement(name: str) -> str:
+    """The id of an item: `D-4.3.1-system-prompt` for `system_prompt`."""
+    return f"D-4.3.1-{name.replace('_', '-')}"
+
+
+_DOMAINS: dict[ClassContent, str] = {
+    "random": "none: random tokens without meaning",
+    "english": "general: Python's language reference",
+    "code": "code: Python's standard library",
+}
+_LANGUAGES: dict[ClassContent, str] = {"random": "none", "english": "English", "code": "Python"}
+
+
+def disclosed(plan: Plan, file: PromptFile | None = None, trace: TraceFacts | None = None) -> Disclosed:
+    """The items of a plan's workload. `file`, `trace`: what was found in its file of prompts or its trace, if it has one."""
+    items = _of_requests(plan, file, trace)
+    turns = plan.workload.turns
+    if turns is None:
+        return items
+    whose = "the server's own answers" if plan.workload.replies == "server" else "recorded answers"
+    each = (
+        "the file's conversations"
+        if isinstance(plan.workload, PromptsWorkload)
+        else f"conversations of {turns} requests"
+    )
+    said = f"{each}: a request repeats all before it in its own, with {whose}"
+    before = "" if items.prefix in (None, "none") else f"{items.prefix}; "
+    named = None if items.input is None else f"{items.input}, without what a conversation repeats"
+    return replace(items, input=named, prefix=before + said)
+
+
+def _of_requests(plan: Plan, file: PromptFile | None, trace: TraceFacts | None) -> Disclosed:
+    """Of requests each by itself."""
+    workload = plan.workload
+    unit = f", in tokens of {plan.tokenizer.name}"
+    if isinstance(workload, PromptsWorkload):
+        return _of_file(plan, workload, file, unit)
+    if isinstance(workload, MixtureWorkload):
+        return _of_classes(plan, workload, unit)
+    if isinstance(workload, TraceWorkload):
+        return _of_trace(plan, workload, trace, unit)
+    assert isinstance(workload, StandardWorkload | LengthsWorkload), "a workload file that was read"
+    return _of_lengths(plan, workload, unit)
+
+
+def missing(items: Disclosed) -> list[str]:
+    """The ids of what is missing (D-4.3-custom-full)."""
+    return [requirement(name) for name in NAMES if getattr(items, name) is None]
+
+
+def _of_lengths(plan: Plan, workload: StandardWorkload | LengthsWorkload, unit: str) -> Disclosed:
+    """Of a standard workload, or of lengths of one's own over random tokens."""
+    content = workload.content
+    sharing = content.sharing
+    system = "none"
+    if sharing is not None and sharing.system:
+        where = "a system message" if plan.target.interface.takes_messages else "in front of the prompt"
+        system = f"{sharing.tokens} tokens, {where}, of {sharing.fraction:.4g} of the requests"
+    return Disclosed(
+        input=f"{workload.input_tokens}{unit}{'' if sharing is None else ', without shared prefixes'}",
+        output=f"{workload.output_tokens}{unit}",
+        control=_control(plan, stops=_stops(plan, {})),
+        domain=workload.domain or (_DOMAINS["random"] if content.text is None else content.domain),
+        language=workload.language or _language(workload),
+        system_prompt=system,
+        prefix="none" if sharing is None else str(sharing),
+    )
+
+
+def _language(workload: StandardWorkload | LengthsWorkload) -> str:
+    """Without a dataset code is that of the package, which is Python's."""
+    content = workload.content
+    if content.text is None or (
+        content.text == "code" and isinstance(workload, StandardWorkload) and workload.dataset is None
+    ):
+        return _LANGUAGES[content.text or "random"]
+    return content.language
+
+
+def _of_classes(plan: Plan, workload: MixtureWorkload, unit: str) -> Disclosed:
+    stops = any(_stops(plan, one.fields) for one in workload.classes)
+    shared = {one.name: one.shared_prefix for one in workload.classes if one.shared_prefix is not None}
+    total = math.fsum(one.weight for one in workload.classes)
+    carry = math.fsum(
+        one.weight * one.shared_prefix.share for one in workload.classes if one.shared_prefix is not None
+    )
+    prefix = f"{carry / total:.4g} of all requests: " + "; ".join(
+        f"{name}: {what}" for name, what in shared.items()
+    )
+    return Disclosed(
+        input=_each(workload, lambda one: str(one.input_tokens))
+        + unit
+        + (", without shared prefixes" if shared else ""),
+        output=_each(workload, lambda one: str(one.output_tokens)) + unit,
+        control=_control(plan, stops=stops),
+        domain=_each(workload, lambda one: one.domain or workload.domain or _DOMAINS[one.content]),
+        language=_each(workload, lambda one: one.language or workload.language or _LANGUAGES[one.content]),
+        system_prompt="none",
+        prefix=prefix if shared else "none",
+    )
+
+
+def _each(workload: MixtureWorkload, say: Callable[[RequestClass], str]) -> str:
+    """What is said of every class, once where all are alike."""
+    said = [say(one) for one in workload.classes]
+    if len(set(said)) == 1:
+        return said[0]
+    total = math.fsum(one.weight for one in workload.classes)
+    return "; ".join(
+        f"{one.name} ({one.weight / total:.4g} of the requests): {what}"
+        for one, what in zip(workload.classes, said, strict=True)
+    )
+
+
+def _of_file(plan: Plan, workload: PromptsWorkload, file: PromptFile | None, unit: str) -> Disclosed:
+    system = inputs = outputs = None
+    if file is not None:
+        inputs, outputs, systems = file.input_tokens, file.output_tokens, file.with_system_prompt
+        system = f"in {systems} of {file.rows} prompts, counted with the input lengths" if systems else "none"
+    return Disclosed(
+        input=_empirical(inputs, unit),
+        output=_outputs(workload.output_tokens, outputs, unit),
+        control=_control(plan, stops=_stops(plan, {})),
+        domain=workload.domain,
+        language=workload.language,
+        system_prompt=system,
+        prefix=workload.prefix_sharing,
+    )
+
+
+def _of_trace(plan: Plan, workload: TraceWorkload, trace: TraceFacts | None, unit: str) -> Disclosed:
+    rows, texts = (0, 0) if trace is None else (trace.rows, trace.texts)
+    lengths = None if trace is None else _traced(trace.input_tokens, rows - texts, unit)
+    if lengths is not None and texts:
+        lengths += f"; {texts} prompts are the trace's own texts, as long as they are"
+    return Disclosed(
+        input=lengths,
+        output=None if trace is None else _traced(trace.output_tokens, rows, unit),
+        control=_control(plan, stops=_stops(plan, {})),
+        domain=workload.domain or (None if texts else "none: random words without meaning"),
+        language=workload.language or (None if texts else _LANGUAGES["random"]),
+        system_prompt="none",
+        prefix=workload.prefix_sharing if trace is None or trace.shares_prefixes else "none",
+    )
+
+
+def _traced(seen: TraceLengths | None, requests: int, unit: str) -> str | None:
+    if seen is None:
+        return None
+    points = f"min {seen.min:,}, P50 {seen.p50:,}, P95 {seen.p95:,}, P99 {seen.p99:,}, max {seen.max:,}"
+    return f"empirical: mean {seen.mean:,.1f}, {points}, of {requests:,} arrivals{unit}"
+
+
+def _empirical(tally: LengthTally | None, unit: str) -> str | None:
+    if tally is None:
+        return None
+    spread = "" if tally.std is None else f", standard deviation {tally.std:.4g}"
+    return (
+        f"empirical: mean {tally.mean:.4g}{spread}, {tally.min} to {tally.max}, of {tally.n} requests{unit}"
+    )
+
+
+def _outputs(length: Distribution | None, tally: LengthTally | None, unit: str) -> str | None:
+    said = _empirical(tally, unit)
+    return said if said is None or length is None else f"{said}; {length} where a prompt names none"
+
+
+def _stops(plan: Plan, fields: Mapping[str, Any]) -> bool:
+    return bool(fields.get("stop") or plan.target.extra_body.get("stop"))
+
+
+def _control(plan: Plan, *, stops: bool) -> str:
+    """max_tokens, or both that and what ends an answer before it."""
+    ends = "" if plan.workload.forced else " and the model's own end of sequence"
+    return f"max_tokens{ends}{' and stop sequences' if stops else ''}"
