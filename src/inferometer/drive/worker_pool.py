@@ -146,6 +146,8 @@ class WorkerPool:
             except subprocess.TimeoutExpired:
                 worker.process.kill()
                 worker.process.wait()
+            assert worker.process.stdout is not None
+            worker.process.stdout.close()
             if worker.process.returncode != 0:
                 self._record_death(worker)
             if worker.number in self.outcome.dead:

@@ -84,3 +84,5 @@ class Embedded:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()

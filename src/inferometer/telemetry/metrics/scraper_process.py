@@ -57,6 +57,8 @@ class Scraping:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
     def brief(self, job: Job) -> None:
         """Hand over the job: the baseline begins."""
