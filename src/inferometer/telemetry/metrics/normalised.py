@@ -149,8 +149,13 @@ def _values(term: str, source: Source, chosen: list[Series], times: Ints) -> tup
     rows = np.stack([_placed(one.times, values, times) for one, values in zip(chosen, parts, strict=True)])
     here = ~np.isnan(rows).all(axis=0)
     found = np.full(len(times), np.nan)
-    how = np.nansum if term in LEVELS else np.nanmax if term == SHARES[0] else np.nanmean
-    found[here] = how(rows[:, here], axis=0)
+    known = rows[:, here]
+    if term in LEVELS:
+        found[here] = np.nansum(known, axis=0)
+    elif term == SHARES[0]:
+        found[here] = np.nanmax(known, axis=0)
+    else:
+        found[here] = np.nanmean(known, axis=0)
     return found, times[:0]
 
 
