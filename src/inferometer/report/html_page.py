@@ -14,7 +14,7 @@ import importlib.resources
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from inferometer.report.charts import Chart, draw, legend
 from inferometer.report.figures import UNMEASURED, Counted, marked
@@ -32,26 +32,46 @@ _ESCAPES = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 @dataclass(frozen=True, slots=True)
+class Strip:
+    """A range drawn in a cell: its percentiles as positions from 0 to 100."""
+
+    p50: str
+    p95: str
+    p99: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     """A cell of a table. `few`: its percentile has too few samples; `unit` stands behind it, small; `hint`: shown at the
-    pointer; `kind`: a class of the style sheet."""
+    pointer; `note`: a line below it; `advice`: a sentence behind it; `strip`: drawn in place of the text; `kind`: `code`,
+    `tag`, or a class of the style sheet."""
 
     text: str
     few: bool = False
     unit: str = ""
     hint: str = ""
     kind: str = ""
+    note: str = ""
+    advice: str = ""
+    strip: Strip | None = None
+
+
+Side = Literal["", "num", "words", "strip"]
+"""The class of a column: text, numbers (set to the right), sentences, or drawings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a page. `label`: its name for those who cannot see it; `right`: per column, whether it is set to the right."""
+    """A table of a page. `label`: its name for those who cannot see it; `sides`: the class of each column; `kind`: its class in
+    the style sheet; `lead`: the column that heads its rows; `tones`: the class of each row, where rows have one."""
 
     label: str
     head: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    right: tuple[bool, ...]
+    sides: tuple[Side, ...]
     kind: str = "results"
+    lead: int = 0
+    tones: tuple[str, ...] = ()
 
 
 def table(
@@ -62,9 +82,25 @@ def table(
     kind: str = "results",
 ) -> Table:
     """A table of texts and cells. `right`: None sets all columns but the first to the right."""
-    cells = tuple(tuple(one if isinstance(one, Cell) else Cell(str(one)) for one in row) for row in rows)
-    sides = tuple(at > 0 for at in range(len(head))) if right is None else tuple(right)
-    return Table(label, tuple(head), cells, sides, kind)
+    sides: tuple[Side, ...] = tuple(
+        "num" if side else "" for side in right or [at > 0 for at in range(len(head))]
+    )
+    return Table(label, tuple(head), _cells(rows), sides, kind)
+
+
+def check_table(
+    label: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    sides: Sequence[Side],
+    tones: Iterable[str],
+) -> Table:
+    """A table of checks: a tag, the name of what was checked, and the words about it; `tones` colours each row's tag."""
+    return Table(label, tuple(head), _cells(rows), tuple(sides), "checks", 1, tuple(tones))
+
+
+def _cells(rows: Iterable[Sequence[object]]) -> tuple[tuple[Cell, ...], ...]:
+    return tuple(tuple(one if isinstance(one, Cell) else Cell(str(one)) for one in row) for row in rows)
 
 
 def statistic_cell(stats: Counted | None, key: str) -> Cell:

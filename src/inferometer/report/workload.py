@@ -32,7 +32,7 @@ from inferometer.measure.series import LengthHistograms
 from inferometer.plan.length_histogram import LengthHistogram
 from inferometer.report.charts import Chart
 from inferometer.report.figures import ABSENT, UNKNOWN, Row, clean, figure, share
-from inferometer.report.html_page import Picture, picture, render_page
+from inferometer.report.html_page import Picture, Table, picture, render_page, table
 
 MOST_BARS = 12
 _POINTS = ("mean", "p50", "p95", "p99", "max")
@@ -69,6 +69,12 @@ class WorkloadSection:
     sharing: str
     hits: list[Bar]
     hits_words: str
+
+    @property
+    def table(self) -> Table:
+        """The lengths as the table of a page."""
+        rows = [[label, *cells] for label, cells in self.lengths]
+        return table("Lengths", ["Lengths", *self.points], rows)
 
 
 def section(

@@ -70,6 +70,6 @@ def numeric(table: ReportedTable, index: int) -> bool:
     return bool(table.columns[index].unit) or any(is_number(row[index]) for row in table.rows)
 
 
-def texts(table: ReportedTable) -> list[list[tuple[str, bool]]]:
-    """(text, whether it is a number) of each cell of each row."""
-    return [[(cell(one), is_number(one)) for one in row] for row in table.rows]
+def texts(table: ReportedTable) -> list[list[str]]:
+    """Each cell of each row as text."""
+    return [[cell(one) for one in row] for row in table.rows]

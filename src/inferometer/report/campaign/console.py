@@ -58,7 +58,7 @@ def _main_table(test: ProcedureDocument, screen: Screen) -> None:
     if table is None:
         return
     screen.say("")
-    rows = [[text for text, _ in row] for row in texts(table)]
+    rows = texts(table)
     right = [numeric(table, index) for index in range(len(table.columns))]
     missing = screen.table([heading(column) for column in table.columns], rows, right)
     if missing:

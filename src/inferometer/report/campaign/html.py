@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -15,35 +16,31 @@ from inferometer.report.campaign.cells import heading, labelled, numeric, texts
 from inferometer.report.campaign.minimum import render_minimum
 from inferometer.report.charts import of_figure
 from inferometer.report.figures import UNMEASURED, clean, moment
-from inferometer.report.html_page import Picture, picture, render_page
+from inferometer.report.html_page import Cell, Picture, Table, check_table, picture, render_page, table
 
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A column's heading. `number`: its cells are set to the right."""
-
-    heading: str
-    number: bool
+MANY = 10
+"""Tables of more columns have smaller figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table of the page: (text, whether it is a number) in each cell."""
+    """A table of a test with its title and notes."""
 
     title: str
     section: str
-    columns: list[Heading]
-    rows: list[list[tuple[str, bool]]]
+    cells: Table
     notes: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """One test on the page."""
+    """One test on the page. `measured`, `runs`: None where there are none."""
 
     about: contents.Detail
+    measured: Table | None
     tables: list[Sheet]
     figures: list[Picture]
+    runs: Table | None
 
 
 def render_html(campaign: Campaign) -> str:
@@ -73,8 +70,8 @@ def render_html(campaign: Campaign) -> str:
         "configuration": contents.configuration(campaign),
         "summaries": contents.summaries(campaign),
         "details": [_article(test) for test in tests],
-        "performed": [(overview.row(test), compliance.tally(test.compliance)) for test in tests],
-        "findings": contents.findings(campaign),
+        "performed": _performed(tests),
+        "findings": _findings(findings) if (findings := contents.findings(campaign)) else None,
         "limitations": contents.limitations(campaign),
         "reproduction": contents.reproduction(campaign),
         "minimum": render_minimum(campaign),
@@ -83,18 +80,63 @@ def render_html(campaign: Campaign) -> str:
 
 
 def _article(test: ProcedureDocument) -> Article:
+    about = contents.detail(test)
     return Article(
-        contents.detail(test), [_table(one) for one in test.tables], [_figure(one) for one in test.figures]
+        about,
+        _measured(about) if about.values else None,
+        [_sheet(one) for one in test.tables],
+        [_figure(one) for one in test.figures],
+        _runs(about) if about.runs else None,
     )
 
 
-def _table(one: ReportedTable) -> Sheet:
-    return Sheet(
-        title=labelled(one.title, one.at),
-        section=clean(one.section),
-        columns=[Heading(heading(column), numeric(one, index)) for index, column in enumerate(one.columns)],
-        rows=texts(one),
-        notes=[clean(note.message) for note in one.notes],
+def _number(text: str) -> Cell:
+    return Cell(text, kind="absent" if text == UNMEASURED else "")
+
+
+def _measured(about: contents.Detail) -> Table:
+    rows = [(Cell(one.label, note=one.note), _number(one.value), one.interval) for one in about.values]
+    head = ("Measured", "Value", "95\u00a0%\u00a0interval")
+    return table(f"What {about.title} measured", head, rows)
+
+
+def _sheet(one: ReportedTable) -> Sheet:
+    title, width = labelled(one.title, one.at), len(one.columns)
+    cells = table(
+        title,
+        [heading(column) for column in one.columns],
+        [[_number(text) for text in row] for row in texts(one)],
+        [numeric(one, index) for index in range(width)],
+        "results many" if width > MANY else "results",
+    )
+    return Sheet(title, clean(one.section), cells, [clean(note.message) for note in one.notes])
+
+
+def _runs(about: contents.Detail) -> Table:
+    rows = [
+        (run.run, run.part, run.at, run.verdict, Cell(run.requests, kind="code"), run.why)
+        for run in about.runs
+    ]
+    head = ("Run", "Part", "At", "Verdict", "Requests", "Why")
+    return table(f"Runs of {about.title}", head, rows, [False] * len(head), kind="")
+
+
+def _performed(tests: Sequence[ProcedureDocument]) -> Table:
+    shown = [(overview.row(test), compliance.tally(test.compliance)) for test in tests]
+    rows = [(row.title, row.compliance, tally or "none") for row, tally in shown]
+    head = ("Test performed", "Compliance", "Findings")
+    return table("Tests performed", head, rows, [False] * len(head), kind="")
+
+
+def _findings(shared: Sequence[contents.SharedFinding]) -> Table:
+    found = [(one.finding, one.tests) for one in shared]
+    rows = [(Cell(one.state, kind="tag"), one.id, one.level, one.text, tests) for one, tests in found]
+    return check_table(
+        "Deviations and declarations",
+        ("State", "Rule", "Level", "In words", "Tests"),
+        rows,
+        ("", "", "", "words", ""),
+        [one.tone for one, _ in found],
     )
 
 

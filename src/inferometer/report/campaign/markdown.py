@@ -29,7 +29,7 @@ def _overview(campaign: Campaign) -> str:
 def _shown(one: ReportedTable) -> str:
     parts = [f"**{safe(labelled(one.title, one.at))}** (draft {safe(one.section)})"]
     if one.rows:
-        rows = [[text for text, _ in row] for row in texts(one)]
+        rows = texts(one)
         right = [numeric(one, index) for index in range(len(one.columns))]
         parts.append(table([heading(column) for column in one.columns], rows, right))
     elif not one.notes:

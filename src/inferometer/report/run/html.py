@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from inferometer.documents.summary import Objective, Summary
@@ -31,7 +32,9 @@ from inferometer.report.html_page import (
     Cell,
     Context,
     Picture,
+    Strip,
     Table,
+    check_table,
     picture,
     render_page,
     statistic_cell,
@@ -168,19 +171,26 @@ def _intervals(summary: Summary) -> Table:
     return table("Intervals", ["Metric", "Mean", "P50", "P90", "P95", "P99"], rows)
 
 
-def _by_input(summary: Summary) -> list[tuple[str, str, list[Cell], dict[str, str] | None]]:
-    """Rows of TTFT by input length: the range, the number of samples, percentiles, and positions from 0 to 100 for the range
-    strip beside the numbers."""
+def _by_input(summary: Summary) -> Table | None:
+    """TTFT by input length: the range, the number of samples, percentiles, and the strip beside the numbers."""
     top = max((part.p99 for part in summary.ttft_by_input if part.p99 is not None), default=0.0) or 1.0
     rows = []
     for part in summary.ttft_by_input:
         points = {"p50": part.p50, "p95": part.p95, "p99": part.p99}
         at = {key: f"{value / top * 100:.1f}" for key, value in points.items() if value is not None}
         cells = [statistic_cell(part, key) for key in ("p50", "p90", "p95", "p99", "p99_9")]
-        rows.append(
-            (bucket(part.from_tokens, part.to_tokens), figure(part.n), cells, at if len(at) == 3 else None)
-        )
-    return rows
+        strip = Cell("", strip=Strip(**at) if len(at) == len(points) else None)
+        length = Cell(bucket(part.from_tokens, part.to_tokens))
+        rows.append((length, Cell(figure(part.n)), *cells, strip))
+    if not rows:
+        return None
+    head = ("Input tokens", "n", "P50, ms", "P90", "P95", "P99", "P99.9", "P50 to P99")
+    return Table(
+        "Time to first token by input length",
+        head,
+        tuple(rows),
+        ("", "num", "num", "num", "num", "num", "num", "strip"),
+    )
 
 
 def _by_class(summary: Summary) -> tuple[Table, Table] | None:
@@ -294,6 +304,25 @@ def _distributions(summary: Summary, series: RunSeries) -> list[tuple[tuple[Pict
     ]
 
 
+def _checks(rows: Sequence[CheckRow]) -> Table:
+    return check_table(
+        "Checks",
+        ("Status", "Check", "Value", "Limit", "In words"),
+        [
+            (
+                Cell(row.status, kind="tag"),
+                row.title,
+                row.value,
+                row.limit,
+                Cell(row.sentence, advice=row.advice or ""),
+            )
+            for row in rows
+        ],
+        ("", "", "num", "num", "words"),
+        [row.kind for row in rows],
+    )
+
+
 def _verdict(summary: Summary) -> Context:
     rows = _check_rows(summary)
     banners = checks.marks(summary)
@@ -305,7 +334,8 @@ def _verdict(summary: Summary) -> Context:
         "page_title": f"{over}{summary.verdict.status}: {clean(summary.run.name)}",
         "reasons": [row for row in rows if row.kind in ("fail", "unsure")],
         "tally": {status: sum(row.kind == status for row in rows) for status in checks.STATUS},
-        "checks": rows,
+        "applied": sum(row.kind != "na" for row in rows),
+        "checks": _checks(rows),
     }
 
 
