@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from inferometer.cli.command import LISTS, repeated
 
-METRICS, FORMATS = LISTS
+METRICS, FORMATS, EXPORTS = LISTS
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,7 @@ METRICS, FORMATS = LISTS
         ([METRICS, "h:1", "http://h/m", "plan.yaml"], [METRICS, "h:1", METRICS, "http://h/m", "plan.yaml"]),
         ([FORMATS, "json", "csv", "--quiet"], [FORMATS, "json", FORMATS, "csv", "--quiet"]),
         ([FORMATS, "json,csv", "parquet"], [FORMATS, "json,csv", FORMATS, "parquet"]),
+        ([EXPORTS, "json", "csv", "--out", "json"], [EXPORTS, "json", EXPORTS, "csv", "--out", "json"]),
         ([METRICS, "h:1", "--rate", "3", "h:2"], [METRICS, "h:1", "--rate", "3", "h:2"]),
         ([METRICS, "h", "runs/a:b.yaml"], [METRICS, "h", "runs/a:b.yaml"]),
         ([METRICS, "xml", "json"], [METRICS, "xml", "json"]),

@@ -78,9 +78,11 @@ def option(flag: Flag, *, hidden: bool = False) -> click.Option:
 # one word each, and other tools' users write the first.
 
 
+_FORMATS = re.compile(rf"({'|'.join(FORMATS)}|,)+$")
 LISTS = {
     "--server-metrics": re.compile(r"https?://|[^/\s]+:\d+(/|$)"),
-    "--server-metrics-formats": re.compile(rf"({'|'.join(FORMATS)}|,)+$"),
+    "--server-metrics-formats": _FORMATS,
+    "--formats": _FORMATS,
 }
 """Flags that are followed by several words, and what a further word looks like: a plan's path is none."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
+from inferometer.cli.command import GroupedOption, Lists
 from inferometer.cli.watch import watch
+from inferometer.plan.server_metrics import FORMATS
 
-FORMATS = ("json", "csv", "jsonl", "parquet")
+DEFAULT_FORMATS = ("json", "csv")
 """Those of telemetry/metrics/exports.py, which help does not import."""
 ESTIMATORS = ("four-phase", "smooth", "linear")
 """Those of telemetry/metrics/estimators.py."""
@@ -17,31 +18,43 @@ ESTIMATORS = ("four-phase", "smooth", "linear")
 
 @click.group("metrics", short_help="Server metrics: exports from raw scrapes.")
 def command() -> None:
-    """Server metrics: what servers tell of themselves in Prometheus text."""
+    """Server metrics: what servers report about themselves, as Prometheus text."""
 
 
-class _Lists(click.Command):
-    """Lets `--formats json csv` stand beside `--formats json,csv`: click's options take one word each."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, gathered(args))
-
-
-def gathered(args: Sequence[str]) -> list[str]:
-    """The words, with the formats that follow `--formats` made into one word."""
-    made: list[str] = []
-    inside = False
-    for word in args:
-        if inside and word in FORMATS and made[-1] != "--formats":
-            made[-1] += f",{word}"
-            continue
-        inside = (inside and made[-1] == "--formats") or word == "--formats"
-        made.append(word)
-    return made
-
-
-@command.command("replay", cls=_Lists, context_settings={"max_content_width": 110})
+@command.command(
+    "replay",
+    cls=Lists,
+    short_help="Rebuild every export from a raw record.",
+    exits="0 written, 2 usage or a file",
+    examples=(
+        "inferometer metrics replay runs/20260102T030405Z-run/telemetry/scrapes.jsonl.zst",
+        "inferometer metrics replay scrapes.jsonl --slice-duration 5 --formats json parquet --out exports",
+    ),
+)
 @click.argument("scrapes", type=click.Path(path_type=Path))
+@click.option(
+    "--formats",
+    cls=GroupedOption,
+    multiple=True,
+    metavar="NAME...",
+    help=f"Any of {' '.join(FORMATS)}. Default: {' '.join(DEFAULT_FORMATS)}.",
+)
+@click.option(
+    "--slice-duration",
+    cls=GroupedOption,
+    type=float,
+    default=2.0,
+    metavar="S",
+    help="Length of timeslices; 0 for none. Default: 2.",
+)
+@click.option(
+    "--out",
+    cls=GroupedOption,
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    metavar="DIR",
+    help="Folder of the exports. Default: the current one.",
+)
 @click.option(
     "--start", type=int, metavar="NS", help="Start of the period, ns since the epoch. Default: the record's."
 )
@@ -53,21 +66,14 @@ def gathered(args: Sequence[str]) -> list[str]:
     "--warmup-end",
     type=int,
     metavar="NS",
-    help="End of the warm-up, which is told apart and left out of the period.",
-)
-@click.option(
-    "--slice-duration", type=float, default=2.0, metavar="S", help="Length of timeslices; 0 for none. [2]"
-)
-@click.option(
-    "--formats", default="json,csv", metavar="NAME...", help=f"Any of {' '.join(FORMATS)}. [json csv]"
+    help="End of the warm-up, which is reported apart and left out of the period.",
 )
 @click.option(
     "--histogram-estimator",
     type=click.Choice(ESTIMATORS),
     default=ESTIMATORS[0],
-    help="How percentiles of histograms are estimated. [four-phase]",
+    help=f"How percentiles of histograms are estimated. Default: {ESTIMATORS[0]}.",
 )
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Folder. [.]")
 def replay(
     scrapes: Path,
     start: int | None,
@@ -75,19 +81,17 @@ def replay(
     warmup_start: int | None,
     warmup_end: int | None,
     slice_duration: float,
-    formats: str,
+    formats: tuple[str, ...],
     histogram_estimator: str,
     out: Path,
 ) -> int:
-    """\b
-    Example: inferometer metrics replay RUN/telemetry/scrapes.jsonl.zst --slice-duration 5 --formats json parquet
-
-    Rebuild every export of server metrics from a raw record: that of a run, or JSON Lines of endpoint_url, timestamp_ns, body.
-    """
+    """Rebuild every export of server metrics from a raw record: that of a run, or JSON Lines of endpoint_url,
+    timestamp_ns, body."""
     from inferometer.telemetry.metrics.exports import NAME
     from inferometer.telemetry.metrics.replay import Replay, replay
 
-    chosen = tuple(dict.fromkeys(name.strip() for name in formats.split(",")))
+    named = ",".join(formats or DEFAULT_FORMATS).split(",")
+    chosen = tuple(dict.fromkeys(name.strip() for name in named))
     asked = Replay(start, end, warmup_start, warmup_end, slice_duration, chosen, histogram_estimator)
     made = replay(scrapes, asked, out)
     summary = made.opening.summary

@@ -6,16 +6,28 @@ from pathlib import Path
 
 import click
 
+from inferometer.cli.command import Command, GroupedOption
 
-@click.command("recover")
+
+@click.command(
+    "recover",
+    cls=Command,
+    exits="0 VALID, 2 not a run that can be read, 3 INVALID, 4 INCONCLUSIVE, 130 the run was interrupted",
+    examples=(
+        "inferometer recover runs/20260102T030405Z-run",
+        "inferometer recover runs/20260102T030405Z-run --json",
+    ),
+)
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print summary.json on stdout instead of the table.")
+@click.option(
+    "--json",
+    "as_json",
+    cls=GroupedOption,
+    is_flag=True,
+    help="Print summary.json on stdout instead of the table.",
+)
 def command(run: Path, as_json: bool) -> int:
-    """\b
-    Example: inferometer recover runs/20260102T030405Z-run
-
-    Seal what the journal of a killed run holds (all but the last second at most), and report it.
-    """
+    """Seal what the journal of a killed run holds (all but the last second at most), and report it."""
     from inferometer.cli.terminal import show
     from inferometer.journal.folder import RunFolder
     from inferometer.run.evaluate import recover

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from inferometer.cli.command import Command, GroupedOption
 from inferometer.errors import PeerError, PlanError, Problem
 
 if TYPE_CHECKING:
@@ -131,15 +132,35 @@ def _watched(urls: Sequence[str]) -> list[Watched]:
     return [Watched(endpoint.shown, Fetcher(endpoint)) for endpoint in endpoints]
 
 
-@click.command("watch", short_help="How servers are now, live.", context_settings={"max_content_width": 110})
+@click.command(
+    "watch",
+    cls=Command,
+    short_help="Show the main gauges of servers, live.",
+    exits="0 ended by Ctrl-C or --count, 2 usage, 5 no server has metrics",
+    examples=(
+        "inferometer metrics watch localhost:8000 localhost:8001",
+        "inferometer metrics watch localhost:8000 --interval 5 --count 12",
+    ),
+)
 @click.argument("urls", metavar="URL...", nargs=-1, required=True)
-@click.option("--interval", type=float, default=1.0, metavar="S", help="Seconds between two looks. [1]")
-@click.option("--count", type=int, metavar="N", help="End after so many looks. Default: at Ctrl-C.")
+@click.option(
+    "--interval",
+    cls=GroupedOption,
+    type=float,
+    default=1.0,
+    metavar="S",
+    help="Seconds between two scrapes. Default: 1.",
+)
+@click.option(
+    "--count",
+    cls=GroupedOption,
+    type=int,
+    metavar="N",
+    help="End after N scrapes of each server. Default: at Ctrl-C.",
+)
 def watch(urls: Sequence[str], interval: float, count: int | None) -> int:
-    """\b
-    Example: inferometer metrics watch localhost:8000 localhost:8001
-
-    Draw the main gauges of servers, live. In a pipe: one line a server and look. Rates and means are over the last interval.
+    """Draw the main gauges of servers, live. In a pipe: one line per server and scrape. Rates and means are over the last
+    interval.
     """
     wrong = [("--interval", not SHORTEST_S <= interval <= 3600, f"{SHORTEST_S} to 3600 seconds")]
     wrong += [("--count", count is not None and count < 1, "at least 1")]
