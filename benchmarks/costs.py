@@ -7,7 +7,6 @@ import time
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psutil
@@ -15,6 +14,8 @@ import psutil
 from benchmarks import instrument, native
 from benchmarks.figure import Figure, Note, at_most
 from benchmarks.loads import SECONDS_A_REQUEST, TOKENS, Bench
+from inferometer.documents.run_facts import RUN_SCHEMA, RunFacts
+from inferometer.documents.workload import TokenizerFacts
 from inferometer.drive.exchange import Exchange
 from inferometer.engines.openai import CHAT
 from inferometer.journal import schedule as schedules
@@ -29,6 +30,7 @@ from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Load, Plan
 from inferometer.plan.target import Target
 from inferometer.plan.workload import StandardWorkload
+from inferometer.run.facts import write_facts
 from inferometer.telemetry.host import environment
 
 MEMORY_STREAMS = 406
@@ -99,7 +101,7 @@ def synthetic_run(parent: Path, requests: int) -> RunFolder:
     journal.flush(Phase.MEASURE)
     journal.close()
     seal(folder, lambda texts: [TOKENS] * len(texts))
-    folder.write_run(_facts(plan))
+    write_facts(folder, _facts(plan))
     return folder
 
 
@@ -118,36 +120,37 @@ def _exchange(index: int, begin: int, noise: np.random.Generator) -> Exchange:
     return exchange
 
 
-def _facts(plan: Plan) -> dict[str, Any]:
+def _facts(plan: Plan) -> RunFacts:
     now = time.time_ns()
-    return {
-        "id": "synthetic",
-        "plan_hash": saved.plan_hash(plan),
-        "started_wall_ns": now,
-        "ended_wall_ns": now,
-        "interrupted": False,
-        "simulated": False,
-        "server_metrics": None,
-        "timestamp_source": "kernel",
-        "salt": 0,
-        "fingerprint": "sha256:" + "0" * 64,
-        "classes": [],
-        "prompts": None,
-        "trace": None,
-        "prompt_format": "text",
-        "length_field": "max_tokens",
-        "template": None,
-        "warm_prefixes": None,
-        "made": None,
-        "model": "truth",
-        "models": ["truth"],
-        "server": None,
-        "environment": environment(),
-        "tokenizer": {"name": "cl100k_base", "version": "", "vocab_size": 100_256, "source": "synthetic"},
-        "texts": None,
-        "requests": None,
-        "dead_workers": [],
-    }
+    return RunFacts(
+        schema=RUN_SCHEMA,
+        id="synthetic",
+        plan_hash=saved.plan_hash(plan),
+        started_wall_ns=now,
+        ended_wall_ns=now,
+        interrupted=False,
+        simulated=False,
+        server_metrics=None,
+        timestamp_source="kernel",
+        dead_workers=(),
+        salt=0,
+        fingerprint="sha256:" + "0" * 64,
+        requests=None,
+        warm_prefixes=None,
+        classes=(),
+        prompts=None,
+        texts=None,
+        made=None,
+        trace=None,
+        prompt_format="text",
+        length_field="max_tokens",
+        template=None,
+        model="truth",
+        models=("truth",),
+        server=None,
+        environment=environment(),
+        tokenizer=TokenizerFacts(name="cl100k_base", version="", vocab_size=100_256, source="synthetic"),
+    )
 
 
 def memory(bench: Bench) -> Iterator[Figure | Note]:

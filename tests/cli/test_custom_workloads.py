@@ -17,6 +17,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
+from inferometer.run.facts import read_facts
 
 MIXTURE = """
 load: {rate: 150, requests: 120, warmup: 10}
@@ -75,7 +76,7 @@ def test_two_classes_reach_the_server_the_record_and_every_report(
     folder = RunFolder.open(path)
     scheduled = Schedule(folder.schedule).table
     record = read_table(folder.record, RECORD)
-    assert folder.read_run()["classes"] == ["chat", "batch"]
+    assert read_facts(folder).classes == ("chat", "batch")
     for row in record.select(["index", "request_class", "output_tokens_asked", "usage_output"]).to_pylist():
         number = scheduled["request_class"][row["index"]].as_py()
         assert row["request_class"] == number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from inferometer.measure.record import Record
 from inferometer.plan.parse import build
 from inferometer.report.fit import RESERVATIONS, lines
 from inferometer.run.evaluate import RunResult
+from inferometer.run.facts import read_facts, write_facts
 from inferometer.run.simulate import simulate
 from inferometer.server.engine.settings import Settings, changed, words
 from inferometer.server.presets import PRESETS
@@ -108,7 +110,7 @@ def test_the_words_told_are_the_engine_simulated(measured: RunResult, tmp_path: 
     engine = json.loads((folder / "run.json").read_text())["engine"]
     asked = fitted.document.engine
     settings = changed(PRESETS["a100-8b"], asked.set)
-    assert engine == {"preset": "a100-8b", "settings": choose("a100-8b", asked.set).facts()["settings"]}
+    assert engine == {"preset": "a100-8b", "settings": asdict(settings)}
     assert (settings.max_batch, settings.prefix_caching) == (64, True)
     said = "\n".join(lines(fitted.document, "report.html"))
     assert all(f"--set {word}" in said for word in asked.set)
@@ -218,8 +220,7 @@ def test_a_server_that_does_not_batch_by_iteration_is_refused(measured: RunResul
 def test_what_lessens_a_fit_is_said(measured: RunResult, tmp_path: Path) -> None:
     """An interrupted, INVALID run with a tenth of failures, cached prompts, and a budget smaller than the engine's."""
     folder = like(measured, tmp_path / "run")
-    facts = folder.read_run()
-    folder.write_run({key: facts[key] for key in facts if key != "schema"} | {"interrupted": True})
+    write_facts(folder, replace(read_facts(folder), interrupted=True))
     verdict = replace(measured.summary.verdict, status="INVALID")
     (folder.path / "summary.json").write_text(to_json(replace(measured.summary, verdict=verdict)))
     table = read_table(folder.record, RECORD)

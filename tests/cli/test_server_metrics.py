@@ -36,7 +36,7 @@ def folder_of(out: Path) -> RunFolder:
 
 
 def facts(out: Path) -> Any:
-    return folder_of(out).read_run()["server_metrics"]
+    return json.loads(folder_of(out).facts.read_bytes())["server_metrics"]
 
 
 def scrapes(out: Path) -> list[Scrape]:
@@ -333,7 +333,7 @@ def test_a_run_that_was_killed_keeps_its_scrapes_and_gets_its_phases(tmp_path: P
     assert found[0].phase == "baseline"
     assert found[-1].phase == "profiling"
     assert finish("recover", str(folder.path))[0] == 130
-    told = folder.read_run()["server_metrics"]
+    told = json.loads(folder.facts.read_bytes())["server_metrics"]
     assert told["phases"]["profiling"]["start_ns"] < told["phases"]["profiling"]["end_ns"]
     assert told["endpoints"][0]["own"] is True
 

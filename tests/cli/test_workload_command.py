@@ -80,7 +80,7 @@ def test_a_run_of_the_file_is_the_run_of_its_plan_with_other_nonces(
 ) -> None:
     """Any number of workers; every report names the fingerprint, and the file."""
     of_plan, of_file = ran("plan"), ran(form)
-    facts = [RunFolder.open(folder).read_run() for folder in (of_plan, of_file)]
+    facts = [json.loads(RunFolder.open(folder).facts.read_bytes()) for folder in (of_plan, of_file)]
     header = json.loads((made / "workload.jsonl").open().readline())
     assert facts[0]["fingerprint"] == facts[1]["fingerprint"] == header["fingerprint"]
     assert bodies(of_plan) == bodies(of_file)

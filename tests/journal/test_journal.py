@@ -22,6 +22,7 @@ from inferometer.journal.schedule import BATCH, Schedule, Scheduled
 from inferometer.journal.schema import OUTCOME, PULSE, RECORD, EventClass, Outcome
 from inferometer.journal.seal import read_stream, read_table, seal, streams
 from inferometer.journal.writer import Journal
+from inferometer.run.facts import read_facts
 
 CANARY = 'sk-canary"\\/key'
 
@@ -126,11 +127,9 @@ def test_files_of_another_version_are_refused(folder: RunFolder) -> None:
     pq.write_table(RECORD.with_metadata({"inferometer": "record/99"}).empty_table(), folder.record)
     with pytest.raises(RecordError, match="version"):
         read_table(folder.record, RECORD)
-    folder.write_run({})
-    text = (folder.path / "run.json").read_text()
-    (folder.path / "run.json").write_text(text.replace("inferometer/run/2", "inferometer/run/99"))
+    folder.facts.write_text('{"schema": "inferometer/run/99"}')
     with pytest.raises(RecordError, match="version"):
-        folder.read_run()
+        read_facts(folder)
 
 
 def test_a_record_of_the_version_before_has_no_server_durations(folder: RunFolder) -> None:
@@ -165,9 +164,13 @@ def test_missing_and_damaged_files_are_named(folder: RunFolder, tmp_path: Path) 
     folder.schedule.write_bytes(b"nonsense")
     with pytest.raises(RecordError, match=r"requests\.arrow"):
         Schedule(folder.schedule)
-    (folder.path / "run.json").write_text("{")
+    for damaged in ("{", '{"schema": "inferometer/run/2"}'):
+        folder.facts.write_text(damaged)
+        with pytest.raises(RecordError, match=r"run\.json"):
+            read_facts(folder)
+    folder.facts.unlink()
     with pytest.raises(RecordError, match=r"run\.json"):
-        folder.read_run()
+        read_facts(folder)
 
 
 def test_a_secret_that_the_server_echoes_reaches_no_file(folder: RunFolder) -> None:

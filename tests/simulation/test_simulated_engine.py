@@ -15,7 +15,7 @@ def test_without_a_word_it_is_the_reference_servers_engine() -> None:
     assert choose().settings == Settings()
     assert choose("tiny-cpu", ["max_batch=4", "jitter=0"]).settings == Settings(max_batch=4, jitter=0.0)
     assert choose("a100-8b").settings == PRESETS["a100-8b"]
-    assert choose(None, ["max_batch=4"]).facts()["settings"]["max_batch"] == 4
+    assert choose(None, ["max_batch=4"]).settings.max_batch == 4
 
 
 @pytest.mark.parametrize(

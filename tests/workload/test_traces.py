@@ -45,7 +45,7 @@ def read(name: str, **window: object) -> list[tuple[int, int | None, int]]:
     trace = Trace.model_validate({"file": str(VECTORS / name), **window})
     found = survey(trace)
     arrivals = list(replay(trace, found))
-    assert len(arrivals) == found.rows
+    assert len(arrivals) == found.facts.rows
     return [(due / NS_PER_MS, row.input_tokens, row.output_tokens) for due, row in arrivals]  # type: ignore[misc]
 
 
@@ -68,7 +68,7 @@ def test_mooncake_counts_in_milliseconds_and_names_blocks() -> None:
     rows = [row for _, row in replay(trace, survey(trace))]
     assert [row.hash_ids for row in rows[:3]] == [(0, 1, 2), (0, 1, 3), (0, 4)]
     assert rows[-1].hash_ids == ()
-    assert survey(trace).shares_prefixes
+    assert survey(trace).facts.shares_prefixes
 
 
 def test_azure_dates_are_exact_to_a_tenth_of_a_microsecond() -> None:
@@ -88,7 +88,7 @@ def test_burstgpt_failures_are_counted_and_left_out() -> None:
     assert read("burstgpt.csv") == [
         (0, 47, 18), (40_000, 108, 23), (113_000, 41, 27), (209_000, 18, 21),
     ]  # fmt: skip
-    assert survey(Trace(file=str(VECTORS / "burstgpt.csv"))).failed == 2
+    assert survey(Trace(file=str(VECTORS / "burstgpt.csv"))).facts.failed == 2
 
 
 def test_burstgpt_columns_are_found_by_name() -> None:
@@ -101,7 +101,7 @@ def test_a_plain_trace_has_lengths_or_texts() -> None:
     assert read("plain.jsonl") == [(0, 40, 5), (50, None, 6), (50, 12, 2), (300, None, 4), (750, 64, 3)]
     trace = Trace(file=str(VECTORS / "plain.jsonl"))
     assert [row.prompt for _, row in replay(trace, survey(trace))][1] == "Name three rivers of Europe."
-    assert survey(trace).texts == 2
+    assert survey(trace).facts.texts == 2
 
 
 @pytest.mark.parametrize(
@@ -119,13 +119,13 @@ def test_each_format_is_recognised_and_gives_the_same_when_named_or_packed(
     name: str, form: str, tmp_path: Path
 ) -> None:
     """Recognised, named, or inside gzip: the same rows; the hash is that of the file on disk."""
-    seen = survey(Trace(file=str(VECTORS / name)))
+    seen = survey(Trace(file=str(VECTORS / name))).facts
     assert seen.format == form
     assert seen.sha256 == hashlib.sha256((VECTORS / name).read_bytes()).hexdigest()
     packed = tmp_path / f"{name}.gz"
     packed.write_bytes(gzip.compress((VECTORS / name).read_bytes()))
     assert read(name) == read(name, format=form) == read(str(packed))
-    assert survey(Trace(file=str(packed))).sha256 == hashlib.sha256(packed.read_bytes()).hexdigest()
+    assert survey(Trace(file=str(packed))).facts.sha256 == hashlib.sha256(packed.read_bytes()).hexdigest()
 
 
 def test_a_byte_order_mark_windows_line_ends_and_a_missing_last_line_end_change_nothing(write: Write) -> None:
@@ -144,14 +144,14 @@ def test_a_byte_order_mark_windows_line_ends_and_a_missing_last_line_end_change_
 def test_the_survey_adds_up_what_the_window_holds(write: Write) -> None:
     """Rows, tokens, span, rate and the first second, of the window and at its speed."""
     path = write(*plain(10, 10.5, 11, 14, 20))
-    whole = survey(Trace(file=path))
+    whole = survey(Trace(file=path)).facts
     assert (whole.rows, whole.span_s, whole.lasts_s, whole.first_second) == (5, 10, 10, 2)
     assert whole.rate == 0.5
-    part = survey(Trace(file=path, start_s=0.5, end_s=8, speed=2))
+    part = survey(Trace(file=path, start_s=0.5, end_s=8, speed=2)).facts
     assert (part.rows, part.span_s, part.first_second) == (3, 3.75, 2)
     assert part.input_tokens == TraceLengths(sum=12, mean=4, min=4, max=4, p50=4, p95=4, p99=4)
-    assert survey(Trace(file=path), most=2).rows == 2
-    assert survey(Trace(file=path), most=2).span_s == 0.5
+    assert survey(Trace(file=path), most=2).facts.rows == 2
+    assert survey(Trace(file=path), most=2).facts.span_s == 0.5
 
 
 # Windows and speeds.
@@ -308,8 +308,8 @@ def test_a_window_without_arrivals_and_one_too_long_are_refused(write: Write) ->
 def test_the_hash_of_the_plan_is_demanded(write: Write) -> None:
     """A plan that was made for another file does not run."""
     path = write(GOOD)
-    own = survey(Trace(file=path)).sha256
-    assert survey(Trace(file=path, sha256=own)).rows == 1
+    own = survey(Trace(file=path)).facts.sha256
+    assert survey(Trace(file=path, sha256=own)).facts.rows == 1
     assert "is not the file this plan was made for" in refusals(path, sha256="0" * 64)[0]
 
 

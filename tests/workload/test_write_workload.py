@@ -151,7 +151,7 @@ def test_a_run_of_the_plan_and_runs_of_its_file_send_the_same(tmp_path: Path, ki
         finding = simulate(load, choose(None, ()), tmp_path / f"runs{number}", Nobody())
         folder = RunFolder.open(finding.folder)
         tables.append(Schedule(folder.schedule).table)
-        facts.append(folder.read_run())
+        facts.append(json.loads(folder.facts.read_bytes()))
         assert all(check.same for check in verify(tmp_path / "made", finding.folder))
         assert finding.summary.workload.fingerprint == header.fingerprint
     assert tables[0].equals(tables[1])
@@ -531,7 +531,7 @@ def test_the_page_of_a_file_has_the_pictures_of_its_runs_report(mixture: Path, t
     flags: dict[str, object] = {"--workload-file": str(mixture / "workload.arrow")}
     folder = simulate(build(None, flags), choose(None, ()), tmp_path / "runs", Nobody()).folder
     facts = pictured(mixture)
-    assert RunFolder.open(folder).read_run()["requests"] == facts | {"published": []}
+    assert json.loads(RunFolder.open(folder).facts.read_bytes())["requests"] == facts | {"published": []}
     text = page("mixture", facts)
     assert "A workload of 40 requests. Nothing was sent." in text
     with pytest.raises(RecordError, match=r"its report\.html has the pictures"):

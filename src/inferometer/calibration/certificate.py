@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -26,11 +26,14 @@ from inferometer.documents.certificate import (
     CitedCertificate,
 )
 from inferometer.documents.part import from_data
+from inferometer.telemetry.host import Environment
 
 FOLDER_VARIABLE = "INFEROMETER_CALIBRATIONS"
 
 MACHINE = ("cpu", "cores", "machine", "kernel", "os", "python", "inferometer")
 """What of telemetry's environment has to be the same."""
+Machine = Mapping[str, str | int | None]
+"""The values of MACHINE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +62,9 @@ def named(certificate: Certificate) -> Certificate:
     return msgspec.structs.replace(certificate, id=f"{date}Z-{digest}")
 
 
-def machine_of(environment: Mapping[str, Any]) -> dict[str, str | int | None]:
-    """The part of telemetry's environment that a certificate is bound to."""
-    return {name: environment.get(name) for name in MACHINE}
+def machine_of(environment: Environment) -> Machine:
+    """The part of the client's machine that a certificate is bound to."""
+    return {name: getattr(environment, name) for name in MACHINE}
 
 
 def store(certificate: Certificate, where: Path) -> Path:
@@ -85,7 +88,7 @@ def read(path: Path) -> Certificate:
         raise ValueError(f"{path.name} is damaged or of another version") from cause
 
 
-def find(where: Path, machine: Mapping[str, Any], packages: Mapping[str, str], workers: int) -> Found:
+def find(where: Path, machine: Machine, packages: Mapping[str, str], workers: int) -> Found:
     """The newest certificate that fits; else why the newest does not. Never raises: no certificate is only a pity."""
     try:
         paths = sorted(where.glob("*.json"), reverse=True)  # an id begins with its date
@@ -107,7 +110,7 @@ def find(where: Path, machine: Mapping[str, Any], packages: Mapping[str, str], w
 
 
 def differences(
-    certificate: Certificate, machine: Mapping[str, Any], packages: Mapping[str, str], workers: int
+    certificate: Certificate, machine: Machine, packages: Mapping[str, str], workers: int
 ) -> list[str]:
     """In words, what this machine, these packages or this number of workers have that the certificate does not speak for."""
     found = [

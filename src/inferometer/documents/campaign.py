@@ -12,8 +12,9 @@ from inferometer.documents.note import Withheld, WordedNote
 from inferometer.documents.part import Part
 from inferometer.documents.results import Cell, Column, Figure, Interval
 from inferometer.documents.statement import ComplianceStatement
-from inferometer.documents.summary import Environment, Sut, TokenizerAccount
+from inferometer.documents.summary import Sut, TokenizerAccount
 from inferometer.documents.verdict import RunStatus
+from inferometer.telemetry.host import Environment
 
 TEST_SCHEMA: Final = "inferometer/test/2"
 CAMPAIGN_SCHEMA: Final = "inferometer/campaign/2"

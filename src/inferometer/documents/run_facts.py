@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+import msgspec
+
 from inferometer.documents.part import Part
-from inferometer.documents.summary import Environment, WarmPrefixes
 from inferometer.documents.workload import (
     DrawnRequests,
     PromptFile,
+    SourceFacts,
     TextSource,
     TokenizerFacts,
     TraceFacts,
+    WarmPrefixes,
     WorkloadFile,
 )
+from inferometer.measure.record import Death
+from inferometer.telemetry.host import Environment
 
 RUN_SCHEMA: Final = "inferometer/run/2"
 
@@ -39,26 +44,16 @@ class PhaseTimes(Part, frozen=True):
     end_ns: int
 
 
-class ScrapingAccount(Part, frozen=True):
-    """How the server's metrics were scraped. `phases` is added when the record is sealed."""
+class ScrapingAccount(Part, frozen=True, omit_defaults=True):
+    """How the server's metrics were scraped. `cpu_s` and `failed` are added when the load has ended, `phases` when the record
+    is sealed."""
 
     interval_s: float
     clock_offset_ns: int
     endpoints: tuple[ScrapedEndpoint, ...]
     cpu_s: float | None = None
-    failed: str | None = None
+    failed: str | msgspec.UnsetType | None = msgspec.UNSET
     phases: Mapping[str, PhaseTimes] = {}
-
-
-class DeadWorker(Part, frozen=True):
-    """A worker that ended before its time: see measure.record.Death."""
-
-    worker: int
-    phase: int
-    exit_code: int | None
-    sent: int
-    load_share: float
-    requests: int | None
 
 
 class SimulatedEngine(Part, frozen=True):
@@ -77,7 +72,16 @@ class PreemptionCounts(Part, frozen=True):
     discarded: int
 
 
-class RunFacts(Part, frozen=True):
+class RequestFacts(msgspec.Struct, frozen=True):
+    """What is known of a run's requests, before they are made and after. `source`: where they came from."""
+
+    fingerprint: str | None
+    requests: DrawnRequests | None
+    warm_prefixes: WarmPrefixes | None
+    source: SourceFacts
+
+
+class RunFacts(Part, frozen=True, omit_defaults=True):
     """The facts. `calibration`: see CertificateLookup.of_facts. `interrupted` is true until the end is reached: should the
     process die, that is what became of the run."""
 
@@ -90,7 +94,7 @@ class RunFacts(Part, frozen=True):
     simulated: bool
     server_metrics: ScrapingAccount | None
     timestamp_source: Literal["kernel", "user", "virtual"] | None
-    dead_workers: tuple[DeadWorker, ...]
+    dead_workers: tuple[Death, ...]
     salt: int
     fingerprint: str | None
     requests: DrawnRequests | None
@@ -108,6 +112,6 @@ class RunFacts(Part, frozen=True):
     server: str | None
     environment: Environment
     tokenizer: TokenizerFacts
-    calibration: Mapping[str, Any] | None = None
     engine: SimulatedEngine | None = None
+    calibration: Mapping[str, Any] | None = None
     preempted: PreemptionCounts | None = None

@@ -12,7 +12,7 @@ from inferometer.documents.certificate import CertificateRung, CertifiedLimits
 from inferometer.documents.load import LoadAccount
 from inferometer.documents.part import Part
 from inferometer.documents.verdict import RunVerdict
-from inferometer.documents.workload import WorkloadAccount
+from inferometer.documents.workload import WarmPrefixes, WorkloadAccount
 from inferometer.measure.breakdown import Conversations, MeanLengths, Waits
 from inferometer.measure.instrument import Loss
 from inferometer.measure.itl_shape import ItlShape
@@ -25,6 +25,7 @@ from inferometer.measure.steady import Steady
 from inferometer.metrics.catalogue import Metrics, Rates
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Plan
+from inferometer.telemetry.host import Environment
 
 SCHEMA: Final = "inferometer/summary/3"
 
@@ -79,20 +80,6 @@ class Sut(Part, frozen=True):
     observed: Observed
 
 
-class Environment(Part, frozen=True):
-    """The client's machine. `hostname` is never filled in."""
-
-    os: str | None
-    kernel: str | None
-    machine: str | None
-    cpu: str | None
-    cores: int | None
-    memory_bytes: int | None
-    python: str | None
-    inferometer: str | None
-    hostname: str | None
-
-
 class WarmUpCount(Part, frozen=True):
     """Requests before the measured phase."""
 
@@ -139,10 +126,6 @@ class WarmUpProbes(Part, frozen=True):
     variation: float | None
     limit: float
     stable: bool | None
-
-
-WarmPrefixes = Literal["populated", "not populated", "none shared"]
-"""Whether the warm-up's requests carried the prefixes that measured ones share."""
 
 
 class WarmUp(Part, frozen=True):

@@ -150,6 +150,10 @@ class PublishedFigure(Part, frozen=True):
     off: float | None
 
 
+WarmPrefixes = Literal["populated", "not populated", "none shared"]
+"""Whether the warm-up's requests carried the prefixes that measured ones share."""
+
+
 class RequestStatistics(Part, frozen=True):
     """What was drawn for the measured requests; lengths in tokens."""
 
@@ -183,7 +187,14 @@ class TraceLengths(Part, frozen=True):
 
 
 class TraceFacts(Part, frozen=True):
-    """The trace that is replayed; the last four are known once all its requests are made."""
+    """The trace that is replayed, as far as the plan's window goes; the last three are known once all its requests are made.
+
+    `file`: its base name. `rows`: arrivals, all of which are replayed. `failed`: rows left out, because they failed where they
+    were recorded. `span_s`: of the run, to the window's end, or to the last arrival where the plan names no end.
+    `first_second`: arrivals of the run's first second. `input_tokens`: of the rows without a text of their own, `texts` have
+    one. `shares_prefixes`: whether any two prompts may begin alike by the trace's wish. `lasts_s`: from the first to the last
+    row of the file. `rate`: requests per second of the run; None where all come at once.
+    """
 
     file: str
     format: str

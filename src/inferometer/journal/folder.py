@@ -6,17 +6,13 @@ runs/<utc>-<name>/  plan.json  run.json  requests.arrow  journal/worker-K.arrows
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from inferometer.errors import RecordError
-
-RUN_SCHEMA = "inferometer/run/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +57,11 @@ class RunFolder:
         return self.path / "plan.json"
 
     @property
+    def facts(self) -> Path:
+        """What is known of the run that its record does not hold."""
+        return self.path / "run.json"
+
+    @property
     def schedule(self) -> Path:
         """What was to be sent."""
         return self.path / "requests.arrow"
@@ -89,22 +90,6 @@ class RunFolder:
     def log(self) -> Path:
         """What the processes of the run had to say."""
         return self.path / "log.txt"
-
-    def write_run(self, facts: dict[str, Any]) -> None:
-        """Save what is known of the run beside its plan."""
-        write_atomically(
-            self.path / "run.json", json.dumps({"schema": RUN_SCHEMA, **facts}, indent=1).encode()
-        )
-
-    def read_run(self) -> dict[str, Any]:
-        """What `write_run` saved last. Raises RecordError."""
-        try:
-            facts = json.loads((self.path / "run.json").read_bytes())
-        except (OSError, ValueError) as cause:
-            raise RecordError(f"{self.path}: run.json is missing or damaged ({cause})") from cause
-        if not isinstance(facts, dict) or facts.get("schema") != RUN_SCHEMA:
-            raise RecordError(f"{self.path}: run.json is of a version this program does not read")
-        return facts
 
 
 def write_atomically(path: Path, data: bytes) -> None:

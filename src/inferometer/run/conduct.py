@@ -15,6 +15,8 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.drive.credentials import read_key
 from inferometer.drive.pacer import slots_of
@@ -27,8 +29,8 @@ from inferometer.journal.schema import OUTCOME, Phase
 from inferometer.journal.seal import streams
 from inferometer.plan.schema import Plan
 from inferometer.run.evaluate import RunResult, conclude
-from inferometer.run.facts import dead_workers, first_facts
-from inferometer.run.requests import RequestWriter, last_facts, requests_of
+from inferometer.run.facts import deaths, first_facts, last_facts, write_facts
+from inferometer.run.requests import RequestWriter, requests_of
 from inferometer.run.scraping import Scrapes
 from inferometer.run.target import Target, embedded_server, load_tokenizer, reach, request_heads
 from inferometer.run.ui import Ui, expected_requests, interrupts
@@ -73,26 +75,26 @@ def conduct(
                         f"{target.model} takes {context_limit.context:,} tokens: making every request first"
                     )
                 ours = (target.server or "").startswith(PRODUCT)
-                scraped = {"server_metrics": scrapes.brief(plan, target.endpoint, key, at_once=ours)}
+                scraped = scrapes.brief(plan, target.endpoint, key, at_once=ours)
                 salt = secrets.randbelow(NONCES)
                 clock = time.monotonic_ns
                 schedule = requests_of(plan, source, target, tokenizer, folder, salt, clock, context_limit)
-                facts = (
-                    first_facts(plan, folder, target, tokenizer, schedule, source.trace, started) | scraped
+                facts = replace(
+                    first_facts(plan, folder, target, tokenizer, schedule, source.trace, started),
+                    server_metrics=scraped,
+                    calibration=certificate.facts(),
                 )
-                facts["calibration"] = certificate.facts()
-                folder.write_run(facts)
+                write_facts(folder, facts)
                 pool.assign(_jobs(plan, source.trace, folder, target, key))
                 for line in scrapes.ready():
                     ui.note(line)
                 interrupted = drive(plan, pool, schedule, folder, tokenizer, ui, scrapes)
-                facts |= last_facts(facts, schedule) | {
-                    "ended_wall_ns": time.time_ns(),
-                    "interrupted": interrupted,
-                    "timestamp_source": pool.outcome.timestamp_source,
-                }
+                facts = replace(
+                    last_facts(facts, schedule, interrupted=interrupted),
+                    timestamp_source=pool.outcome.timestamp_source,
+                )
             # Who died is known once all have left.
-            folder.write_run(facts | {"dead_workers": dead_workers(plan, pool, schedule.measured)})
+            write_facts(folder, replace(facts, dead_workers=deaths(plan, pool, schedule.measured)))
             ui.note("measuring is over; reading the record")
             # The server is still there: it may be the one that counts.
             return conclude(folder, tokenizer, scrapes)
@@ -106,7 +108,7 @@ def conduct(
 def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, key: str | None) -> list[Job]:
     wanted, load, workers = plan.target, plan.load, plan.instrument.workers
     open_loop, slots = load.model != "closed", load.concurrency or 1
-    first = trace.first_second if trace is not None else (load.offered_rate or 0) * SPARE_SECONDS
+    first = trace.facts.first_second if trace is not None else (load.offered_rate or 0) * SPARE_SECONDS
     at_start = -(-int(min(first, SPARE_MOST)) // workers)
     return [
         Job(

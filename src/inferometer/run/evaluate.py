@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 
 from inferometer.documents.certificate import CertificateLookup
-from inferometer.documents.part import to_data
 from inferometer.documents.summary import Summary
 from inferometer.documents.workload import TraceFacts
 from inferometer.errors import RecordError
@@ -19,7 +18,7 @@ from inferometer.judge.checks import slo_outcomes
 from inferometer.judge.compliance.statement import brief_of
 from inferometer.judge.judge import arrival_found, judge
 from inferometer.measure.measurement import measure, samples_of
-from inferometer.measure.record import Death, Record, Replay
+from inferometer.measure.record import Record, Replay
 from inferometer.measure.series import RunSeries, series
 from inferometer.plan import saved
 from inferometer.report.run.composition import summarise
@@ -93,7 +92,7 @@ def assess(folder: RunFolder) -> Assessment:
         read_table(folder.pulse, PULSE),
         interrupted=facts.interrupted,
         timestamp_source=facts.timestamp_source,
-        deaths=[Death(**to_data(death)) for death in facts.dead_workers],
+        deaths=facts.dead_workers,
         replay=None if facts.trace is None else _replay(facts.trace),
         classes=facts.classes,
     )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import json
+import time
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from inferometer import __version__
-from inferometer.documents.part import from_data, to_data
-from inferometer.documents.run_facts import RunFacts, SimulatedEngine
+from inferometer.documents.part import from_json, to_data
+from inferometer.documents.run_facts import RUN_SCHEMA, RunFacts, SimulatedEngine
 from inferometer.drive.pacer import deal, slots_of
+from inferometer.drive.worker_pool import Death as WorkerDeath
 from inferometer.drive.worker_pool import WorkerPool
 from inferometer.errors import RecordError
-from inferometer.journal.folder import RunFolder
+from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.measure.record import Death
 from inferometer.plan import saved
 from inferometer.plan.schema import REFERENCE_TOKENIZER, Guardrails, Plan
 from inferometer.run.requests import RequestWriter, Served
@@ -30,56 +33,84 @@ def first_facts(
     schedule: RequestWriter,
     trace: Survey | None,
     started: int,
-) -> dict[str, Any]:
+) -> RunFacts:
     """Write the plan; what is known of the run so far."""
     folder.plan.write_bytes(saved.to_json(plan))
-    return {
-        "id": folder.path.name,
-        "plan_hash": saved.plan_hash(plan),
-        "started_wall_ns": started,
-        "ended_wall_ns": None,
+    requests = schedule.facts()
+    return RunFacts(
+        schema=RUN_SCHEMA,
+        id=folder.path.name,
+        plan_hash=saved.plan_hash(plan),
+        started_wall_ns=started,
+        ended_wall_ns=None,
         # Until the end is reached this is what became of it, should the process die.
-        "interrupted": True,
-        "simulated": False,
-        "server_metrics": None,
-        "timestamp_source": None,
-        "dead_workers": [],
-        "salt": schedule.salt,
-        **schedule.facts(),
-        "trace": None if trace is None else to_data(trace.facts()),
-        "prompt_format": served.prompt_format,
-        "length_field": served.length_field,
-        "template": served.template,
-        "model": served.model,
-        "models": served.models,
-        "server": served.server,
-        "environment": environment(),
-        "tokenizer": to_data(tokenizers.facts(tokenizer)),
-    }
+        interrupted=True,
+        simulated=False,
+        server_metrics=None,
+        timestamp_source=None,
+        dead_workers=(),
+        salt=schedule.salt,
+        fingerprint=requests.fingerprint,
+        requests=requests.requests,
+        warm_prefixes=requests.warm_prefixes,
+        classes=requests.source.classes,
+        prompts=requests.source.prompts,
+        texts=requests.source.texts,
+        made=requests.source.made,
+        trace=None if trace is None else trace.facts,
+        prompt_format=served.prompt_format,
+        length_field=served.length_field,
+        template=served.template,
+        model=served.model,
+        models=tuple(served.models),
+        server=served.server,
+        environment=environment(),
+        tokenizer=tokenizers.facts(tokenizer),
+    )
+
+
+def last_facts(facts: RunFacts, schedule: RequestWriter, *, interrupted: bool) -> RunFacts:
+    """What is known of the run once its load has ended: its requests are all made."""
+    requests = schedule.facts()
+    return replace(
+        facts,
+        ended_wall_ns=time.time_ns(),
+        interrupted=interrupted,
+        fingerprint=requests.fingerprint,
+        requests=requests.requests,
+        warm_prefixes=requests.warm_prefixes,
+        prompts=requests.source.prompts,
+        trace=facts.trace if schedule.ahead is None else schedule.ahead.course(),
+    )
+
+
+def write_facts(folder: RunFolder, facts: RunFacts) -> None:
+    """Save what is known of the run beside its plan."""
+    write_atomically(folder.facts, json.dumps(to_data(facts), indent=1).encode())
 
 
 def read_facts(folder: RunFolder) -> RunFacts:
-    """The facts that the folder's run.json holds. Raises RecordError."""
-    facts = folder.read_run()
+    """What `write_facts` saved last. Raises RecordError."""
     try:
-        return from_data(facts, RunFacts)
-    except msgspec.ValidationError as cause:
+        text = folder.facts.read_bytes()
+    except OSError as cause:
         raise RecordError(f"{folder.path}: run.json is missing or damaged ({cause})") from cause
+    return from_json(text, RunFacts, RUN_SCHEMA, str(folder.facts))
 
 
-def dead_workers(plan: Plan, pool: WorkerPool, measured: int) -> list[dict[str, Any]]:
+def deaths(plan: Plan, pool: WorkerPool, measured: int) -> tuple[Death, ...]:
     """The workers that died, each with its share of a load of so many measured requests."""
     load, workers = plan.load, plan.instrument.workers
     slots = load.concurrency or 1 if load.model == "closed" else None
     independent = load.model != "users" and plan.workload.turns is None
     fixed = independent and (slots is None or load.duration_s is None)
 
-    def share(worker: int) -> dict[str, Any]:
-        requests = len(deal(measured, worker, workers, slots)) if fixed else None
-        part = 1 / workers if slots is None else slots_of(worker, workers, slots) / slots
-        return {"load_share": part, "requests": requests}
+    def death(one: WorkerDeath) -> Death:
+        requests = len(deal(measured, one.worker, workers, slots)) if fixed else None
+        part = 1 / workers if slots is None else slots_of(one.worker, workers, slots) / slots
+        return Death(one.worker, one.phase, one.exit_code, one.sent, part, requests)
 
-    return [asdict(death) | share(death.worker) for death in pool.outcome.dead.values()]
+    return tuple(death(one) for one in pool.outcome.dead.values())
 
 
 # What is known about the system under test without being declared: the embedded reference server and simulated engines.

@@ -12,9 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import Protocol
 
-from inferometer.documents.part import to_data
+import msgspec
+
+from inferometer.documents.run_facts import RequestFacts
+from inferometer.documents.workload import TraceFacts, WarmPrefixes
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import PIECE, Appender, Scheduled, write
 from inferometer.journal.schema import Phase
@@ -61,8 +64,8 @@ class Ahead(Protocol):
     def close(self) -> None:
         """Nothing more is written."""
 
-    def course(self) -> dict[str, Any]:
-        """How it went: requests that were written too late, and the best possible prefix-hit rates."""
+    def course(self) -> TraceFacts:
+        """The trace, and how its replay went: requests that were written too late, and the best possible prefix-hit rates."""
 
 
 class Replayed:
@@ -86,9 +89,9 @@ class Replayed:
         assert plan.trace is not None
         found = source.trace
         self.salt = salt
-        self.measured = found.rows
-        self.total: int | None = found.rows
-        self.warm = min(plan.load.warmup, found.rows)
+        self.measured = found.facts.rows
+        self.total: int | None = found.facts.rows
+        self.warm = min(plan.load.warmup, found.facts.rows)
         self.rows = self.appended = 0
         self.unprepared = self.unprepared_ns = 0
         self._trace, self._found, self._folder, self._source = plan.trace, found, folder, source
@@ -109,25 +112,24 @@ class Replayed:
         """See RequestWriter: this, which writes on."""
         return self
 
-    def course(self) -> dict[str, Any]:
+    def course(self) -> TraceFacts:
         """See Ahead."""
-        late = {"unprepared": self.unprepared, "unprepared_ms": ns_to_ms(self.unprepared_ns)}
-        return late | {"prefix_hits": to_data(self._repeats.facts())}
+        return msgspec.structs.replace(
+            self._found.facts,
+            unprepared=self.unprepared,
+            unprepared_ms=ns_to_ms(self.unprepared_ns),
+            prefix_hits=self._repeats.facts(),
+        )
 
     @property
     def fingerprint(self) -> str | None:
         """As of any requests (workload/prompts.py); None until all of them are made."""
         return str(self._fingerprint) if self._all else None
 
-    def facts(self) -> dict[str, Any]:
-        """What is known of the requests so far, as of any: they are of no class and of no file of prompts."""
-        prefixes = "not populated" if self._found.shares_prefixes else "none shared"
-        return {
-            "fingerprint": self.fingerprint,
-            "requests": None,
-            "warm_prefixes": prefixes,
-            **to_data(self._source.facts()),
-        }
+    def facts(self) -> RequestFacts:
+        """See RequestWriter: they are of no class and of no file of prompts."""
+        prefixes: WarmPrefixes = "not populated" if self._found.facts.shares_prefixes else "none shared"
+        return RequestFacts(self.fingerprint, None, prefixes, self._source.facts())
 
     def warm_up(self) -> None:
         """Write the warm-up: the trace's first requests at their own instants, with nonces that nothing measured has; and its

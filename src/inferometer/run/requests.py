@@ -14,7 +14,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Literal, Protocol
 
-from inferometer.documents.part import to_data
+from inferometer.documents.run_facts import RequestFacts
 from inferometer.engines import dialect as dialects
 from inferometer.engines.dialect import Dialect, GenerationRequest, Messages, is_system, messages_bytes
 from inferometer.journal import schedule as schedules
@@ -88,7 +88,7 @@ class RequestWriter(Protocol):
     def measurement(self, announce: Announce = ...) -> None:
         """Write the measurement's requests, unless they are, or as many as it takes for it to begin."""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> RequestFacts:
         """What is known of the requests so far."""
 
 
@@ -226,15 +226,15 @@ class Requests:
         schedules.write(self._folder.schedule, chain(self._warm, measured))
         self.fingerprint = str(fingerprint)
 
-    def facts(self) -> dict[str, Any]:
-        """What is known of the requests so far."""
+    def facts(self) -> RequestFacts:
+        """See RequestWriter."""
         made = self.fingerprint is not None
-        return {
-            "fingerprint": self.fingerprint,
-            "requests": to_data(self._account.facts()) if made else None,
-            "warm_prefixes": self._account.prefixes if made else None,
-            **to_data(self._source.facts()),
-        }
+        return RequestFacts(
+            self.fingerprint,
+            self._account.facts() if made else None,
+            self._account.prefixes if made else None,
+            self._source.facts(),
+        )
 
     def _requests(
         self, plan: Plan, phase: Phase, salt: int, contexts: Contexts | None = None
@@ -424,11 +424,3 @@ def options_of(plan: Plan, fields: dict[str, Any] | None = None) -> dict[str, An
         "min_tokens": plan.workload.min_tokens,
         "extra": {**plan.target.extra_body, **fields} if fields else plan.target.extra_body,
     }
-
-
-def last_facts(facts: dict[str, Any], schedule: RequestWriter) -> dict[str, Any]:
-    """What is known of the requests once they are all made."""
-    found = schedule.facts()
-    if schedule.ahead is not None:
-        found["trace"] = facts["trace"] | schedule.ahead.course()
-    return found

@@ -16,16 +16,16 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from inferometer import __version__
 from inferometer.addresses import secrets_of, shown
-from inferometer.documents.run_facts import RunFacts, ScrapingAccount
+from inferometer.documents.run_facts import PhaseTimes, RunFacts, ScrapedEndpoint, ScrapingAccount
 from inferometer.drive import clock
 from inferometer.drive import probe as probing
 from inferometer.drive.credentials import headers
@@ -34,6 +34,7 @@ from inferometer.journal.schema import Phase
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
 from inferometer.plan.server_metrics import completed
+from inferometer.run.facts import read_facts, write_facts
 from inferometer.telemetry.metrics import exports
 from inferometer.telemetry.metrics.document import Period, Wanted
 from inferometer.telemetry.metrics.entries import Export
@@ -79,7 +80,7 @@ class Scrapes:
 
     def brief(
         self, plan: Plan, target: probing.Endpoint, key: str | None, *, at_once: bool
-    ) -> dict[str, Any] | None:
+    ) -> ScrapingAccount | None:
         """Begin with the baseline, for which `ready` waits; what is known so far. `at_once`: its metrics do not lag."""
         if self._scraping is None:
             return None
@@ -87,7 +88,7 @@ class Scrapes:
             self._tail_ns = seconds_to_ns(0)
         self._job = job_of(plan, target, key, str(self._path), clock.realtime_offset_ns())
         self._scraping.brief(self._job)
-        return self._facts([Told(url=one.shown, own=one.own) for one in self._job.endpoints])
+        return self._account([Told(url=one.shown, own=one.own) for one in self._job.endpoints])
 
     def ready(self) -> list[str]:
         """Wait until every endpoint was tried; a line for people about each that gave no metrics."""
@@ -112,34 +113,36 @@ class Scrapes:
             self._scraping.mark(NAMES[phase], NAMES[phase] if begins else None)
             self._last_ns = None if begins else clock.monotonic_ns()
 
-    def end(self, *, interrupted: bool) -> dict[str, Any] | None:
+    def end(self, *, interrupted: bool) -> ScrapingAccount | None:
         """The last scrape, TAIL_S after the load unless that was interrupted; the account."""
         if self._scraping is None:
             return None
         if self._last_ns is not None and not interrupted:
             time.sleep(max(0, self._last_ns + self._tail_ns - clock.monotonic_ns()) / 1e9)
         done = self._scraping.end()
-        return self._facts(done.endpoints) | {"cpu_s": done.cpu_s, "failed": done.failed}
+        return replace(self._account(done.endpoints), cpu_s=done.cpu_s, failed=done.failed)
 
-    def _facts(self, endpoints: list[Told]) -> dict[str, Any]:
+    def _account(self, endpoints: list[Told]) -> ScrapingAccount:
         assert self._job is not None, "brief first"
-        return {
-            "interval_s": self._job.interval_ns / 1e9,
-            "clock_offset_ns": self._job.clock_offset_ns,
-            "endpoints": [msgspec.to_builtins(told) for told in endpoints],
-        }
+        return ScrapingAccount(
+            interval_s=self._job.interval_ns / 1e9,
+            clock_offset_ns=self._job.clock_offset_ns,
+            endpoints=tuple(
+                msgspec.convert(told, ScrapedEndpoint, from_attributes=True) for told in endpoints
+            ),
+        )
 
 
-def settle(folder: RunFolder, account: dict[str, Any] | None = None) -> None:
+def settle(folder: RunFolder, account: ScrapingAccount | None = None) -> None:
     """Add to the facts of a sealed run the scraper's account, where it lived to give one, and when each phase ran."""
-    facts = folder.read_run()
-    found = account or facts.get("server_metrics")
+    facts = read_facts(folder)
+    found = account or facts.server_metrics
     if found is not None:
-        found = {**found, "phases": _phases(folder, found["clock_offset_ns"])}
-        folder.write_run({**facts, "server_metrics": found})
+        found = replace(found, phases=_phases(folder, found.clock_offset_ns))
+        write_facts(folder, replace(facts, server_metrics=found))
 
 
-def _phases(folder: RunFolder, offset_ns: int) -> dict[str, dict[str, int]]:
+def _phases(folder: RunFolder, offset_ns: int) -> dict[str, PhaseTimes]:
     """Of each phase with requests, when the first was taken up and the last ended (wall clock, ns). Probes are warm-up."""
     table = pq.read_table(folder.record, columns=["phase", "t_taken", "t_end"])
     found = {}
@@ -148,7 +151,7 @@ def _phases(folder: RunFolder, offset_ns: int) -> dict[str, dict[str, int]]:
         rows = table.filter(measured if phase is Phase.MEASURE else pc.invert(measured))
         if rows.num_rows:
             ends = pc.min(rows["t_taken"]).as_py(), pc.max(rows["t_end"]).as_py()
-            found[name] = {"start_ns": ends[0] + offset_ns, "end_ns": ends[1] + offset_ns}
+            found[name] = PhaseTimes(start_ns=ends[0] + offset_ns, end_ns=ends[1] + offset_ns)
     return found
 
 

@@ -14,6 +14,10 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
+from msgspec.structs import replace
+
+from inferometer.documents.certificate import CertificateLookup
+from inferometer.documents.run_facts import PreemptionCounts, SimulatedEngine
 from inferometer.drive.pacer import share_of
 from inferometer.drive.progress_counters import Progress
 from inferometer.engines import dialect as dialects
@@ -29,8 +33,8 @@ from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.target import Target
 from inferometer.plan.workload import PromptsWorkload
 from inferometer.run.evaluate import RunResult, conclude
-from inferometer.run.facts import first_facts
-from inferometer.run.requests import RequestWriter, Served, last_facts, requests_of
+from inferometer.run.facts import first_facts, last_facts, write_facts
+from inferometer.run.requests import RequestWriter, Served, requests_of
 from inferometer.run.ui import Ui, expected_requests, interrupts
 from inferometer.run.warmup import Part, warm_up
 from inferometer.server.dialects import reader as body_reader
@@ -75,19 +79,23 @@ def simulate(
         salt = salt_of(plan.workload.seed)
         schedule = requests_of(plan, source, served, tokenizer, folder, salt, lambda: 0, context_limit)
         facts = first_facts(plan, folder, served, tokenizer, schedule, source.trace, started)
-        facts |= {"simulated": True, "engine": engine.facts(), "timestamp_source": "virtual"}
-        facts["calibration"] = {"status": "simulated"}
-        folder.write_run(facts)
+        facts = replace(
+            facts,
+            simulated=True,
+            timestamp_source="virtual",
+            engine=SimulatedEngine(engine.preset, asdict(engine.settings)),
+            calibration=CertificateLookup("simulated").facts(),
+        )
+        write_facts(folder, facts)
         if plan.load.warmup:
             schedule.warm_up()
         schedule.measurement()
         if schedule.ahead is not None:
             schedule.ahead.write_all()
             schedule.ahead.close()
-        facts |= last_facts(facts, schedule)
         interrupted, preempted = _simulate(plan, engine, tokenizer, schedule, folder, started, lengths, ui)
-        facts |= {"ended_wall_ns": time.time_ns(), "interrupted": interrupted, "preempted": asdict(preempted)}
-        folder.write_run(facts)
+        facts = last_facts(facts, schedule, interrupted=interrupted)
+        write_facts(folder, replace(facts, preempted=PreemptionCounts(**asdict(preempted))))
     except BaseException:
         folder.remove_unmeasured()
         raise

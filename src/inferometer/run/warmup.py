@@ -23,7 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inferometer.documents.summary import WarmPrefixes, WarmUp, WarmUpProbes, WarmUpVolume
+from inferometer.documents.summary import WarmUp, WarmUpProbes, WarmUpVolume
+from inferometer.documents.workload import WarmPrefixes
 from inferometer.journal.schema import Outcome, Phase
 from inferometer.measure.server import track
 from inferometer.plan.schema import Load

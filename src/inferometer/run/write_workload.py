@@ -25,6 +25,7 @@ from inferometer.journal.schema import Phase
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import AnyWorkload
+from inferometer.run.facts import read_facts
 from inferometer.run.requests import contexts_of, drawn, warm_salt, with_enough_warm_up
 from inferometer.workload import tokenizers, workload_file
 from inferometer.workload.parallel import DEFAULT, Processes
@@ -228,30 +229,31 @@ def _workload_name(workload: AnyWorkload) -> dict[str, str | None]:
 
 def _of_run(path: Path) -> dict[str, Any]:
     folder = RunFolder.open(path)
-    plan, run = saved.read(folder.plan), folder.read_run()
+    plan, run = saved.read(folder.plan), read_facts(folder)
     table = Schedule(folder.schedule).table.select(["phase", *_COLUMNS])
     measured = table.filter(pc.field("phase") == int(Phase.MEASURE))
-    account = run.get("requests")
-    if account is None or "histograms" not in account:  # of a trace, or of an earlier version's
+    if run.requests is not None:
+        account = to_data(run.requests)
+    else:  # of a trace
         lengths = Account()
         for asked, sent, output in zip(
             *(measured.column(name).to_pylist() for name in _COLUMNS), strict=True
         ):
             _take(lengths, Prompt("", asked, sent, output, ""))
         unknown = {"prefix_hits": {"exact": None, "blocks": None, "block_tokens": BLOCK}, "shared": UNKNOWN}
-        account = to_data(lengths.facts()) | unknown | (account or {})
+        account = to_data(lengths.facts()) | unknown
     return {
         "name": path.resolve().name,
         **_workload_name(plan.workload),
         "seed": plan.workload.seed,
         "api": plan.target.api,
-        "prompt_format": run["prompt_format"],
-        "tokenizer": run["tokenizer"],
+        "prompt_format": run.prompt_format,
+        "tokenizer": to_data(run.tokenizer),
         "warmup": table.num_rows - measured.num_rows,
         "requests": measured.num_rows,
-        "fingerprint": run["fingerprint"],
-        "digest": (run.get("made") or {}).get("digest"),
-        "classes": run["classes"],
+        "fingerprint": run.fingerprint,
+        "digest": None if run.made is None else run.made.digest,
+        "classes": list(run.classes),
         **_told(account),
     }
 

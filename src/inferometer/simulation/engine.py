@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from inferometer.errors import PlanError, Problem
 from inferometer.server.engine.settings import Settings, changed
@@ -19,10 +18,6 @@ class Chosen:
 
     preset: str
     settings: Settings
-
-    def facts(self) -> dict[str, Any]:
-        """For run.json: all that is needed to build it again, the seed apart."""
-        return {"preset": self.preset, "settings": asdict(self.settings)}
 
 
 def choose(preset: str | None = None, settings: Sequence[str] = ()) -> Chosen:

@@ -6,8 +6,8 @@ import os
 import platform
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import psutil
 
 from inferometer import __version__
@@ -15,19 +15,33 @@ from inferometer import __version__
 HOT_PATH = ("httptools", "msgspec", "pyarrow")
 
 
-def environment() -> dict[str, Any]:
+class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The client's machine. `hostname` is never filled in."""
+
+    os: str | None
+    kernel: str | None
+    machine: str | None
+    cpu: str | None
+    cores: int | None
+    memory_bytes: int | None
+    python: str | None
+    inferometer: str | None
+    hostname: str | None
+
+
+def environment() -> Environment:
     """Operating system, kernel, processor, memory and versions. Memory in bytes."""
-    return {
-        "os": _distribution(),
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "cpu": _processor(),
-        "cores": _usable_cores(),
-        "memory_bytes": psutil.virtual_memory().total,
-        "python": platform.python_version(),
-        "inferometer": __version__,
-        "hostname": None,
-    }
+    return Environment(
+        os=_distribution(),
+        kernel=platform.release(),
+        machine=platform.machine(),
+        cpu=_processor(),
+        cores=_usable_cores(),
+        memory_bytes=psutil.virtual_memory().total,
+        python=platform.python_version(),
+        inferometer=__version__,
+        hostname=None,
+    )
 
 
 def hot_path() -> dict[str, str]:

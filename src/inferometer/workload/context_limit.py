@@ -114,7 +114,7 @@ def may_exceed(turns: Distribution | None, bounds: Iterable[tuple[int, int]], ro
 
 def check_trace(trace: Trace, found: Survey, tokenizer: Tokenizer, room: Room) -> None:
     """Raise PlanError for the first row of a trace's window that does not fit; read again only where one could."""
-    most = [0 if of is None else of.max for of in (found.input_tokens, found.output_tokens)]
+    most = [0 if of is None else of.max for of in (found.facts.input_tokens, found.facts.output_tokens)]
     # A token is a byte at the least.
     if room.holds(max(most[0], found.longest_text) + SLACK, most[1]):
         return
@@ -128,5 +128,5 @@ def check_trace(trace: Trace, found: Survey, tokenizer: Tokenizer, room: Room) -
             said = room.words(sent, row.output_tokens)
             advice = "Leave it out of the window (--trace-start, --trace-end, --requests)"
             raise PlanError(
-                [Problem(f"{found.file}:{row.line}", f"request {number:,} {said}. {advice}, {_SERVE}")]
+                [Problem(f"{found.facts.file}:{row.line}", f"request {number:,} {said}. {advice}, {_SERVE}")]
             )

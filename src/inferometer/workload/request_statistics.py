@@ -24,7 +24,14 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from inferometer.documents.workload import DrawnRequests, Lengths, PrefixHits, PublishedFigure, SharedPrefixes
+from inferometer.documents.workload import (
+    DrawnRequests,
+    Lengths,
+    PrefixHits,
+    PublishedFigure,
+    SharedPrefixes,
+    WarmPrefixes,
+)
 from inferometer.plan.length_histogram import histogram
 from inferometer.plan.standard import Published
 from inferometer.workload.prompts import Ids, Prompt
@@ -100,7 +107,7 @@ class Account:
             yield prompt
 
     @property
-    def prefixes(self) -> str:
+    def prefixes(self) -> WarmPrefixes:
         """Whether the warm-up sent what measured requests begin with in common, so that a cache knows it: "populated" (all of
         it), "not populated", or "none shared"."""
         return "not populated" if self._cold else "populated" if self._sharing else "none shared"

@@ -569,7 +569,7 @@ def sourced(
 def _trace_rows(plan: Plan, trace: Trace, note: Callable[[str], None]) -> tuple[Plan, TraceRows]:
     note("reading the trace through")
     found = trace_survey(trace, plan.load.requests)
-    settled = trace.model_copy(update={"format": found.format, "sha256": found.sha256})
+    settled = trace.model_copy(update={"format": found.facts.format, "sha256": found.facts.sha256})
     return plan.model_copy(update={"trace": settled}), TraceRows(settled, found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inferometer.documents.summary import CalibrationCited, Environment, Server, Summary, Sut
+from inferometer.documents.summary import CalibrationCited, Server, Summary, Sut
 from inferometer.measure.breakdown import Conversations, OfTurn
 from inferometer.measure.instrument import Loss
 from inferometer.measure.server import Timed
@@ -25,6 +25,7 @@ from inferometer.report.figures import (
     statistic,
     text,
 )
+from inferometer.telemetry.host import Environment
 
 BOUNDARIES = {"engine": "Model Engine", "gateway": "Gateway", "compound": "Compound"}
 

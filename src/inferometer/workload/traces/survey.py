@@ -72,59 +72,18 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a trace holds, as far as the plan's window goes.
+    """What a trace holds, as far as the plan's window goes, and what a second reading needs.
 
-    file, format, sha256   its base name, the format it is in, and the hash of the file
-    rows                   arrivals of the window, all of which are replayed
-    failed                 rows of the window left out, because they failed where they were recorded
-    span_s                 of the run: to the window's end, or to the last arrival where the plan names no end
-    first_second           arrivals of the run's first second
-    input_tokens, output_tokens   of the rows; input of those that have no text of their own
-    texts                  rows with a text of their own
-    shares_prefixes        whether any two prompts may begin alike by the trace's wish
-    lasts_s                from the first to the last row of the file
-    longest_text           bytes of the longest text
+    line, offset   where the window's first row begins: its line, and its place in the file in bytes
+    zero_ns        the instant of the file's first row
+    longest_text   bytes of the longest text
     """
 
-    file: str
-    format: str
-    sha256: str
-    rows: int
-    failed: int
-    span_s: float
-    first_second: int
-    input_tokens: TraceLengths | None
-    output_tokens: TraceLengths | None
-    texts: int
-    shares_prefixes: bool
-    lasts_s: float
+    facts: TraceFacts
     line: int
     offset: int
     zero_ns: int
     longest_text: int = 0
-
-    @property
-    def rate(self) -> float | None:
-        """Requests per second of the run; None where all come at once."""
-        return self.rows / self.span_s if self.span_s > 0 else None
-
-    def facts(self) -> TraceFacts:
-        """For run.json; without what only a second reading needs."""
-        return TraceFacts(
-            file=self.file,
-            format=self.format,
-            sha256=self.sha256,
-            rows=self.rows,
-            failed=self.failed,
-            span_s=self.span_s,
-            first_second=self.first_second,
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            texts=self.texts,
-            shares_prefixes=self.shares_prefixes,
-            lasts_s=self.lasts_s,
-            rate=self.rate,
-        )
 
 
 def survey(trace: Trace, most: int | None = None) -> Survey:
@@ -137,7 +96,7 @@ def survey(trace: Trace, most: int | None = None) -> Survey:
         if problems:
             raise PlanError(problems)
         found = count.survey(source.name, form.name, source.sha256())
-        _refuse_what_cannot_be_run(trace, source, found)
+        _refuse_what_cannot_be_run(trace, source, found.facts)
     return found
 
 
@@ -217,14 +176,26 @@ class _Count:
         if end is None or self._rows >= self._most:
             end = self._last_held
         span = self._window.due_ns(end) if self._rows else 0
-        return Survey(
-            name, form, sha256, self._rows, self._failed, span / NS_PER_S, self._first_second,
-            self._input.account(), self._output.account(), self._texts, self._shares, self._last / NS_PER_S,
-            *(self._begins or (1, 0)), self.zero_ns or 0, self._longest_text,
-        )  # fmt: skip
+        facts = TraceFacts(
+            file=name,
+            format=form,
+            sha256=sha256,
+            rows=self._rows,
+            failed=self._failed,
+            span_s=span / NS_PER_S,
+            first_second=self._first_second,
+            input_tokens=self._input.account(),
+            output_tokens=self._output.account(),
+            texts=self._texts,
+            shares_prefixes=self._shares,
+            lasts_s=self._last / NS_PER_S,
+            rate=self._rows / (span / NS_PER_S) if span > 0 else None,
+        )
+        line, offset = self._begins or (1, 0)
+        return Survey(facts, line, offset, self.zero_ns or 0, self._longest_text)
 
 
-def _refuse_what_cannot_be_run(trace: Trace, source: Source, found: Survey) -> None:
+def _refuse_what_cannot_be_run(trace: Trace, source: Source, found: TraceFacts) -> None:
     if trace.sha256 is not None and trace.sha256 != found.sha256:
         raise source.refused(
             "is not the file this plan was made for: its SHA-256 is another one "
@@ -251,10 +222,10 @@ def replay(trace: Trace, found: Survey) -> Iterator[Arrival]:
     window, given = Window.of(trace), 0
     with opened(trace.file) as source:
         try:
-            read = source.form(found.format).read
+            read = source.form(found.facts.format).read
             source.go(found.line, found.offset)
             for line in source.lines():
-                if given == found.rows:
+                if given == found.facts.rows:
                     return
                 row = read(source.number, line)
                 if row.output_tokens and row.input_tokens != 0:
@@ -262,5 +233,5 @@ def replay(trace: Trace, found: Survey) -> Iterator[Arrival]:
                     yield Arrival(window.due_ns(row.at_ns - found.zero_ns), row)
         except (PlanError, Unfit) as cause:
             raise RecordError(f"{source.name}: changed while it was replayed ({cause})") from cause
-    if given < found.rows:
-        raise RecordError(f"{found.file}: changed while it was replayed: rows are missing")
+    if given < found.facts.rows:
+        raise RecordError(f"{found.facts.file}: changed while it was replayed: rows are missing")
