@@ -18,7 +18,6 @@ from inferometer.documents.summary import (
     DeclaredGuardrails,
     Objective,
     Observed,
-    Server,
     Summary,
     Sut,
     WarmUpProbes,
@@ -33,7 +32,7 @@ from inferometer.measure.load import Causes
 from inferometer.measure.measurement import Refusals
 from inferometer.measure.samples import Distributions
 from inferometer.measure.series import LatenessPoints, RunSeries
-from inferometer.measure.server import EndpointSeen, Level, Pair, Points, Taken, Timed, Whole
+from inferometer.measure.server import EndpointSeen, Level, Pair, Points, Server, Taken, Timed, Whole
 from inferometer.metrics.catalogue import METRICS, RATES, Metrics, Rates
 from inferometer.plan.parse import build
 from inferometer.report import checks
@@ -262,7 +261,7 @@ def invalid_summary() -> Summary:
             base.workload, prompts=PromptFile(f"{HOSTILE}.jsonl", "jsonl", "5f" * 32, 81234, 400, 12)
         ),
         by_class=tuple(replace(one, name=HOSTILE) for one in base.by_class),
-        server=replace(
+        server=dataclasses.replace(
             base.server, engine=HOSTILE, seen=False, endpoints=(dataclasses.replace(endpoint, url=HOSTILE),)
         ),
     )

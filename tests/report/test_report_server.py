@@ -64,7 +64,7 @@ def test_the_line_names_what_the_server_shows_and_nothing_else(valid: Summary) -
         "By the server's own metrics: 41.7 running (at most 60), 0.21 waiting (at most 4), KV cache 31\u202f% in use "
         "(at most 44\u202f%), 3 preemptions, prefix hits 2.1\u202f%."
     )
-    less = replace(valid.server, kv_usage=None, preemptions=None, prefix_hit_share=None)
+    less = dataclasses.replace(valid.server, kv_usage=None, preemptions=None, prefix_hit_share=None)
     assert (
         rows.server_line(less)
         == "By the server's own metrics: 41.7 running (at most 60), 0.21 waiting (at most 4)."

@@ -20,7 +20,7 @@ from inferometer.measure.lengths import Spread
 from inferometer.measure.load import TokensInFlight, WithoutFirstWave
 from inferometer.measure.measurement import Refusals
 from inferometer.measure.samples import Distributions, Quantiles
-from inferometer.measure.server import EndpointSeen, Level, Timed, Whole
+from inferometer.measure.server import Server
 from inferometer.measure.steady import Steady
 from inferometer.metrics.catalogue import Metrics, Rates
 from inferometer.metrics.statistics import Interval, Stats
@@ -274,31 +274,6 @@ class Objective(Part, frozen=True):
     limit: float | None
     met: bool | None
     ci: Interval | None
-
-
-class Server(Part, frozen=True):
-    """The server by its own metrics. `engine`: whose metric names they are; `seen`: these names were held against a running
-    server. `whole`: both sides' totals; None where the scrapes do not enclose the load."""
-
-    engine: str
-    seen: bool
-    endpoints: tuple[EndpointSeen, ...]
-    running: Level | None
-    queue: Level | None
-    queue_thirds: tuple[float, ...] | None
-    kv_usage: Level | None
-    preemptions: float | None
-    prefix_hit_share: float | None
-    prompt_tokens: float | None
-    generation_tokens: float | None
-    succeeded: float | None
-    failed: float | None
-    ttft_ms: Timed | None
-    itl_ms: Timed | None
-    tpot_ms: Timed | None
-    e2e_ms: Timed | None
-    queue_ms: Timed | None
-    whole: Whole | None
 
 
 class Preemption(Part, frozen=True):

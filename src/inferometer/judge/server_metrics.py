@@ -10,7 +10,7 @@ from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.checks import GROWTH_REQUESTS, GROWTH_SHARE
 from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.measurement import Measurement
-from inferometer.measure.server import Pair, ServerSeen, Whole
+from inferometer.measure.server import Pair, Server, Whole
 from inferometer.plan.schema import Plan
 
 TOKENS_SHARE, TOKENS_FEW = 0.01, 10.0
@@ -129,6 +129,6 @@ def server_queue(plan: Plan, measurement: Measurement) -> Check:
     return Check("server_queue", status, last - first, GROWTH_REQUESTS, facts=facts)
 
 
-def _told(measurement: Measurement) -> tuple[ServerSeen | None, Whole | None]:
+def _told(measurement: Measurement) -> tuple[Server | None, Whole | None]:
     seen = measurement.server
     return seen, None if seen is None else seen.whole

@@ -37,7 +37,7 @@ from inferometer.measure.load import (
 )
 from inferometer.measure.record import Floats, Record
 from inferometer.measure.samples import Distributions, Samples, distributions, values_of
-from inferometer.measure.server import ServerSeen, server_seen
+from inferometer.measure.server import Preempted, Server, preempted, server_seen
 from inferometer.measure.stats import (
     describe,
     describe_pooled,
@@ -194,7 +194,8 @@ class Measurement:
     load: LoadSeen
     tokens: Tokens
     instrument: Instrument
-    server: ServerSeen | None
+    server: Server | None
+    preempted: Preempted | None
     ttft_variant_share: float | None
     first_event_classes: dict[str, int]
     steady: Steady | None
@@ -249,6 +250,7 @@ def measure(
             plan.server_metrics.histogram_estimator,
             streamed=bool(plan.target.stream),
         ),
+        preempted=preempted(told, record),
         ttft_variant_share=_variant_share(samples),
         first_event_classes=_first_event_classes(record, samples),
         steady=steady(record, samples, sweep, parts.steady, told, closed=closed),

@@ -114,23 +114,24 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """Requests that were preempted once at least, those of them that ended with all their tokens, and the tokens that were
-    lost from the KV cache, over the measured phase; None where the server does not count it."""
+    """Preemptions by the server's metrics, over the measured phase: `events`, requests that were preempted once at least, those
+    of them that ended with all their tokens, and the tokens that were lost from the KV cache. None where the server does not
+    count it."""
 
+    events: float
     requests: float | None
     finished: float | None
     discarded: float | None
 
 
 @dataclass(frozen=True, slots=True)
-class ServerSeen:
-    """The server by its own metrics. `engine` and `seen` (its names are known from a running server, not only from
-    documentation) are of the target's own endpoint, or of the first; what a check rests on says its own (`Taken`).
+class Server:
+    """The server by its own metrics. `engine`: whose metric names they are; `seen`: these names were held against a running
+    server. `whole`: both sides' totals; None where the scrapes do not enclose the load."""
 
-    `queue` and `running` in requests; `queue_thirds` are means of the thirds of the load span; tokens and requests were added
-    over the measured phase. None where the server does not show it. `whole`: None where scrapes do not enclose the load.
-    """
-
+    # `engine` and `seen` are of the target's own endpoint, or of the first; what a check rests on has its own (`Taken`).
+    # `queue` and `running` in requests; `queue_thirds` are means of the thirds of the load span; tokens and requests were added
+    # over the measured phase. None where the server does not show it.
     engine: str
     seen: bool
     endpoints: tuple[EndpointSeen, ...]
@@ -139,7 +140,6 @@ class ServerSeen:
     queue_thirds: tuple[float, ...] | None
     kv_usage: Level | None
     preemptions: float | None
-    preempted: Preempted
     prefix_hit_share: float | None
     prompt_tokens: float | None
     generation_tokens: float | None
@@ -153,9 +153,21 @@ class ServerSeen:
     whole: Whole | None
 
 
+def preempted(told: Sequence[Translated], record: Record) -> Preempted | None:
+    """What `told` counts of preemptions in the measured phase of a record; None where it counts none."""
+    if not told or not record.measured.any():
+        return None
+    begin = int(record.t_taken[record.measured].min())
+    events = _added(told, "preemptions", begin)
+    requests, finished, discarded = (
+        _added(told, term, begin) for term in ("preempted_requests", "preempted_finished", "discarded_tokens")
+    )
+    return None if events is None else Preempted(events, requests, finished, discarded)
+
+
 def server_seen(
     told: Sequence[Translated], record: Record, load: Span | None, estimator: str, *, streamed: bool
-) -> ServerSeen | None:
+) -> Server | None:
     """What `told` comes to for the requests of a record; None where no endpoint's names are known, or nothing was sent.
 
     `load`: the span of the load, for the thirds. `estimator`: of percentiles, by name.
@@ -167,7 +179,7 @@ def server_seen(
     hits, queries = (_added(told, term, begin) for term in ("prefix_hits", "prefix_queries"))
     rate = _level(track(told, "prefix_hit_rate"), begin, end)
     share = hits / queries if hits is not None and queries else None
-    return ServerSeen(
+    return Server(
         engine=first.engine,
         seen=first.seen,
         endpoints=tuple(_endpoint(one) for one in told),
@@ -177,12 +189,6 @@ def server_seen(
         kv_usage=_level(track(told, "kv_usage"), begin, end),
         prefix_hit_share=rate.mean if share is None and rate is not None else share,
         preemptions=_added(told, "preemptions", begin),
-        preempted=Preempted(
-            *(
-                _added(told, term, begin)
-                for term in ("preempted_requests", "preempted_finished", "discarded_tokens")
-            )
-        ),
         prompt_tokens=_added(told, "prompt_tokens", begin),
         generation_tokens=_added(told, "generation_tokens", begin),
         succeeded=_added(told, "succeeded", begin),

@@ -32,7 +32,6 @@ from inferometer.documents.summary import (
     PromptLengths,
     RequestCounts,
     Run,
-    Server,
     SuccessRate,
     Summary,
     Sut,
@@ -119,7 +118,7 @@ def summarise(
         load=_load(plan, run, measurement, arrival),
         tokens=_tokens(plan, run, measurement),
         slos=tuple(Objective(one.expr, one.value, one.limit, one.met, one.ci) for one in slos),
-        server=_server(measurement),
+        server=measurement.server,
         instrument=_instrument(plan, run, measurement),
         definitions=definitions(),
         compliance=None,
@@ -179,22 +178,15 @@ def _instrument(plan: Plan, run: RunFacts, measurement: Measurement) -> Instrume
     )
 
 
-def _server(measurement: Measurement) -> Server | None:
-    of = measurement.server
-    if of is None:
-        return None
-    return Server(**{name: getattr(of, name) for name in Server.__struct_fields__})
-
-
 def _preemption(run: RunFacts, measurement: Measurement) -> Preemption | None:
     """By a simulated engine's own counts, else by the server's metrics; None where neither counts preemptions."""
     if run.preempted is not None:
         own = run.preempted
         return Preemption("simulated engine", own.events, own.requests, own.finished, own.discarded)
-    server = measurement.server
-    if server is None or server.preemptions is None:
+    seen = measurement.preempted
+    if seen is None:
         return None
-    return Preemption("server metrics", server.preemptions, **asdict(server.preempted))
+    return Preemption("server metrics", seen.events, seen.requests, seen.finished, seen.discarded)
 
 
 def moment(wall_ns: int) -> str:

@@ -6,9 +6,10 @@ load levels; a single run has neither, and a number taken from its one level wou
 
 from __future__ import annotations
 
-from inferometer.documents.summary import Server, Summary
+from inferometer.documents.summary import Summary
 from inferometer.measure.breakdown import Conversations
 from inferometer.measure.series import LengthHistograms
+from inferometer.measure.server import Server
 from inferometer.metrics.catalogue import METRICS
 from inferometer.metrics.statistics import STATISTICS
 from inferometer.report import checks, workload

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inferometer.documents.summary import CalibrationCited, Server, Summary, Sut
+from inferometer.documents.summary import CalibrationCited, Summary, Sut
 from inferometer.measure.breakdown import Conversations, OfTurn
 from inferometer.measure.instrument import Loss
-from inferometer.measure.server import Timed
+from inferometer.measure.server import Server, Timed
 from inferometer.metrics.catalogue import METRICS
 from inferometer.metrics.statistics import Stats
 from inferometer.report.figures import (
