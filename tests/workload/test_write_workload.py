@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inferometer.documents.part import to_data
 from inferometer.errors import PlanError, RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
@@ -158,7 +159,7 @@ def test_a_run_of_the_plan_and_runs_of_its_file_send_the_same(tmp_path: Path, ki
     assert tables[0].equals(tables[2])
     for about in facts:
         assert about["fingerprint"] == header.fingerprint
-        assert about["requests"]["prefix_hits"] == header.prefix_hits.model_dump()
+        assert about["requests"]["prefix_hits"] == to_data(header.prefix_hits)
         assert {**about["requests"], "published": []} == {
             **show(tmp_path / "made")["account"],
             "published": [],

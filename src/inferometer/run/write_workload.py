@@ -32,7 +32,7 @@ from inferometer.workload.parallel import DEFAULT, Processes
 from inferometer.workload.prompts import Fingerprint, Prompt, salt_of, valuer
 from inferometer.workload.request_statistics import BLOCK, Account
 from inferometer.workload.sources import Rendering, RequestSource, TraceRows, sourced
-from inferometer.workload.workload_file import Counted, Declared, From, Header, Hits, Made, PhaseName, Row
+from inferometer.workload.workload_file import Declared, From, Header, Made, PhaseName, Row
 
 PATHS = ("prompts", "dataset")
 """Keys of a plan's workload that are paths, of which a file keeps the last part."""
@@ -122,11 +122,11 @@ class _Making:
             api=plan.target.api,
             prompt_format=self._format,
             declared=Declared(name=named, method=plan.tokenizer.method),
-            tokenizer=Counted.model_validate(to_data(tokenizer)),
+            tokenizer=tokenizer,
             salt=self._salt,
             warmup=self._counts["warmup"],
             requests=self._counts["measure"],
-            prefix_hits=Hits.model_validate(to_data(self._account.facts().prefix_hits)),
+            prefix_hits=self._account.facts().prefix_hits,
             source=From(classes=source.classes, prompts=to_data(source.prompts), texts=to_data(source.texts)),
             fingerprint=str(self._fingerprint),
             rows_sha256=rows_sha256,
@@ -161,7 +161,7 @@ def show(path: Path) -> dict[str, Any]:
 
     _sound(found, see)
     return _facts(found.header, path.resolve().name) | _told(
-        to_data(account.facts()) | {"prefix_hits": found.header.prefix_hits.model_dump()}
+        to_data(account.facts()) | {"prefix_hits": to_data(found.header.prefix_hits)}
     )
 
 
@@ -214,7 +214,7 @@ def _facts(header: Header, name: str) -> dict[str, Any]:
         "seed": spec.seed,
         "api": header.api,
         "prompt_format": header.prompt_format,
-        "tokenizer": header.tokenizer.model_dump(),
+        "tokenizer": to_data(header.tokenizer),
         "warmup": header.warmup,
         "requests": header.requests,
         "fingerprint": header.fingerprint,

@@ -31,10 +31,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import pyarrow as pa
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, model_validator
 
-from inferometer.documents.part import optional
-from inferometer.documents.workload import PromptFile, SourceFacts, TextSource
+from inferometer.documents.part import from_data, optional, to_data
+from inferometer.documents.workload import PrefixHits, PromptFile, SourceFacts, TextSource, TokenizerFacts
 from inferometer.engines.interface import INTERFACES
 from inferometer.errors import InstrumentError, PlanError, Problem
 from inferometer.plan.part import Part
@@ -91,6 +91,15 @@ COLUMNS = tuple(ARROW)
 
 _Count = Annotated[int, Field(ge=0)]
 _Hash = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+
+
+def _held(kind: type) -> tuple[PlainValidator, PlainSerializer]:
+    """How a part of a document (documents/) stands in a header."""
+
+    def read(value: object) -> object:
+        return value if isinstance(value, kind) else from_data(value, kind)
+
+    return PlainValidator(read), PlainSerializer(to_data)
 
 
 class Nonce(Part):
@@ -167,24 +176,6 @@ class Declared(Part):
     method: Literal["reference", "native"]
 
 
-class Counted(Part):
-    """What run.json says of a tokenizer (tokenizers.facts)."""
-
-    kind: str
-    name: str
-    version: str | None
-    vocab_size: _Count | None
-    source: str
-
-
-class Hits(Part):
-    """The best possible prefix-hit rates (request_statistics.py)."""
-
-    exact: float | None
-    blocks: float | None
-    block_tokens: _Count
-
-
 class From(Part):
     """Where requests came from (sources.py)."""
 
@@ -213,11 +204,11 @@ class Header(Part):
     api: Api
     prompt_format: Literal["ids", "text"]
     declared: Declared
-    tokenizer: Counted
+    tokenizer: Annotated[TokenizerFacts, *_held(TokenizerFacts)]
     salt: Annotated[int, Field(ge=0, lt=NONCES)]
     warmup: _Count
     requests: _Count
-    prefix_hits: Hits
+    prefix_hits: Annotated[PrefixHits, *_held(PrefixHits)]
     source: From
     fingerprint: _Hash
     rows_sha256: _Hash

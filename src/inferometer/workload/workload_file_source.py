@@ -24,7 +24,7 @@ from inferometer.units import NS_PER_MS
 from inferometer.workload import workload_file
 from inferometer.workload.prompts import NO_IDS, NONCES, Ids, Prompt, read, speller
 from inferometer.workload.turn_schedule import ONE_TURN, Session, arranged
-from inferometer.workload.workload_file import Counted, Made, Row, Text, joined
+from inferometer.workload.workload_file import Made, Row, Text, joined
 
 if TYPE_CHECKING:
     from inferometer.workload.tokenizers import Tokenizer as Counter
@@ -67,7 +67,7 @@ def taken_over(plan: Plan) -> tuple[Plan, Made]:
     return plan.model_copy(update=parts), found
 
 
-def check_tokenizer(found: Made, tokenizer: Counted | TokenizerFacts) -> None:
+def check_tokenizer(found: Made, tokenizer: TokenizerFacts) -> None:
     """Raise PlanError unless this tokenizer (what run.json says of it) is the one the file was made with."""
     theirs = found.header.tokenizer
     if (theirs.version, theirs.vocab_size) != (tokenizer.version, tokenizer.vocab_size):
@@ -78,7 +78,7 @@ def check_tokenizer(found: Made, tokenizer: Counted | TokenizerFacts) -> None:
         raise PlanError([Problem("--tokenizer", told)])
 
 
-def _called(tokenizer: Counted | TokenizerFacts) -> str:
+def _called(tokenizer: TokenizerFacts) -> str:
     return f"{tokenizer.name}{f' ({tokenizer.version})' if tokenizer.version else ''}"
 
 
