@@ -62,19 +62,23 @@ class _Choice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
 
 
-class _PromptDetails(msgspec.Struct, gc=False):
+class InputDetails(msgspec.Struct, gc=False):
+    """Of the tokens read: those from a cache."""
+
     cached_tokens: int | None = None
 
 
-class _CompletionDetails(msgspec.Struct, gc=False):
+class OutputDetails(msgspec.Struct, gc=False):
+    """Of the tokens written: those of the reasoning."""
+
     reasoning_tokens: int | None = None
 
 
 class _Usage(msgspec.Struct, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prompt_tokens_details: _PromptDetails | None = None
-    completion_tokens_details: _CompletionDetails | None = None
+    prompt_tokens_details: InputDetails | None = None
+    completion_tokens_details: OutputDetails | None = None
 
 
 class _Reply(msgspec.Struct, gc=False):

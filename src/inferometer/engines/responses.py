@@ -27,7 +27,7 @@ import msgspec
 from inferometer.engines.answer import Answer
 from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, as_objects, encode
 from inferometer.engines.interface import INTERFACES
-from inferometer.engines.openai import read_models
+from inferometer.engines.openai import InputDetails, OutputDetails, read_models
 from inferometer.journal.schema import EventClass
 
 _ROLE, _CONTENT, _REASONING = int(EventClass.ROLE), int(EventClass.CONTENT), int(EventClass.REASONING)
@@ -49,19 +49,11 @@ _FINISH = {"completed": "stop", "max_output_tokens": "length"}
 _CALLS = frozenset({"function_call", "custom_tool_call", "mcp_call"})
 
 
-class _InputDetails(msgspec.Struct, gc=False):
-    cached_tokens: int | None = None
-
-
-class _OutputDetails(msgspec.Struct, gc=False):
-    reasoning_tokens: int | None = None
-
-
 class _Usage(msgspec.Struct, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
-    input_tokens_details: _InputDetails | None = None
-    output_tokens_details: _OutputDetails | None = None
+    input_tokens_details: InputDetails | None = None
+    output_tokens_details: OutputDetails | None = None
 
 
 class _Part(msgspec.Struct, gc=False):
