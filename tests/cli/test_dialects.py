@@ -165,10 +165,12 @@ def test_a_conversation_is_repeated_in_each_interfaces_words(api: str, tmp_path:
         assert [message["role"] for message in messages] == (["user", "assistant"] * 3)[: len(said)]
 
 
-def test_anthropic_gets_its_version_and_the_key_in_its_own_header(tmp_path: Path) -> None:
-    """On every request, the models listing included; a plan's own header of that name wins, and the key is no bearer token."""
+def test_messages_go_with_their_version_and_the_key_in_both_headers(tmp_path: Path) -> None:
+    """On every request, the models listing included, to a server that reads a bearer token only; a plan's own version wins."""
 
     def answer(request: Seen) -> Script:
+        if request.headers.get("authorization") != "Bearer sk-secret-1234":
+            return Script(whole(401, b'{"error":"Unauthorized"}'))
         if request.method == "GET":
             return Script(whole(200, b'{"data":[{"id":"m"}]}'))
         return Script(anthropic(json.loads(request.body)["stream"]))
@@ -186,7 +188,7 @@ def test_anthropic_gets_its_version_and_the_key_in_its_own_header(tmp_path: Path
                 headers = {name.lower(): value for name, value in request.headers.items()}
                 assert headers["anthropic-version"] == version
                 assert headers["x-api-key"] == "sk-secret-1234"
-                assert "authorization" not in headers
+                assert headers["authorization"] == "Bearer sk-secret-1234"
 
 
 def test_a_server_of_another_vendor_is_named_as_such(tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
-"""The API key: read from the place the plan names, kept in memory, sent in one header, struck out everywhere else."""
+"""The API key: read from the place the plan names, kept in memory, sent in headers, struck out everywhere else."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from inferometer.engines.dialect import Dialect, bearer
 from inferometer.errors import PlanError, Problem
@@ -35,8 +36,8 @@ def headers(target: Target, key: str | None, dialect: Dialect | None = None) -> 
     """The dialect's header lines, the plan's own in their place, and the key: as the dialect has it, else a bearer token."""
     lines = merged({} if dialect is None else dialect.headers, target.headers)
     if key is not None:
-        name, value = (bearer if dialect is None else dialect.key_header)(key)
-        lines[name] = value
+        host = urlsplit(target.url or "").hostname or ""
+        lines |= (bearer if dialect is None else dialect.key_headers)(key, host)
     return lines
 
 

@@ -32,7 +32,15 @@ from typing import Any
 import msgspec
 
 from inferometer.engines.answer import Answer
-from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, as_objects, encode, is_system
+from inferometer.engines.dialect import (
+    Dialect,
+    GenerationRequest,
+    JsonObject,
+    as_objects,
+    bearer,
+    encode,
+    is_system,
+)
 from inferometer.engines.interface import INTERFACES
 from inferometer.engines.openai import read_models
 from inferometer.journal.schema import EventClass
@@ -217,8 +225,10 @@ def _usage(answer: Answer, usage: _Usage) -> None:
         answer.output_tokens = usage.output_tokens
 
 
-def _key_header(key: str) -> tuple[str, str]:
-    return "x-api-key", key
+def _key_headers(key: str, host: str) -> dict[str, str]:
+    # Servers that imitate this interface, vLLM for one, may accept a bearer token only; the vendor's refuses a key as such.
+    vendors = f".{host}".endswith(".anthropic.com")
+    return {"x-api-key": key, **({} if vendors else bearer(key))}
 
 
 ANTHROPIC = Dialect(
@@ -232,6 +242,6 @@ ANTHROPIC = Dialect(
     read_models=read_models,
     length_fields=("max_tokens",),
     headers={"anthropic-version": VERSION},
-    key_header=_key_header,
+    key_headers=_key_headers,
     system_apart=True,
 )

@@ -67,9 +67,10 @@ class Models:
     vocabularies: Mapping[str, int] = field(default_factory=dict)
 
 
-def bearer(key: str) -> tuple[str, str]:
-    """The header line of a key, as nearly all servers want it."""
-    return "Authorization", f"Bearer {key}"
+def bearer(key: str, host: str = "") -> dict[str, str]:
+    """The header line of a key, as nearly all servers want it, whatever the host."""
+    del host
+    return {"Authorization": f"Bearer {key}"}
 
 
 def read_nothing(_: object) -> Models:
@@ -97,7 +98,8 @@ class Dialect:
     """Names of the field that bounds an answer: the first is sent; another if the server refuses with its name."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Header lines that every request has; a plan's own replace them."""
-    key_header: Callable[[str], tuple[str, str]] = bearer
+    key_headers: Callable[[str, str], Mapping[str, str]] = bearer
+    """The header lines of a key for a host name ("": the embedded server's)."""
     system_apart: bool = False
     """A system prompt is a field of the body, not a message: each turn of a conversation has to carry it."""
 
