@@ -19,7 +19,9 @@ from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
+from inferometer.run.write_workload import make
 from inferometer.studies.comparison import Measure, Question, compare_folders, compare_live, interleave, turns
+from inferometer.workload.sources import sourced
 
 TOKENS = Question(metrics=("tpot_p50", "success_rate"))
 
@@ -205,6 +207,28 @@ def test_live_sides_are_measured_in_turn_with_the_same_seeds(tmp_path: Path) -> 
         assert [saved.read(one / "plan.json").workload.seed for one in runs] == [7, 8, 9]
     again = compare_folders([str(place / "A-old"), str(place / "B-new")], TOKENS)
     assert again.document.contrasts == compared.document.contrasts
+
+
+def test_every_round_of_a_workload_file_has_the_seed_of_the_file(tmp_path: Path) -> None:
+    """Whether the plans were read with the file or not, no round asks for other requests than those that the file holds, and
+    the plan of each run says so."""
+    make(build(None, FLAGS | {"--seed": "7"}), tmp_path / "made", lambda _: None)
+    given: dict[str, object] = {name: FLAGS[name] for name in ("--rate", "--requests", "--warmup")}
+    given["--workload-file"] = str(tmp_path / "made" / "workload.arrow")
+    unread = [build(None, given | {"--name": name}) for name in ("old", "new")]
+    read = [sourced(plan)[0] for plan in unread]
+    seen: list[Plan] = []
+
+    def measure(plan: Plan, out: Path, ui: Ui) -> RunResult:
+        seen.append(plan)
+        return simulated(plan, out, ui)
+
+    for sides in (unread, read):
+        series = interleave(sides, 2, tmp_path / sides[0].workload.kind, 0, Listener(), measure)
+        assert [sourced(plan)[0].workload.seed for plan in seen] == [7] * 4
+        seeds = [saved.read(run / "plan.json").workload.seed for side in series.runs for run in side]
+        assert seeds == [7] * 4
+        seen.clear()
 
 
 def test_plans_under_different_loads_are_refused_before_anything_is_made(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@
 
 A round of `interleave` measures every plan once. Round k gives all of them the seed of the first plan plus k, and begins with
 another plan than the round before (draft 6.4: systems that share something are tested at the same time), so that what drifts
-meets all alike.
+meets all alike. Plans with a workload file keep the seed of the file in every round.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from inferometer.measure.samples import Samples, values_of
 from inferometer.metrics.catalogue import METRICS, RATES, stem
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
+from inferometer.plan.workload import FileWorkload, reseeded
 from inferometer.report.comparison.document import compose
 from inferometer.report.compliance import statement_document
 from inferometer.run.conduct import conduct
@@ -333,7 +334,11 @@ def interleave(
 
 
 def _seeded(plan: Plan, seed: int) -> Plan:
-    return plan.model_copy(update={"workload": plan.workload.model_copy(update={"seed": seed})})
+    """The plan with this seed; one with a workload file unchanged, since the file decides the seed."""
+    workload = plan.workload
+    if isinstance(workload, FileWorkload) or workload.file is not None:
+        return plan
+    return plan.model_copy(update={"workload": reseeded(workload, seed)})
 
 
 def _one(plan: Plan, series: Series, at: int, ui: Ui, measure: Measure) -> None:
