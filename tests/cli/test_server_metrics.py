@@ -222,7 +222,7 @@ def test_somebody_else_at_the_server_makes_a_run_inconclusive(tmp_path: Path) ->
             guest.join()
     found = checks(json.loads(out))["server_tokens"]
     assert (found["status"], found["facts"]["side"]) == ("unsure", "more")
-    assert "somebody else used it" in found["message"]
+    assert "another client used it" in found["message"]
 
 
 def without_metrics(seen: Seen) -> Script:

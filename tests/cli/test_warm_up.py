@@ -137,7 +137,7 @@ def test_a_volume_out_of_reach_ends_and_is_told(tmp_path: Path) -> None:
     (check,) = (one for one in finding.summary.verdict.checks if one.code == "warmup")
     assert check.status == "note"
     assert "was not reached" in check.message
-    assert "had not settled" in check.message
+    assert "had not stabilised" in check.message
     assert "not reached" in (finding.folder / "report.md").read_text()
 
 

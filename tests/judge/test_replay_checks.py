@@ -39,7 +39,7 @@ def test_a_trace_is_held_to_its_number_of_arrivals(run: Any) -> None:
     assert (whole["arrival_rate"].status, whole["arrival_rate"].value) == ("pass", rows)
     lacking = judged(run, rows=int(rows) + 1)["arrival_rate"]
     assert (lacking.status, lacking.value, lacking.limit) == ("fail", rows, rows + 1)
-    assert "arrivals were offered" in said(lacking)
+    assert "arrivals were sent" in said(lacking)
     assert {whole[code].status for code in ("arrival_dispersion", "arrival_lag1", "stationary")} == {"na"}
     assert "a trace's" in said(whole["arrival_dispersion"])
 
@@ -65,8 +65,8 @@ def test_requests_made_late_are_named_as_the_cause(run: Any) -> None:
         "preparation",
         len(record),
     )
-    assert "the trace's requests were not made in time" in said(many)
-    assert "Not yet made when due" in said(many)
+    assert "the trace's requests were not generated in time" in said(many)
+    assert "Not yet generated when due" in said(many)
     few = judged(run, late, unprepared=1, unprepared_ms=30.0)["lateness"]
     assert (few.facts["cause"], few.facts["unprepared"]) == ("scheduling", 1)
     assert "unprepared" not in judged(run, late)["lateness"].facts

@@ -152,7 +152,7 @@ def test_lateness_names_its_main_cause_and_the_shares_of_all() -> None:
     facts |= {"back_pressure_share": 0.3}
     for loop in ("open", "closed"):
         said = checks.sentence(check("lateness", "fail", facts={"loop": loop, **facts}))
-        assert "took requests up late (90" in said
+        assert "started requests late (90" in said
         assert "30\u202f% back-pressure" in said
 
 

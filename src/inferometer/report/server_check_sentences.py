@@ -20,7 +20,7 @@ class Wording:
     clauses: Mapping[tuple[str, ...], str] = field(default_factory=dict)
 
 
-_NONE = "The server's own metrics, where it has any, do not say it."
+_NONE = "The server exposes no metrics that show this."
 _TOKENS: Mapping[tuple[str, ...], str] = {
     (
         "prompt_server",
@@ -30,8 +30,8 @@ _TOKENS: Mapping[tuple[str, ...], str] = {
         "output_server",
         "output_client",
     ): "Output tokens: {output_server} by the server, {output_client} by its usage.",
-    ("resets",): "Counters that went back: {resets}.",
-    ("endpoints",): "Endpoints added up: {endpoints}.",
+    ("resets",): "Counters that decreased: {resets}.",
+    ("endpoints",): "Endpoints combined: {endpoints}.",
 }
 _MEANS: Mapping[tuple[str, ...], str] = {
     (
@@ -57,14 +57,14 @@ SERVER: dict[str, Wording] = {
         "Tokens by the server's metrics",
         "share",
         {
-            "unsure": "The server worked on {value} more tokens than this client's requests, where {limit} is accepted: "
-            "somebody else used it meanwhile, and every figure has that load in it.",
-            "note": "The server's counters have {value} more tokens than this client's requests, where {limit} is accepted: "
-            "somebody else may have used it, or it counts otherwise than its documentation lets expect.",
+            "unsure": "The server processed {value} more tokens than this client's requests, more than the accepted {limit}: "
+            "another client used it at the same time, and its load is part of every figure.",
+            "note": "The server's counters have {value} more tokens than this client's requests, more than the accepted "
+            "{limit}: another client may have used it, or it counts differently from its documentation.",
         },
         {
-            "unsure": "See that nobody else uses the server, then run again.",
-            "note": "See whether anybody else uses the server.",
+            "unsure": "Make sure that no other client uses the server, then run again.",
+            "note": "Check whether another client uses the server.",
         },
         _TOKENS,
     ),
@@ -72,12 +72,13 @@ SERVER: dict[str, Wording] = {
         "Tokens by the server's metrics",
         "share",
         {
-            "note": "The server's counters, added up over several endpoints, have {value} more tokens than this client's "
-            "requests, where {limit} is accepted: workers that share a request (prefill and decode) may both have counted it, "
-            "or somebody else used the server.",
+            "note": "The server's counters, summed over several endpoints, have {value} more tokens than this client's "
+            "requests, more than the accepted {limit}: workers that share a request (prefill and decode) may both have "
+            "counted it, or another client used the server.",
         },
         {
-            "note": "Name the metrics of workers that count no request twice, and see that nobody else uses the server."
+            "note": "Name the metrics of workers that count no request twice, and make sure that no other client uses the "
+            "server."
         },
         _TOKENS,
     ),
@@ -85,8 +86,8 @@ SERVER: dict[str, Wording] = {
         "Tokens by the server's metrics",
         "share",
         {
-            "note": "The server's counters went back again and again, as where a balancer lets now one replica answer and now "
-            "another: no totals come of them.",
+            "note": "The server's counters decreased repeatedly, as if a load balancer let different replicas answer: no "
+            "totals can be computed from them.",
         },
         {"note": "Name the metrics of every replica (--server-metrics URL)."},
         _TOKENS,
@@ -95,8 +96,8 @@ SERVER: dict[str, Wording] = {
         "Tokens by the server's metrics",
         "share",
         {
-            "note": "The server's counters lack {value} of the tokens it reported as usage, where {limit} is accepted: "
-            "these metrics are not of the whole server, or it began anew meanwhile.",
+            "note": "The server's counters lack {value} of the tokens that it reported as usage, more than the accepted "
+            "{limit}: these metrics do not cover the whole server, or it restarted during the run.",
         },
         {"note": "Name the metrics of every replica (--server-metrics URL)."},
         _TOKENS,
@@ -115,30 +116,32 @@ SERVER: dict[str, Wording] = {
         "TTFT by the server's metrics",
         "ms",
         {
-            "note": "Mean TTFT at the client is {value} more than by the server's own metrics, where {limit} is usual: "
-            "that time passes before the engine's queue or behind it, in the network, a proxy or the front end.",
+            "note": "Mean TTFT at the client is {value} more than by the server's own metrics, more than the usual {limit}: "
+            "that time passes outside the engine, in the network, a proxy or the front end.",
         },
-        {"note": "Measure beside the server, or blame that part of TTFT on the way and not on the engine."},
+        {
+            "note": "Measure next to the server, or attribute that part of TTFT to the path and not to the engine."
+        },
         _MEANS,
     ),
     "server_ttft:below": Wording(
         "TTFT by the server's metrics",
         "ms",
         {
-            "unsure": "Mean TTFT at the client is {value} against the server's own metrics (bound {limit}), and no token is "
-            "seen before it is made: one of the two is wrong.",
-            "note": "Mean TTFT at the client is {value} against the server's own metrics (bound {limit}); its documentation "
-            "may mean another span by it.",
+            "unsure": "Mean TTFT at the client is {value} against the server's own metrics (bound {limit}), but no token can "
+            "arrive before it is produced: one of the two is wrong.",
+            "note": "Mean TTFT at the client is {value} against the server's own metrics (bound {limit}); the server's "
+            "metric may cover another span.",
         },
-        {"unsure": "See whether others use the server, and what its TTFT is from."},
+        {"unsure": "Check whether other clients use the server, and from when it measures TTFT."},
         _MEANS,
     ),
     "server_ttft:others": Wording(
         "TTFT by the server's metrics",
         "ms",
         {
-            "note": "The server's metrics have more or fewer first tokens than the client, and one request can move a mean "
-            "by any amount, so means are not compared.",
+            "note": "The server's metrics have more or fewer first tokens than the client, and a single request can change a "
+            "mean by any amount, so means are not compared.",
         },
         {},
         {("server_n", "client_n"): "First tokens: {server_n} at the server, {client_n} at the client."},
@@ -149,14 +152,14 @@ SERVER: dict[str, Wording] = {
         {
             "pass": "From the first third of the load to the last the server's queue changed by {value} requests on average.",
             "note": "From the first third of the load to the last the server's queue grew by {value} requests on average "
-            "(more than {limit}), and without a pause: it may be saturated.",
+            "(more than {limit}), without a pause: it may be saturated.",
             "na": _NONE,
         },
-        {"note": "Lower the rate, or run longer to see where it ends."},
+        {"note": "Lower the rate, or run longer to find out where the growth ends."},
         {
             ("mean", "max", "end"): "Waiting: {mean} on average, {max} at most, {end} at the end.",
             ("kv_max_share",): "KV cache: {kv_max_share} at most.",
-            ("preemptions",): "Preempted: {preemptions} requests, which were then worked on again.",
+            ("preemptions",): "Preempted: {preemptions} requests, which were then processed again.",
         },
     ),
 }
