@@ -156,7 +156,7 @@ def test_what_cannot_be_judged_is_refused_in_words(
     assert "RUN: needs RUN, or --list" in refused(capsys)
     assert "--list" in refused(capsys, "--list", folder)
     assert "--level" in refused(capsys, folder, "--level", "MUST")
-    assert "no such folder" in refused(capsys, tmp_path / "nowhere")
+    assert "not a folder" in refused(capsys, tmp_path / "nowhere")
     (tmp_path / "died").mkdir()
     assert "inferometer recover" in refused(capsys, tmp_path / "died")
     assert "has ttft" in refused(capsys, folder, "--test", "itl")

@@ -80,8 +80,8 @@ def test_everything_wrong_with_classes_is_told_at_once(tmp_path: Path) -> None:
         f"{at}[3].extra_body", f"{at}[3].content",
     }  # fmt: skip
     assert "did you mean workload.classes.weight?" in found[f"{at}[2].wieght"]
-    assert "second time" in found[f"{at}[0].extra_body"]
-    assert "another class 'b'" in found[f"{at}[2].name"]
+    assert "twice" in found[f"{at}[0].extra_body"]
+    assert "another class is named 'b'" in found[f"{at}[2].name"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_flag_for_prompts_or_for_a_workload_goes_before_the_files(tmp_path: Pa
 
 def test_the_file_named_has_to_be_there(tmp_path: Path) -> None:
     """Told with everything else that is wrong, before anything is started."""
-    with pytest.raises(PlanError, match="--prompts: names a file that is not there"):
+    with pytest.raises(PlanError, match="--prompts: names a file that does not exist"):
         build(None, {"--prompts": str(tmp_path / "nowhere")}, environ={})
 
 

@@ -253,7 +253,7 @@ def test_several_wrong_keys_of_a_file_are_all_named_with_their_lines(write: Writ
         "plan.yaml:8: load.burstiness": "set load.arrival to gamma",
         "plan.yaml:9: concurrency": "did you mean load.concurrency?",
         "plan.yaml:11: workload.input_tokens": "5 is above",
-        "plan.yaml:13": "workload.seed is there twice; the first is on line 12",
+        "plan.yaml:13": "workload.seed occurs twice, first on line 12",
         "plan.yaml:16: slos[1]": "ttft_p99<500ms",
         "plan.yaml:17: colour": "no such key",
     }
@@ -383,18 +383,18 @@ def test_mappings_of_flags_are_merged_into_those_of_the_file(write: Write) -> No
 @pytest.mark.parametrize(
     ("text", "where", "words"),
     [
-        ("load:\n\trate: 5\n", "plan.yaml:2", "is no YAML"),
-        ("load: {rate: 5\n", "plan.yaml:2", "is no YAML"),
-        ("a: b: c\n", "plan.yaml:1", "is no YAML"),
-        ("- 1\n", "plan.yaml:1", "is no plan"),
-        ("just words\n", "plan.yaml:1", "is no plan"),
-        ("a: 1\n---\nb: 2\n", "plan.yaml:2", "is no YAML"),
+        ("load:\n\trate: 5\n", "plan.yaml:2", "is not valid YAML"),
+        ("load: {rate: 5\n", "plan.yaml:2", "is not valid YAML"),
+        ("a: b: c\n", "plan.yaml:1", "is not valid YAML"),
+        ("- 1\n", "plan.yaml:1", "is not a plan"),
+        ("just words\n", "plan.yaml:1", "is not a plan"),
+        ("a: 1\n---\nb: 2\n", "plan.yaml:2", "is not valid YAML"),
         ("load: &l {x: *l}\n", "plan.yaml:1", "too much"),
         ("load: !!python/object:os.system {}\n", "plan.yaml:1", "tags"),
-        ("load: !!python/name:os.system\n", "plan.yaml:1", "is no YAML"),
+        ("load: !!python/name:os.system\n", "plan.yaml:1", "is not valid YAML"),
         ("? [1]\n: 2\n", "plan.yaml:1", "plain word"),
-        ("name: \x07\n", "plan.yaml", "is no YAML"),
-        ("name: 2024-99-99\n", "plan.yaml", "is no YAML"),
+        ("name: \x07\n", "plan.yaml", "is not valid YAML"),
+        ("name: 2024-99-99\n", "plan.yaml", "is not valid YAML"),
     ],
 )
 def test_a_file_that_is_no_plan_is_refused_with_its_line_and_flags_are_still_checked(

@@ -99,7 +99,7 @@ def test_a_saved_plan_whose_url_lost_its_password_can_be_read_but_not_run(tmp_pa
     path.write_bytes(saved.to_json(build(None, {"--server-metrics": [f"u:{PASSWORD}@h:1"]})))
     again = saved.read(path)
     assert saved.to_json(again) == path.read_bytes()
-    with pytest.raises(PlanError, match="give the whole URL again"):
+    with pytest.raises(PlanError, match="give the full URL again"):
         build(path, environ={})
     assert build(path, {"--server-metrics": [f"u:{PASSWORD}@h:1"]}, environ={}).server_metrics.urls
 

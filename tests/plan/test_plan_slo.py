@@ -80,7 +80,7 @@ def test_objectives_are_read_into_metric_statistic_comparison_and_limit(
         ("ttft_p99>500ms", "upper limit"),
         ("ttft_p99=500ms", "upper limit"),
         ("ttft_p99<0ms", "above 0"),
-        ("ttft_p99<1.2.3ms", "no number"),
+        ("ttft_p99<1.2.3ms", "not a number"),
         ("success_rate<0.9", "lower limit"),
         ("success_rate>1", "at most 1"),
         ("success_rate>99", "at most 1"),

@@ -51,17 +51,17 @@ def test_a_number_of_requests_is_the_most_of_the_trace() -> None:
     assert (plan.load.requests, plan.load.warmup) == (30, 30)
 
 
-DECIDES = "the trace says what is sent, how long it is and when"
+DECIDES = "the trace determines content, lengths and times"
 
 
 @pytest.mark.parametrize(
     ("flag", "value", "said"),
     [
-        ("--rate", "5", "the trace says when requests are sent (--trace): leave --rate out, or set --trace-speed"),
-        ("--concurrency", "8", "the trace says when requests are sent (--trace): leave --concurrency out"),
-        ("--duration", "60", "the trace says when requests are sent (--trace): leave --duration out, or set --trace-end"),
-        ("--arrival", "constant", "the trace says when requests are sent (--trace): leave --arrival out"),
-        ("--burstiness", "2", "the trace says when requests are sent (--trace): leave --burstiness out"),
+        ("--rate", "5", "the trace determines when requests are sent (--trace): leave --rate out, or set --trace-speed"),
+        ("--concurrency", "8", "the trace determines when requests are sent (--trace): leave --concurrency out"),
+        ("--duration", "60", "the trace determines when requests are sent (--trace): leave --duration out, or set --trace-end"),
+        ("--arrival", "constant", "the trace determines when requests are sent (--trace): leave --arrival out"),
+        ("--burstiness", "2", "the trace determines when requests are sent (--trace): leave --burstiness out"),
         ("--workload", "normal", f"{DECIDES} (--trace): leave --workload out, or set it to trace"),
         ("--input-tokens", "5", f"{DECIDES} (--trace): leave --input-tokens out"),
         ("--output-tokens", "5", f"{DECIDES} (--trace): leave --output-tokens out"),
@@ -85,12 +85,12 @@ def test_a_trace_stands_beside_no_prompts_and_no_classes(workload: str, key: str
     path = tmp_path / "plan.yaml"
     path.write_text(f"trace: {{file: t}}\n{workload}")
     assert refused({}, path) == {
-        f"{path}:2: {key}": f"the trace says what is sent, how long it is and when (trace.file): leave {key} out"
+        f"{path}:2: {key}": f"the trace determines content, lengths and times (trace.file): leave {key} out"
     }
     path.write_text(workload)
     plan = build(path, FILE)
     assert (plan.workload.name, plan.workload.kind) == ("trace", "trace")
-    with pytest.raises(PlanError, match="the trace says what is sent"):
+    with pytest.raises(PlanError, match="the trace determines what is sent"):
         check(plan.model_copy(update={"workload": build(path, {}).workload}))
 
 
@@ -99,7 +99,7 @@ def test_lengths_of_a_trace_never_include_the_chat_template() -> None:
     own: dict[str, object] = {"--tokenizer": "org/model"}
     assert build(None, own).workload.count_template
     assert build(None, {**FILE, **own}).workload.count_template is False
-    assert "says what is sent" in refused({**FILE, **own, "--count-template": "yes"})["--count-template"]
+    assert "determines content" in refused({**FILE, **own, "--count-template": "yes"})["--count-template"]
 
 
 def test_what_a_trace_does_not_tell_of_its_prompts_is_missing_until_it_is_declared() -> None:
@@ -152,7 +152,7 @@ def test_a_missing_file_is_told_with_the_other_mistakes() -> None:
         build(None, {**FILE, "--api": "x"}, environ={})
     places = {problem.where: problem.message for problem in caught.value.problems}
     assert set(places) == {"--trace", "--api"}
-    assert places["--trace"] == "names a file that is not there or cannot be read"
+    assert places["--trace"] == "names a file that does not exist or cannot be read"
 
 
 def test_the_flag_takes_the_place_of_a_files_load_and_lengths(tmp_path: Path) -> None:

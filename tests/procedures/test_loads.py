@@ -96,7 +96,7 @@ def test_a_range_that_ends_below_its_beginning_is_refused(
     problem = refused.value.problems[0]
     assert problem.where == f"tests.{test}"
     assert problem.message.endswith(
-        f"above {high.split('=')[0]}, {high.split('=')[1]}: lower the one or raise the other"
+        f"above {high.split('=')[0]}, {high.split('=')[1]}: lower the first or raise the second"
     )
 
 

@@ -439,10 +439,10 @@ def test_a_file_and_a_trace_exclude_each_other_and_a_digest_needs_its_file(tmp_p
     """Told before either is read."""
     for name in ("w", "t"):
         (tmp_path / name).write_text("")
-    with pytest.raises(PlanError, match=r"says what is sent.*\(--trace\): leave --workload-file out"):
+    with pytest.raises(PlanError, match=r"determines content.*\(--trace\): leave --workload-file out"):
         build(None, {"--workload-file": str(tmp_path / "w"), "--trace": str(tmp_path / "t")})
     (tmp_path / "plan.yaml").write_text(f"workload: {{file_sha256: {'a' * 64}}}")
-    with pytest.raises(PlanError, match=r"is about a workload that was made: set workload\.file"):
+    with pytest.raises(PlanError, match=r"is about a workload file: set workload\.file"):
         build(tmp_path / "plan.yaml")
 
 

@@ -14,18 +14,18 @@ import inferometer
 from inferometer.errors import InferometerError, PlanError
 
 COMMANDS = {
-    "run": "Measure a server and say whether to believe the numbers.",
-    "test": "Carry out tests of the IETF draft, and say whether to believe them.",
-    "simulate": "Carry a plan out on a model of an engine, in virtual time.",
-    "compare": "Say whether systems differ, from runs of them or by measuring them in turn.",
-    "calibrate": "Certify up to which load the instrument is right on this machine.",
-    "workload": "Write the requests of a plan as a file, show or verify one.",
+    "run": "Measure a server and judge whether the numbers can be trusted.",
+    "test": "Carry out tests of the IETF draft, and judge their results.",
+    "simulate": "Execute a plan on a model of an engine, in virtual time.",
+    "compare": "Compare systems, from existing runs or by measuring them in turn.",
+    "calibrate": "Certify up to which load the instrument is accurate on this machine.",
+    "workload": "Write, show or verify the requests of a plan as a file.",
     "serve": "Run the reference server.",
-    "rerun": "Do again what a report says was done.",
+    "rerun": "Repeat the run or campaign of a report.",
     "report": "Write the reports of a run again.",
-    "compliance": "Say how a run stands by the IETF draft's rules, and list them.",
+    "compliance": "Check a run against the IETF draft's rules, or list the rules.",
     "metrics": "Server metrics: exports from raw scrapes.",
-    "recover": "Make a run that died readable.",
+    "recover": "Rebuild the results of a run whose process was killed.",
 }
 
 _FILES = {"test": "procedure"}
@@ -36,7 +36,7 @@ Examples:
   inferometer run
       measure the embedded reference server: no set-up, about a minute
   inferometer run --url http://localhost:8000 --model my-model --rate 20 --requests 2000
-      offer a real server 20 requests a second, as Poisson arrivals
+      send a server 20 requests per second, as Poisson arrivals
 """
 
 
@@ -91,13 +91,13 @@ def run(arguments: Sequence[str]) -> int:
         _say(str(wrong))
         return wrong.exit_code
     except (KeyboardInterrupt, click.Abort):
-        _say("interrupted; a run folder that was begun can be read with `inferometer recover`")
+        _say("interrupted; `inferometer recover` rebuilds the results of a run folder that was started")
         return 130
     except OSError as wrong:
         _say(f"{wrong.filename or 'a file'}: {wrong.strerror or wrong}")
         return 2
     except Exception:
-        _say("This is our bug, not yours. Please report it with what follows.\n")
+        _say("This is a bug in inferometer. Please report it with the following text.\n")
         _say(traceback.format_exc())
         return 70
     return code if isinstance(code, int) else 0

@@ -15,7 +15,9 @@ EXAMPLES = (
     "inferometer calibrate",
     "inferometer calibrate --like plan.yaml --workers 2",
 )
-EXITS = "0 certified, 2 usage, 4 not even the lowest load (or the plan's) was measured right, 130 interrupted"
+EXITS = (
+    "0 certified, 2 usage, 4 even the lowest load (or the plan's) was not measured correctly, 130 interrupted"
+)
 
 
 @click.command(
@@ -35,7 +37,7 @@ EXITS = "0 certified, 2 usage, 4 not even the lowest load (or the plan's) was me
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Keep the run folders of the rungs here. Default: they are removed.",
+    help="Keep the run folders of the rungs here. Default: remove them.",
 )
 def command(
     like: Path | None, workers: str | None, quick: bool, as_json: bool, quiet: bool, out: Path | None

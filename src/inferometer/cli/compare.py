@@ -24,7 +24,7 @@ EXAMPLES = (
     "inferometer compare --interleave old.yaml new.yaml --repeats 5 --junit compare.xml",
 )
 EXITS = (
-    "0 no regression, 2 usage or a file, 3 not comparable or a run is INVALID, 4 no claim (fewer than 3 runs a side), "
+    "0 no regression, 2 usage or a file, 3 not comparable or a run is INVALID, 4 no claim (fewer than 3 runs per side), "
     "5 a server unreachable or failed, 6 regression, 130 interrupted"
 )
 
@@ -37,13 +37,13 @@ EXITS = (
 )
 @click.argument("sides", nargs=-1, required=True)
 @click.option("--interleave", is_flag=True, help="SIDES are plans: measure them in turn, then compare.")
-@click.option("--repeats", type=int, metavar="N", help="With --interleave: runs of each plan. Default: 3.")
+@click.option("--repeats", type=int, metavar="N", help="With --interleave: number of rounds. Default: 3.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default="runs",
     metavar="DIR",
-    help="With --interleave: where the runs go. Default: runs.",
+    help="With --interleave: folder for the runs. Default: runs.",
 )
 @click.option(
     "--noise",
@@ -52,20 +52,25 @@ EXITS = (
     help="Further runs of the first side's system: differences below theirs are noise. May be repeated.",
 )
 @click.option(
-    "--metric", "metrics", multiple=True, metavar="NAME", help="A figure that decides. May be repeated."
+    "--metric", "metrics", multiple=True, metavar="NAME", help="A deciding figure. May be repeated."
 )
 @click.option(
     "--threshold",
     type=float,
     default=0.0,
     metavar="PERCENT",
-    help="The least change that matters. Default: 0.",
+    help="The smallest change that matters, in per cent. Default: 0.",
 )
-@click.option("--price", "prices", multiple=True, metavar="SIDE=N", help="What a side costs an hour: A=2.5.")
-@click.option("--price-source", metavar="TEXT", help="Where the prices are from.")
-@click.option("--production-representative", "production", is_flag=True, help="Declare that all sides are.")
-@click.option("--shared-resources", is_flag=True, help="Declare that sides share some.")
-@click.option("--seed", type=int, default=0, metavar="N", help="Of the bootstrap. Default: 0.")
+@click.option("--price", "prices", multiple=True, metavar="SIDE=N", help="Price of a side per hour: A=2.5.")
+@click.option("--price-source", metavar="TEXT", help="Source of the prices.")
+@click.option(
+    "--production-representative",
+    "production",
+    is_flag=True,
+    help="Declare that all sides are configured as in production.",
+)
+@click.option("--shared-resources", is_flag=True, help="Declare that sides share resources.")
+@click.option("--seed", type=int, default=0, metavar="N", help="Seed of the bootstrap. Default: 0.")
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
 @click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of tables.")
@@ -94,7 +99,7 @@ def command(
     from inferometer.studies.comparison import Question, compare_folders
 
     if repeats is not None and not interleave:
-        raise PlanError([Problem("--repeats", "is for --interleave: runs that are there are not repeated")])
+        raise PlanError([Problem("--repeats", "needs --interleave: existing runs are not repeated")])
     files = {"--junit": junit, "--markdown": markdown}
     nowhere = [name for name, file in files.items() if file is not None and not file.parent.is_dir()]
     if nowhere:  # better now than after the measuring

@@ -21,7 +21,7 @@ EXAMPLES = (
     "inferometer compliance --list --level MUST",
 )
 HELP = """\
-Say how a run or a campaign stands by the IETF draft's rules: label, deviations, and every rule with what was seen of it. RUN is
+Check a run or a campaign against the IETF draft's rules: label, deviations, and every rule with its observation. RUN is
 the folder of either, or a campaign.json. A run by itself is judged as the test of TTFT (section 5.1) with its own load.
 """
 LEVELS = ("MUST", "REQUIRED", "SHOULD", "RECOMMENDED", "states")
@@ -30,9 +30,9 @@ LEVELS = ("MUST", "REQUIRED", "SHOULD", "RECOMMENDED", "states")
 
 @click.command("compliance", cls=Command, help=HELP, examples=EXAMPLES)
 @click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.option("--test", metavar="NAME", help="Of a campaign: this test alone.")
+@click.option("--test", metavar="NAME", help="Of a campaign: only this test.")
 @click.option("--list", "as_list", is_flag=True, help="Print the rules, and how each is checked.")
-@click.option("--level", type=click.Choice(LEVELS), help="With --list: the rules of this level alone.")
+@click.option("--level", type=click.Choice(LEVELS), help="With --list: only the rules of this level.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 def command(run: Path | None, test: str | None, as_list: bool, level: str | None, as_json: bool) -> int:
     """See HELP."""
@@ -40,9 +40,7 @@ def command(run: Path | None, test: str | None, as_list: bool, level: str | None
 
     if as_list:
         if run is not None or test is not None:
-            raise PlanError(
-                [Problem("--list", "prints the rules, which are of no run: leave RUN and --test out")]
-            )
+            raise PlanError([Problem("--list", "prints the rules of the draft: omit RUN and --test")])
         say(_rules(level, as_json=as_json))
         return 0
     if run is None or level is not None:
@@ -116,16 +114,14 @@ def _summary(folder: Path) -> Summary:
     from inferometer.documents.summary import SCHEMA, Summary
 
     if not folder.is_dir():
-        raise RecordError(f"{folder}: no such folder of a run or a campaign")
+        raise RecordError(f"{folder}: not a folder of a run or a campaign")
     path = folder / "summary.json"
     if not path.is_file():
         raise RecordError(
-            f"{folder}: holds no summary.json; `inferometer recover` makes that of a run that died"
+            f"{folder}: holds no summary.json; `inferometer recover` rebuilds it for a run whose process was killed"
         )
     if _read(path).get("schema") != SCHEMA:
-        raise RecordError(
-            f"{path}: is of a version this program does not read; `inferometer report` makes it anew"
-        )
+        raise RecordError(f"{path}: has an unsupported version; `inferometer report` rewrites it")
     return from_json(path.read_bytes(), Summary, SCHEMA, str(path))
 
 
@@ -135,7 +131,7 @@ def _read(path: Path) -> dict[str, Any]:
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
     except (ValueError, RecursionError) as cause:
-        raise RecordError(f"{path}: is no JSON") from cause
+        raise RecordError(f"{path}: is not valid JSON") from cause
     if not isinstance(document, dict):
-        raise RecordError(f"{path}: is no document of this program's")
+        raise RecordError(f"{path}: is not a document of inferometer")
     return document

@@ -66,7 +66,7 @@ def command() -> None:
     "--warmup-end",
     type=int,
     metavar="NS",
-    help="End of the warm-up, which is reported apart and left out of the period.",
+    help="End of the warm-up, which is reported separately and excluded from the period.",
 )
 @click.option(
     "--histogram-estimator",

@@ -35,24 +35,24 @@ cold-start. Without --url the reference engine is tested.
 OWN = [
     click.Option(
         ["--plan"], type=click.Path(path_type=Path), metavar="FILE",
-        help="A plan file, which may have the parts `tests` and `switch` too.",
+        help="A plan file, which may also have the parts `tests` and `switch`.",
     ),
     click.Option(
         ["--param", "parameters"], multiple=True, metavar="TEST.NAME=VALUE",
         help="A parameter of a test, for example capacity.ttft_p99_ms=500. May be repeated.",
     ),
-    click.Option(["--quick"], is_flag=True, help="Short runs, for trying out: deviations, which the report lists."),
+    click.Option(["--quick"], is_flag=True, help="Short runs, for trying out; the report lists the deviations."),
     click.Option(["--simulate"], is_flag=True, help="In virtual time, on a model of an engine: nothing is measured."),
     click.Option(["--preset"], metavar="NAME", help="The reference engine to test or simulate. Default: testbed."),
     click.Option(
-        ["--set", "settings"], multiple=True, metavar="KEY=VALUE", help="Change one setting of that engine. May be repeated."
+        ["--set", "settings"], multiple=True, metavar="KEY=VALUE", help="Change a setting of that engine. May be repeated."
     ),
     click.Option(
         ["--i-own-this-system", "own_system"], is_flag=True,
-        help="It is yours to push past its capacity: memory-pressure needs this.",
+        help="Confirm that you may push the system past its capacity; required by memory-pressure.",
     ),
     click.Option(
-        ["--redact"], type=click.Choice(["capacity"]), multiple=True, help="Leave it out of a copy to be shared."
+        ["--redact"], type=click.Choice(["capacity"]), multiple=True, help="Write a copy for sharing without these figures."
     ),
 ]  # fmt: skip
 

@@ -31,7 +31,7 @@ EXAMPLES = (
     "--redact",
     type=click.Choice(["capacity"]),
     multiple=True,
-    help="Of a campaign: write a copy without it into the folder `shareable`. May be repeated.",
+    help="Of a campaign: write a copy without these figures into the folder `shareable`. May be repeated.",
 )
 def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
     """Write summary.json, report.md and report.html of a run again, from its record; or the reports of a campaign of tests.

@@ -16,9 +16,9 @@ EXAMPLES = (
 )
 
 HELP = """\
-Do again what a report says was done: a run, or a campaign of tests. REPORT is a report.html, the JSON beside it, or the
-folder. Keys are not in a report: the environment variable or file that it names has to be there. What a report has done to
-systems, beyond requests without a key, is done again only with --trust.
+Repeat the run or the campaign of tests that a report describes. REPORT is a report.html, the JSON beside it, or the folder.
+A report contains no keys: the environment variable or file that it names must exist. Anything beyond requests without a key
+is repeated only with --trust.
 """
 
 
@@ -31,7 +31,7 @@ def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> 
     found = again(report)
     if not trust and (far := reach(found)):
         problems = [Problem(place, what) for place, what in far]
-        raise PlanError([*problems, Problem("--trust", "give this flag if all of that is to be done")])
+        raise PlanError([*problems, Problem("--trust", "pass this flag to do all of that")])
     if isinstance(found, Campaign):
         from inferometer.cli.procedure import test
 

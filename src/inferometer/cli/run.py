@@ -21,7 +21,7 @@ EXAMPLES = (
 )
 
 HELP = """\
-Measure a server, or with no --url the embedded reference server, and say whether to believe the numbers.
+Measure a server, or with no --url the embedded reference server, and judge whether the numbers can be trusted.
 PLAN is a YAML file, or the plan.json of an earlier run; flags override it.
 """
 
@@ -34,7 +34,7 @@ def outputs() -> list[click.Parameter]:
             type=click.Path(path_type=Path, file_okay=False),
             default="runs",
             metavar="DIR",
-            help="Where run folders are made. Default: runs.",
+            help="Folder for run folders. Default: runs.",
         ),
         GroupedOption(
             ["--json", "as_json"], is_flag=True, help="Print summary.json on stdout instead of the table."

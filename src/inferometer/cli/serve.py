@@ -12,7 +12,7 @@ from inferometer.server.__main__ import ARGUMENTS, run
 
 HELP = """\
 Run a reference LLM server until Ctrl-C: the interfaces of OpenAI, Anthropic and Ollama in front of a model of an engine that
-logs what it truly did. docs/server.md says more.
+logs what it actually did. See docs/server.md.
 """
 EXAMPLES = (
     "inferometer serve",

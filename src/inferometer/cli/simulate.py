@@ -23,10 +23,10 @@ EXAMPLES = (
 )
 
 HELP = """\
-Carry a plan out on a model of an engine, in virtual time: no server, no network, the same result each time. What the plan
-says of a server is left aside. The report says SIMULATED: nothing in it was measured.
+Execute a plan on a model of an engine, in virtual time: no server, no network, the same result each time. Settings of the
+server are ignored. The report says SIMULATED: nothing in it was measured.
 
-With --fit, make the model like the engine that a run measured, and carry that run's plan out on it.
+With --fit, fit the model to the engine that a run measured, and execute that run's plan on it.
 """
 
 
@@ -61,7 +61,7 @@ def _alone(plan: Path | None, given: dict[str, Any]) -> None:
     named += [] if plan is None else [str(plan)]
     if named:
         raise PlanError(
-            [Problem(name, "cannot stand beside --fit: the plan is the run's own") for name in named]
+            [Problem(name, "cannot be combined with --fit, which uses the run's own plan") for name in named]
         )
 
 
@@ -108,7 +108,7 @@ command = Lists(
             ["--set", "settings"],
             multiple=True,
             metavar="KEY=VALUE",
-            help="Change one setting of the engine. May be repeated.",
+            help="Change a setting of the engine. May be repeated.",
         ),
         click.Option(
             ["--fit"],

@@ -33,7 +33,7 @@ MAKE_EXAMPLES = (
     "inferometer run --workload-file chat/workload.arrow",
 )
 MAKE = """\
-Write the requests of a plan into DIR, as workload.arrow and workload.jsonl, and ask no server. The same plan gives the same
+Write the requests of a plan into DIR, as workload.arrow and workload.jsonl, without a server. The same plan gives the same
 bytes on any machine. PLAN is a YAML file or a plan.json; flags override it.
 """
 
@@ -43,8 +43,8 @@ SHOW_EXAMPLES = (
     "inferometer workload show runs/20260102T030405Z-run --json",
 )
 SHOW = """\
-Show what is in a workload that was made, or what a run sent: seed, hashes, lengths, and what prompts share. WHERE is a file,
-the folder of one, or a run's.
+Show the content of a workload file, or what a run sent: seed, hashes, lengths, and shared prefixes. WHERE is a file, its
+folder, or a run's folder.
 """
 
 VERIFY_EXAMPLES = (
@@ -52,8 +52,8 @@ VERIFY_EXAMPLES = (
     "inferometer workload verify chat/workload.jsonl runs/20260102T030405Z-run",
 )
 VERIFY = """\
-Work out a file's hashes from its rows, and compare them with those that it says, and with the one that a report names. REPORT
-is a run's folder, or its summary.json or run.json. Of a folder, both files are verified.
+Compute a file's hashes from its rows, and compare them with those in its header, and with the one that a report names.
+REPORT is a run's folder, or its summary.json or run.json. In a folder, both files are verified.
 """
 _PATH = click.Path(path_type=Path)
 
@@ -125,7 +125,7 @@ make_command = Command(
             type=click.Path(path_type=Path, file_okay=False),
             required=True,
             metavar="DIR",
-            help="Where the two files go.",
+            help="Folder for the two files.",
         ),
         click.Option(["--quiet"], is_flag=True, help="No progress on stderr."),
     ],
@@ -135,13 +135,11 @@ show_command = Command(
     callback=_show,
     help=SHOW,
     examples=SHOW_EXAMPLES,
-    short_help="Show what is in it.",
+    short_help="Show its content.",
     params=[
         click.Argument(["where"], type=_PATH),
         _JSON,
-        click.Option(
-            ["--html"], type=_PATH, metavar="FILE", help="Write it as a page with pictures instead."
-        ),
+        click.Option(["--html"], type=_PATH, metavar="FILE", help="Write it as a page with charts instead."),
     ],
 )
 verify_command = Command(
@@ -149,8 +147,8 @@ verify_command = Command(
     callback=_verify,
     help=VERIFY,
     examples=VERIFY_EXAMPLES,
-    short_help="Hold it against its hashes, and a report.",
-    exits="0 it is the one, 2 it cannot be read, 3 it is another, or was changed",
+    short_help="Compare it with its hashes, and with a report.",
+    exits="0 it matches, 2 it cannot be read, 3 it does not match, or was changed",
     params=[
         click.Argument(["file"], type=_PATH),
         click.Argument(["report"], required=False, type=_PATH),
@@ -161,5 +159,5 @@ verify_command = Command(
 command = click.Group(
     "workload",
     commands=[make_command, show_command, verify_command],
-    help="Write the requests of a plan as a file, show what is in one, and tell whether it is the one a report names.",
+    help="Write the requests of a plan as a file, show its content, or verify it against a report.",
 )

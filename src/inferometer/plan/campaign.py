@@ -97,11 +97,11 @@ def campaign(
 def _impossible(whole: Campaign) -> Iterator[Problem]:
     """What no campaign can have, whoever asks for it."""
     if whole.plan.trace is not None:
-        yield Problem("--trace", "a trace has its own load: the tests need one that they can choose")
+        yield Problem("--trace", "a trace has its own load, but the tests choose theirs")
     if whole.plan.load.model == "users":
         yield Problem(
             "--users",
-            "users have a load of their own: the tests need one that they can choose, --rate or --concurrency",
+            "users have their own load, but the tests choose theirs: use --rate or --concurrency",
         )
     embedded = whole.plan.target.url is None or whole.simulated
     if OWN_SYSTEM in whole.names and not embedded and not whole.own_system:
@@ -115,7 +115,7 @@ def _impossible(whole: Campaign) -> Iterator[Problem]:
 def _chosen(names: Sequence[str], problems: list[Problem]) -> tuple[str, ...]:
     known = (*ALL, "cold-start")
     wrong = [name for name in names if name != "all" and name not in known]
-    problems += [Problem(name, f"is no test; there are: all, {', '.join(known)}") for name in wrong]
+    problems += [Problem(name, f"is not a test; the tests are: all, {', '.join(known)}") for name in wrong]
     asked = {*(ALL if "all" in names else ()), *names}
     return tuple(name for name in ORDER if name in asked)
 
@@ -152,7 +152,7 @@ def _part(kind: type[Any], values: Any, file: Document, name: str, problems: lis
             )
             where = dotted if line is None else f"{file.name}:{line}: {dotted}"
             unknown = refused["type"] == "extra_forbidden"
-            message = f"there is no such key here; there are: {_keys(kind, place[1:-1])}" if unknown else ""
+            message = f"no such key here; the keys are: {_keys(kind, place[1:-1])}" if unknown else ""
             problems.append(Problem(where, message or wording.refusal(refused)))
         return kind()
 

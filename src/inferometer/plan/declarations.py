@@ -44,7 +44,7 @@ class Declared(Part):
     ] = None
     clock_accuracy_ms: Annotated[
         Annotated[float, Field(ge=0), NUMBER] | None,
-        Field(description="How well clocks agree by it, in ms (draft 4.7.2)."),
+        Field(description="How well the clocks agree, in ms (draft 4.7.2)."),
     ] = None
     network_rtt: Annotated[
         Text | None, Field(description="Round-trip time of the network between client and server.")
@@ -72,7 +72,7 @@ class Declared(Part):
         bool | None, Field(description="Several workloads were compared with production traffic.")
     ] = None
     publication_considered: Annotated[
-        bool | None, Field(description="It was considered what publishing the results reveals.")
+        bool | None, Field(description="The exposure caused by publishing the results was considered.")
     ] = None
     terminology_read: Annotated[bool | None, Field(description="The draft's terminology was read.")] = None
 

@@ -54,7 +54,7 @@ def read(path: Path) -> Document:
         document.refuse(f"cannot be read: {(error.strerror or 'unknown error').lower()}")
         return document
     if len(data) > MOST_BYTES:
-        document.refuse("is larger than 1 MiB: that is no plan")
+        document.refuse("is larger than 1 MiB, too large for a plan")
         return document
     try:
         text = data.decode("utf-8-sig")
@@ -76,13 +76,13 @@ def parse(text: str, document: Document) -> None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         if exact is None:
-            document.refuse(f"is no YAML: {_quiet(error)}", None if mark is None else mark.line + 1)
+            document.refuse(f"is not valid YAML: {_quiet(error)}", None if mark is None else mark.line + 1)
             return
         values = exact  # JSON that YAML 1.1 cannot read has no lines, but its values are sure
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if exact is None:
             document.refuse(
-                f"is no YAML: {'nested too deeply' if isinstance(error, RecursionError) else _first_line(error)}"
+                f"is not valid YAML: {'nested too deeply' if isinstance(error, RecursionError) else _first_line(error)}"
             )
             return
         values = exact
@@ -93,7 +93,7 @@ def parse(text: str, document: Document) -> None:
     if isinstance(values, dict):
         document.values = values
     elif values is not None:
-        document.refuse("is no plan: it should hold keys such as target, load and workload", 1)
+        document.refuse("is not a plan: it should have keys such as target, load and workload", 1)
 
 
 def _json(text: str) -> Values | None:
@@ -142,7 +142,7 @@ class _Walk:
 
     def mapping(self, node: yaml.MappingNode, at: Key) -> Values:
         if node.tag != self.loader.DEFAULT_MAPPING_TAG:
-            raise yaml.MarkedYAMLError(problem="tags have no place in a plan", problem_mark=node.start_mark)
+            raise yaml.MarkedYAMLError(problem="tags are not allowed in a plan", problem_mark=node.start_mark)
         if id(node) not in self.flattened:  # an alias brings the same node again
             self.flattened.add(id(node))
             self.note_duplicates(node, at)
@@ -162,9 +162,7 @@ class _Walk:
             key, line = self.name(key_node), key_node.start_mark.line + 1
             if key in seen:
                 whole = ".".join(str(part) for part in (*at, key))
-                self.document.refuse(
-                    f"{whole} is there twice; the first is on line {seen[key]}", line, fatal=False
-                )
+                self.document.refuse(f"{whole} occurs twice, first on line {seen[key]}", line, fatal=False)
             seen[key] = line
 
     @staticmethod

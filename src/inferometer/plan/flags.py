@@ -66,7 +66,7 @@ def hardware(text: str) -> Values:
     form = re.fullmatch(r"(?P<name>.+?)\s*x(?P<count>[0-9]{1,3})", name)
     count = int(form["count"]) if form else 1
     if count == 0:
-        raise ValueError("the number of accelerators must be at least 1; without any write cpu")
+        raise ValueError("the number of accelerators must be at least 1; for none write cpu")
     return {
         "accelerator": form["name"] if form else name,
         "accelerator_count": count,
@@ -102,14 +102,14 @@ def json_object(text: str) -> Values:
 
     def once(pairs: list[tuple[str, object]]) -> Values:
         if len(dict(pairs)) < len(pairs):
-            raise ValueError("the same name stands twice in one JSON object")
+            raise ValueError("the same name occurs twice in one JSON object")
         return dict(pairs)
 
     try:
         value = json.loads(text, object_pairs_hook=once)
     except json.JSONDecodeError as error:
         raise ValueError(
-            f"is no JSON: {error.msg} at character {error.pos + 1}; for example '{{\"top_p\": 0.9}}'"
+            f"is not valid JSON: {error.msg} at character {error.pos + 1}; for example '{{\"top_p\": 0.9}}'"
         ) from None
     except RecursionError:
         raise ValueError("is nested too deeply") from None

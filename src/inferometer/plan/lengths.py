@@ -61,7 +61,7 @@ _CALL = re.compile(r"^(?P<kind>[A-Za-z_-]+)\s*\((?P<args>[^()]*)\)$")
 
 
 def _refuse(kind: str, reason: str) -> NoReturn:
-    raise ValueError(f"{reason}; a right example is {EXAMPLES[kind]}")
+    raise ValueError(f"{reason}; for example {EXAMPLES[kind]}")
 
 
 def _whole(kind: str, name: str, value: object) -> int:
@@ -252,7 +252,7 @@ class Lognormal(Clamped):
 
     def _check_redraw(self) -> None:
         if self.min is None and self.max is None:
-            _refuse(self.kind, "within=redraw says how min and max hold: give one of them")
+            _refuse(self.kind, "within=redraw needs min or max")
         if self.kept < _RAREST:
             _refuse(
                 self.kind,
@@ -309,7 +309,7 @@ class Histogram(Clamped):
             _refuse(self.kind, "every weight must be above 0")
         for (value, _), (following, _) in pairwise(bins):
             if value == following:
-                _refuse(self.kind, f"the value {value} is there twice")
+                _refuse(self.kind, f"the value {value} occurs twice")
         object.__setattr__(self, "bins", tuple(bins))
         self._check_bounds()
 
@@ -347,7 +347,7 @@ class Quantiles(Clamped):
             _refuse(self.kind, "the first percentage must be 0 and the last 100")
         for (percent, value), (next_percent, next_value) in pairwise(points):
             if percent >= next_percent or value > next_value:
-                _refuse(self.kind, "percentages and values must go up")
+                _refuse(self.kind, "percentages and values must increase")
         object.__setattr__(self, "points", points)
         self._check_bounds()
 
@@ -361,7 +361,7 @@ class Quantiles(Clamped):
             if 100 * share <= next_percent or place == last:
                 part = (100 * share - percent) / (next_percent - percent)
                 return float(value * (next_value / value) ** part)
-        raise AssertionError("there are two points at least")
+        raise AssertionError("at least two points are needed")
 
     def mean(self) -> float:
         """Expected length in tokens, rounding and clamping neglected: over one piece it is (w - v) / ln(w / v)."""
@@ -458,7 +458,7 @@ def _known_kind(name: object) -> str:
         return name
     near = difflib.get_close_matches(str(name), EXAMPLES, n=1)
     hint = f"did you mean {EXAMPLES[near[0]]}?" if near else f"write {' or '.join(EXAMPLES.values())}"
-    raise ValueError(f"{name!r} is no length distribution; {hint}")
+    raise ValueError(f"{name!r} is not a length distribution; {hint}")
 
 
 def _parse_text(text: str) -> Distribution:
@@ -468,7 +468,7 @@ def _parse_text(text: str) -> Distribution:
         return Empirical()
     call = _CALL.match(text)
     if call is None:
-        raise ValueError(f"{text!r} is no length; write {' or '.join(EXAMPLES.values())}")
+        raise ValueError(f"{text!r} is not a length; write {' or '.join(EXAMPLES.values())}")
     kind = _known_kind(call["kind"])
     given: dict[str, object] = {}
     positional: list[str] = []
@@ -479,7 +479,7 @@ def _parse_text(text: str) -> Distribution:
                 _refuse(kind, f"{part!r} stands after {next(iter(given))}=")
             positional.append(part)
         elif name.strip() in given:
-            _refuse(kind, f"{name.strip()} is there twice")
+            _refuse(kind, f"{name.strip()} occurs twice")
         else:
             given[name.strip()] = argument.strip()
     if kind in _PAIRS:

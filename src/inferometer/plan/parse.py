@@ -146,7 +146,7 @@ class _Draft:
             paths = {self._refuse(one) for one in refused if one["type"] != "missing"}
             for path in sorted(paths, key=lambda path: [str(part).zfill(9) for part in path], reverse=True):
                 removed = _remove(self.values, path)
-                assert removed, f"nothing to take out at {path}"  # or the loop would not end
+                assert removed, f"nothing to remove at {path}"  # or the loop would not end
 
     def _supply(self, loc: Key) -> None:
         """Note that a value is missing, and go on with an example of one."""
@@ -267,8 +267,8 @@ def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
     if any(REDACTED in url for url in plan.server_metrics.urls):
         yield Fault(
             ("server_metrics.urls",),
-            f"holds {REDACTED}: a saved plan keeps no password; give the whole URL again, "
-            "or leave the endpoint out",
+            f"holds {REDACTED}: a saved plan keeps no password; give the full URL again, "
+            "or omit the endpoint",
         )
     workload = plan.workload
     prompts = None
@@ -281,8 +281,8 @@ def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
         ("workload.file", workload.file and os.path.expanduser(workload.file)),
     ):
         if name is not None and not (os.path.isfile(name) and os.access(name, os.R_OK)):
-            yield Fault((key,), "names a file that is not there or cannot be read")
+            yield Fault((key,), "names a file that does not exist or cannot be read")
     if plan.trace is not None and plan.trace.file is not None:
         name = os.path.expanduser(plan.trace.file)
         if not (os.path.isfile(name) and os.access(name, os.R_OK)):
-            yield Fault(("trace.file",), "names a file that is not there or cannot be read")
+            yield Fault(("trace.file",), "names a file that does not exist or cannot be read")

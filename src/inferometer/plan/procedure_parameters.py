@@ -53,7 +53,7 @@ def _in_order(part: Parameters, low: str, high: str) -> None:
     """Raises ValueError where a range ends below its beginning."""
     first, last = getattr(part, low), getattr(part, high)
     if first is not None and last is not None and first > last:
-        raise ValueError(f"{low} is {first:g}, above {high}, {last:g}: lower the one or raise the other")
+        raise ValueError(f"{low} is {first:g}, above {high}, {last:g}: lower the first or raise the second")
 
 
 class Search(Parameters):
@@ -233,7 +233,7 @@ class Fairness(Parameters):
     def _told_apart(cls, classes: tuple[FairnessClass, ...]) -> tuple[FairnessClass, ...]:
         names = [one.name for one in classes]
         if len({*names}) < len(names):
-            raise ValueError("each class needs a name of its own")
+            raise ValueError("class names must be unique")
         return classes
 
 

@@ -44,7 +44,7 @@ class SharedPrefix(Part):
     def _among_several(cls, zipf: float | None, info: ValidationInfo) -> float | None:
         if zipf is not None and info.data.get("groups") == 1:
             raise ValueError(
-                "chooses among groups, and there is one: set groups to 2 or more, or leave it out"
+                "chooses among groups, but there is only one: set groups to 2 or more, or omit it"
             )
         return zipf
 

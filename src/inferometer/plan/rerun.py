@@ -71,7 +71,7 @@ def reach(found: Plan | Campaign | Simulated) -> list[tuple[str, str]]:
         for state, way in getattr(found.switch, what).items():
             place = f"switch.{what}.{state}"
             if way.command is not None:
-                told.append((place, f"the shell would be given: {way.command}"))
+                told.append((place, f"the shell would run: {way.command}"))
             if way.http is not None:
                 told.append((place, f"would be called: {way.http.method} {way.http.url}"))
     if found.own_system and campaigns.OWN_SYSTEM in found.names and target.url is not None:
@@ -91,7 +91,7 @@ def _document(path: Path) -> Values:
         found = json.loads(inside[1] if inside else text)
     except (ValueError, RecursionError) as cause:
         hint = "give the report.html, the JSON beside it, or the folder"
-        raise RecordError(f"{path}: holds no data to do it again from: {hint}") from cause
+        raise RecordError(f"{path}: holds no data to repeat it from: {hint}") from cause
     if not isinstance(found, dict):
         raise RecordError(f"{path}: holds no plan")
     return found
@@ -112,7 +112,7 @@ def _plan_of(document: Values, where: str) -> Plan | Campaign:
     schema = str(document.get("schema"))
     if document.get("redacted"):
         raise RecordError(
-            f"{where}: was redacted ({', '.join(document['redacted'])}), and what was left out it cannot be done without"
+            f"{where}: was redacted ({', '.join(document['redacted'])}), and cannot be repeated without what was left out"
         )
     if schema == campaigns.SCHEMA:
         return campaigns.of_values(document, where)
@@ -121,13 +121,13 @@ def _plan_of(document: Values, where: str) -> Plan | Campaign:
     if schema.startswith("inferometer/campaign/"):
         return _of(document["reproduction"]["plan_file"], where)
     if schema.startswith("inferometer/summary/") and document["run"]["simulated"]:
-        raise RecordError(f"{where}: was simulated; give the run's folder, which knows the engine")
+        raise RecordError(f"{where}: was simulated; give the run's folder, which records the engine")
     if schema.startswith("inferometer/summary/"):
         return _plan(document["plan"], where)
     inner = document.get("plan")
     if isinstance(inner, dict):  # a run's report.html
         return _plan(inner, where)
-    raise RecordError(f"{where}: its schema is {schema[:60]!r}, which is nothing that can be done again")
+    raise RecordError(f"{where}: its schema is {schema[:60]!r}, which cannot be repeated")
 
 
 def _plan(values: Values, where: str) -> Plan:

@@ -57,7 +57,7 @@ def _server_metrics(wanted: ServerMetrics) -> Iterator[Fault]:
     if wanted.urls and not wanted.enabled:
         yield Fault(
             ("server_metrics.urls", "server_metrics.enabled"),
-            "choose one: {server_metrics.urls} are to be scraped, and {server_metrics.enabled} says that nothing is",
+            "choose one: {server_metrics.urls} names endpoints to scrape, {server_metrics.enabled} disables scraping",
         )
 
 
@@ -121,7 +121,7 @@ def _users(load: Load) -> Iterator[Fault]:
     if load.model != "users":
         yield Fault(
             ("load.users", "load.model"),
-            "{load.users} is a load of its own: leave {load.model} out, or set it to users",
+            "{load.users} is a separate load model: omit {load.model}, or set it to users",
         )
 
 
@@ -135,9 +135,9 @@ def _trace(plan: Plan) -> Iterator[Fault]:
     if trace.end_s is not None and trace.end_s <= trace.start_s:
         yield Fault(
             ("trace.end_s", "trace.start_s"),
-            f"the window is empty: {{trace.end_s}} ({trace.end_s:g} s) must lie behind {{trace.start_s}} ({trace.start_s:g} s)",
+            f"the window is empty: {{trace.end_s}} ({trace.end_s:g} s) must be after {{trace.start_s}} ({trace.start_s:g} s)",
         )
-    when = "the trace says when requests are sent ({trace.file}): leave {%s} out"
+    when = "the trace determines when requests are sent ({trace.file}): leave {%s} out"
     for key, wrong, hint in (
         ("load.rate", load.rate is not None, ", or set {trace.speed}"),
         ("load.concurrency", load.concurrency is not None, ""),
@@ -152,7 +152,7 @@ def _trace(plan: Plan) -> Iterator[Fault]:
     if not isinstance(workload, TraceWorkload):
         yield Fault(
             ("workload.kind", "workload.name", "trace.file"),
-            "the trace says what is sent ({trace.file}): leave {workload.kind} and {workload.name} out",
+            "the trace determines what is sent ({trace.file}): leave {workload.kind} and {workload.name} out",
         )
 
 
@@ -227,7 +227,7 @@ def _classes(workload: AnyWorkload) -> Iterator[Fault]:
         if name in names[:at]:
             yield Fault(
                 (f"workload.classes[{at}].name",),
-                f"there is another class {name!r}: each needs a name of its own",
+                f"another class is named {name!r}: class names must be unique",
             )
 
 
@@ -236,7 +236,7 @@ def _made(workload: AnyWorkload) -> Iterator[Fault]:
     if not isinstance(workload, TraceWorkload) and workload.file is None and workload.file_sha256 is not None:
         yield Fault(
             ("workload.file_sha256", "workload.file"),
-            "is about a workload that was made: set {workload.file}",
+            "is about a workload file: set {workload.file}",
         )
 
 

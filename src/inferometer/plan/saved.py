@@ -44,7 +44,7 @@ def read(path: Path) -> Plan:
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {(error.strerror or 'unknown error').lower()}") from error
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"{path}: is no JSON, so no saved plan") from error
+        raise RecordError(f"{path}: is not valid JSON, so not a saved plan") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema not in READABLE:
         raise RecordError(

@@ -109,7 +109,7 @@ class Load(Part):
             "--arrival",
             "Load",
             "PROCESS",
-            default="poisson, of users constant",
+            default="poisson, constant for users",
             drops=("load.burstiness",),
         ),
     ] = "poisson"
@@ -118,7 +118,7 @@ class Load(Part):
         Field(
             ge=0.001,
             le=1_000,
-            description="Shape of gamma gaps: 1 is Poisson, below 1 burstier, above 1 more even. Implies gamma.",
+            description="Shape of gamma gaps: 1 is Poisson, below 1 burstier, above 1 more regular. Implies gamma.",
         ),
         NUMBER,
         Option("--burstiness", "Load", "K", drops=("load.arrival",)),
@@ -130,7 +130,7 @@ class Load(Part):
             "--requests",
             "Common options",
             "N",
-            default=f"{DEFAULT_REQUESTS} without a duration; of a trace, all",
+            default=f"{DEFAULT_REQUESTS} without a duration; for a trace, all",
         ),
     ] = None
     duration_s: Annotated[
@@ -143,7 +143,7 @@ class Load(Part):
         Field(
             ge=0,
             le=1_000_000,
-            description="Requests before the measurement, kept apart from it; 0: none. No more than are measured.",
+            description="Requests before the measurement, recorded separately; 0: none. At most as many as are measured.",
         ),
         NUMBER,
         Option("--warmup", "Warm-up", "N"),
@@ -169,14 +169,14 @@ class Load(Part):
         Option("--warmup-probes", "Warm-up", "N"),
     ] = 0
     warmup_prefixes: Annotated[
-        bool, Field(description="Whether warm-up requests begin with the prefixes that measured ones share.")
+        bool, Field(description="Whether warm-up requests use the shared prefixes of measured requests.")
     ] = True
     cold_start: Annotated[
         bool, Field(description="Measure from the first request on: no warm-up and no request before it.")
     ] = False
     drain_s: Annotated[
         float,
-        Field(ge=0, le=86_400, description="Wait at most this long for requests still in flight at the end."),
+        Field(ge=0, le=86_400, description="Wait at most this long for requests in flight at the end."),
         SECONDS,
         Option("--drain", "Load", "S"),
     ] = 30.0
@@ -271,7 +271,7 @@ class Trace(Part):
     ] = None
     sha256: Annotated[
         Sha256 | None,
-        Field(description="The file's SHA-256; filled in when a run begins, and demanded since."),
+        Field(description="The file's SHA-256; filled in when a run begins, and required from then on."),
     ] = None
 
 
@@ -375,7 +375,7 @@ class Instrument(Part):
 
     workers: Annotated[
         int,
-        Field(ge=1, le=256, description="Processes that send requests and timestamp answers."),
+        Field(ge=1, le=256, description="Processes that send requests and time-stamp answers."),
         NUMBER,
         Option("--workers", "Run", "N"),
     ] = 1
@@ -395,9 +395,9 @@ class Plan(Part):
     ] = "run"
     target: Annotated[Target, Field(description="The server.")] = Target()
     load: Annotated[Load, Field(description="When requests are sent.")] = Load()
-    workload: Annotated[Workload, Field(description="What requests say.")] = StandardWorkload()
+    workload: Annotated[Workload, Field(description="Content of the requests.")] = StandardWorkload()
     trace: Annotated[Trace | None, Field(description="A recorded load to replay.")] = None
-    tokenizer: Annotated[Tokenizer, Field(description="Who counts tokens.")] = Tokenizer()
+    tokenizer: Annotated[Tokenizer, Field(description="How tokens are counted.")] = Tokenizer()
     sut: Annotated[
         Sut,
         Field(description="Declaration of the system under test (draft 4.1)."),
@@ -425,12 +425,12 @@ class Plan(Part):
     )
     declared: Annotated[
         Declared,
-        Field(description="What only a person can know of the measurement."),
+        Field(description="Declarations about the measurement that cannot be observed."),
         Option(
             "--declare",
             _SUT,
             "KEY[=VALUE]",
-            help="What only you can know, such as model_loaded or clock_accuracy_ms=2.",
+            help="Declare a fact that cannot be observed, such as model_loaded or clock_accuracy_ms=2.",
             repeat=True,
         ),
     ] = Declared()

@@ -40,7 +40,7 @@ def completed(text: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError:
         raise ValueError(
-            f"is no URL (a port is a number up to 65535, an IPv6 host stands in brackets): {_EXAMPLE}"
+            f"is not a URL (a port is a number up to 65535, an IPv6 host is in brackets): {_EXAMPLE}"
         ) from None
     if not host or port == 0 or re.search(r"[\x00-\x20\x7f]", given) or parts.fragment:
         raise ValueError(f"needs a host, no spaces and no #, {_EXAMPLE}")

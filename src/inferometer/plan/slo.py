@@ -96,17 +96,17 @@ class Slo(BaseModel):
 def _fields(text: str) -> dict[str, Any]:
     form = _FORM.match(text)
     if form is None:
-        raise ValueError(f"{text!r} is no objective; write for example {_EXAMPLES}")
+        raise ValueError(f"{text!r} is not an objective; write for example {_EXAMPLES}")
     metric, stat = _split(form["what"])
     op = {"≤": "<=", "≥": ">="}.get(form["op"], form["op"])
     try:
         number = Decimal(form["number"])
     except InvalidOperation:
-        raise ValueError(f"{form['number']!r} is no number; write for example {_EXAMPLES}") from None
+        raise ValueError(f"{form['number']!r} is not a number; write for example {_EXAMPLES}") from None
     unit = form["unit"]
     if stat is not None:
         if unit not in _MS_PER:
-            reason = f"{unit!r} is no unit of time" if unit else "a latency needs a unit"
+            reason = f"{unit!r} is not a unit of time" if unit else "a latency needs a unit"
             raise ValueError(f"{reason}: us, ms or s, for example {form['what']}{op}{form['number']}ms")
         limit, unit = float(number * _MS_PER[unit]), "ms"
     else:
@@ -133,12 +133,12 @@ def _split(what: str) -> tuple[str, str | None]:
     known = [f"{metric}_{stat}" for metric in LATENCIES for stat in STATS] + list(RATES)
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]}?" if near else f"metrics are {', '.join((*LATENCIES, *RATES))}"
-    raise ValueError(f"{what!r} is no metric with a statistic; {hint}")
+    raise ValueError(f"{what!r} is not a metric with a statistic; {hint}")
 
 
 def _check(metric: str, stat: str | None, op: str, limit: float) -> None:
     if (metric in LATENCIES) != (stat is not None) or metric not in (*LATENCIES, *RATES):
-        raise ValueError(f"{metric!r} with statistic {stat!r} is no metric; write for example {_EXAMPLES}")
+        raise ValueError(f"{metric!r} with statistic {stat!r} is not a metric; write for example {_EXAMPLES}")
     name = metric if stat is None else f"{metric}_{stat}"
     wanted = "<" if stat is not None else ">"
     if not op.startswith(wanted):

@@ -30,7 +30,7 @@ STATES: dict[str, tuple[str, ...]] = {
 """What tests switch, and into which states. `flushed`: enabled, with nothing in it."""
 
 
-_OUTSIDE = "looks like a secret, and would be written down: use a command that reads it from its environment"
+_OUTSIDE = "looks like a secret and would be recorded: use a command that reads it from its environment"
 _IN_COMMAND = re.compile(
     r"authorization:\s*\w+\s+[^\s$\"'`]|\b(sk|hf|gsk|xai|nvapi)[-_]\w{8}|://[^/\s@$]*:[^/\s@$]+@",
     re.IGNORECASE,
@@ -79,7 +79,7 @@ class Way(Part):
     @model_validator(mode="after")
     def _one(self) -> Way:
         if sum(way is not None for way in (self.command, self.http, self.ask)) != 1:
-            raise ValueError("give one of command, http and ask")
+            raise ValueError("set exactly one of command, http and ask")
         return self
 
 

@@ -51,8 +51,8 @@ class Target(Part):
     ] = "chat"
     stream: Annotated[
         bool,
-        Field(description="Request streams; false: whole answers."),
-        Option("--no-stream", "Server", help="Request whole answers instead of streams.", value=False),
+        Field(description="Request streams; false: non-streaming answers."),
+        Option("--no-stream", "Server", help="Request non-streaming answers.", value=False),
     ] = True
     headers: Annotated[
         Headers,
@@ -107,7 +107,7 @@ class Target(Part):
     ] = 10.0
     connection: Annotated[
         Literal["reuse", "new"],
-        Field(description="reuse, or new for a connection a request."),
+        Field(description="reuse, or new for one connection per request."),
         Option("--connection", "Server", "HOW"),
     ] = "reuse"
 
@@ -140,7 +140,7 @@ def _base_url(url: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError:
         raise ValueError(
-            f"is no URL (a port is a number up to 65535, an IPv6 host stands in brackets): {example}"
+            f"is not a URL (a port is a number up to 65535, an IPv6 host is in brackets): {example}"
         ) from None
     if parts.scheme not in ("http", "https"):
         raise ValueError(f"must begin with http:// or https://, {example}")
@@ -218,7 +218,7 @@ def _plain_body(body: Fields) -> Fields:
     try:
         json.dumps(body, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError):
-        raise ValueError("must be something JSON can say: no dates, no NaN, no infinity") from None
+        raise ValueError("must be expressible in JSON: no dates, no NaN, no infinity") from None
     if (name := secret_in(body)) is not None:
         raise ValueError(f"{name} {_NO_SECRETS}")
     return body
@@ -304,5 +304,5 @@ def refuse_twice(extra: Fields, sampling: object, priority: object) -> Fields:
     said |= {"priority"} if priority is not None else set()
     twice = sorted(said & extra.keys())
     if twice:
-        raise ValueError(f"sets {', '.join(twice)} a second time: say it in one place")
+        raise ValueError(f"sets {', '.join(twice)} twice: set each in one place")
     return extra

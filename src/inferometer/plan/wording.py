@@ -123,7 +123,7 @@ def unknown(path: tuple[str | int, ...]) -> tuple[str, str | None]:
         elsewhere = [leaves[leaf] for leaf in difflib.get_close_matches(name, leaves, n=1, cutoff=0.8)]
     meant = elsewhere[0] if elsewhere else siblings[near[0]] if near else None
     if meant is None:
-        return f"no such key; here are {', '.join(siblings)}", None
+        return f"no such key; the keys here are {', '.join(siblings)}", None
     return f"no such key; did you mean {meant}?", meant
 
 
@@ -146,11 +146,11 @@ def refusal(error: ErrorDetails) -> str:
     elif kind == "union_tag_invalid":
         message = _literal(context["expected_tags"], context["tag"], f", not {_shown(context['tag'])}")
     elif kind == "missing":
-        message = "is missing, and has to be given"
+        message = "is missing but required"
     elif kind == "too_short":
-        message = f"holds too few: at least {context['min_length']}"
+        message = f"has too few: at least {context['min_length']}"
     elif kind == "too_long":
-        message = f"holds too many: at most {context['max_length']}"
+        message = f"has too many: at most {context['max_length']}"
     elif kind == "string_too_short":
         message = "must not be empty"
     else:

@@ -79,14 +79,14 @@ class _Workload(Part):
         Option(
             "--no-ignore-eos",
             "Workload",
-            help="Let answers end by themselves instead of at the length requested.",
+            help="Let answers end naturally instead of at the requested length.",
             value=False,
         ),
     ] = True
     min_tokens: Annotated[
         bool,
         Field(
-            description="Also send min_tokens, equal to max_tokens: for servers that know it and not ignore_eos."
+            description="Also send min_tokens, equal to max_tokens: for servers that support it but not ignore_eos."
         ),
         Option("--min-tokens", "Workload", value=True),
     ] = False
@@ -199,7 +199,7 @@ class _Turns(_Prompts):
     file: Annotated[
         Text | None,
         Field(
-            description="Workload file to send, which `inferometer workload make` wrote (.arrow or .jsonl)."
+            description="Workload file to send, written by `inferometer workload make` (.arrow or .jsonl)."
         ),
         Option("--workload-file", "Workload", "FILE"),
     ] = None
@@ -209,14 +209,14 @@ class _Turns(_Prompts):
     turns: Annotated[
         Length | None,
         Field(
-            description="Conversations of N requests each, spelled as lengths are; of a file, at most N of each row."
+            description="Conversations of N requests each, in the notation of lengths; for a file, at most N per row."
         ),
         Option("--turns", "Workload", "N"),
     ] = None
     think_ms: Annotated[
         Length | None,
         Field(
-            description="Time from the end of an answer to the conversation's next request, in ms, spelled as lengths are."
+            description="Time from the end of an answer to the conversation's next request, in ms, in the notation of lengths."
         ),
         Option("--think-ms", "Workload", "MS", default="none"),
     ] = None
@@ -281,7 +281,7 @@ class StandardWorkload(_Drawn, _OneClass):
     ] = uniform(128, 512)
     output_tokens: Annotated[
         Length,
-        Field(description="Answer lengths, spelled the same way."),
+        Field(description="Answer lengths, in the same notation."),
         Option("--output-tokens", "Common options", "LENGTH", default="the workload's"),
     ] = uniform(64, 256)
     dataset: Annotated[
@@ -310,7 +310,7 @@ class StandardWorkload(_Drawn, _OneClass):
         """What is implied is no field that was set: a workload file decides otherwise."""
         standard = self.based_on if self.name == "custom" else self.name
         if standard is None:
-            raise ValueError("is custom, and based on nothing: name the standard workload in based_on")
+            raise ValueError("is custom but names no base: set based_on to the standard workload")
         bare = self.dataset is None
         lengths = STAND_INS.get(standard, STANDARD[standard]) if bare else STANDARD[standard]
         whole = not (bare and standard in WITHOUT_DATASET) and self.turns is None
@@ -362,7 +362,7 @@ class LengthsWorkload(_Drawn, _OneClass):
     based_on: ClassVar[None] = None
 
     kind: Annotated[Literal["lengths"], Field(description="Kind of workload.")] = "lengths"
-    name: Annotated[Literal["custom"], Field(description="It is no standard one.")] = "custom"
+    name: Annotated[Literal["custom"], Field(description="It is not a standard workload.")] = "custom"
     input_tokens: Annotated[Length, Field(examples=["uniform(128,512)"], description="Prompt lengths.")]
     output_tokens: Annotated[Length, Field(examples=["uniform(128,512)"], description="Answer lengths.")]
 
@@ -372,10 +372,10 @@ class MixtureWorkload(_Drawn, _NoLengths):
 
     chosen_by: ClassVar[str] = "workload.classes"
     noun: ClassVar[str] = "classes"
-    decides: ClassVar[str] = "{workload.classes} say how long prompts are and what is in them"
+    decides: ClassVar[str] = "{workload.classes} determine the prompts' lengths and content"
 
     kind: Annotated[Literal["mixture"], Field(description="Kind of workload.")] = "mixture"
-    name: Annotated[Literal["custom"], Field(description="It is no standard one.")] = "custom"
+    name: Annotated[Literal["custom"], Field(description="It is not a standard workload.")] = "custom"
     classes: Annotated[
         tuple[RequestClass, ...],
         Field(
@@ -398,13 +398,13 @@ class PromptsWorkload(_Turns, _OneClass):
 
     chosen_by: ClassVar[str] = "workload.prompts"
     noun: ClassVar[str] = "a file of prompts"
-    decides: ClassVar[str] = "the file of prompts says what is sent ({workload.prompts})"
+    decides: ClassVar[str] = "the file of prompts determines what is sent ({workload.prompts})"
     based_on: ClassVar[None] = None
     input_tokens: ClassVar[None] = None
     count_template: ClassVar[bool] = False  # prompts are as long as they are
 
     kind: Annotated[Literal["prompts"], Field(description="Kind of workload.")] = "prompts"
-    name: Annotated[Literal["custom"], Field(description="It is no standard one.")] = "custom"
+    name: Annotated[Literal["custom"], Field(description="It is not a standard workload.")] = "custom"
     prompts: Annotated[
         Text,
         Field(
@@ -421,9 +421,9 @@ class PromptsWorkload(_Turns, _OneClass):
     prompts_sha256: Annotated[
         Sha256 | None, Field(description="The file's SHA-256; filled in when a run begins.")
     ] = None
-    output_tokens: Annotated[
-        Length | None, Field(description="Answer lengths of prompts that name none.")
-    ] = None
+    output_tokens: Annotated[Length | None, Field(description="Answer lengths of prompts without one.")] = (
+        None
+    )
     prompt_format: Annotated[
         Literal["auto", "text"], Field(description="auto or text: a file holds no token ids.")
     ] = "auto"
@@ -445,7 +445,7 @@ class TraceWorkload(_Prompts, _OneTurn, _OneClass, _NoLengths):
 
     chosen_by: ClassVar[str] = "trace.file"
     noun: ClassVar[str] = "a trace"
-    decides: ClassVar[str] = "the trace says what is sent, how long it is and when ({trace.file})"
+    decides: ClassVar[str] = "the trace determines content, lengths and times ({trace.file})"
     count_template: ClassVar[bool] = False  # prompts are as long as traced
     file: ClassVar[None] = None
 
@@ -468,7 +468,7 @@ class FileWorkload(_OneTurn, _OneClass, _NoLengths):
 
     chosen_by: ClassVar[str] = "workload.file"
     noun: ClassVar[str] = "a workload file"
-    decides: ClassVar[str] = "the workload file says what is sent ({workload.file})"
+    decides: ClassVar[str] = "the workload file determines what is sent ({workload.file})"
     name: ClassVar[str] = "custom"
     seed: ClassVar[int] = DEFAULT_SEED
     prompt_format: ClassVar[Literal["auto"]] = "auto"

@@ -32,7 +32,9 @@ _LATE: Mapping[tuple[str, ...], str] = {
     ): "Of all lateness {scheduling_share} was scheduling, {socket_share} waiting for a connection, "
     "{back_pressure_share} back-pressure.",
 }
-_OF_A_TRACE = "The arrivals are a trace's: each is compared with its own instant (see Lateness), not with a process."
+_OF_A_TRACE = (
+    "The arrivals are a trace's: each is compared with its own instant (see Lateness), not with a process."
+)
 LATE_CAUSES = {
     "preparation": "the trace's requests were not generated in time",
     "scheduling": "the client started requests late",
