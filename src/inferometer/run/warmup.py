@@ -17,8 +17,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -134,12 +134,30 @@ def volume(outcomes: pa.Table, count: Count) -> tuple[int, int]:
 def latency_ms(outcomes: pa.Table, index: int) -> float | None:
     """End-to-end latency of the request in this row of the schedule; None where it did not succeed."""
     found = outcomes.filter(pc.field("index") == index).select(["outcome", "t_submit", "t_end"]).to_pylist()
-    return _latency_ms(found[0]) if found else None
+    return _latency_ms(*found[0].values()) if found else None
 
 
-def _latency_ms(one: dict[str, Any]) -> float | None:
-    good = one["outcome"] == Outcome.OK and one["t_submit"] is not None
-    return float(one["t_end"] - one["t_submit"]) / NS_PER_MS if good else None
+def _latency_ms(outcome: str, submit_ns: int | None, end_ns: int) -> float | None:
+    return float(end_ns - submit_ns) / NS_PER_MS if outcome == Outcome.OK and submit_ns is not None else None
+
+
+class _Sent(msgspec.Struct):
+    """A row of the record, of a request before the measurement."""
+
+    phase: int
+    outcome: str
+    usage_output: int | None
+    output_tokens_local: int | None
+    t_taken: int
+    t_submit: int | None
+    t_end: int
+    input_tokens_asked: int | None
+    output_tokens_asked: int | None
+
+    @property
+    def latency_ms(self) -> float | None:
+        """As of any outcome."""
+        return _latency_ms(self.outcome, self.t_submit, self.t_end)
 
 
 def drained_at(record: pa.Table) -> int | None:
@@ -162,16 +180,11 @@ def warm_up_summary(
 ) -> WarmUp:
     """`warm_up` of the summary, from a sealed record (RECORD's columns). `prefixes`: what run.json says of them. `told`: what
     the server's own metrics said over the run."""
-    names = ["phase", "outcome", "usage_output", "output_tokens_local", "t_taken", "t_submit", "t_end"]
-    rows = record.filter(pc.field("phase") != int(Phase.MEASURE)).select(
-        [*names, "input_tokens_asked", "output_tokens_asked"]
-    )
-    plain = rows.to_pylist()
-    warm = [one for one in plain if one["phase"] == Phase.WARMUP]
-    done = [one for one in warm if one["outcome"] == Outcome.OK]
-    counts = [
-        one["output_tokens_local"] if one["usage_output"] is None else one["usage_output"] for one in done
-    ]
+    rows = record.filter(pc.field("phase") != int(Phase.MEASURE)).select(list(_Sent.__struct_fields__))
+    plain = msgspec.convert(rows.to_pylist(), list[_Sent])
+    warm = [one for one in plain if one.phase == Phase.WARMUP]
+    done = [one for one in warm if one.outcome == Outcome.OK]
+    counts = [one.output_tokens_local if one.usage_output is None else one.usage_output for one in done]
     tokens = sum(count or 0 for count in counts)
     end = drained_at(record)
     later = record.filter(pc.field("t_taken") >= end).column("t_taken") if end is not None else None
@@ -182,26 +195,26 @@ def warm_up_summary(
         completed=len(done),
         output_tokens=tokens,
         reached=len(done) >= load.warmup and tokens >= load.warmup_tokens,
-        drained=all(one["outcome"] != Outcome.CANCELLED for one in warm) if warm else None,
+        drained=all(one.outcome != Outcome.CANCELLED for one in warm) if warm else None,
         waiting=_gauge(told, "waiting", end, next_ns),
         running=_gauge(told, "running", end, next_ns),
         prefixes=prefixes,
-        probes=_probes(load, [one for one in plain if one["phase"] == Phase.PROBE], warm),
+        probes=_probes(load, [one for one in plain if one.phase == Phase.PROBE], warm),
         skipped=load.cold_start,
     )
 
 
-def _probes(load: Load, probes: Sequence[dict[str, Any]], warm: Sequence[dict[str, Any]]) -> WarmUpProbes:
+def _probes(load: Load, probes: Sequence[_Sent], warm: Sequence[_Sent]) -> WarmUpProbes:
     """Those before the first request of the warm-up, and those behind it, in their order. Times in ms."""
-    begun = min((one["t_taken"] for one in warm), default=math.inf)
-    ordered = sorted(probes, key=lambda one: int(one["t_taken"]))
-    before = [_latency_ms(one) for one in ordered if one["t_taken"] < begun]
-    after = [_latency_ms(one) for one in ordered if one["t_taken"] >= begun]
+    begun = min((one.t_taken for one in warm), default=math.inf)
+    ordered = sorted(probes, key=lambda one: one.t_taken)
+    before = [one.latency_ms for one in ordered if one.t_taken < begun]
+    after = [one.latency_ms for one in ordered if one.t_taken >= begun]
     stable = settled(after)
     return WarmUpProbes(
         most=load.warmup_probes,
-        input_tokens=ordered[0]["input_tokens_asked"] if ordered else None,
-        output_tokens=ordered[0]["output_tokens_asked"] if ordered else None,
+        input_tokens=ordered[0].input_tokens_asked if ordered else None,
+        output_tokens=ordered[0].output_tokens_asked if ordered else None,
         before_ms=before[0] if before else None,
         after_ms=tuple(after),
         variation=variation(after),
