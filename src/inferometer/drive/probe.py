@@ -10,14 +10,13 @@ import json
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 from urllib.parse import quote, urlsplit
 
 from inferometer.client.http_client import Client, Response, Unanswered
 from inferometer.drive.credentials import merged
 from inferometer.engines.answer import Answer, error_text
-from inferometer.engines.dialect import Dialect, GenerationRequest, Models
+from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, Models
 from inferometer.errors import PeerError, PlanError, Problem
 from inferometer.journal.redact import Redactor
 
@@ -175,27 +174,26 @@ class Probe:
         status, _, _ = self._post(self._dialect.interface.path, body)
         return status == 200
 
-    def tokenizer(self, model: str) -> Callable[[str, dict[str, Any]], dict[str, Any]]:
+    def tokenizer(self, model: str) -> Callable[[str, JsonObject], JsonObject]:
         """A client of the server's own tokenizer: path and question in, answer out, {} where there is none of use.
 
         Its paths are the engine's, whatever the dialect.
         """
 
-        def ask(path: str, question: dict[str, Any]) -> dict[str, Any]:
+        def ask(path: str, question: JsonObject) -> JsonObject:
             body = json.dumps({"model": model, **question}).encode()
             status, content, _ = self._post(path, body)
             return _object(content) if status == 200 else {}
 
         return ask
 
-    def try_out(self, model: str, options: dict[str, Any]) -> Reply:
-        """Send one real request of GREETING. Raises PeerError with the server's words."""
+    def try_out(self, wanted: GenerationRequest) -> Reply:
+        """Send one real request for a whole answer, usually to GREETING. Raises PeerError with the server's words."""
         dialect, path = self._dialect, self._dialect.interface.path
         first, *others = dialect.length_fields
 
         def send(field: str) -> tuple[int, bytes, str]:
-            request = GenerationRequest(model, GREETING, 1, stream=False, length_field=field, **options)
-            return self._post(path, dialect.body(request))
+            return self._post(path, dialect.body(replace(wanted, length_field=field)))
 
         field, (status, content, error) = first, send(first)
         for other in others:
@@ -221,7 +219,7 @@ class Probe:
         return Reply(field, tokens if tokens is not None and tokens > 0 else None)
 
 
-def _object(content: bytes) -> dict[str, Any]:
+def _object(content: bytes) -> JsonObject:
     """The JSON object of a reply; empty if it is none."""
     try:
         answer = json.loads(content)

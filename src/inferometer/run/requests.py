@@ -12,11 +12,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from inferometer.documents.run_facts import RequestFacts
 from inferometer.engines import dialect as dialects
-from inferometer.engines.dialect import Dialect, GenerationRequest, Messages, is_system, messages_bytes
+from inferometer.engines.dialect import (
+    Dialect,
+    GenerationRequest,
+    JsonObject,
+    Messages,
+    is_system,
+    messages_bytes,
+)
 from inferometer.journal import schedule as schedules
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
@@ -357,21 +364,18 @@ def _scheduled(
     dialect = dialects.load(plan.target.api)
     systems = _Systems(dialect)
     for row, (prompt, due_ns) in enumerate(zip(prompts, due, strict=True), first):
-        request = GenerationRequest(
-            target.model,
-            prompt.content,
-            prompt.output,
+        request = replace(
+            generation_of(plan, target.model, prompt.content, prompt.output, prompt.fields),
             stream=plan.target.stream,
             length_field=target.length_field,
             messages=systems.repeated(prompt),
-            **options_of(plan, prompt.fields),
         )
         body, nonce = dialect.body(request), prompt.nonce.encode()
-        yield schedules.Scheduled(
+        alone = schedules.Scheduled(
             row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
             prompt.asked, prompt.sent, prompt.output, prompt.request_class, prompt.shared,
-            **_placed(prompt, body, dialect),
         )  # fmt: skip
+        yield alone if prompt.place is None else _placed(alone, prompt, prompt.place, dialect)
 
 
 class _Systems:
@@ -394,33 +398,39 @@ class _Systems:
         return [*before, *messages]
 
 
-def _placed(prompt: Prompt, body: bytes, dialect: Dialect) -> dict[str, Any]:
-    """What the schedule says of a request that does not stand alone."""
-    place = prompt.place
-    if place is None:
-        return {}
+def _placed(
+    alone: schedules.Scheduled, prompt: Prompt, place: Place, dialect: Dialect
+) -> schedules.Scheduled:
+    """A request as the schedule has it that has a place among others."""
     if place.session is None or prompt.messages is None:
-        return {"user": place.user}
+        return replace(alone, user=place.user)
     apart = dialect.system_apart
     own = messages_bytes(prompt.messages, system_apart=apart)
-    return {
-        "input_tokens_repeated": prompt.repeated,
-        "session": place.session,
-        "turn": place.turn,
-        "turns": place.turns,
-        "think_ns": place.think_ns,
-        "user": place.user,
-        "own_at": body.index(own),
-        "own_len": len(own),
-        "reply": None if prompt.reply is None else messages_bytes(prompt.reply, system_apart=apart),
-    }
+    return replace(
+        alone,
+        input_tokens_repeated=prompt.repeated,
+        session=place.session,
+        turn=place.turn,
+        turns=place.turns,
+        think_ns=place.think_ns,
+        user=place.user,
+        own_at=alone.body.index(own),
+        own_len=len(own),
+        reply=None if prompt.reply is None else messages_bytes(prompt.reply, system_apart=apart),
+    )
 
 
-def options_of(plan: Plan, fields: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The fields of a `GenerationRequest` that the plan decides for all requests; `fields`: one class's own."""
-    return {
-        "temperature": plan.workload.temperature,
-        "ignore_eos": plan.workload.ignore_eos,
-        "min_tokens": plan.workload.min_tokens,
-        "extra": {**plan.target.extra_body, **fields} if fields else plan.target.extra_body,
-    }
+def generation_of(
+    plan: Plan, model: str, prompt: str | list[int], tokens: int, fields: JsonObject | None = None
+) -> GenerationRequest:
+    """A whole answer of so many tokens, as the plan wants all of them; `fields`: one class's own."""
+    return GenerationRequest(
+        model,
+        prompt,
+        tokens,
+        stream=False,
+        temperature=plan.workload.temperature,
+        ignore_eos=plan.workload.ignore_eos,
+        min_tokens=plan.workload.min_tokens,
+        extra={**plan.target.extra_body, **fields} if fields else plan.target.extra_body,
+    )

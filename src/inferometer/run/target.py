@@ -20,7 +20,7 @@ from inferometer.journal.redact import Redactor
 from inferometer.plan.schema import SERVER_TOKENIZER, Plan
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 from inferometer.run.facts import with_known_sut
-from inferometer.run.requests import PromptFormat, Served, options_of
+from inferometer.run.requests import PromptFormat, Served, generation_of
 from inferometer.server.embedded import Embedded
 from inferometer.workload import tokenizers
 from inferometer.workload.context_limit import Room
@@ -141,9 +141,9 @@ def inspect(
 
 def _try_requests(plan: Plan, probe: probing.Probe, model: str) -> probing.Reply:
     """One short request, and one for each class: a field that the server refuses is better found now. Raises PeerError."""
-    reply = probe.try_out(model, options_of(plan))
+    reply = probe.try_out(generation_of(plan, model, probing.GREETING, 1))
     for one in plan.workload.classes:
-        probe.try_out(model, options_of(plan, one.fields))
+        probe.try_out(generation_of(plan, model, probing.GREETING, 1, one.fields))
     return reply
 
 

@@ -16,14 +16,15 @@ such as `<|endoftext|>` in a text as one special token, which a tokenizer of our
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
+from inferometer.engines.dialect import JsonObject
 from inferometer.errors import PeerError
 from inferometer.workload.encodings import CL100K, Shipped
 from inferometer.workload.parallel import in_order
 from inferometer.workload.tokenizer_file import FILE, refused
 
-Ask = Callable[[str, dict[str, Any]], dict[str, Any]]
+Ask = Callable[[str, JsonObject], JsonObject]
 """Puts a JSON question to a path of the server: its JSON answer, or {} where it gave none or another status than 200.
 
 Raises PeerError where there is no connection. Several threads may ask at once."""
@@ -31,7 +32,7 @@ Raises PeerError where there is no connection. Several threads may ask at once."
 LANES = 8
 """Questions under way at once: enough to hide the way there and back, and few for a server that does nothing else."""
 
-_FORMS: tuple[Callable[[str], dict[str, Any]], ...] = (
+_FORMS: tuple[Callable[[str], JsonObject], ...] = (
     lambda text: {"prompt": text, "add_special_tokens": False},
     lambda text: {"content": text},
 )
@@ -56,7 +57,7 @@ class ServerTokenizer:
         self._detokenizes = True
         self._detokenizes = self.decode(self.encode("Hello there")).strip() == "Hello there"
 
-    def _understood(self) -> Callable[[str], dict[str, Any]]:
+    def _understood(self) -> Callable[[str], JsonObject]:
         for form in _FORMS:
             if _tokens(self._ask("/tokenize", form("Hello there"))):
                 return form
@@ -96,6 +97,6 @@ class ServerTokenizer:
             return None
 
 
-def _tokens(reply: dict[str, Any]) -> list[int]:
+def _tokens(reply: JsonObject) -> list[int]:
     found = reply.get("tokens")
     return found if isinstance(found, list) and all(type(one) is int for one in found) else []
