@@ -174,14 +174,13 @@ def plan_rung(plan: Plan, ttft_ms: float, interval_ms: float) -> Rung:
 def plan_of(rung: Rung, url: str, base: Plan) -> Plan:
     """The plan that puts a rung's load on the server at `url`; prompts, arrivals and workers are those of `base`."""
     warmup = min(round(rung.load) if not rung.open_loop else 100, 100, rung.requests)
-    load: dict[str, object] = {
-        "model": "open" if rung.open_loop else "closed",
-        "requests": rung.requests,
-        "warmup": warmup,
-    }
-    load |= {"rate": rung.load} if rung.open_loop else {"concurrency": round(rung.load)}
+    load = (
+        Load(model="open", requests=rung.requests, warmup=warmup, rate=rung.load)
+        if rung.open_loop
+        else Load(model="closed", requests=rung.requests, warmup=warmup, concurrency=round(rung.load))
+    )
     if rung.kind == "plan":
-        load |= {"arrival": base.load.arrival, "burstiness": base.load.burstiness}
+        load = load.model_copy(update={"arrival": base.load.arrival, "burstiness": base.load.burstiness})
     words = base.workload
     prompts: Distribution = fixed(64)
     if rung.kind == "plan":
@@ -191,7 +190,7 @@ def plan_of(rung: Rung, url: str, base: Plan) -> Plan:
     return Plan(
         name=f"calibrate-{rung.kind}-{round(rung.load)}",
         target=Target(url=url, api=base.target.api),
-        load=Load.model_validate(load),
+        load=load,
         workload=workload,
         tokenizer=Tokenizer(method="native"),  # the reference server counts with this one
         instrument=base.instrument,

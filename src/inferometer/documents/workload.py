@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from inferometer.documents.part import Part
 from inferometer.plan.length_histogram import LengthHistogram
 from inferometer.plan.lengths import Distribution
 from inferometer.plan.request_class import ClassContent, RequestClass
 from inferometer.plan.schema import Plan
+from inferometer.plan.target import Fields
 from inferometer.plan.workload import (
     LengthsWorkload,
     MixtureWorkload,
@@ -448,7 +449,7 @@ def _outputs(length: Distribution | None, tally: LengthTally | None, unit: str) 
     return said if said is None or length is None else f"{said}; {length} where a prompt names none"
 
 
-def _stops(plan: Plan, fields: Mapping[str, Any]) -> bool:
+def _stops(plan: Plan, fields: Fields) -> bool:
     return bool(fields.get("stop") or plan.target.extra_body.get("stop"))
 
 

@@ -6,6 +6,7 @@ Ended exchanges are copied into flat arrays, which become Arrow columns without 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -209,7 +210,7 @@ class Journal:
         self._pulses.close()
 
     def _columns(self, phase: int) -> list[pa.Array]:
-        columns: dict[str, Any] = {
+        columns: dict[str, pa.Array | Sequence[object]] = {
             "phase": [phase] * self.pending,
             "worker": [self._worker] * self.pending,
             "event_ns": pa.ListArray.from_arrays(

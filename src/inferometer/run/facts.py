@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -138,7 +137,7 @@ def with_known_sut(plan: Plan, engine: SimulatedEngine | None) -> Plan:
         for name, value in ours.items()
         if getattr(plan.sut, name) in (None, "unknown", Guardrails())
     }
-    updates: dict[str, Any] = {"sut": plan.sut.model_copy(update=undeclared)}
+    plan = plan.model_copy(update={"sut": plan.sut.model_copy(update=undeclared)})
     if plan.tokenizer.name == REFERENCE_TOKENIZER:  # it counts with this one
-        updates["tokenizer"] = plan.tokenizer.model_copy(update={"method": "native"})
-    return plan.model_copy(update=updates)
+        plan = plan.model_copy(update={"tokenizer": plan.tokenizer.model_copy(update={"method": "native"})})
+    return plan

@@ -29,6 +29,7 @@ from inferometer.documents.run_facts import PhaseTimes, RunFacts, ScrapedEndpoin
 from inferometer.drive import clock
 from inferometer.drive import probe as probing
 from inferometer.drive.credentials import headers
+from inferometer.engines.dialect import JsonObject
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.plan.saved import resolved
@@ -218,7 +219,7 @@ def export(store: Store | None, folder: RunFolder, plan: Plan, facts: RunFacts) 
     return exports.export(store, asked, wanted.formats, folder.path)
 
 
-def _configuration(plan: Plan, facts: RunFacts, identity: str) -> dict[str, object]:
+def _configuration(plan: Plan, facts: RunFacts, identity: str) -> JsonObject:
     """The run's configuration by the document's names, and as the plan that it is."""
     load = {
         "concurrency": plan.load.concurrency,

@@ -32,7 +32,7 @@ from inferometer.workload.parallel import DEFAULT, Processes
 from inferometer.workload.prompts import Fingerprint, Prompt, salt_of, valuer
 from inferometer.workload.request_statistics import BLOCK, Account
 from inferometer.workload.sources import Rendering, RequestSource, TraceRows, sourced
-from inferometer.workload.workload_file import Declared, From, Header, Made, PhaseName, Row
+from inferometer.workload.workload_file import Declared, Fields, From, Header, Made, PhaseName, Row
 
 PATHS = ("prompts", "dataset")
 """Keys of a plan's workload that are paths, of which a file keeps the last part."""
@@ -86,12 +86,12 @@ class _Making:
         self._fingerprint = Fingerprint()
         self._counts: Counter[str] = Counter()
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[Fields]:
         """The warm-up's, then the measurement's."""
         yield from self._phase("warmup", Phase.WARMUP, warm_salt(self._salt))
         yield from self._phase("measure", Phase.MEASURE, self._salt)
 
-    def _phase(self, name: PhaseName, phase: Phase, salt: int) -> Iterator[dict[str, Any]]:
+    def _phase(self, name: PhaseName, phase: Phase, salt: int) -> Iterator[Fields]:
         if phase is Phase.WARMUP and not self._plan.load.warmup:
             return
         value = valuer(self._tokenizer, self._format)

@@ -7,7 +7,7 @@ of the command line: it would take a fifth of the time in which this process sta
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,10 +103,14 @@ ARGUMENTS = (
 )
 
 
-def read(argv: Sequence[str]) -> dict[str, Any]:
-    """The values of a command line by name, defaults included. Raises ValueError in words."""
+Values = dict[str, Any]
+"""A command line by the names of its options, defaults included."""
+
+
+def read(argv: Sequence[str]) -> Values:
+    """The values of a command line. Raises ValueError in words."""
     known = {one.flag: one for one in ARGUMENTS}
-    given: dict[str, Any] = {
+    given: Values = {
         one.name: [] if one.repeat else False if one.switch else one.default for one in ARGUMENTS
     }
     words = iter(argv)
@@ -133,7 +137,7 @@ def parse(argv: Sequence[str]) -> Options:
     return options(read(argv))
 
 
-def options(values: Mapping[str, Any]) -> Options:
+def options(values: Values) -> Options:
     """The options of these values by name. Raises PlanError for settings that make no engine and faults that do not exist."""
     given = dict(values)
     asked = fault_specs.parse(given.pop("fault") or ())
@@ -174,7 +178,7 @@ def _announce(url: str) -> None:
     sys.stdout.flush()
 
 
-def run(values: Mapping[str, Any]) -> int:
+def run(values: Values) -> int:
     """Run the server with these values by name; the exit code."""
     try:
         serve(options(values), _announce)

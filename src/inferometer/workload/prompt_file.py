@@ -27,10 +27,11 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, BinaryIO, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
+from inferometer.engines.dialect import JsonObject
 from inferometer.engines.interface import takers
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import LONGEST
@@ -178,7 +179,7 @@ class _Record:
 
     at: int
     line: int
-    values: dict[str, Any]
+    values: JsonObject
 
 
 def survey(path: Path, *, chat: bool, needs_output: bool) -> PromptFile:
@@ -366,7 +367,7 @@ class _Lines:
             raise ValueError("is not UTF-8 text") from None
 
 
-def _of_json(line: str) -> dict[str, Any] | None:
+def _of_json(line: str) -> JsonObject | None:
     if not line.strip():
         return None
     try:
@@ -378,14 +379,15 @@ def _of_json(line: str) -> dict[str, Any] | None:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _of_cells(row: list[str], header: tuple[str, ...]) -> dict[str, Any]:
+def _of_cells(row: list[str], header: tuple[str, ...]) -> JsonObject:
     if len(row) != len(header):
         raise ValueError(f"has {len(row)} cells, where the first line names {len(header)} fields")
-    values: dict[str, Any] = {name: cell for name, cell in zip(header, row, strict=True) if cell}
+    cells = {name: cell for name, cell in zip(header, row, strict=True) if cell}
+    values: JsonObject = {**cells}
     for name in _JSON_CELLS:
-        if name in values:
+        if name in cells:
             try:
-                values[name] = json.loads(values[name])
+                values[name] = json.loads(cells[name])
             except json.JSONDecodeError as cause:
                 raise ValueError(f"{name} is no JSON: {cause.msg} at character {cause.pos + 1}") from None
     return values

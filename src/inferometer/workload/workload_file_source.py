@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable, Iterator
 from itertools import groupby, islice, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -101,8 +101,8 @@ def _workload(given: AnyWorkload, found: Made, problems: list[Problem]) -> AnyWo
             said = given.standard or said
         if said is not None and said != decided and (key, said) != ("prompt_format", "auto"):
             problems.append(_against(found, f"workload.{key}", decided, said))
-    own: dict[str, Any] = {"file": given.file, "file_sha256": found.digest}
-    own |= {key: getattr(given, key) for key in SAMPLING if key in given.model_fields_set}
+    own = {key: getattr(given, key) for key in SAMPLING if key in given.model_fields_set}
+    own |= {"file": given.file, "file_sha256": found.digest}
     taken: AnyWorkload = theirs.model_copy(update=own)
     return taken
 
