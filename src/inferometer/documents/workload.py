@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -364,8 +365,8 @@ def _language(workload: StandardWorkload | LengthsWorkload) -> str:
 def _of_classes(plan: Plan, workload: MixtureWorkload, unit: str) -> Disclosed:
     stops = any(_stops(plan, one.fields) for one in workload.classes)
     shared = {one.name: one.shared_prefix for one in workload.classes if one.shared_prefix is not None}
-    total = sum(one.weight for one in workload.classes)
-    carry = sum(
+    total = math.fsum(one.weight for one in workload.classes)
+    carry = math.fsum(
         one.weight * one.shared_prefix.share for one in workload.classes if one.shared_prefix is not None
     )
     prefix = f"{carry / total:.4g} of all requests: " + "; ".join(
@@ -389,7 +390,7 @@ def _each(workload: MixtureWorkload, say: Callable[[RequestClass], str]) -> str:
     said = [say(one) for one in workload.classes]
     if len(set(said)) == 1:
         return said[0]
-    total = sum(one.weight for one in workload.classes)
+    total = math.fsum(one.weight for one in workload.classes)
     return "; ".join(
         f"{one.name} ({one.weight / total:.4g} of the requests): {what}"
         for one, what in zip(workload.classes, said, strict=True)
