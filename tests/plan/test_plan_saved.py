@@ -112,6 +112,53 @@ def test_a_saved_plan_reads_back_as_the_same_plan_with_the_same_hash(tmp_path: P
         assert saved.plan_hash(again) == saved.plan_hash(plan)
 
 
+RECORDED = [
+    json.loads(line)
+    for line in (Path(__file__).parent.parent / "vectors" / "plans" / "saved-1.jsonl")
+    .read_text()
+    .splitlines()
+]
+"""Plans as version 1 saved them, recorded at commit d9fd377: one for each kind of workload, and more."""
+SILENT: tuple[object, ...] = (None, [], False, "file", "server")
+"""What version 1 wrote for keys that a kind of workload does not have."""
+KINDS_READ = {
+    "standard": "standard",
+    "natural": "standard",
+    "lengths": "standard",
+    "turns": "standard",
+    "mixture": "mixture",
+    "trace": "trace",
+    "file": "standard",
+    "prompts": "prompts",
+    "custom": "lengths",
+}
+
+
+@pytest.mark.parametrize("case", RECORDED, ids=lambda case: str(case["case"]))
+def test_a_plan_that_version_1_saved_is_read_with_every_value(tmp_path: Path, case: dict[str, str]) -> None:
+    """Each recorded value is in the plan, or said nothing; and the plan is saved as one of this version."""
+    assert "sha256:" + hashlib.sha256(case["plan"].encode()).hexdigest() == case["hash"]
+    path = tmp_path / "plan.json"
+    path.write_text(case["plan"], encoding="utf-8")
+    plan = saved.read(path)
+    assert plan.workload.kind == KINDS_READ[case["case"]]
+    then, now = json.loads(case["plan"]), saved.resolved(plan)
+    assert (then.pop("schema"), now.pop("schema")) == ("inferometer/plan/1", "inferometer/plan/2")
+    workload, read = then.pop("workload"), now.pop("workload")
+    assert then == now
+    assert {name: value for name, value in workload.items() if name in read} == {
+        name: value for name, value in read.items() if name in workload
+    }
+    assert all(value in SILENT for name, value in workload.items() if name not in read)
+    path.write_bytes(saved.to_json(plan))
+    assert saved.read(path) == plan
+
+
+def test_every_kind_of_workload_was_recorded() -> None:
+    """Those that can be saved before a file is read."""
+    assert {case["case"] for case in RECORDED} == set(KINDS_READ)
+
+
 @given(plans)
 @settings(max_examples=30, deadline=None)
 def test_a_saved_plan_holds_to_the_json_schema_and_is_complete(plan: Plan) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -120,18 +120,7 @@ def _summary(folder: Path) -> Summary:
         raise RecordError(
             f"{folder}: holds no summary.json; `inferometer recover` rebuilds it for a run whose process was killed"
         )
-    if _read(path).get("schema") != SCHEMA:
-        raise RecordError(f"{path}: has an unsupported version; `inferometer report` rewrites it")
-    return from_json(path.read_bytes(), Summary, SCHEMA, str(path))
-
-
-def _read(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_bytes())
-    except OSError as cause:
-        raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
-    except (ValueError, RecursionError) as cause:
-        raise RecordError(f"{path}: is not valid JSON") from cause
-    if not isinstance(document, dict):
-        raise RecordError(f"{path}: is not a document of inferometer")
-    return document
+        return from_json(path.read_bytes(), Summary, SCHEMA, str(path))
+    except RecordError as cause:
+        raise RecordError(f"{cause}; `inferometer report {folder}` rewrites it") from cause

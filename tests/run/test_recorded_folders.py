@@ -1,0 +1,89 @@
+"""A run folder that an earlier version wrote: its record is measured as it was then, and what is not read is refused by name.
+
+`tests/vectors/folders/record-3` was recorded at commit d9fd377 with `inferometer simulate`: plan/1, run/2, record/3, summary/2.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from inferometer.cli.app import run
+from inferometer.documents.part import to_data
+from inferometer.errors import RecordError
+from inferometer.journal.folder import RunFolder
+from inferometer.run.evaluate import evaluate
+from inferometer.studies.comparison import read
+
+RECORDED = Path(__file__).parent.parent / "vectors" / "folders" / "record-3"
+FIGURES = ("requests", "metrics", "throughput", "slos", "ttft_by_input")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the recorded folder."""
+    return Path(shutil.copytree(RECORDED, tmp_path / "golden"))
+
+
+def recorded(values: Any, today: Any) -> Any:
+    """Today's values as far as there were such then: a later version may know more, and says the same of the rest."""
+    if isinstance(values, dict):
+        return {name: recorded(values[name], today[name]) for name in values}
+    return today
+
+
+def test_a_record_of_an_earlier_version_has_the_figures_it_had(folder: Path) -> None:
+    """Every number of the summary that was written beside it, and the verdict."""
+    then = json.loads((RECORDED / "summary.json").read_bytes())
+    now = to_data(evaluate(RunFolder.open(folder)).summary)
+    assert (then["schema"], now["schema"]) == ("inferometer/summary/2", "inferometer/summary/3")
+    for part in FIGURES:
+        assert recorded(then[part], now[part]) == then[part], part
+    assert now["verdict"]["status"] == then["verdict"]["status"]
+
+
+def test_a_summary_of_an_earlier_version_is_refused_by_name(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a summary is read, with what makes one that can be."""
+    with pytest.raises(
+        RecordError, match=r"inferometer/summary/2.*inferometer/summary/3.*inferometer report"
+    ):
+        read(folder)
+    assert run(["compliance", str(folder)]) == 2
+    said = capsys.readouterr().err
+    assert all(
+        words in said for words in ("inferometer/summary/2", "inferometer/summary/3", "inferometer report")
+    )
+
+
+def test_run_json_of_an_earlier_version_is_refused_by_name(folder: Path) -> None:
+    """Nothing is read from it."""
+    facts = json.loads((folder / "run.json").read_bytes())
+    (folder / "run.json").write_text(json.dumps(facts | {"schema": "inferometer/run/1"}))
+    with pytest.raises(RecordError, match=r"run\.json.*inferometer/run/1.*inferometer/run/2"):
+        evaluate(RunFolder.open(folder))
+
+
+@pytest.mark.parametrize("version", ["2", "5"])
+def test_a_record_that_is_not_read_is_refused_by_name(folder: Path, version: str) -> None:
+    """An older and a newer one, with the versions that are read."""
+    path = folder / "requests.parquet"
+    table = pq.read_table(path)
+    assert table.schema.metadata[b"inferometer"] == b"record/3"
+    pq.write_table(table.replace_schema_metadata({"inferometer": f"record/{version}"}), path)
+    with pytest.raises(RecordError, match=rf"of version record/{version}; .* record/3 and record/4"):
+        evaluate(RunFolder.open(folder))
+
+
+def test_a_plan_that_is_not_read_is_refused_by_name(folder: Path) -> None:
+    """With the versions that are."""
+    plan = json.loads((folder / "plan.json").read_bytes())
+    (folder / "plan.json").write_text(json.dumps(plan | {"schema": "inferometer/plan/3"}))
+    with pytest.raises(RecordError, match=r"inferometer/plan/3.*inferometer/plan/2.*inferometer/plan/1"):
+        evaluate(RunFolder.open(folder))
