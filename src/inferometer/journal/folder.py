@@ -1,4 +1,4 @@
-"""The run folder: where each file of a run lies, and the few small JSON documents beside the tables.
+"""The run folder: where each file of a run lies.
 
 runs/<utc>-<name>/  plan.json  run.json  requests.arrow  journal/worker-K.arrows  journal/pulse-K.arrows
                     requests.parquet  pulse.parquet  telemetry/scrapes.jsonl.zst  summary.json  report.md  report.html  log.txt
