@@ -16,7 +16,8 @@ from urllib.parse import quote, urlsplit
 from inferometer.client.http_client import Client, Response, Unanswered
 from inferometer.drive.credentials import merged
 from inferometer.engines.answer import Answer, error_text
-from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, Models
+from inferometer.engines.dialect import Dialect, GenerationRequest, Models
+from inferometer.engines.interface import JsonObject
 from inferometer.errors import PeerError, PlanError, Problem
 from inferometer.journal.redact import Redactor
 

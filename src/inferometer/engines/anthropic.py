@@ -35,13 +35,12 @@ from inferometer.engines.answer import Answer
 from inferometer.engines.dialect import (
     Dialect,
     GenerationRequest,
-    JsonObject,
     as_objects,
     bearer,
     encode,
     is_system,
 )
-from inferometer.engines.interface import INTERFACES
+from inferometer.engines.interface import INTERFACES, JsonObject
 from inferometer.engines.openai import read_models
 from inferometer.journal.schema import EventClass
 

@@ -20,10 +20,7 @@ from importlib import import_module
 from typing import Any
 
 from inferometer.engines.answer import Answer
-from inferometer.engines.interface import INTERFACES, Interface
-
-JsonObject = dict[str, object]
-"""A JSON object on its way to the wire."""
+from inferometer.engines.interface import INTERFACES, Interface, JsonObject
 
 Read = Callable[[Answer, bytes, int], None]
 """Writes one event, or a whole answer, that arrived at an instant (ns) into an answer. Never raises."""

@@ -18,6 +18,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+JsonObject = dict[str, object]
+"""A JSON object on its way to the wire, or from there."""
+
 
 class Framing(enum.StrEnum):
     """How a stream is cut into events. The value is the format's name."""

@@ -28,8 +28,8 @@ from typing import Any
 import msgspec
 
 from inferometer.engines.answer import Answer
-from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, Models, as_objects, encode
-from inferometer.engines.interface import INTERFACES
+from inferometer.engines.dialect import Dialect, GenerationRequest, Models, as_objects, encode
+from inferometer.engines.interface import INTERFACES, JsonObject
 from inferometer.journal.schema import EventClass
 
 _CONTENT, _REASONING, _TOOL_CALL = (

@@ -25,8 +25,8 @@ from typing import Any
 import msgspec
 
 from inferometer.engines.answer import Answer
-from inferometer.engines.dialect import Dialect, GenerationRequest, JsonObject, as_objects, encode
-from inferometer.engines.interface import INTERFACES
+from inferometer.engines.dialect import Dialect, GenerationRequest, as_objects, encode
+from inferometer.engines.interface import INTERFACES, JsonObject
 from inferometer.engines.openai import InputDetails, OutputDetails, read_models
 from inferometer.journal.schema import EventClass
 

@@ -19,11 +19,11 @@ from inferometer.engines import dialect as dialects
 from inferometer.engines.dialect import (
     Dialect,
     GenerationRequest,
-    JsonObject,
     Messages,
     is_system,
     messages_bytes,
 )
+from inferometer.engines.interface import JsonObject
 from inferometer.journal import schedule as schedules
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase

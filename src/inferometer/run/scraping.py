@@ -29,7 +29,7 @@ from inferometer.documents.run_facts import PhaseTimes, RunFacts, ScrapedEndpoin
 from inferometer.drive import clock
 from inferometer.drive import probe as probing
 from inferometer.drive.credentials import headers
-from inferometer.engines.dialect import JsonObject
+from inferometer.engines.interface import JsonObject
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.plan.saved import resolved

@@ -31,8 +31,7 @@ from typing import Annotated, BinaryIO, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
-from inferometer.engines.dialect import JsonObject
-from inferometer.engines.interface import takers
+from inferometer.engines.interface import JsonObject, takers
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import LONGEST
 from inferometer.plan.part import NUMBER, Part

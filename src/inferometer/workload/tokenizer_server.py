@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from inferometer.engines.dialect import JsonObject
+from inferometer.engines.interface import JsonObject
 from inferometer.errors import PeerError
 from inferometer.workload.encodings import CL100K, Shipped
 from inferometer.workload.parallel import in_order
