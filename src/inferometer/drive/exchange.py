@@ -27,6 +27,7 @@ from inferometer.protocol.sse import SseDecoder
 
 _HEAD, _STREAM, _WHOLE, _SNIFF, _ERROR = range(5)
 _COMMENT = int(EventClass.COMMENT)
+_OK = Outcome.OK.value  # `value` is computed anew each time
 
 EVENT_LIMIT = 1 << 20
 """Bytes of one streamed event: a hundred times the largest honest one."""
@@ -128,7 +129,8 @@ class Exchange:
         kind = headers.get(b"content-type", b"").decode("latin-1").lower()
         decoder = DECODERS[self.dialect.interface.framing]
         if kind.startswith(decoder.CONTENT_TYPE):
-            self._stream(decoder)
+            self._mode = _STREAM
+            self._decoder = decoder(EVENT_LIMIT)
         else:
             self._mode = _WHOLE if "json" in kind else _SNIFF
 
@@ -156,16 +158,13 @@ class Exchange:
         self.t_end = at
         self.conclude()
 
-    def _stream(self, decoder: type[EventDecoder]) -> None:
-        self._mode = _STREAM
-        self._decoder = decoder(EVENT_LIMIT)
-
     def _collect(self, data: bytes, at: int) -> None:
         if self._mode == _SNIFF and self._body_bytes < SNIFFED:
             decoder = DECODERS[self.dialect.interface.framing]
             start = b"".join(self._body) + data
             if start.startswith(decoder.STARTS):
-                self._stream(decoder)
+                self._mode = _STREAM
+                self._decoder = decoder(EVENT_LIMIT)
                 self.data(start, at)
                 return
         # An error or a foreign page is only quoted from; a whole response must be whole.
@@ -201,7 +200,7 @@ class Exchange:
         elif answer.first_visible < 0 and answer.finish_reason != "length":
             self.fail(Outcome.EMPTY, "no token with visible text")
         else:
-            self.outcome = Outcome.OK.value
+            self.outcome = _OK
 
     def fail(self, outcome: Outcome, detail: str) -> None:
         """End with this class; the first cause stands."""

@@ -26,7 +26,16 @@ from inferometer.protocol.http_response import BadResponse, HeadTooLarge, Respon
 class Http1Channel:
     """See Channel."""
 
-    __slots__ = ("_decoder", "_exchange", "capacity", "closing", "ended", "outgoing", "unprocessed")
+    __slots__ = (
+        "_decoder",
+        "_exchange",
+        "capacity",
+        "closing",
+        "ended",
+        "exchanges",
+        "outgoing",
+        "unprocessed",
+    )
 
     def __init__(self) -> None:
         self.capacity = 0
@@ -36,11 +45,7 @@ class Http1Channel:
         self.unprocessed: list[Exchange] = []
         self._decoder = ResponseDecoder()
         self._exchange: Exchange | None = None
-
-    @property
-    def exchanges(self) -> Sequence[Exchange]:
-        """See Channel."""
-        return () if self._exchange is None else (self._exchange,)
+        self.exchanges: Sequence[Exchange] = ()  # `_exchange` again, as the reactor reads it
 
     def opened(self) -> None:
         """See Channel."""
@@ -50,6 +55,7 @@ class Http1Channel:
         """See Channel."""
         self.capacity = 0
         self._exchange = exchange
+        self.exchanges = (exchange,)
         body = exchange.request_body
         wire = b"%b%d\r\n\r\n%b" % (exchange.request_head, len(body), body)
         self.outgoing.append((wire, exchange, True))
@@ -97,7 +103,7 @@ class Http1Channel:
             exchange.data(data, at)
 
     def _release(self, exchange: Exchange, alive: bool) -> None:
-        self._exchange = None
+        self._exchange, self.exchanges = None, ()
         self.ended.append(exchange)
         if alive:
             self.capacity = 1
@@ -107,7 +113,7 @@ class Http1Channel:
 
     def cancel(self, _exchange: Exchange, /) -> None:
         """See Channel. Only its end ends a response."""
-        self._exchange = None
+        self._exchange, self.exchanges = None, ()
         self.closing = True
 
     def peer_closed(self, at: int) -> None:
@@ -120,7 +126,7 @@ class Http1Channel:
 
     def close(self) -> None:
         """See Channel."""
-        self._exchange = None
+        self._exchange, self.exchanges = None, ()
         self._decoder.close()
 
 

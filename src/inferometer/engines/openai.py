@@ -139,15 +139,15 @@ def read_models(listing: Any) -> Models:
 
 def read_event(answer: Answer, payload: bytes, at: int) -> None:
     """Write one streamed event that arrived at `at` into the answer. Never raises: what is wrong becomes data."""
+    if payload == b"[DONE]":  # first, since a failed decoding costs as much as several events
+        answer.done = True
+        answer.mark(_DONE, at)
+        return
     try:
         reply = _decode(payload)
     except _UNREADABLE as cause:
-        if payload == b"[DONE]":
-            answer.done = True
-            answer.mark(_DONE, at)
-        else:
-            answer.malformed = answer.malformed or str(cause) or type(cause).__name__
-            answer.mark(_ERROR, at)
+        answer.malformed = answer.malformed or str(cause) or type(cause).__name__
+        answer.mark(_ERROR, at)
         return
     choices = reply.choices
     if choices and reply.usage is None and reply.error is None and answer.first_answer >= 0:

@@ -157,14 +157,15 @@ class Journal:
                 answer.first_visible,
                 answer.first_answer,
                 exchange.status,
-                _count(answer.input_tokens),
-                _count(answer.output_tokens),
-                _count(answer.cached_tokens),
-                _count(answer.reasoning_tokens),
-                _duration(answer.server_total_ns),
-                _duration(answer.server_load_ns),
-                _duration(answer.server_prefill_ns),
-                _duration(answer.server_decode_ns),
+                # Mostly None, and then a call less each.
+                -1 if (value := answer.input_tokens) is None else _count(value),
+                -1 if (value := answer.output_tokens) is None else _count(value),
+                -1 if (value := answer.cached_tokens) is None else _count(value),
+                -1 if (value := answer.reasoning_tokens) is None else _count(value),
+                -1 if (value := answer.server_total_ns) is None else _duration(value),
+                -1 if (value := answer.server_load_ns) is None else _duration(value),
+                -1 if (value := answer.server_prefill_ns) is None else _duration(value),
+                -1 if (value := answer.server_decode_ns) is None else _duration(value),
                 exchange.attempts,
                 exchange.lag_ns,
             )
@@ -173,7 +174,7 @@ class Journal:
         self._event_ends.append(len(self._event_ns))
         self._classes.append(bytes(answer.event_class))
         self._outcome.append(exchange.outcome)
-        self._detail.append(_words(self._redact, exchange.detail))
+        self._detail.append(None if exchange.detail is None else _words(self._redact, exchange.detail))
         self._finish.append(self._reason(answer.finish_reason))
         self._text.append(self._redact("".join(answer.texts)) if answer.texts else None)
         self._retry_after.append(exchange.retry_after_s)
@@ -248,11 +249,11 @@ def _words(redact: Redactor, text: str | None) -> str | None:
     return redact.short(text, 200).encode("utf-8", "replace").decode() if text else None
 
 
-def _count(value: int | None) -> int:
-    """A count as the record can hold it, -1 for none; a server may claim any number."""
-    return -1 if value is None or not 0 <= value < 1 << 31 else value
+def _count(value: int) -> int:
+    """A count as the record can hold it, else -1; a server may claim any number."""
+    return value if 0 <= value < 1 << 31 else -1
 
 
-def _duration(value: int | None) -> int:
-    """A duration in ns as the record can hold it, -1 for none."""
-    return -1 if value is None or not 0 <= value < 1 << 63 else value
+def _duration(value: int) -> int:
+    """A duration in ns as the record can hold it, else -1."""
+    return value if 0 <= value < 1 << 63 else -1
