@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.plan.slo import LATENCIES, RATES, STATS, Slo
+from inferometer.plan.slo import STATS, Slo, latencies, rates
 
-latencies = st.builds(
+latency_texts = st.builds(
     lambda metric, stat, op, limit, unit: f"{metric}_{stat}{op}{limit!r}{unit}",
-    st.sampled_from(LATENCIES),
+    st.sampled_from(latencies()),
     st.sampled_from(STATS),
     st.sampled_from(["<", "<="]),
     st.floats(1e-3, 1e6),
     st.sampled_from(["us", "ms", "s"]),
 )
-rates = st.builds(
+rate_texts = st.builds(
     lambda metric, op, limit: f"{metric}{op}{limit!r}",
-    st.sampled_from([*RATES]),
+    st.sampled_from([*rates()]),
     st.sampled_from([">", ">="]),
     st.floats(1e-3, 0.999),
 )
 
 
-@given(latencies | rates)
+@given(latency_texts | rate_texts)
 def test_the_canonical_string_reads_back_as_the_same_objective(text: str) -> None:
     """parse(str(x)) == x: whatever the unit it was written in, nothing of the limit is lost."""
     slo = Slo.parse(text)

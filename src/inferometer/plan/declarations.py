@@ -4,8 +4,6 @@ All are optional, and nothing is assumed where one is missing. What can be obser
 (judge/compliance/). What the system under test is made of is declared in `sut`.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

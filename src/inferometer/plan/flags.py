@@ -17,17 +17,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from inferometer.errors import Problem
 from inferometer.plan.declarations import declare
-from inferometer.plan.document import Values
 from inferometer.plan.part import Group, Option
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import KINDS
+
+if TYPE_CHECKING:  # help does not wait for YAML
+    from inferometer.plan.document import Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,28 +151,25 @@ _PARSERS: dict[str, Callable[[str], object]] = {
 """Keys whose flags have a spelling of their own."""
 
 
-def _flags() -> Iterator[Flag]:
-    for key, info in fields():
-        for option in info.metadata:
-            if isinstance(option, Option):
-                yield Flag(
-                    option.flag,
-                    key,
-                    _help(option, info),
-                    option.group,
-                    "" if option.value is not None else option.metavar,
-                    _PARSERS.get(key, str),
-                    option.repeat,
-                    option.value is not None,
-                    option.value,
-                    option.drops,
-                )
+def _flag(key: str, info: FieldInfo, option: Option) -> Flag:
+    return Flag(
+        option.flag,
+        key,
+        _help(option, info),
+        option.group,
+        "" if option.value is not None else option.metavar,
+        _PARSERS.get(key, str),
+        option.repeat,
+        option.value is not None,
+        option.value,
+        option.drops,
+    )
 
 
 def _help(option: Option, info: FieldInfo) -> str:
     """The field's description, or what is said instead; its default; and whether the flag may be given again."""
     said = option.help or info.description or ""
-    default = option.default or _spelled(info.get_default(call_default_factory=True))
+    default = option.default or _spelled(info.default)  # one that a factory makes has no spelling
     if default and option.value is None:
         said += f" Default: {default}."
     return f"{said} May be repeated." if option.repeat else said
@@ -188,7 +187,12 @@ def _spelled(default: object) -> str:
     )
 
 
-FLAGS: tuple[Flag, ...] = tuple({flag.name: flag for flag in reversed([*_flags()])}.values())[::-1]
+_OPTIONS = [
+    (key, info, option) for key, info in fields() for option in info.metadata if isinstance(option, Option)
+]
+# Kinds of workload share keys: the first one's says what a flag is, the last one's where it stands.
+_BY_FLAG = {option.flag: (key, info, option) for key, info, option in reversed(_OPTIONS)}
+FLAGS: tuple[Flag, ...] = tuple(_flag(*chosen) for chosen in reversed(_BY_FLAG.values()))
 
 BY_NAME = {flag.name: flag for flag in FLAGS}
 

@@ -1,5 +1,9 @@
 """What the parts of a plan are made of: their base, how a field is given on the command line, and how numbers and times are
-spelled."""
+spelled.
+
+Files that define parts do without `from __future__ import annotations`: pydantic would evaluate the text of every annotation
+again for every class that inherits it.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +48,12 @@ class Option:
 
 
 class Part(BaseModel):
-    """Base of every part of a plan: immutable, and a misspelled key is an error."""
+    """Base of every part of a plan: immutable, and a misspelled key is an error.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Validators are built when they are first used: a part that is only a field of another one needs none, nor does help.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 def _number(value: Any) -> Any:

@@ -1,7 +1,5 @@
 """One class of a mixture: what its requests are like, and how often they come."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -83,7 +81,9 @@ class RequestClass(Part):
     priority: Annotated[
         Priority | None, Field(description="Priority of its requests; vLLM serves lower ones sooner.")
     ] = None
-    sampling: Annotated[Sampling, Field(description="Sampling parameters of its requests.")] = Sampling()
+    sampling: Annotated[Sampling, Field(description="Sampling parameters of its requests.")] = Field(
+        default_factory=Sampling
+    )
     extra_body: Annotated[Body, Field(description="JSON object merged into its requests.")] = Field(
         default_factory=dict
     )

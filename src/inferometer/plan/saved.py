@@ -12,8 +12,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core.core_schema import WithDefaultSchema
+
 from inferometer.errors import RecordError
 from inferometer.plan.parse import build
+from inferometer.plan.part import Part
 from inferometer.plan.schema import READABLE, Plan
 
 
@@ -63,9 +67,20 @@ def restored(data: object) -> Plan:
     return Plan.model_validate(data)
 
 
+class _Schema(GenerateJsonSchema):
+    """Shows the default of a part that is a field of another one, which its class makes."""
+
+    def get_default_value(self, schema: WithDefaultSchema) -> object:
+        """See GenerateJsonSchema."""
+        factory = schema.get("default_factory")
+        if isinstance(factory, type) and issubclass(factory, Part):
+            return factory()
+        return super().get_default_value(schema)
+
+
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a plan file, for editors and for checking saved plans."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Plan.model_json_schema(by_alias=True),
+        **Plan.model_json_schema(by_alias=True, schema_generator=_Schema),
     }

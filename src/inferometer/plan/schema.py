@@ -7,9 +7,7 @@ What one part implies about itself is settled here, so that a part is complete h
 standard workload has its own lengths, another tokenizer is the model's own. What two keys forbid each other is in `rules.py`.
 """
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
@@ -206,7 +204,7 @@ class Load(Part):
         return self.rate
 
     @model_validator(mode="after")
-    def _complete(self) -> Load:
+    def _complete(self) -> Self:
         """What is implied is no field that was set: a workload's file says otherwise."""
         requests = self.requests
         if requests is None and self.duration_s is None and self.arrival != "trace":
@@ -366,7 +364,7 @@ class Sut(Part):
             "WHICH",
             help="Content filters: none, input, output, both, or both:Llama Guard.",
         ),
-    ] = Guardrails()
+    ] = Field(default_factory=Guardrails)
     notes: Annotated[str | None, Field(description="Anything else.")] = None
 
 
@@ -393,11 +391,15 @@ class Plan(Part):
         Field(pattern=r"^[A-Za-z0-9._-]{1,64}$", description="Name of the run, part of its folder's name."),
         Option("--name", "Run", "NAME"),
     ] = "run"
-    target: Annotated[Target, Field(description="The server.")] = Target()
-    load: Annotated[Load, Field(description="When requests are sent.")] = Load()
-    workload: Annotated[Workload, Field(description="Content of the requests.")] = StandardWorkload()
+    target: Annotated[Target, Field(description="The server.")] = Field(default_factory=Target)
+    load: Annotated[Load, Field(description="When requests are sent.")] = Field(default_factory=Load)
+    workload: Annotated[Workload, Field(description="Content of the requests.")] = Field(
+        default_factory=StandardWorkload
+    )
     trace: Annotated[Trace | None, Field(description="A recorded load to replay.")] = None
-    tokenizer: Annotated[Tokenizer, Field(description="How tokens are counted.")] = Tokenizer()
+    tokenizer: Annotated[Tokenizer, Field(description="How tokens are counted.")] = Field(
+        default_factory=Tokenizer
+    )
     sut: Annotated[
         Sut,
         Field(description="Declaration of the system under test (draft 4.1)."),
@@ -407,7 +409,7 @@ class Plan(Part):
             "NAMExN",
             help="Accelerators: H100x4, H100x4:80GB or cpu.",
         ),
-    ] = Sut()
+    ] = Field(default_factory=Sut)
     slos: Annotated[
         tuple[Slo, ...],
         Field(description="Objectives, such as ttft_p99<500ms."),
@@ -419,9 +421,11 @@ class Plan(Part):
             repeat=True,
         ),
     ] = ()
-    instrument: Annotated[Instrument, Field(description="How the instrument measures.")] = Instrument()
-    server_metrics: Annotated[ServerMetrics, Field(description="Prometheus metrics to scrape.")] = (
-        ServerMetrics()
+    instrument: Annotated[Instrument, Field(description="How the instrument measures.")] = Field(
+        default_factory=Instrument
+    )
+    server_metrics: Annotated[ServerMetrics, Field(description="Prometheus metrics to scrape.")] = Field(
+        default_factory=ServerMetrics
     )
     declared: Annotated[
         Declared,
@@ -433,7 +437,7 @@ class Plan(Part):
             help="Declare a fact that cannot be observed, such as model_loaded or clock_accuracy_ms=2.",
             repeat=True,
         ),
-    ] = Declared()
+    ] = Field(default_factory=Declared)
 
     @model_validator(mode="before")
     @classmethod
@@ -460,7 +464,7 @@ class Plan(Part):
         return self.load.model == "closed" and self.workload.think_ms is None
 
     @model_validator(mode="after")
-    def _settle(self) -> Plan:
+    def _settle(self) -> Self:
         workload = self.workload
         if (
             not isinstance(workload, FileWorkload)

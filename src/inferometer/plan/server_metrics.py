@@ -3,8 +3,6 @@
 A URL may hold a password: it is kept as given for whoever reads the endpoint, and written, shown and hashed without.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal
 from urllib.parse import SplitResult, urlsplit

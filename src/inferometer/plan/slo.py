@@ -7,24 +7,15 @@ numbers with a lower limit; a success rate may be written as a percentage. A com
 would meet is refused, for it is always a slip.
 """
 
-from __future__ import annotations
-
 import difflib
+import functools
 import re
 from decimal import Decimal, InvalidOperation
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_serializer, model_validator
 
-from inferometer.metrics import catalogue
-from inferometer.metrics.catalogue import METRICS, SUCCESS, stem
-
-LATENCIES = tuple(stem(name) for name, metric in METRICS.items() if metric.objective)
 STATS = ("mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max")
-RATES = {SUCCESS: ""} | {
-    name: rate.objective for name, rate in catalogue.RATES.items() if rate.objective is not None
-}
-"""With the unit that may be spelled behind the limit."""
 _MS_PER = {"us": Decimal("0.001"), "ms": Decimal(1), "s": Decimal(1000)}
 _FORM = re.compile(
     r"^\s*(?P<what>[A-Za-z][A-Za-z0-9_.]*)\s*(?P<op><=|>=|<|>|==?|≤|≥)\s*(?P<number>[0-9.]+(?:[eE][+-]?[0-9]+)?)"
@@ -35,14 +26,32 @@ _EXAMPLES = "ttft_p99<500ms, e2e_mean<3s or success_rate>0.99"
 Stat = Literal["mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max"]
 
 
+@functools.cache
+def latencies() -> tuple[str, ...]:
+    """The metrics that an objective may bound. Read when they are needed: help does not wait for the catalogue."""
+    from inferometer.metrics.catalogue import METRICS, stem
+
+    return tuple(stem(name) for name, metric in METRICS.items() if metric.objective)
+
+
+@functools.cache
+def rates() -> dict[str, str]:
+    """The rates that an objective may bound, with the unit that may be spelled behind the limit."""
+    from inferometer.metrics.catalogue import RATES, SUCCESS
+
+    return {SUCCESS: ""} | {
+        name: rate.objective for name, rate in RATES.items() if rate.objective is not None
+    }
+
+
 class Slo(BaseModel):
     """One objective, `metric[_stat] op limit`.
 
-    `metric` is a name of LATENCIES with a `stat` and a `limit` in ms, or one of RATES with `stat` None and a plain `limit`.
+    `metric` is a name of `latencies` with a `stat` and a `limit` in ms, or one of `rates` with `stat` None and a plain `limit`.
     Made with `Slo.parse("ttft_p99<500ms")`; `str()` gives the canonical form back, which is also how it is saved.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     metric: str
     stat: Stat | None
@@ -51,7 +60,7 @@ class Slo(BaseModel):
     unit: str
 
     @classmethod
-    def parse(cls, text: str) -> Slo:
+    def parse(cls, text: str) -> Self:
         """Read an objective. Raises ValueError saying what is wrong, with a right example."""
         return cls(**_fields(text))
 
@@ -65,7 +74,7 @@ class Slo(BaseModel):
         raise ValueError(f"an objective is text such as {_EXAMPLES}, not {value!r}")
 
     @model_validator(mode="after")
-    def _consistent(self) -> Slo:
+    def _consistent(self) -> Self:
         _check(self.metric, self.stat, self.op, self.limit)
         return self
 
@@ -112,9 +121,9 @@ def _fields(text: str) -> dict[str, Any]:
     else:
         if metric == "success_rate" and unit == "%":
             number, unit = number / 100, ""
-        if unit not in ("", RATES[metric]):
+        if unit not in ("", rates()[metric]):
             raise ValueError(f"{metric} is a plain number, without {unit!r}: {metric}{op}{form['number']}")
-        limit, unit = float(number), RATES[metric]
+        limit, unit = float(number), rates()[metric]
     _check(metric, stat, op, limit)
     return {"metric": metric, "stat": stat, "op": op, "limit": limit, "unit": unit}
 
@@ -122,22 +131,22 @@ def _fields(text: str) -> dict[str, Any]:
 def _split(what: str) -> tuple[str, str | None]:
     """`ttft_p99.9` is ("ttft", "p99_9"); the rates have no statistic."""
     name = what.lower().replace("p99.9", "p99_9")
-    if name in RATES:
+    if name in rates():
         return name, None
     for stat in STATS:
         metric = name.removesuffix(f"_{stat}")
-        if metric != name and metric in LATENCIES:
+        if metric != name and metric in latencies():
             return metric, stat
-    if name in LATENCIES:
+    if name in latencies():
         raise ValueError(f"{what} needs a statistic, one of {', '.join(STATS)}: for example {name}_p99<500ms")
-    known = [f"{metric}_{stat}" for metric in LATENCIES for stat in STATS] + list(RATES)
+    known = [f"{metric}_{stat}" for metric in latencies() for stat in STATS] + list(rates())
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"metrics are {', '.join((*LATENCIES, *RATES))}"
+    hint = f"did you mean {near[0]}?" if near else f"metrics are {', '.join((*latencies(), *rates()))}"
     raise ValueError(f"{what!r} is not a metric with a statistic; {hint}")
 
 
 def _check(metric: str, stat: str | None, op: str, limit: float) -> None:
-    if (metric in LATENCIES) != (stat is not None) or metric not in (*LATENCIES, *RATES):
+    if (metric in latencies()) != (stat is not None) or metric not in (*latencies(), *rates()):
         raise ValueError(f"{metric!r} with statistic {stat!r} is not a metric; write for example {_EXAMPLES}")
     name = metric if stat is None else f"{metric}_{stat}"
     wanted = "<" if stat is not None else ">"

@@ -1,7 +1,5 @@
 """The server under test: its address, its interface, and what requests to it carry beside their prompts."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import re
@@ -24,112 +22,6 @@ def _registered(name: str) -> str:
 
 Api = Annotated[str, AfterValidator(_registered), Field(json_schema_extra={"enum": list(INTERFACES)})]
 """The name of a registered interface (engines/interface.py)."""
-
-
-class Target(Part):
-    """The server. No `url` means the embedded reference server.
-
-    `url` is the base URL, kept without a trailing slash and without the `/v1` that may stand at its end: engines add
-    `/v1/chat/completions` and so on. A path in front of that, as a proxy may have, is kept.
-    `extra_body` is merged into every request's JSON body.
-    """
-
-    url: Annotated[
-        str | None,
-        Field(description="Base URL of the server. Without it, the embedded reference server is measured."),
-        Option("--url", "Common options", "URL"),
-    ] = None
-    model: Annotated[
-        Annotated[str, Field(min_length=1)] | None,
-        Field(description="Name of the model to request."),
-        Option("--model", "Common options", "NAME", default="the one the server lists"),
-    ] = None
-    api: Annotated[
-        Api,
-        Field(description=f"HTTP interface of the server: {takers()}."),
-        Option("--api", "Common options", "API", drops=("workload.count_template",)),
-    ] = "chat"
-    stream: Annotated[
-        bool,
-        Field(description="Request streams; false: non-streaming answers."),
-        Option("--no-stream", "Server", help="Request non-streaming answers.", value=False),
-    ] = True
-    headers: Annotated[
-        Headers,
-        Field(description="Extra header lines, by name. Not for keys."),
-        Option(
-            "--header",
-            "Server",
-            "K: V",
-            help="Extra header line 'K: V'. Not for keys.",
-            repeat=True,
-        ),
-    ] = Field(default_factory=dict)
-    extra_body: Annotated[
-        Body,
-        Field(description="JSON object merged into the body of every request."),
-        Option("--extra-body", "Server", "JSON"),
-    ] = Field(default_factory=dict)
-    api_key_env: Annotated[
-        str | None,
-        Field(description="Name of the environment variable that holds the API key."),
-        Option("--api-key-env", "Server", "NAME", drops=("target.api_key_file",)),
-    ] = None
-    api_key_file: Annotated[
-        Annotated[str, Field(min_length=1)] | None,
-        Field(description="File that holds the API key."),
-        Option("--api-key-file", "Server", "FILE", drops=("target.api_key_env",)),
-    ] = None
-    tls_verify: Annotated[
-        bool,
-        Field(description="Verify the server's TLS certificate."),
-        Option(
-            "--insecure",
-            "Server",
-            help="Do not verify the server's TLS certificate.",
-            value=False,
-            drops=("target.tls_ca_file",),
-        ),
-    ] = True
-    tls_ca_file: Annotated[
-        Annotated[str, Field(min_length=1)] | None,
-        Field(description="Certificates (PEM) to trust instead of the system's."),
-        Option("--ca-file", "Server", "FILE", drops=("target.tls_verify",)),
-    ] = None
-    timeout_s: Annotated[
-        float,
-        Field(gt=0, le=86_400, description="Give a request up after this long: seconds, or 90s, 5m."),
-        SECONDS,
-        Option("--timeout", "Server", "S"),
-    ] = 600.0
-    connect_timeout_s: Annotated[
-        float, Field(gt=0, le=600, description="Give a connection up after this long, in seconds."), SECONDS
-    ] = 10.0
-    connection: Annotated[
-        Literal["reuse", "new"],
-        Field(description="reuse, or new for one connection per request."),
-        Option("--connection", "Server", "HOW"),
-    ] = "reuse"
-
-    @property
-    def interface(self) -> Interface:
-        """What is known of the interface `api`."""
-        return INTERFACES[self.api]
-
-    @field_validator("url")
-    @classmethod
-    def _base_url(cls, url: str | None) -> str | None:
-        return None if url is None else _base_url(url)
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _name_of_a_variable(cls, name: str | None) -> str | None:
-        # The value is not repeated: it may be the key itself.
-        if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise ValueError(
-                "must be the name of an environment variable, for example OPENAI_API_KEY, not the key itself"
-            )
-        return name
 
 
 def _base_url(url: str) -> str:
@@ -306,3 +198,109 @@ def refuse_twice(extra: Fields, sampling: object, priority: object) -> Fields:
     if twice:
         raise ValueError(f"sets {', '.join(twice)} twice: set each in one place")
     return extra
+
+
+class Target(Part):
+    """The server. No `url` means the embedded reference server.
+
+    `url` is the base URL, kept without a trailing slash and without the `/v1` that may stand at its end: engines add
+    `/v1/chat/completions` and so on. A path in front of that, as a proxy may have, is kept.
+    `extra_body` is merged into every request's JSON body.
+    """
+
+    url: Annotated[
+        str | None,
+        Field(description="Base URL of the server. Without it, the embedded reference server is measured."),
+        Option("--url", "Common options", "URL"),
+    ] = None
+    model: Annotated[
+        Annotated[str, Field(min_length=1)] | None,
+        Field(description="Name of the model to request."),
+        Option("--model", "Common options", "NAME", default="the one the server lists"),
+    ] = None
+    api: Annotated[
+        Api,
+        Field(description=f"HTTP interface of the server: {takers()}."),
+        Option("--api", "Common options", "API", drops=("workload.count_template",)),
+    ] = "chat"
+    stream: Annotated[
+        bool,
+        Field(description="Request streams; false: non-streaming answers."),
+        Option("--no-stream", "Server", help="Request non-streaming answers.", value=False),
+    ] = True
+    headers: Annotated[
+        Headers,
+        Field(description="Extra header lines, by name. Not for keys."),
+        Option(
+            "--header",
+            "Server",
+            "K: V",
+            help="Extra header line 'K: V'. Not for keys.",
+            repeat=True,
+        ),
+    ] = Field(default_factory=dict)
+    extra_body: Annotated[
+        Body,
+        Field(description="JSON object merged into the body of every request."),
+        Option("--extra-body", "Server", "JSON"),
+    ] = Field(default_factory=dict)
+    api_key_env: Annotated[
+        str | None,
+        Field(description="Name of the environment variable that holds the API key."),
+        Option("--api-key-env", "Server", "NAME", drops=("target.api_key_file",)),
+    ] = None
+    api_key_file: Annotated[
+        Annotated[str, Field(min_length=1)] | None,
+        Field(description="File that holds the API key."),
+        Option("--api-key-file", "Server", "FILE", drops=("target.api_key_env",)),
+    ] = None
+    tls_verify: Annotated[
+        bool,
+        Field(description="Verify the server's TLS certificate."),
+        Option(
+            "--insecure",
+            "Server",
+            help="Do not verify the server's TLS certificate.",
+            value=False,
+            drops=("target.tls_ca_file",),
+        ),
+    ] = True
+    tls_ca_file: Annotated[
+        Annotated[str, Field(min_length=1)] | None,
+        Field(description="Certificates (PEM) to trust instead of the system's."),
+        Option("--ca-file", "Server", "FILE", drops=("target.tls_verify",)),
+    ] = None
+    timeout_s: Annotated[
+        float,
+        Field(gt=0, le=86_400, description="Give a request up after this long: seconds, or 90s, 5m."),
+        SECONDS,
+        Option("--timeout", "Server", "S"),
+    ] = 600.0
+    connect_timeout_s: Annotated[
+        float, Field(gt=0, le=600, description="Give a connection up after this long, in seconds."), SECONDS
+    ] = 10.0
+    connection: Annotated[
+        Literal["reuse", "new"],
+        Field(description="reuse, or new for one connection per request."),
+        Option("--connection", "Server", "HOW"),
+    ] = "reuse"
+
+    @property
+    def interface(self) -> Interface:
+        """What is known of the interface `api`."""
+        return INTERFACES[self.api]
+
+    @field_validator("url")
+    @classmethod
+    def _base_url(cls, url: str | None) -> str | None:
+        return None if url is None else _base_url(url)
+
+    @field_validator("api_key_env")
+    @classmethod
+    def _name_of_a_variable(cls, name: str | None) -> str | None:
+        # The value is not repeated: it may be the key itself.
+        if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError(
+                "must be the name of an environment variable, for example OPENAI_API_KEY, not the key itself"
+            )
+        return name

@@ -14,13 +14,12 @@ refused by the type; one that says nothing (null, or the default that another ki
 have forbid each other is in `rules.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
+    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -306,7 +305,7 @@ class StandardWorkload(_Drawn, _OneClass):
     ] = None
 
     @model_validator(mode="after")
-    def _complete(self) -> StandardWorkload:
+    def _complete(self) -> Self:
         """What is implied is no field that was set: a workload file decides otherwise."""
         standard = self.based_on if self.name == "custom" else self.name
         if standard is None:
@@ -529,7 +528,8 @@ Workload: TypeAlias = Annotated[
     | Annotated[TraceWorkload, Tag("trace")],
     Discriminator(kind_of),
 ]
-_WORKLOAD: TypeAdapter[AnyWorkload] = TypeAdapter(Workload)
+# Built when it is first used: `run --help` needs no validation.
+_WORKLOAD: TypeAdapter[AnyWorkload] = TypeAdapter(Workload, config=ConfigDict(defer_build=True))
 
 
 def workload_of(values: Mapping[str, Any]) -> AnyWorkload:
