@@ -34,7 +34,7 @@ from inferometer.judge.comparison import equivalence
 from inferometer.judge.comparison.compare import DECIDING, FIGURES
 from inferometer.judge.compliance.evidence import catalogue
 from inferometer.judge.compliance.statement import LABELS, STATES
-from inferometer.judge.judge import NOT_SIMULATED, judge
+from inferometer.judge.judge import CHECKS, NOT_SIMULATED, judge
 from inferometer.measure.measurement import measure
 from inferometer.measure.record import Record
 from inferometer.metrics.__main__ import table as metrics_table
@@ -164,6 +164,24 @@ def test_every_check_has_its_place_in_limits() -> None:
     explained = set(re.findall(r"`(\w+)`", headings))
     assert explained == set(check_codes())
     assert set(check_codes()) <= rows("docs/limits.md")
+
+
+def test_the_page_of_limits_has_the_table_of_checks() -> None:
+    """Each check, in the order judged, with its units, where its limit comes from and the draft's sections."""
+    told = re.findall(r"^\| `(\w+)` \|([^|]*)\|([^|]*)\|([^|]*)\|", text("docs/limits.md"), re.MULTILINE)
+    table = [(one.code, ", ".join(one.units), str(one.limit), ", ".join(one.sections)) for one in CHECKS]
+    assert [tuple(cell.strip() for cell in row) for row in told] == table
+
+
+def test_a_rule_that_is_judged_by_a_check_is_of_a_section_the_check_names() -> None:
+    """The catalogue says of each rule how it is judged, and a check that it names serves the rule's section."""
+    sections = {one.code: one.sections for one in CHECKS}
+    cited = [
+        (rule, code) for rule in catalogue() for code in re.findall(r"\w+", rule.how) if code in sections
+    ]
+    judged = [(rule, code) for rule, code in cited if re.search(rf"\bchecks? (\w+ and )?{code}\b", rule.how)]
+    assert len(judged) >= 10
+    assert [(rule.id, code) for rule, code in judged if rule.section not in sections[code]] == []
 
 
 def test_the_checks_that_do_not_apply_to_a_simulation_are_those_told() -> None:

@@ -69,6 +69,16 @@ def two_at_once(times: Any) -> list[Any]:
     return [np.r_[each[:-2], each[-1], each[-1]] for each in times]
 
 
+def test_the_value_of_a_check_is_in_a_unit_of_its_entry(good: Verdict) -> None:
+    """Shares and plain numbers have no unit of their own; a share is at most 1."""
+    units = {one.code: one.units for one in CHECKS}
+    for check in good.checks:
+        if check.value is not None:
+            allowed = {"" if unit in ("share", "number") else unit for unit in units[check.code]}
+            assert check.unit in allowed, check.code
+            assert units[check.code] != ("share",) or check.value <= 1.0, check.code
+
+
 def test_a_good_run_is_valid_and_meets_every_check(good: Verdict) -> None:
     """Law: nothing fails without a cause; each check appears once; what is thin is only noted."""
     assert good.status == "VALID"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from inferometer.documents.verdict import CheckResult
+from inferometer.judge.judge import CHECKS
 from inferometer.metrics import catalogue as metrics
 from inferometer.report import check_sentences, checks
 
@@ -48,6 +49,16 @@ def test_every_check_has_its_own_sentence_for_every_status_it_can_take(code: str
     assert said[0].isupper() or said[0].isdigit()
     assert said.endswith(".")
     assert "{" not in said
+
+
+def test_a_check_is_worded_in_the_units_of_its_entry() -> None:
+    """Each kind of wording of a check is one of its units; a rate is written as a plain number."""
+    kinds: dict[str, set[str]] = {}
+    for name, wording in check_sentences.CHECKS.items():
+        kinds.setdefault(name.partition(":")[0], set()).add(wording.kind)
+    units = {one.code: {"number" if unit == "1/s" else unit for unit in one.units} for one in CHECKS}
+    assert kinds.keys() <= units.keys()
+    assert {code: kinds[code] for code in kinds if kinds[code] != units[code]} == {}
 
 
 @pytest.mark.parametrize(("code", "status"), [pair for pair in PAIRS if pair[1] != "note"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from enum import StrEnum
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -46,50 +47,102 @@ class JudgedRun:
         return self.plan.tokenizer.own
 
 
+class LimitSource(StrEnum):
+    """Where a check's limit comes from.
+
+    `any`: there is none, a single occurrence counts. `chance`: what chance allows a correct run. `certificate`: what the
+    machine is certified for. `draft`: the draft's number. `method`: chosen here, with a reason where the constant stands.
+    """
+
+    ANY = "any"
+    CHANCE = "chance"
+    CERTIFICATE = "certificate"
+    DRAFT = "draft"
+    METHOD = "method"
+
+
+Unit = Literal["share", "number", "ms", "1/s"]
+"""What a check's value is in: a `Check` has no unit for the first two."""
+
+
 class CheckEntry(NamedTuple):
     """A check: its code and its function.
 
-    `of_instrument`: it says whether the numbers are right, and so counts toward a test's verdict too; the others are about the
-    system, or the number of samples. `simulated`: in virtual time there is something to look at.
+    `units`: those its value may have, by what it judges. `limit`: where its limit comes from. `sections`: of the draft, whose
+    rules it serves. `of_instrument`: it says whether the numbers are right, and so counts toward a test's verdict too; the
+    others are about the system, or the number of samples. `simulated`: in virtual time there is something to look at.
     """
 
     code: str
     function: Callable[[JudgedRun], Check]
+    units: tuple[Unit, ...]
+    limit: LimitSource
+    sections: tuple[str, ...] = ()
     of_instrument: bool = False
     simulated: bool = True
 
 
 CHECKS = (
-    CheckEntry("workers_alive", lambda run: checks.workers_alive(run.measurement, run.record), True, simulated=False),
-    CheckEntry("interrupted", lambda run: checks.interrupted(run.record)),
-    CheckEntry("error_rate", lambda run: checks.error_rate(run.measurement, interrupted=run.record.interrupted)),
-    CheckEntry("few_samples", lambda run: run.samples[2]),
-    CheckEntry("streamed", lambda run: checks.streamed(run.plan, run.measurement), True),
-    CheckEntry("lateness", lambda run: checks.lateness(run.plan, run.measurement, run.record), True, simulated=False),
-    CheckEntry("arrival_rate", lambda run: run.arrivals[0], True),
-    CheckEntry("arrival_dispersion", lambda run: run.arrivals[1], True),
-    CheckEntry("arrival_lag1", lambda run: run.arrivals[2], True),
-    CheckEntry("concurrency_held", lambda run: checks.concurrency_held(run.plan, run.measurement), True),
-    CheckEntry("users_held", lambda run: checks.users_held(run.measurement)),
-    CheckEntry("stationary", lambda run: checks.stationary(run.plan, run.measurement, run.record)),
-    CheckEntry("receive_lag", lambda run: checks.receive_lag(run.measurement), True, simulated=False),
-    CheckEntry("worker_cpu", lambda run: checks.worker_cpu(run.measurement), True, simulated=False),
-    CheckEntry("clock_step", lambda run: checks.clock_step(run.measurement), True, simulated=False),
-    CheckEntry("calibration", lambda run: calibration(run.plan, run.measurement, run.lookup), True, simulated=False),
-    CheckEntry("prompt_length", lambda run: checks.prompt_length(run.measurement), True),
-    CheckEntry("output_length", lambda run: checks.output_length(run.measurement, native=run.native), True),
-    CheckEntry("token_counts", lambda run: checks.token_counts(run.measurement, native=run.native), True),
-    CheckEntry("cache_hits", lambda run: checks.cache_hits(run.plan, run.measurement, run.record, run.drawn)),
-    CheckEntry("workload_lengths", lambda run: checks.workload_lengths(run.drawn)),
-    CheckEntry("server_tokens", lambda run: server_tokens(run.measurement), True),
-    CheckEntry("server_ttft", lambda run: server_ttft(run.measurement)),
-    CheckEntry("server_queue", lambda run: server_queue(run.plan, run.measurement)),
-    CheckEntry("samples_p99", lambda run: run.samples[0]),
-    CheckEntry("samples_p99_9", lambda run: run.samples[1]),
-    CheckEntry("tokens_per_event", lambda run: checks.tokens_per_event(run.plan, run.measurement)),
-    CheckEntry("ttft_variants", lambda run: checks.ttft_variants(run.plan, run.measurement)),
-    CheckEntry("stale_connections", lambda run: checks.stale_connections(run.plan, run.record), simulated=False),
-    CheckEntry("warmup", lambda run: checks.warmup(run.measurement, run.warm_up)),
+    CheckEntry("workers_alive", lambda run: checks.workers_alive(run.measurement, run.record),
+               ("share",), LimitSource.ANY, ("4.2.5",), of_instrument=True, simulated=False),
+    CheckEntry("interrupted", lambda run: checks.interrupted(run.record),
+               ("number",), LimitSource.ANY),
+    CheckEntry("error_rate", lambda run: checks.error_rate(run.measurement, interrupted=run.record.interrupted),
+               ("share",), LimitSource.METHOD),
+    CheckEntry("few_samples", lambda run: run.samples[2],
+               ("number",), LimitSource.METHOD),
+    CheckEntry("streamed", lambda run: checks.streamed(run.plan, run.measurement),
+               ("share",), LimitSource.METHOD, ("4.2.2",), of_instrument=True),
+    CheckEntry("lateness", lambda run: checks.lateness(run.plan, run.measurement, run.record),
+               ("ms", "share"), LimitSource.METHOD, ("4.2.3", "4.2.4", "4.2.5"), of_instrument=True, simulated=False),
+    CheckEntry("arrival_rate", lambda run: run.arrivals[0],
+               ("1/s", "number"), LimitSource.CHANCE, ("4.2.3",), of_instrument=True),
+    CheckEntry("arrival_dispersion", lambda run: run.arrivals[1],
+               ("number",), LimitSource.CHANCE, ("4.2.3",), of_instrument=True),
+    CheckEntry("arrival_lag1", lambda run: run.arrivals[2],
+               ("number",), LimitSource.CHANCE, ("4.2.3",), of_instrument=True),
+    CheckEntry("concurrency_held", lambda run: checks.concurrency_held(run.plan, run.measurement),
+               ("share",), LimitSource.METHOD, ("4.2.4",), of_instrument=True),
+    CheckEntry("users_held", lambda run: checks.users_held(run.measurement),
+               ("share",), LimitSource.METHOD),
+    CheckEntry("stationary", lambda run: checks.stationary(run.plan, run.measurement, run.record),
+               ("number",), LimitSource.CHANCE),
+    CheckEntry("receive_lag", lambda run: checks.receive_lag(run.measurement),
+               ("share", "ms"), LimitSource.METHOD, ("4.2.1",), of_instrument=True, simulated=False),
+    CheckEntry("worker_cpu", lambda run: checks.worker_cpu(run.measurement),
+               ("share",), LimitSource.METHOD, of_instrument=True, simulated=False),
+    CheckEntry("clock_step", lambda run: checks.clock_step(run.measurement),
+               ("ms",), LimitSource.METHOD, of_instrument=True, simulated=False),
+    CheckEntry("calibration", lambda run: calibration(run.plan, run.measurement, run.lookup),
+               ("1/s",), LimitSource.CERTIFICATE, of_instrument=True, simulated=False),
+    CheckEntry("prompt_length", lambda run: checks.prompt_length(run.measurement),
+               ("share",), LimitSource.METHOD, of_instrument=True),
+    CheckEntry("output_length", lambda run: checks.output_length(run.measurement, native=run.native),
+               ("share",), LimitSource.METHOD, of_instrument=True),
+    CheckEntry("token_counts", lambda run: checks.token_counts(run.measurement, native=run.native),
+               ("share",), LimitSource.METHOD, ("4.4.2",), of_instrument=True),
+    CheckEntry("cache_hits", lambda run: checks.cache_hits(run.plan, run.measurement, run.record, run.drawn),
+               ("share",), LimitSource.METHOD),
+    CheckEntry("workload_lengths", lambda run: checks.workload_lengths(run.drawn),
+               ("number",), LimitSource.CHANCE),
+    CheckEntry("server_tokens", lambda run: server_tokens(run.measurement),
+               ("share",), LimitSource.METHOD, of_instrument=True),
+    CheckEntry("server_ttft", lambda run: server_ttft(run.measurement),
+               ("ms",), LimitSource.METHOD),
+    CheckEntry("server_queue", lambda run: server_queue(run.plan, run.measurement),
+               ("number",), LimitSource.METHOD, ("5.2.3.1",)),
+    CheckEntry("samples_p99", lambda run: run.samples[0],
+               ("number",), LimitSource.DRAFT, ("5.1.4.3",)),
+    CheckEntry("samples_p99_9", lambda run: run.samples[1],
+               ("number",), LimitSource.DRAFT, ("5.1.4.3",)),
+    CheckEntry("tokens_per_event", lambda run: checks.tokens_per_event(run.plan, run.measurement),
+               ("share",), LimitSource.DRAFT, ("B.2.1",)),
+    CheckEntry("ttft_variants", lambda run: checks.ttft_variants(run.plan, run.measurement),
+               ("share",), LimitSource.ANY, ("5.1.3.1",)),
+    CheckEntry("stale_connections", lambda run: checks.stale_connections(run.plan, run.record),
+               ("share",), LimitSource.ANY, simulated=False),
+    CheckEntry("warmup", lambda run: checks.warmup(run.measurement, run.warm_up),
+               ("number",), LimitSource.DRAFT, ("4.5.1", "4.5.2", "4.5.3")),
 )  # fmt: skip
 """Every check of the method, in the order a reader should meet them."""
 
