@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from shipped_schemas import shipped
 
 from inferometer.cli.app import run
-from inferometer.documents.campaign import ProcedureRun
+from inferometer.documents.campaign import Conditions, ProcedureRun
 from inferometer.documents.part import from_data, to_json
 from inferometer.documents.statement import ComplianceStatement
 from inferometer.drive.progress_counters import Progress
@@ -77,7 +77,7 @@ def campaign_of(folder: Path, where: Path, compliance: ComplianceStatement | Non
         problem=None,
         parameters={"requests": 60},
         plan=json.loads((folder / "plan.json").read_text()),
-        runs=(ProcedureRun("one", "level", {}, "", {}, "VALID", None),),
+        runs=(ProcedureRun("one", "level", Conditions(), "", {}, "VALID", None),),
         compliance=compliance,
     )
     (where / "campaign.json").write_text(to_json(replace(empty, tests=(test,), compliance=compliance)))

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 from pydantic import BaseModel
 
-from inferometer.documents.campaign import StateSwitch
+from inferometer.documents.campaign import Conditions, StateSwitch
 from inferometer.documents.summary import (
     ClassAccount,
     RequestCounts,
@@ -262,35 +262,37 @@ def check(code: str, status: CheckStatus = "pass") -> CheckResult:
     return CheckResult(code, status, 2.0, 1.0, "ms", {}, "")
 
 
-def places(test: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """The runs of a test: part, place, and what its plan's load is."""
+def places(test: str) -> list[tuple[str, Conditions, dict[str, Any]]]:
+    """The runs of a test: part, conditions, and what its plan's load is."""
     open_ = {"duration_s": 300.0}
     match test:
         case "throughput":
-            return [(part, {"rate": 10.0}, open_) for part in ("level", "confirm", "pilot")]
+            return [(part, Conditions(rate=10.0), open_) for part in ("level", "confirm", "pilot")]
         case "tradeoff":
-            return [("level", {"percent": 10.0 * k}, open_ | {"rate": 1.0 * k}) for k in range(1, 13)]
+            return [("level", Conditions(percent=10.0 * k), open_ | {"rate": 1.0 * k}) for k in range(1, 13)]
         case "itl":
-            return [("level", {"percent": float(p)}, open_) for p in (25, 50, 75, 90)]
+            return [("level", Conditions(percent=float(p)), open_) for p in (25, 50, 75, 90)]
         case "capacity":
-            return [("level", {"concurrency": c}, {"concurrency": c, **open_}) for c in (8, 16)]
+            return [("level", Conditions(concurrency=c), {"concurrency": c, **open_}) for c in (8, 16)]
         case "fairness":
-            alone = [("isolated", {"class": name}, open_) for name in ("short", "long")]
-            return [*alone, ("mixed", {}, open_)]
+            alone = [("isolated", Conditions(class_name=name), open_) for name in ("short", "long")]
+            return [*alone, ("mixed", Conditions(), open_)]
         case "prefix-cache":
-            return [(part, {}, open_) for part in ("disabled", "cold", "warm")]
+            return [(part, Conditions(), open_) for part in ("disabled", "cold", "warm")]
         case "memory-pressure":
-            search = [("base-capacity", {"concurrency": 8}, {"concurrency": 8, **open_})]
-            return search + [("level", {"percent": p}, {"concurrency": 12, **open_}) for p in (100.0, 125.0)]
+            search = [("base-capacity", Conditions(concurrency=8), {"concurrency": 8, **open_})]
+            return search + [
+                ("level", Conditions(percent=p), {"concurrency": 12, **open_}) for p in (100.0, 125.0)
+            ]
         case "long-context":
-            return [("level", {"context": n}, {"concurrency": 1}) for n in (8192, 16384)]
+            return [("level", Conditions(context=n), {"concurrency": 1}) for n in (8192, 16384)]
         case "guardrail":
             names = ("baseline", "input", "output", "full")
-            return [("level", {"configuration": name, "percent": 50.0}, open_) for name in names]
+            return [("level", Conditions(configuration=name, percent=50.0), open_) for name in names]
         case "cold-start":
-            return [(part, {"start": 1}, {}) for part in ("first", "second")]
+            return [(part, Conditions(start=1), {}) for part in ("first", "second")]
         case _:
-            return [("level", {"rate": 10.0}, {})]
+            return [("level", Conditions(rate=10.0), {})]
 
 
 def parameters(test: str) -> Parameters:

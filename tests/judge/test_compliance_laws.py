@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge.compliant import NO_WARM_UP, buckets, changed, classes, perfect
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.summary import DeclaredGuardrails, RequestCounts, WarmUpCount
 from inferometer.judge.compliance.evidence import (
@@ -198,7 +199,7 @@ ONE: list[tuple[str, str, Any, set[str]]] = [
     ("itl", f"{RUN}.itl_shape.short_share", 0.01, {"D-5.4.2-min-output"}),
     ("itl", f"{RUN}.metrics.itl_ms.n", 4_999, {"D-5.4.2-count"}),
     ("itl", "parameters.requests", 99, {"D-5.4.2-count"}),
-    ("itl", "runs.0.at", {}, {"D-5.4.2-load"}),
+    ("itl", "runs.0.at", Conditions(), {"D-5.4.2-load"}),
     ("itl", "parameters.percent", (25, 50, 75), {"D-5.4.2-levels"}),
     ("itl", f"{RUN}.metrics.itl_ms.n", 3_000_000, {"D-5.4.3-no-ttft"}),
     ("itl", f"{RUN}.itl_shape.modality", "undetermined", {"D-5.4.4.3-modality"}),
@@ -217,7 +218,7 @@ ONE: list[tuple[str, str, Any, set[str]]] = [
     ("fairness", "parameters.percent", 91.0, {"D-5.6.2-load"}),
     ("fairness", "parameters.requests_per_class", 499, {"D-5.6.2-count"}),
     ("fairness", "runs.2.summary.by_class", classes(("short", 499)), {"D-5.6.2-count"}),
-    ("fairness", "runs.0.at", {}, {"D-5.6.3-baseline"}),
+    ("fairness", "runs.0.at", Conditions(), {"D-5.6.3-baseline"}),
     ("fairness", "runs.2.summary.plan.load.duration_s", 299.0, {"D-5.6.3-mixed"}),
     ("fairness", "parameters.classes", (SHORT,), {"D-5.6.2-classes", "D-5.6.2-ranges"}),
     ("fairness", "parameters.classes.short.share", 0.7, {"D-5.6.2-mix"}),

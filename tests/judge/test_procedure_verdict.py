@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from judge.compliant import changed, check, perfect
 
-from inferometer.documents.campaign import ProcedureReason, ProcedureVerdict
+from inferometer.documents.campaign import Conditions, ProcedureReason, ProcedureVerdict
 from inferometer.documents.note import Note
 from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.compliance.evidence import MeasuredRun
@@ -96,7 +96,7 @@ def test_a_state_that_the_system_contradicts_makes_the_test_invalid(
     """Whoever declared it; what was switched is asked for by its name."""
     refusals = Refusals(sum(signals.values()), dict(signals))
     observed = run({"throughput.cached_input_share": cached, "refusals": refusals}, part)
-    of = MeasuredRun(observed.name, part, {}, observed.summary, state)
+    of = MeasuredRun(observed.name, part, Conditions(), observed.summary, state)
     found = judged(of)
     assert found.status == expected
     assert ("contradicted" in {one.code for one in found.objections}) == (expected == "INVALID")

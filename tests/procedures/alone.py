@@ -59,7 +59,9 @@ class Alone:
         return next(
             one
             for one in self.done
-            if isinstance(one, PerformedRun) and one.step.part == part and at.items() <= one.step.at.items()
+            if isinstance(one, PerformedRun)
+            and one.step.part == part
+            and all(getattr(one.step.at, name) == value for name, value in at.items())
         )
 
     def record(self, ran: PerformedRun) -> dict[str, Floats]:

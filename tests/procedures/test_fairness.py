@@ -101,11 +101,11 @@ def test_isolated_runs_offer_the_same_tokens_a_second(free: Alone) -> None:
     for prompts, answers in CLASSES.values():
         sides = (conditional(5.5, 1.0, *prompts), conditional(4.5, 1.2, *answers))
         means.append(sum(float(tokens @ chance) for tokens, chance in sides))
-    mixed = free.of("mixed").step.at["rate"]
+    mixed = free.of("mixed").step.at.rate
     assert mixed == pytest.approx(0.125 * 0.8)
     whole = 0.1 * (0.8 * means[0] + 0.2 * means[1])
     for (name, mean), row in zip(zip(CLASSES, means, strict=True), free.rows("isolated"), strict=True):
-        rate = free.of("isolated", **{"class": name}).step.at["rate"]
+        rate = free.of("isolated", class_name=name).step.at.rate
         assert float(rate or 0) * mean == pytest.approx(whole, rel=1e-3)
         assert (row["rate"], row["tokens"]) == (rate, pytest.approx(whole, rel=1e-3))
         assert row["count"] >= 500
@@ -117,7 +117,7 @@ def truth(ran: Alone) -> dict[str, Any]:
     found: dict[str, Any] = {}
     shares = []
     for number, name in enumerate(CLASSES):
-        lone = ran.record(ran.of("isolated", **{"class": name}))["ttft"]
+        lone = ran.record(ran.of("isolated", class_name=name))["ttft"]
         mine = record["ttft"][record["request_class"] == number]
         shares.append(mine / np.median(lone))
         found[f"starvation_{name}"] = 100 * float((mine > 5 * np.median(mine)).mean())
@@ -189,7 +189,7 @@ def test_results_come_of_whatever_was_done(blocked: Alone) -> None:
         assert found.undecided
         assert not found.values
     assert not blocked.results.undecided
-    one_alone = [one for one in blocked.done if dict(one.step.at).get("class") != "long"]  # type: ignore[union-attr]
+    one_alone = [one for one in blocked.done if one.step.at.class_name != "long"]  # type: ignore[union-attr]
     values = {one.name: one.value for one in fairness.results(blocked.setup, one_alone).values}
     assert (values["jain"], values["inflation_long"]) == (None, None)
     assert values["inflation_short"] == blocked.value("inflation_short")

@@ -52,7 +52,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Alone:
 def test_every_configuration_meets_the_same_load(ran: Alone) -> None:
     """In the draft's order, with a warm-up after each switch, at the baseline's rates; each declares its filters."""
     seen = [
-        one.step.state if isinstance(one.step, Switch) else (one.step.part, one.step.at.get("configuration"))
+        one.step.state if isinstance(one.step, Switch) else (one.step.part, one.step.at.configuration)
         for one in ran.done
     ]
     expected: list[Any] = []
@@ -61,7 +61,7 @@ def test_every_configuration_meets_the_same_load(ran: Alone) -> None:
     assert seen == expected
     for share in SHARES:
         levels = [ran.of("level", configuration=name, percent=share) for name in NAMES]
-        assert [one.step.at["rate"] for one in levels] == [4.0 * share / 100] * 4
+        assert [one.step.at.rate for one in levels] == [4.0 * share / 100] * 4
         assert [one.step.plan.load.duration_s for one in levels] == [max(60.0, 100 / (4.0 * share / 100))] * 4
         assert not any(one.step.plan.load.warmup for one in levels)
         records = [ran.record(one) for one in levels]

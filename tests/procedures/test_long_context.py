@@ -169,7 +169,7 @@ def _setup(lengths: tuple[int, ...], plan: Plan | None = None) -> Setup:
 def _answers(cost: Any, room: int = 10**9) -> Any:
     def answer(step: Step) -> Any:
         assert isinstance(step, Run)
-        tokens = int(step.at.get("context") or 512)  # the warm-up's
+        tokens = step.at.context or 512  # the warm-up's
         if tokens > room:
             return PlanError([Problem("--input-tokens", "the model takes less")])
         ttft = summaries.stats(cost(tokens), cost(tokens), n=20)
@@ -188,7 +188,7 @@ def test_lengths_ascend_until_one_has_no_room(lengths: set[int], room: int, k: f
     """For any lengths: the longest that fits is the last one measured; a power law's exponent is found where three fit."""
     setup = _setup(tuple(lengths))
     done = played(steps(setup), _answers(lambda tokens: 0.01 * tokens**k, max(room, 512)))
-    measured = [one.step.at["context"] for one in runs(done, "level")]
+    measured = [one.step.at.context for one in runs(done, "level")]
     assert measured == sorted(length for length in lengths if length <= max(room, 512))
     found = results(setup, done)
     exponent = next(value for value in found.values if value.name == "exponent")

@@ -224,7 +224,7 @@ def _setup(**parameters: Any) -> Setup:
 def _play(setup: Setup, answer: Any) -> list[PerformedRun]:
     def answered(step: Step) -> Any:
         assert isinstance(step, Run)
-        return answer(int(step.at["concurrency"] or 0), step)
+        return answer(step.at.concurrency or 0, step)
 
     return runs(played(steps(setup), answered))
 
@@ -248,12 +248,12 @@ def test_levels_are_percentages_of_the_capacity_rounded_up(capacity: int, shares
     setup = _setup(maximum=256, percent=sorted(shares))
     done = _play(setup, lambda slots, _: _level(failed=0 if slots <= capacity else 30))
     levels = [one.step.at for one in done if one.step.part == "level"]
-    assert [at["percent"] for at in levels] == [100, *sorted(shares)]
-    found = levels[0]["concurrency"]
+    assert [at.percent for at in levels] == [100, *sorted(shares)]
+    found = levels[0].concurrency
     assert isinstance(found, int)
     assert capacity - max(1, 0.06 * capacity) <= found <= capacity
     for at in levels:
-        slots, share = at["concurrency"], at["percent"]
+        slots, share = at.concurrency, at.percent
         assert isinstance(slots, int)
         assert isinstance(share, float | int)
         assert 100 * slots >= share * found > 100 * (slots - 1)
@@ -277,7 +277,7 @@ def test_a_cliff_is_where_less_completes_than_fits(
     setup = _setup(initial=8, maximum=8, percent=[110, 125, 150])
 
     def answer(_: int, step: Run) -> Any:
-        share = int(step.at.get("percent") or 0)
+        share = int(step.at.percent or 0)
         return _level(failing.get(share, 0), 1000.0 * slow.get(share, 1.0))
 
     values = {value.name: value for value in results(setup, _play(setup, answer)).values}

@@ -11,6 +11,7 @@ from procedures.alone import Alone, alone
 from procedures.driving import Silent
 from procedures.summaries import simulated
 
+from inferometer.documents.campaign import Conditions
 from inferometer.errors import CannotSwitch
 from inferometer.judge.procedure_verdict import contradictions
 from inferometer.plan.procedure_parameters import Tests
@@ -56,8 +57,8 @@ def test_the_three_passes_are_one_workload_in_three_states(ran: Alone) -> None:
     """Disabled, cold, warm: the same lengths, sharing and instants request by request. Each declares its state, and
     only the warm one's warm-up holds the prefixes."""
     passes = [ran.of(part) for part in ("disabled", "cold", "warm")]
-    assert [dict(one.step.at) for one in passes] == [
-        {"cache": part, "rate": 0.25} for part in ("disabled", "cold", "warm")
+    assert [one.step.at for one in passes] == [
+        Conditions(cache=part, rate=0.25) for part in ("disabled", "cold", "warm")
     ]
     declared = [(one.step.plan.sut.prefix_caching, one.step.plan.sut.cache_state) for one in passes]
     assert declared == [("disabled", "cold"), ("enabled", "cold"), ("enabled", "warm")]

@@ -60,15 +60,15 @@ def queue(width: float = 0.001) -> System:
 def test_levels_ascend_in_open_loop_and_go_on_until_throughput_falls() -> None:
     setup = asked()
     done = carried("tradeoff", setup, queue())
-    shares = [one.step.at["percent"] for one in runs(done, "level")]
+    shares = [one.step.at.percent for one in runs(done, "level")]
     assert shares == [*range(10, 121, 10)]  # it fell at 110 % already
     for one in runs(done, "level"):
         load = one.step.plan.load
         assert (load.model, load.arrival, load.duration_s) == ("open", "poisson", 60)
-        assert load.rate == pytest.approx(CAPACITY * float(one.step.at["percent"] or 0) / 100)
+        assert load.rate == pytest.approx(CAPACITY * (one.step.at.percent or 0) / 100)
     later = asked(percent=(50, 30, 70), most_percent=150)
     done = carried("tradeoff", later, queue())
-    assert [one.step.at["percent"] for one in runs(done, "level")] == [30, 50, 70, 80, 90, 100, 110]
+    assert [one.step.at.percent for one in runs(done, "level")] == [30, 50, 70, 80, 90, 100, 110]
 
 
 def test_without_a_fall_the_most_is_the_end() -> None:

@@ -80,12 +80,32 @@ class StateSwitch(Part, frozen=True):
     evidence: str | None
 
 
+class Conditions(Part, frozen=True, omit_defaults=True, rename={"class_name": "class"}):
+    """What a run of a test was made at, in the test's own terms; a document has those that the test has.
+
+    `class`: the class of requests that was alone (5.6). `configuration`: of the guardrails (5.10). `cache`: the state of the
+    prefix cache (5.7). `start`: of the server, from 1 (4.5.3). `context`: tokens of a prompt (5.9). `percent`: of the
+    saturation rate, or in 5.8 of the highest concurrency. `rate`: requests per second. `concurrency`: requests in flight.
+    `times`: how many times as long as usual the level lasted.
+    """
+
+    class_name: str | None = None
+    configuration: str | None = None
+    cache: str | None = None
+    start: int | None = None
+    context: int | None = None
+    percent: float | None = None
+    rate: float | None = None
+    concurrency: int | None = None
+    times: int | None = None
+
+
 class ProcedureRun(Part, frozen=True):
-    """A run of a test. `part`: what for; `at`: where it lies in the test, in the test's own terms; `state`: of the system."""
+    """A run of a test. `part`: what for; `at`: the conditions it was made at; `state`: of the system."""
 
     run: str
     part: str
-    at: Mapping[str, float | int | str | bool | None] | Withheld
+    at: Conditions | Withheld
     why: str
     state: Mapping[str, str]
     verdict: RunStatus

@@ -22,6 +22,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Mark, Series
 from inferometer.documents.summary import Summary
@@ -112,7 +113,7 @@ def _run(setup: Setup, ask: Ask, *, cold: bool) -> Run:
     return Run(
         reseeded(closed, CONFIRMING_SEED * ask.confirms),
         "confirm" if ask.confirms else "level",
-        {"concurrency": slots, "times": ask.times},
+        Conditions(concurrency=slots, times=ask.times),
         Note("concurrency_level", facts),
     )
 
@@ -124,7 +125,7 @@ def levels(setup: Setup, done: Sequence[Performed]) -> list[Level]:
     longest = 2**setup.tests.search.longer
     for one in runs(done, "level", "confirm"):
         at, summary = one.step.at, one.outcome.summary
-        slots, times = int(at["concurrency"] or 0), int(at["times"] or 1)
+        slots, times = at.concurrency or 0, at.times or 1
         below, lowest = (
             _below(found, slots),
             stat((found[0].done if found else one).outcome.summary, "ttft", "p50"),

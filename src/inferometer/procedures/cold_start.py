@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column
 from inferometer.plan.schema import Plan
@@ -32,8 +33,12 @@ def steps(setup: Setup) -> Steps:
     for number in range(1, setup.tests.cold_start.starts + 1):
         yield Switch("server", "stopped")
         yield Switch("server", "started")
-        yield Run(_cold(setup.plan), FIRST, {"start": number}, Note("first_request", {"start": number}))
-        yield Run(_once(setup.plan), SECOND, {"start": number}, Note("second_request", {"start": number}))
+        yield Run(
+            _cold(setup.plan), FIRST, Conditions(start=number), Note("first_request", {"start": number})
+        )
+        yield Run(
+            _once(setup.plan), SECOND, Conditions(start=number), Note("second_request", {"start": number})
+        )
 
 
 def planned(setup: Setup) -> Plan:

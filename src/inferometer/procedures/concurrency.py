@@ -20,6 +20,7 @@ import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.summary import Summary
 from inferometer.plan.rules import MOST_REQUESTS
@@ -144,7 +145,7 @@ def levels(sought: Sought, done: Sequence[Performed]) -> list[Level]:
     longest = 2**sought.ladder.longer
     for one in runs(done, *sought.parts[:2]):
         at, summary = one.step.at, one.outcome.summary
-        slots, times = int(at["concurrency"] or 0), int(at["times"] or 1)
+        slots, times = at.concurrency or 0, at.times or 1
         came = criteria(summary, sought.success_rate, sought.ttft_p99_ms, final=times >= longest)
         before = 0
         while before < len(found) and found[-1 - before].short:
@@ -190,7 +191,7 @@ def _pilot(sought: Sought) -> Run:
     count = max(PILOT_WAVES * slots, PILOT_LEAST)
     plan = closed_loop(with_warm_up(_asked(sought)), slots, requests=count)
     why = Note("capacity_pilot", {"requests": count, "concurrency": slots})
-    return Run(plan, sought.parts[2], {"concurrency": slots}, why)
+    return Run(plan, sought.parts[2], Conditions(concurrency=slots), why)
 
 
 def _run(sought: Sought, ask: Ask, done: Sequence[Performed]) -> Run:
@@ -203,7 +204,7 @@ def _run(sought: Sought, ask: Ask, done: Sequence[Performed]) -> Run:
     return Run(
         plan,
         sought.parts[ask.confirms],
-        {"concurrency": slots, "times": ask.times},
+        Conditions(concurrency=slots, times=ask.times),
         Note("capacity_level", facts),
     )
 
@@ -217,9 +218,7 @@ def requests(sought: Sought, slots: int, done: Sequence[Performed]) -> int:
     """How many a level has, so that it lasts as long as asked, by the rate seen last at the nearest level at or below it,
     or else above it. A service only gets slower with more in flight, so this is seldom too few."""
     completions = math.ceil(sought.completions * slots / sought.success_rate)
-    rates = {
-        int(one.step.at["concurrency"] or 1): _rate(one.outcome.summary) for one in runs(done, *sought.parts)
-    }
+    rates = {one.step.at.concurrency or 1: _rate(one.outcome.summary) for one in runs(done, *sought.parts)}
     near = max((level for level in rates if level <= slots), default=min(rates, default=None))
     if near is None:
         return completions

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import ClassAccount
@@ -34,7 +35,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, another_workload, open_loop, with_warm_up, without_warm_up
-from inferometer.procedures.step import Performed, PerformedRun, Run, Scalar, Steps, runs
+from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import percent, statistic, steps_of
 
 NAME, SECTION = "fairness", "5.6"
@@ -63,12 +64,12 @@ def steps(setup: Setup) -> Steps:
         alone = rate * _mean_tokens(setup) / one.mean_tokens
         plan = open_loop(_plan(setup, (one,)), alone, seconds=_seconds(setup, alone))
         why = Note("class_alone", {"class": one.name, "rate": alone})
-        at: dict[str, Scalar] = {"class": one.name, "rate": alone}
+        at = Conditions(class_name=one.name, rate=alone)
         yield Run(with_warm_up(plan) if number == 0 else without_warm_up(plan), "isolated", at, why)
     seconds = _seconds(setup, rate * min(_shares(setup)))
     plan = open_loop(mix(setup), rate, seconds=seconds)
     why = Note("mix", {"seconds": seconds, "rate": rate, "percent": wanted.percent})
-    yield Run(without_warm_up(plan), "mixed", {"percent": wanted.percent, "rate": rate}, why)
+    yield Run(without_warm_up(plan), "mixed", Conditions(percent=wanted.percent, rate=rate), why)
 
 
 def planned(setup: Setup) -> Plan:
@@ -142,7 +143,7 @@ def _seconds(setup: Setup, rate: float) -> float:
 
 def _alone(done: Sequence[Performed]) -> dict[str, ClassAccount]:
     """By name, each class as it was alone."""
-    return {str(one.step.at["class"]): one.outcome.summary.by_class[0] for one in runs(done, "isolated")}
+    return {one.step.at.class_name or "": one.outcome.summary.by_class[0] for one in runs(done, "isolated")}
 
 
 def _stat(one: ClassAccount | None, metric: str, name: str) -> float | None:
@@ -320,13 +321,13 @@ def _isolated_table(setup: Setup, done: Sequence[Performed]) -> Table:
         *(Column(f"ttft_{name}", f"TTFT {name.upper()}", "ms") for name in PERCENTILES),
     )
     by_name = {one.name: one for one in setup.tests.fairness.classes}
-    rows = tuple(_isolated_row(one, by_name[str(one.step.at["class"])]) for one in runs(done, "isolated"))
+    rows = tuple(_isolated_row(one, by_name[one.step.at.class_name or ""]) for one in runs(done, "isolated"))
     notes = (Note("offered_tokens"),)
     return Table("isolated", "Each class alone", "5.6.3", columns, rows, notes, capacity=True)
 
 
 def _isolated_row(one: PerformedRun, drawn: FairnessClass) -> tuple[Cell, ...]:
-    alone, rate = one.outcome.summary.by_class[0], float(one.step.at["rate"] or 0)
+    alone, rate = one.outcome.summary.by_class[0], one.step.at.rate or 0.0
     return (
         _title(drawn.name),
         rate,
@@ -368,7 +369,7 @@ def _notes(
 ) -> tuple[Note, ...]:
     wanted, at = setup.tests.fairness, mixed.step.at
     offered: dict[str, Fact] = {
-        "rate": at["rate"], "percent": wanted.percent, "seconds": mixed.step.plan.load.duration_s,
+        "rate": at.rate, "percent": wanted.percent, "seconds": mixed.step.plan.load.duration_s,
     }  # fmt: skip
     lengths = tuple(f"{one.name} {' and '.join(map(str, one.lengths))}" for one in wanted.classes)
     given = [Note("mix_offered", offered, capacity=True), Note("classes_drawn", {"classes": lengths})]

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
@@ -35,7 +36,7 @@ from inferometer.procedures.setup import (
     warm_up_run,
     without_warm_up,
 )
-from inferometer.procedures.step import Performed, Refused, Run, Scalar, Steps, Switch, runs
+from inferometer.procedures.step import Performed, Refused, Run, Steps, Switch, runs
 from inferometer.procedures.summary_access import Metric, rate, rate_interval, samples, stat, success
 
 NAME, SECTION = "guardrail", "5.10"
@@ -83,10 +84,10 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     if base is None:
         return Results(undecided=(Note("no_saturation_without_guardrails"),))
     levels: Levels = {
-        (str(one.step.at["configuration"]), float(one.step.at["percent"] or 0)): one.outcome.summary
+        (one.step.at.configuration or "", one.step.at.percent or 0.0): one.outcome.summary
         for one in runs(done, "level")
     }
-    throughputs = {str(one.step.at["configuration"]): one.outcome.summary for one in runs(done, "throughput")}
+    throughputs = {one.step.at.configuration or "": one.outcome.summary for one in runs(done, "throughput")}
     refused = _refused(done)
     missing = [
         f"{LABELS[name]} at {share:g} %"
@@ -145,12 +146,12 @@ def _configuration(setup: Setup, name: str, base: float) -> Steps:
         load = base * share / 100
         seconds = lasting(setup, load, wanted.duration_s)
         level = open_loop(plan, load, seconds=seconds)
-        at: dict[str, Scalar] = {"configuration": name, "percent": share, "rate": load}
+        at = Conditions(configuration=name, percent=share, rate=load)
         facts: dict[str, Fact] = {"rate": load, "seconds": seconds, "percent": share}
         why = Note("guardrail_level", facts | {"configuration": LABELS[name]})
         yield Run(without_warm_up(level), "level", at, why)
     closed = closed_loop(plan, wanted.concurrency, seconds=wanted.throughput_s)
-    at = {"configuration": name, "concurrency": wanted.concurrency}
+    at = Conditions(configuration=name, concurrency=wanted.concurrency)
     why = Note("guardrail_throughput", {"configuration": LABELS[name], "concurrency": wanted.concurrency})
     yield Run(without_warm_up(closed), "throughput", at, why)
 

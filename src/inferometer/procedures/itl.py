@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
@@ -59,7 +60,7 @@ def steps(setup: Setup) -> Steps:
         yield Run(
             open_loop(without_warm_up(plan), level, requests=wanted.requests),
             "level",
-            {"percent": share, "rate": level},
+            Conditions(percent=share, rate=level),
             Note("itl_level", {"requests": wanted.requests, "percent": share, "rate": level}),
         )
 
@@ -123,8 +124,12 @@ def _answers(one: PerformedRun) -> int | None:
     return None if shape is None else shape.answers
 
 
+def _percent(one: PerformedRun) -> float:
+    return one.step.at.percent or 0.0
+
+
 def _words(one: PerformedRun) -> str:
-    return f"{one.step.at['percent']:g} %"
+    return f"{_percent(one):g} %"
 
 
 def gap_name(summaries: Sequence[Summary]) -> str:
@@ -138,7 +143,7 @@ def _named(found: Sequence[PerformedRun]) -> str:
 
 
 def _values(one: PerformedRun) -> tuple[Value, ...]:
-    gap, at, share = _named([one]), _words(one), f"{one.step.at['percent']:g}".replace(".", "_")
+    gap, at, share = _named([one]), _words(one), f"{_percent(one):g}".replace(".", "_")
     shape = _shape(one)
 
     def of(name: str) -> Value:
@@ -170,7 +175,7 @@ def _table(found: Sequence[PerformedRun]) -> Table:
     columns = (
         Column("metric", "Metric"),
         Column("unit", "Unit"),
-        *(Column(f"at_{one.step.at['percent']:g}", f"at {_words(one)}") for one in found),
+        *(Column(f"at_{_percent(one):g}", f"at {_words(one)}") for one in found),
     )
     rows: list[tuple[Cell, ...]] = [
         (label.format(gap=gap), unit, *(_stat(one, "itl_ms", name) for one in found))
@@ -197,7 +202,7 @@ def _per_request(found: Sequence[PerformedRun]) -> Table:
     )
     rows = tuple(
         (
-            one.step.at["percent"],
+            _percent(one),
             *(_stat(one, of, name) for of, _ in PER_REQUEST for name in PERCENTILES),
             _answers(one),
         )
@@ -228,7 +233,7 @@ def _shape_row(one: PerformedRun) -> tuple[Cell, ...]:
     shape, tokens = _shape(one), one.outcome.summary.tokens
     modes = None if shape is None else shape.modes_ms
     return (
-        one.step.at["percent"],
+        _percent(one),
         None if shape is None else shape.modality,
         ", ".join(f"{mode:.3g}" for mode in modes) if modes else None,
         None if shape is None else shape.tail,
@@ -259,7 +264,7 @@ def _notes(found: Sequence[PerformedRun]) -> tuple[Note, ...]:
     methods = {one.outcome.summary.tokens.itl_method for one in found}
     notes = [Note("itl_method", {"method": method}) for method in sorted(methods, key=str)]
     for one in found:
-        shape, share = _shape(one), float(one.step.at["percent"] or 0)
+        shape, share = _shape(one), _percent(one)
         answers, gaps = _answers(one) or 0, _stat(one, "itl_ms", "n") or 0
         if shape is not None and shape.short_share:
             facts = {"percent": share, "short_share": shape.short_share, "least": LEAST_OUTPUT}

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
@@ -45,7 +46,7 @@ def steps(setup: Setup) -> Steps:
             {"requests": wanted.requests, "tokens": length, "concurrency": wanted.concurrency},
         )
         try:
-            yield Run(without_warm_up(plan), "level", {"context": length}, why)
+            yield Run(without_warm_up(plan), "level", Conditions(context=length), why)
         except PlanError:
             return
 
@@ -81,17 +82,17 @@ def _plan(setup: Setup, length: int) -> Plan:
 
 def _left_out(setup: Setup, done: Sequence[Performed]) -> tuple[Note, ...]:
     """Lengths beyond the model's context, with the message of the refusal."""
-    refused = [one for one in refusals(done) if "context" in one.step.at]
+    refused = [one for one in refusals(done) if one.step.at.context is not None]
     if not refused:
         return ()
-    first = int(refused[0].step.at["context"] or 0)
+    first = refused[0].step.at.context or 0
     lengths = tuple(length for length in setup.tests.long_context.lengths if length >= first)
     return (Note("lengths_left_out", {"lengths": lengths, "why": refused[0].outcome.why}, capacity=True),)
 
 
 def _short_of(found: Sequence[PerformedRun], requests: int) -> tuple[Note, ...]:
     return tuple(
-        Note("few_ttfts", {"of": f"{one.step.at['context']:,} tokens", "samples": n, "requests": requests})
+        Note("few_ttfts", {"of": f"{one.step.at.context or 0:,} tokens", "samples": n, "requests": requests})
         for one in found
         if (n := _n(one.outcome.summary)) < requests
     )
@@ -174,7 +175,7 @@ def _row(one: PerformedRun) -> tuple[Cell, ...]:
     summary = one.outcome.summary
     tokens, mean = _tokens(summary), stat(summary, "ttft", "mean")
     return (
-        one.step.at["context"],
+        one.step.at.context,
         mean,
         stat(summary, "ttft", "p95"),
         1_000 * mean / tokens if mean is not None and tokens else None,
@@ -216,7 +217,7 @@ def _padded(coefficients: tuple[float, ...]) -> tuple[Cell, ...]:
 
 def _figure(found: Sequence[PerformedRun], scaling: Scaling | None) -> Figure:
     """Measured points, and the fitted curves between them."""
-    lengths = tuple(_tokens(one.outcome.summary) or float(one.step.at["context"] or 0) for one in found)
+    lengths = tuple(_tokens(one.outcome.summary) or one.step.at.context or 0 for one in found)
     measured = tuple(
         Series(label, lengths, tuple(stat(one.outcome.summary, "ttft", name) for one in found))
         for name, label in (("mean", "TTFT mean"), ("p95", "TTFT P95"))

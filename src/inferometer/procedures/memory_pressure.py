@@ -24,6 +24,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
@@ -117,7 +118,7 @@ def _level_run(setup: Setup, share: float, capacity: int, base: float | None, *,
     slots = math.ceil(capacity * share / 100 - 1e-9)
     most = None if base is None else max(4 * slots, math.ceil(SPARE * base * seconds))
     plan: Plan = closed_loop(_sought(setup).plan, slots, seconds=seconds, requests=most)
-    at = {"percent": share, "concurrency": slots}
+    at = Conditions(percent=share, concurrency=slots)
     why = Note("pressure_level", {"concurrency": slots, "seconds": seconds, "percent": share})
     return Run(with_warm_up(plan) if first else without_warm_up(plan), "level", at, why)
 
@@ -153,7 +154,7 @@ def _pressure(one: PerformedRun) -> _Pressure:
     finished, discarded = (None, None) if counts is None else (counts.finished, counts.discarded)
     return _Pressure(
         run=one,
-        share=float(one.step.at["percent"] or 0),
+        share=(one.step.at.percent or 0),
         completion=percent(_completed(summary)),
         preempted=_ratio(requests, summary.requests.sent, 100),
         recovered=NOBODY if requests == 0 else _ratio(finished, requests, 100),
@@ -214,7 +215,7 @@ def _row(one: _Pressure) -> tuple[Cell, ...]:
         one.events,
         errors(summary),
         one.output_tok_s,
-        one.run.step.at["concurrency"],
+        one.run.step.at.concurrency,
         summary.requests.sent,
         summary.requests.cancelled,
         lasted(summary),

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
@@ -37,7 +38,7 @@ from inferometer.procedures.setup import (
     with_warm_up,
     without_warm_up,
 )
-from inferometer.procedures.step import Performed, Run, Scalar, Steps, Switch, runs
+from inferometer.procedures.step import Performed, Run, Steps, Switch, runs
 from inferometer.procedures.summary_access import percent, rate, rate_interval, samples, stat, success
 
 NAME, SECTION = "prefix-cache", "5.7"
@@ -123,7 +124,7 @@ def _plan(setup: Setup, one: Pass) -> Plan:
 def _pass(setup: Setup, one: Pass, load: float) -> Run:
     count = setup.tests.prefix_cache.requests
     plan = with_warm_up(open_loop(_plan(setup, one), load, requests=count), prefixes=one is WARM)
-    at: dict[str, Scalar] = {"cache": one.part, "rate": load}
+    at = Conditions(cache=one.part, rate=load)
     why = Note("cache_pass", {"requests": count, "rate": load, "configuration": one.label})
     return Run(plan, one.part, at, why)
 
@@ -132,7 +133,7 @@ def _throughput(setup: Setup, one: Pass) -> Run:
     wanted = setup.tests.prefix_cache
     plan = closed_loop(_plan(setup, one), wanted.concurrency, seconds=wanted.throughput_s)
     ready = with_warm_up(plan) if one is WARM else without_warm_up(plan)
-    at: dict[str, Scalar] = {"cache": one.caching, "concurrency": wanted.concurrency}
+    at = Conditions(cache=one.caching, concurrency=wanted.concurrency)
     why = Note("cache_throughput", {"concurrency": wanted.concurrency, "caching": one.caching})
     return Run(ready, "throughput", at, why)
 
@@ -143,7 +144,7 @@ def _summary(done: Sequence[Performed], part: str) -> Summary | None:
 
 
 def _throughput_of(done: Sequence[Performed], one: Pass) -> Summary | None:
-    found = [ran for ran in runs(done, "throughput") if ran.step.at["cache"] == one.caching]
+    found = [ran for ran in runs(done, "throughput") if ran.step.at.cache == one.caching]
     return found[-1].outcome.summary if found else None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.plan.schema import Plan
 from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached, reason
@@ -69,7 +70,7 @@ def pilot(setup: Setup, plan: Plan, prefix: str = "") -> Generator[Run, Measured
     search = setup.tests.search
     closed = closed_loop(with_warm_up(plan), search.pilot_concurrency, requests=search.pilot_requests)
     run = Run(
-        closed, f"{prefix}pilot", {"concurrency": search.pilot_concurrency},
+        closed, f"{prefix}pilot", Conditions(concurrency=search.pilot_concurrency),
         Note("pilot"),
     )  # fmt: skip
     return PerformedRun(run, (yield run))
@@ -102,7 +103,7 @@ def levels(sought: Sought, done: Sequence[Performed]) -> list[Level]:
     longest = 2**sought.ladder.longer
     for one in runs(done, f"{sought.prefix}level", f"{sought.prefix}confirm"):
         at, summary = one.step.at, one.outcome.summary
-        level, times = float(at["rate"] or 0), int(at["times"] or 1)
+        level, times = at.rate or 0.0, at.times or 1
         p50 = stat(summary, "ttft", "p50")
         if p50 is not None and (lowest is None or level < lowest[0]):
             lowest = level, p50
@@ -132,7 +133,7 @@ def _run(sought: Sought, ask: Ask) -> Run:
     return Run(
         plan,
         f"{sought.prefix}{'confirm' if ask.confirms else 'level'}",
-        {"rate": ask.level, "times": ask.times},
+        Conditions(rate=ask.level, times=ask.times),
         Note("rate_level", facts),
     )
 

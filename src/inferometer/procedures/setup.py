@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.plan.lengths import Distribution
 from inferometer.plan.procedure_parameters import Tests
@@ -104,7 +105,7 @@ def warm_up_run(plan: Plan, *, prefixes: bool = True) -> Run:
     ready = closed_loop(
         with_warm_up(plan, prefixes=prefixes), WARMUP_CONCURRENCY, requests=WARMUP_CONCURRENCY
     )
-    return Run(ready, WARMUP_PART, {"concurrency": WARMUP_CONCURRENCY}, Note("warming_up"))
+    return Run(ready, WARMUP_PART, Conditions(concurrency=WARMUP_CONCURRENCY), Note("warming_up"))
 
 
 def without_warm_up(plan: Plan) -> Plan:

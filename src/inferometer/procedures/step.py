@@ -16,22 +16,20 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeGuard
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 
-Scalar = float | str | bool | None
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One measurement. `part` says what for (`pilot`, `level`, `confirm`, `mixed`), `at` where it lies in the test: the
-    load level in the test's own terms (`{"rate": 12.0}`, `{"context": 8192}`), `why` why it comes now, for the person
-    watching."""
+    """One measurement. `part` says what for (`pilot`, `level`, `confirm`, `mixed`), `at` the conditions it is
+    made at, in the test's own terms, `why` why it comes now, for the person watching."""
 
     plan: Plan
     part: str
-    at: Mapping[str, Scalar]
+    at: Conditions
     why: Note
 
 

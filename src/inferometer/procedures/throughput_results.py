@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column
 from inferometer.documents.summary import Summary
@@ -14,6 +16,8 @@ from inferometer.procedures.summary_access import Metric, Rate, percent, rate, r
 
 LATENCIES: tuple[tuple[Metric, str], ...] = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "End-to-End"))
 PERCENTILES = ("p50", "p95", "p99")
+LoadName = Literal["rate", "concurrency"]
+"""Of a condition that is a load: open loop, closed loop."""
 
 
 def point_expression(setup: Setup) -> str:
@@ -28,10 +32,10 @@ def with_point(setup: Setup) -> Plan:
 
 
 def values(
-    setup: Setup, top: PerformedRun | None, point: PerformedRun | None, unit: str, key: str
+    setup: Setup, top: PerformedRun | None, point: PerformedRun | None, unit: str, key: LoadName
 ) -> tuple[Value, ...]:
-    """Draft 5.2.4, of the run at the highest load sustained and of that at C.1's operating point. `key`: the load's name in
-    `at`."""
+    """Draft 5.2.4, of the run at the highest load sustained and of that at C.1's operating point. `key`: what the load
+    is given in."""
     summary = None if top is None else top.outcome.summary
     kind = Note("with_objectives_met") if setup.plan.slos else Note("without_latency_constraint")
     limit = setup.tests.throughput.ttft_p99_ms
@@ -46,7 +50,7 @@ def values(
         of(top, "max_request_s", "Max Request Throughput", "request_s", "req/s", kind),
         of(top, "max_input_tok_s", "Max Input Throughput", "input_tok_s", "tok/s", kind),
         Value(
-            f"sustainable_{key}", "Sustainable Load", None if top is None else top.step.at[key], unit, None, Note("offered"),
+            f"sustainable_{key}", "Sustainable Load", _load(top, key), unit, None, Note("offered"),
             capacity=True,
         ),
         per_gpu(setup, summary),
@@ -72,17 +76,22 @@ def per_gpu(setup: Setup, summary: Summary | None) -> Value:
     return Value("tok_per_gpu_s", "Tokens per GPU-second", value, "tok/s/GPU", None, note, capacity=True)
 
 
-def summary_table(setup: Setup, top: PerformedRun | None, unit: str, key: str) -> Table:
+def _load(top: PerformedRun | None, key: LoadName) -> Cell:
+    if top is None:
+        return None
+    at = top.step.at
+    return at.rate if key == "rate" else at.concurrency
+
+
+def summary_table(setup: Setup, top: PerformedRun | None, unit: str, key: LoadName) -> Table:
     """Draft Table 3, with units in a column of their own. The row of tokens per GPU-second only where there are GPUs."""
     summary = None if top is None else top.outcome.summary
-    load: Cell = None if top is None else top.step.at[key]
-
     gpu = per_gpu(setup, summary)
     rows: list[tuple[Cell, ...]] = [
         ("Max Output Throughput", rate(summary, "output_tok_s"), "tok/s"),
         ("Max Request Throughput", rate(summary, "request_s"), "req/s"),
         ("Max Input Throughput", rate(summary, "input_tok_s"), "tok/s"),
-        ("Sustainable Load", load, unit),
+        ("Sustainable Load", _load(top, key), unit),
     ]
     rows += [("Tokens per GPU-second", gpu.value, "tok/s/GPU")] if setup.plan.sut.accelerator_count else []
     kind = Note("objectives_met") if setup.plan.slos else Note("no_objective_held")

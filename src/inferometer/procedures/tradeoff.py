@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Interval, Mark, Series
 from inferometer.documents.summary import Summary
@@ -88,7 +89,7 @@ def steps(setup: Setup) -> Steps:
         run = Run(
             open_loop(without_warm_up(setup.plan), level, seconds=seconds),
             "level",
-            {"percent": share, "rate": level},
+            Conditions(percent=share, rate=level),
             Note("tradeoff_level", {"percent": share, "rate": level, "seconds": seconds}),
         )
         done.append(PerformedRun(run, (yield run)))
@@ -107,7 +108,7 @@ def _following(setup: Setup, found: Sequence[Point]) -> float | None:
 def points(done: Sequence[Performed]) -> list[Point]:
     """The levels that were measured, in their order."""
     return [
-        Point(float(one.step.at["percent"] or 0), float(one.step.at["rate"] or 0), one.outcome.summary)
+        Point(one.step.at.percent or 0.0, one.step.at.rate or 0.0, one.outcome.summary)
         for one in runs(done, "level")
     ]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
@@ -11,7 +12,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value, joined
 from inferometer.procedures.saturation import base_of, find_base, known_base
 from inferometer.procedures.setup import Setup, closed_loop, open_loop, warm_up_run, without_warm_up
-from inferometer.procedures.step import Performed, PerformedRun, Run, Scalar, Steps, runs
+from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import curve, samples, stat, stat_interval
 
 NAME, SECTION = "ttft", "5.1"
@@ -88,39 +89,41 @@ def _nothing() -> Steps:
     yield from ()
 
 
-def _levels(setup: Setup, base: float | None) -> list[tuple[Mapping[str, Scalar], Plan]]:
+def _levels(setup: Setup, base: float | None) -> list[tuple[Conditions, Plan]]:
     """The levels asked for; without any, that of the plan's own load."""
     wanted, plan = setup.tests.ttft, setup.plan
     count = wanted.requests
-    found: list[tuple[Mapping[str, Scalar], Plan]] = []
-    rates: list[tuple[dict[str, Scalar], float]] = [({"rate": rate}, rate) for rate in wanted.rates]
+    found: list[tuple[Conditions, Plan]] = []
+    rates: list[tuple[Conditions, float]] = [(Conditions(rate=rate), rate) for rate in wanted.rates]
     if base is not None:
         rates += [
-            ({"percent": share, "rate": base * share / 100}, base * share / 100) for share in wanted.percent
+            (Conditions(percent=share, rate=base * share / 100), base * share / 100)
+            for share in wanted.percent
         ]
     found += [(at, open_loop(plan, rate, requests=count)) for at, rate in rates]
     found += [
-        ({"concurrency": slots}, closed_loop(plan, slots, requests=count)) for slots in wanted.concurrencies
+        (Conditions(concurrency=slots), closed_loop(plan, slots, requests=count))
+        for slots in wanted.concurrencies
     ]
     if not found and not wanted.percent:
         rate = plan.load.offered_rate  # of users: what they ask for if none has to wait
         if rate is not None:
-            found = [({"rate": rate}, open_loop(plan, rate, requests=count))]
+            found = [(Conditions(rate=rate), open_loop(plan, rate, requests=count))]
         else:
             slots = plan.load.concurrency or 1
-            found = [({"concurrency": slots}, closed_loop(plan, slots, requests=count))]
+            found = [(Conditions(concurrency=slots), closed_loop(plan, slots, requests=count))]
     return found
 
 
-def _share(at: Mapping[str, Scalar]) -> str:
-    return f"{at['percent']:g} % of saturation" if "percent" in at else ""
+def _share(at: Conditions) -> str:
+    return f"{at.percent:g} % of saturation" if at.percent is not None else ""
 
 
-def _load(at: Mapping[str, Scalar]) -> str:
-    return f"{at['rate']:.4g} requests/s" if "rate" in at else f"{at['concurrency']} in flight"
+def _load(at: Conditions) -> str:
+    return f"{at.rate:.4g} requests/s" if at.rate is not None else f"{at.concurrency} in flight"
 
 
-def _level(at: Mapping[str, Scalar]) -> str:
+def _level(at: Conditions) -> str:
     return ", ".join(filter(None, (_share(at), _load(at))))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from inferometer.documents import summary as summaries
-from inferometer.documents.campaign import ProcedureDocument, ReportedTable, StateSwitch
+from inferometer.documents.campaign import Conditions, ProcedureDocument, ReportedTable, StateSwitch
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.part import from_data
 from inferometer.documents.statement import RuleState
@@ -84,12 +84,12 @@ def not_applicable(why: Note) -> Ruling:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """A measurement of the test: its folder's name, its place in the test (procedures/step.py), its summary, and the states
+    """A measurement of the test: its folder's name, the conditions it was made at, its summary, and the states
     that the system had been switched into."""
 
     name: str
     part: str
-    at: Mapping[str, Any]
+    at: Conditions
     summary: Summary
     state: Mapping[str, str] = field(default_factory=dict)
 
@@ -308,7 +308,7 @@ def of_run(summary: Summary) -> Evidence:
         },
         figures=frozenset(("ttft_cdf",) if ttft and ttft.n else ()),
     )
-    level = MeasuredRun(summary.run.id, "level", {}, summary)
+    level = MeasuredRun(summary.run.id, "level", Conditions(), summary)
     requests = summary.plan.load.requests
     parameters = None if requests is None else Ttft(requests=requests)
     return Evidence(SINGLE, summary.plan, parameters, (level,), shown=shown)
@@ -321,7 +321,11 @@ def of_test(document: ProcedureDocument, runs: Mapping[str, Summary]) -> Evidenc
     """
     measured = tuple(
         MeasuredRun(
-            one.run, one.part, one.at if isinstance(one.at, Mapping) else {}, runs[one.run], one.state
+            one.run,
+            one.part,
+            one.at if isinstance(one.at, Conditions) else Conditions(),
+            runs[one.run],
+            one.state,
         )
         for one in document.runs
     )

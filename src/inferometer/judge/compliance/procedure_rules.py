@@ -268,7 +268,7 @@ def of_percent(evidence: Evidence) -> Ruling | None:
     """Draft 5.4.2: loads are shares of the highest throughput."""
 
     def problem(run: MeasuredRun) -> Note | None:
-        return None if run.at.get("percent") is not None else note("no_percentage")
+        return None if run.at.percent is not None else note("no_percentage")
 
     return each_run(evidence.of("level"), problem, note("percentages_of_saturation"))
 
@@ -378,7 +378,7 @@ def baselines(evidence: Evidence) -> Ruling | None:
         return None
     parts = [run.part for run in evidence.runs]
     first = parts.index("mixed") if "mixed" in parts else len(parts)
-    alone = {run.at.get("class") for run in evidence.runs[:first] if run.part == "isolated"}
+    alone = {run.at.class_name for run in evidence.runs[:first] if run.part == "isolated"}
     wanted = {one.name for one in _classes(evidence) or ()}
     missing = tuple(sorted(wanted - alone))
     if missing or not wanted:
@@ -434,7 +434,7 @@ def exactly(name: str, value: float) -> RuleCheck:
 
 def ascending(evidence: Evidence) -> Ruling | None:
     """Draft 5.9.3."""
-    contexts = tuple(float(run.at.get("context") or 0) for run in evidence.of("level"))
+    contexts = tuple(float(run.at.context or 0) for run in evidence.of("level"))
     if not contexts:
         return None
     if contexts == tuple(sorted(contexts)):

@@ -361,7 +361,7 @@ def configurations(evidence: Evidence) -> Ruling | None:
         return violated(note("configurations_left_out", configurations=missing))
     if not evidence.runs:
         return satisfied(note("configurations", configurations=requested))
-    done = {run.at.get("configuration") for run in evidence.levels}
+    done = {run.at.configuration for run in evidence.levels}
     missing = tuple(name for name in requested if name not in done)
     if missing:
         return violated(note("not_measured", names=missing))
@@ -370,7 +370,7 @@ def configurations(evidence: Evidence) -> Ruling | None:
 
 def baseline_first(evidence: Evidence) -> Ruling | None:
     """Draft 5.10.3."""
-    measured = [str(run.at.get("configuration")) for run in evidence.of("level")]
+    measured = [str(run.at.configuration) for run in evidence.of("level")]
     if not measured:
         return None
     if measured[0] == "baseline":

@@ -233,10 +233,10 @@ def starts(evidence: Evidence) -> list[MeasuredRun]:
 
 def _state(test: str, run: MeasuredRun) -> object:
     if test == "guardrail":
-        return run.at.get("configuration") or "baseline"
+        return run.at.configuration or "baseline"
     if test == "prefix-cache":
         passes = {"disabled": "disabled", "cold": "cold", "warm": "warm"}
-        return passes.get(run.part) or run.at.get("cache") or "disabled"
+        return passes.get(run.part) or run.at.cache or "disabled"
     return None
 
 

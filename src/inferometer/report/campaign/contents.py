@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 from inferometer.documents.campaign import (
     Campaign,
+    Conditions,
     ProcedureDocument,
     ProcedureRun,
     ReportedValue,
     StateSwitch,
 )
 from inferometer.documents.note import WITHHELD
+from inferometer.documents.part import to_data
 from inferometer.documents.statement import ComplianceStatement
 from inferometer.report.campaign import compliance, disclosure, overview, titles
 from inferometer.report.campaign.cells import amount, bounds, cell, labelled
@@ -205,12 +207,16 @@ def _switch(one: StateSwitch) -> str:
 
 
 def _run(one: ProcedureRun) -> RunRow:
-    at = one.at if isinstance(one.at, str) else ", ".join(f"{clean(k)} {cell(v)}" for k, v in one.at.items())
+    at = one.at if isinstance(one.at, str) else _conditions(one.at)
     # The whole fingerprint is in campaign.json; its head is enough to tell two apart.
     made_of = cell(one.fingerprint or UNKNOWN)
     if made_of != WITHHELD:
         made_of = made_of.removeprefix("sha256:")[:12]
     return RunRow(clean(one.run), clean(one.part), at, one.verdict, made_of, clean(one.why))
+
+
+def _conditions(at: Conditions) -> str:
+    return ", ".join(f"{clean(name)} {cell(value)}" for name, value in to_data(at).items())
 
 
 def findings(campaign: Campaign) -> list[SharedFinding]:
