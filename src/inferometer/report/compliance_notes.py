@@ -1,6 +1,6 @@
 """The words of the notes of judge/compliance and of a test's verdict, by their code.
 
-An entry is a template, filled in with the note's facts, or a function of them where words hang on values.
+An entry is a template, filled in with the note's facts, or a function of those it needs where words hang on values.
 
 | in a template | shown as                                             |
 | ------------- | ---------------------------------------------------- |
@@ -14,14 +14,12 @@ An entry is a template, filled in with the note's facts, or a function of them w
 from __future__ import annotations
 
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from inferometer.documents.note import Note
 from inferometer.plan.declarations import BOS_EOS, NO_ADJUSTMENT, SYSTEM_PROMPTS, TOOLS, UNCOUNTED
-
-Facts = Mapping[str, Any]
-Words = str | Callable[[Facts], str]
+from inferometer.report.fact_words import Words, called
 
 
 def number(value: float) -> str:
@@ -57,7 +55,7 @@ _TEMPLATE = _Template()
 def worded(note: Note) -> str:
     """The note in words. Raises KeyError for a code that has none."""
     words = NOTES[note.code]
-    return _TEMPLATE.vformat(words, (), note.facts) if isinstance(words, str) else words(note.facts)
+    return _TEMPLATE.vformat(words, (), note.facts) if isinstance(words, str) else called(words, note.facts)
 
 
 # Words that hang on values.
@@ -95,53 +93,55 @@ SPECIAL_TOKENS = {
 ON = {True: "on", False: "off", None: "not declared"}
 
 
-def _workload(facts: Facts) -> str:
-    base = facts["based_on"]
-    return f"{facts['name']}, based on {base}" if base else str(facts["name"])
+def _workload(based_on: str | None, name: str) -> str:
+    return f"{name}, based on {based_on}" if based_on else name
 
 
-def _short_answer(facts: Facts) -> str:
-    share = "" if facts["share"] is None else f"; {facts['share']:.1%} have fewer than that"
-    return f"an answer has {number(facts['tokens'])} tokens, at least {number(facts['limit'])}{share}"
+def _short_answer(share: float | None, tokens: float, limit: float) -> str:
+    shorter = "" if share is None else f"; {share:.1%} have fewer than that"
+    return f"an answer has {number(tokens)} tokens, at least {number(limit)}{shorter}"
 
 
-def _shares(facts: Facts) -> str:
-    pairs = zip(facts["classes"], facts["shares"], strict=True)
+def _shares(classes: Sequence[str], shares: Sequence[float]) -> str:
+    pairs = zip(classes, shares, strict=True)
     return ", ".join(f"{name} {share:.0%}" for name, share in pairs)
 
 
-def _class_ranges(facts: Facts) -> str:
-    names = ("classes", "least_input", "most_input", "least_output", "most_output")
-    rows = zip(*(facts[name] for name in names), strict=True)
+def _class_ranges(
+    classes: Sequence[str],
+    least_input: Sequence[int],
+    most_input: Sequence[int],
+    least_output: Sequence[int],
+    most_output: Sequence[int],
+) -> str:
+    rows = zip(classes, least_input, most_input, least_output, most_output, strict=True)
     said = [f"{name} {a} to {b} tokens in, {c} to {d} out" for name, a, b, c, d in rows]
     return f"other ranges: {'; '.join(said)}"
 
 
-def _probes_vary(facts: Facts) -> str:
-    found = facts["variation"]
-    return "not shown" if found is None else f"probes vary by {found:.1%}, limit {facts['limit']:.0%}"
+def _probes_vary(variation: float | None, limit: float) -> str:
+    return "not shown" if variation is None else f"probes vary by {variation:.1%}, limit {limit:.0%}"
 
 
-def _no_table(facts: Facts) -> str:
-    return f"no table {facts['table'] or 'of ' + ' or '.join(facts['sections'])}"
+def _no_table(table: str | None, sections: Sequence[str]) -> str:
+    return f"no table {table or 'of ' + ' or '.join(sections)}"
 
 
-def _model(facts: Facts) -> str:
-    name, quantization = facts["model"] or "the one served", facts["quantization"] or "none declared"
-    return f"{name}, version {facts['version']}, quantization {quantization}"
+def _model(model: str | None, quantization: str | None, version: str) -> str:
+    name, bits = model or "the one served", quantization or "none declared"
+    return f"{name}, version {version}, quantization {bits}"
 
 
-def _hardware(facts: Facts) -> str:
-    name, count = facts["accelerator"], facts["count"]
-    return f"{name} x {count}, {facts['memory']}" if count else f"{name}, no accelerator"
+def _hardware(accelerator: str, count: int | None, memory: str) -> str:
+    return f"{accelerator} x {count}, {memory}" if count else f"{accelerator}, no accelerator"
 
 
-def _ttft_variants(facts: Facts) -> str:
-    return "to the first content" + ("" if facts["message"] is None else f"; {facts['message']}")
+def _ttft_variants(message: str | None) -> str:
+    return "to the first content" + ("" if message is None else f"; {message}")
 
 
-def _no_grpc(facts: Facts) -> str:
-    return f"HTTP/1.1{' with server-sent events' if facts['stream'] else ''}; this program speaks no gRPC"
+def _no_grpc(stream: bool) -> str:
+    return f"HTTP/1.1{' with server-sent events' if stream else ''}; this program speaks no gRPC"
 
 
 CHECK_FAILED = "check {check} failed: {value}{unit:unit}, limit {limit}{unit:unit}"
@@ -153,7 +153,7 @@ TOO_SHORT_WARM_UP = (
 
 INSTRUMENT: Mapping[str, Words] = {
     "check_failed": CHECK_FAILED,
-    "timestamps": lambda facts: STAMPS[facts["source"]],
+    "timestamps": lambda source: STAMPS[source],
     "no_timestamps": "no clock stamped it: source {source}",
     "timestamps_on_reading": "stamped on reading (source {source}), not on arrival",
     "plan_not_streamed": "the plan asks for whole answers",
@@ -161,12 +161,10 @@ INSTRUMENT: Mapping[str, Words] = {
     "stream_protocol": "{protocol}",
     "no_events": "no event was stamped",
     "events": "{events} events stamped one by one",
-    "instants_recorded": lambda facts: f"{INSTANTS[facts['metric']]} of every request, in requests.parquet",
-    "instants_missing": lambda facts: (
-        f"no request has {INSTANTS[facts['metric']]} ({facts['metric']} has no samples)"
-    ),
+    "instants_recorded": lambda metric: f"{INSTANTS[metric]} of every request, in requests.parquet",
+    "instants_missing": lambda metric: f"no request has {INSTANTS[metric]} ({metric} has no samples)",
     "tokens_not_counted": "tokens were not counted",
-    "token_counts_missing": lambda facts: f"no {facts['metric'].replace('_', ' ')} are on record",
+    "token_counts_missing": lambda metric: f"no {metric.replace('_', ' ')} are on record",
     "tokens_counted": "counted by: {source}",
     "outcomes_missing": "{requests:d} of {sent:d} requests have no outcome",
     "outcomes_recorded": "an outcome a request, in requests.parquet",
@@ -192,10 +190,10 @@ INSTRUMENT: Mapping[str, Words] = {
     "event_loops": "worker processes, each with its own event loop",
 }
 SYSTEM: Mapping[str, Words] = {
-    "not_declared": lambda facts: (
-        f"not declared: {DECLARATIONS[facts['declaration']]} (--declare {facts['declaration']})"
+    "not_declared": lambda declaration: (
+        f"not declared: {DECLARATIONS[declaration]} (--declare {declaration})"
     ),
-    "declared_kept": lambda facts: DECLARATIONS[facts["declaration"]],
+    "declared_kept": lambda declaration: DECLARATIONS[declaration],
     "declared_not_kept": "declared otherwise: {declaration} is no",
     "no_boundary": "no boundary is declared (--boundary)",
     "boundary": "boundary: {boundary}",
@@ -227,11 +225,11 @@ SYSTEM: Mapping[str, Words] = {
     "filter_at_work": "declared off, yet a content filter ended answers",
     "filter_inside_engine": "declared on, yet the boundary engine leaves filters out (draft 4.1.1)",
     "no_guardrails": "the reference server has none",
-    "filters": lambda facts: (
-        f"input filter {ON[facts['input_filter']]}, output filter {ON[facts['output_filter']]}"
+    "filters": lambda input_filter, output_filter: (
+        f"input filter {ON[input_filter]}, output filter {ON[output_filter]}"
     ),
     "filter_not_declared": "{filter} filter: not declared (--guardrails)",
-    "filter": lambda facts: f"{facts['filter']} filter: {ON[facts['on']]}",
+    "filter": lambda filter, on: f"{filter} filter: {ON[on]}",
     "filters_off": "none are on",
     "filters_on": "they are on",
     "filter_names": "{names}",
@@ -241,7 +239,7 @@ SYSTEM: Mapping[str, Words] = {
     "guardrails_off_not_declared": "whether they are off is not declared (--guardrails)",
     "guardrails_off_disclosed": "noted among the disclosures: off",
     "guardrails_compared": "off and on",
-    "guardrails_not_compared": lambda facts: f"only: {', '.join(facts['configurations']) or 'none'}",
+    "guardrails_not_compared": lambda configurations: f"only: {', '.join(configurations) or 'none'}",
     "no_model": "no model is named",
     "no_model_version": "the model's version is not declared (sut.model_version)",
     "model": _model,
@@ -251,15 +249,15 @@ SYSTEM: Mapping[str, Words] = {
     "prefix_caching_not_declared": "whether prefix caching is on is not declared (--prefix-caching)",
     "cache_at_work": "declared disabled, yet {share:%} of the input tokens came from a cache",
     "prefix_caching": "prefix caching {state}",
-    "switch_contradicted": lambda facts: (
-        f"{facts['what']} {facts['state']} is contradicted: {facts['evidence'] or 'see the switches'}"
+    "switch_contradicted": lambda what, state, evidence: (
+        f"{what} {state} is contradicted: {evidence or 'see the switches'}"
     ),
     "never_switched": "{what} was never switched",
     "switches_declared": "declared by whoever switched: {states}",
     "switches_verified": "{what}: verified",
     "cache_passes_missing": "not measured both without and with the cache",
     "other_requests": "not shown to be the same requests as the first pass",
-    "same_requests": lambda facts: f"requests {str(facts['fingerprint'])[:12]} in each pass",
+    "same_requests": lambda fingerprint: f"requests {str(fingerprint)[:12]} in each pass",
     "no_shared_prefix": "requests share no prefix that is disclosed",
     "configurations_left_out": "without {configurations}",
     "configurations": "{configurations}",
@@ -273,7 +271,9 @@ WORKLOAD: Mapping[str, Words] = {
     "standard_workload": "a standard workload",
     "custom_workload": "a custom workload, fully specified",
     "workload": _workload,
-    "other_workload": lambda facts: f"{_workload(facts)}; the draft has {' or '.join(facts['draft'])}",
+    "other_workload": lambda name, based_on, draft: (
+        f"{_workload(based_on, name)}; the draft has {' or '.join(draft)}"
+    ),
     "workload_variant": "{name}, with this test's lengths",
     "workload_of_test": "this test has a workload of its own",
     "seed": "seed {seed:d}",
@@ -286,8 +286,8 @@ WORKLOAD: Mapping[str, Words] = {
     "no_counting_method": "not declared",
     "not_native": f"declared native, but {CHECK_FAILED}",
     "counting_method": "{method} (draft 4.4.2)",
-    "special_tokens": lambda facts: SPECIAL_TOKENS[facts["topic"]],
-    "special_tokens_declared": lambda facts: f"{SPECIAL_TOKENS[facts['topic']]}; {facts['words']}",
+    "special_tokens": lambda topic: SPECIAL_TOKENS[topic],
+    "special_tokens_declared": lambda topic, words: f"{SPECIAL_TOKENS[topic]}; {words}",
     "vocab_size": "vocab size {size:d}",
     "no_vocab_size": "vocab size: not known",
     "tokenizer_source": "source {source}",
@@ -303,12 +303,12 @@ WORKLOAD: Mapping[str, Words] = {
     "warm_up_not_drained": "not all of the warm-up is known to have ended before the measurement",
     "probes": "one probe before, three and more after",
     "no_probes": "no probe was measured before and after",
-    "probes_agree": lambda facts: f"three probes in a row within {facts['limit']:.0%}",
+    "probes_agree": lambda limit: f"three probes in a row within {limit:.0%}",
     "probes_vary": _probes_vary,
     "caching_not_tested": "prefix caching is not what is tested",
     "cache_filled": "the warm-up carried the prefixes",
-    "cache_not_filled": lambda facts: (
-        f"the cache was not filled with the prefixes ({facts['prefixes'] or 'not known'})"
+    "cache_not_filled": lambda prefixes: (
+        f"the cache was not filled with the prefixes ({prefixes or 'not known'})"
     ),
     "no_cold_start": "not about cold starts",
     "warm_up_sent": "{requests:d} requests of warm-up were sent",
@@ -322,9 +322,9 @@ WORKLOAD: Mapping[str, Words] = {
 }
 PROCEDURE: Mapping[str, Words] = {
     "parameter": "{parameter} {value}{unit:unit}, at least {limit}{unit:unit}",
-    "parameters": lambda facts: ", ".join(f"{name} {_shown(value)}" for name, value in facts.items()),
-    "parameters_missing": lambda facts: (
-        f"{PURPOSES[facts['purpose']]}: {', '.join(facts['parameters'])} not given"
+    "parameters": lambda **facts: ", ".join(f"{name} {_shown(value)}" for name, value in facts.items()),
+    "parameters_missing": lambda purpose, parameters: (
+        f"{PURPOSES[purpose]}: {', '.join(parameters)} not given"
     ),
     "lasted": "at least {limit_s} s",
     "too_short": "lasted {seconds} s, at least {limit_s} s",
@@ -361,14 +361,14 @@ PROCEDURE: Mapping[str, Words] = {
     "answers_of_one_length": "{tokens} tokens each",
     "slots": "at least {limit_s} s and {completions} completions a slot",
     "too_few_completions": "{completed} completions of {slots:d} slots, at least {limit}",
-    "classes": lambda facts: f"{len(facts['classes'])} classes: {', '.join(facts['classes'])}",
-    "too_few_classes": lambda facts: (
-        f"{len(facts['classes'])} classes: {', '.join(facts['classes'])}, at least {facts['limit']}"
+    "classes": lambda classes: f"{len(classes)} classes: {', '.join(classes)}",
+    "too_few_classes": lambda classes, limit: (
+        f"{len(classes)} classes: {', '.join(classes)}, at least {limit}"
     ),
     "class_ranges": "those of the draft",
     "other_class_ranges": _class_ranges,
     "class_shares": _shares,
-    "class_shares_incomplete": lambda facts: f"{_shares(facts)}: not 100% together",
+    "class_shares_incomplete": lambda classes, shares: f"{_shares(classes, shares)}: not 100% together",
     "fairness_load": "{percent}% of saturation, {low} to {high}%",
     "no_classes": "no classes",
     "small_class": "{name}: {requests} requests, at least {limit}",
@@ -396,10 +396,8 @@ REPORT: Mapping[str, Words] = {
     "values": "{names}",
     "no_values": "no value of {section}",
     "not_measured": "not measured: {names}",
-    "ttft_missing": lambda facts: (
-        "no sample of TTFT"
-        if facts["statistics"] == ("n",)
-        else f"TTFT without {', '.join(facts['statistics'])}"
+    "ttft_missing": lambda statistics: (
+        "no sample of TTFT" if statistics == ("n",) else f"TTFT without {', '.join(statistics)}"
     ),
     "ttft_percentiles": "P50, P90, P95, P99 and P99.9",
     "ttft_moments": "mean, minimum and maximum",
@@ -415,7 +413,7 @@ REPORT: Mapping[str, Words] = {
     "extent": "{requests} requests in {seconds} s",
     "extent_not_reported": "request count or duration is not reported",
     "shape": "{names}",
-    "shape_unknown": lambda facts: f"{facts['name']}: {facts['value'] or 'not reported'}",
+    "shape_unknown": lambda name, value: f"{name}: {value or 'not reported'}",
 }
 STATEMENT: Mapping[str, Words] = {
     "no_evidence": "nothing that was measured or shown is evidence of it",
@@ -432,9 +430,7 @@ COMPARISON: Mapping[str, Words] = {
     "tested": "Welch's t and the bootstrap",
     "not_tested": "too few runs to test",
     "checklist": "checklist: {item} is {status}",
-    "normalised": lambda facts: (
-        "by price per hour" if facts["by"] == "price" else "by the number of accelerators"
-    ),
+    "normalised": lambda by: "by price per hour" if by == "price" else "by the number of accelerators",
     "normalised_without_prices": "normalised by accelerators: no prices were given (--price)",
     "not_normalised": "hardware differs, and nothing is normalised (--price)",
     "hardware_not_declared": "whether hardware differs is not declared",
@@ -445,8 +441,8 @@ COMPARISON: Mapping[str, Words] = {
 VERDICT: Mapping[str, Words] = {
     "partial": "The test did not come to its end: {problem}",
     "unanswered": "Not one request of the runs that count was answered in full.",
-    "cache_used_while_off": lambda facts: (
-        f"The prefix cache was to be off, and the server took {100 * facts['share']:.2g} % of the prompt tokens from it."
+    "cache_used_while_off": lambda share: (
+        f"The prefix cache was to be off, and the server took {100 * share:.2g} % of the prompt tokens from it."
     ),
     "cache_unused_while_on": "The prefix cache was to be on and filled, and the server says that it took no token from it.",
     "refused_while_off": "The guardrails were to be off, and {requests:d} requests were refused by a filter.",

@@ -1,14 +1,12 @@
-"""The words for what procedures note: one entry a code. A template's places are the note's facts; a function takes them all."""
+"""The words for what procedures note: one entry a code. A template's places are the note's facts; a function takes those
+it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from inferometer.documents.note import Note, WordedNote
-
-Facts = Mapping[str, Any]
-Wording = str | Callable[[Facts], str]
+from inferometer.documents.note import Fact, Note, WordedNote
+from inferometer.report.fact_words import Words, called
 
 REASONS = {
     "longer": "the same for longer: its intervals did not settle it",
@@ -20,7 +18,7 @@ REASONS = {
 def worded(note: Note) -> str:
     """A note as a sentence or a phrase."""
     words = WORDS[note.code]
-    return words.format_map(note.facts) if isinstance(words, str) else words(note.facts)
+    return words.format_map(note.facts) if isinstance(words, str) else called(words, note.facts)
 
 
 def with_words(note: Note) -> WordedNote:
@@ -41,36 +39,41 @@ def _four(value: float) -> str:
     return f"{float(f'{value:.4g}'):,.10g}"
 
 
-def _tried(before: str, question: str) -> Callable[[Facts], str]:
+def _tried(before: str, question: str) -> Callable[..., str]:
     """A level of a search: what it is, and why it comes now."""
-    return lambda facts: f"{before.format_map(facts)}: {REASONS.get(facts['reason'], question)}"
+
+    def level(reason: str, **facts: Fact) -> str:
+        return f"{before.format_map(facts)}: {REASONS.get(reason, question)}"
+
+    return level
 
 
 def _answers(rest: str) -> str:
     return f"All answers are asked to have {{tokens}} tokens (draft 5.5.2); the plan's {rest}. Input lengths are the plan's."
 
 
-def _capacity_above(facts: Facts) -> str:
-    hint = "" if facts["threshold"] else ", and no threshold of TTFT was held"
-    return f"All levels up to the maximum of {facts['maximum']:g} met the criteria{hint}: the capacity lies above."
+def _capacity_above(threshold: float | None, maximum: float) -> str:
+    hint = "" if threshold else ", and no threshold of TTFT was held"
+    return f"All levels up to the maximum of {maximum:g} met the criteria{hint}: the capacity lies above."
 
 
-def _base_not_found(facts: Facts) -> str:
-    so_far = "" if facts["concurrency"] is None else f"; so far {facts['concurrency']} met the criteria"
+def _base_not_found(concurrency: int | None) -> str:
+    so_far = "" if concurrency is None else f"; so far {concurrency} met the criteria"
     return f"The search for the base found no capacity{so_far}."
 
 
-def _too_short(facts: Facts) -> str:
-    return f"Shorter than {facts['seconds']:g} s: {_numbers(facts['levels'])}."
+def _too_short(seconds: float, levels: Sequence[float]) -> str:
+    return f"Shorter than {seconds:g} s: {_numbers(levels)}."
 
 
-def _no_gaps(facts: Facts) -> str:
-    levels = ", ".join(facts["levels"])
-    return f"No answer of at least {facts['least']} tokens was streamed at {levels}: its gaps are not known."
+def _no_gaps(levels: Sequence[str], least: int) -> str:
+    return (
+        f"No answer of at least {least} tokens was streamed at {', '.join(levels)}: its gaps are not known."
+    )
 
 
-def _itl_method(facts: Facts) -> str:
-    words = ITL_METHODS.get(facts["method"] or "", "none: nothing was streamed")
+def _itl_method(method: str | None) -> str:
+    words = ITL_METHODS.get(method or "", "none: nothing was streamed")
     return f"Measurement method (draft 4.6.3): {words}."
 
 
@@ -82,89 +85,93 @@ ITL_METHODS = {
 }
 
 
-def _short_answers(facts: Facts) -> str:
+def _short_answers(percent: float, short_share: float, least: int) -> str:
     return (
-        f"At {facts['percent']:g} %: {100 * facts['short_share']:.3g} % of the answers have fewer than {facts['least']} tokens "
+        f"At {percent:g} %: {100 * short_share:.3g} % of the answers have fewer than {least} tokens "
         "and are left out of the tables, though not of the picture (draft 5.4.2 wants none)."
     )
 
 
-def _shape(facts: Facts) -> str:
-    return f"{facts['modality'] or 'modality not measured'}; tail: {facts['tail'] or 'not measured'}"
+def _shape(modality: str | None, tail: str | None) -> str:
+    return f"{modality or 'modality not measured'}; tail: {tail or 'not measured'}"
 
 
-def _knee(facts: Facts) -> str:
-    doubt = "" if facts["settled"] else "; its 95 % interval does not settle it"
+def _knee(latency: str, p99_ms: float, least_ms: float, percent: float, settled: bool) -> str:
+    doubt = "" if settled else "; its 95 % interval does not settle it"
     return (
-        "{latency} P99, {p99_ms:.4g} ms, exceeds 2 x {least_ms:.4g} ms, the least of all levels: the first level to do so, "
-        "{percent:g} % of capacity"
-    ).format_map(facts) + doubt
+        f"{latency} P99, {p99_ms:.4g} ms, exceeds 2 x {least_ms:.4g} ms, the least of all levels: the first level to do so, "
+        f"{percent:g} % of capacity{doubt}"
+    )
 
 
-def _fall(facts: Facts) -> str:
+def _fall(
+    achieved: float,
+    before: float,
+    rate_before: float,
+    explained: bool | None,
+    interval_before: Sequence[float] | None = None,
+    interval: Sequence[float] | None = None,
+) -> str:
     words = (
-        f"the first level with less throughput than the one before: {facts['achieved']:.5g} after {facts['before']:.5g} tok/s "
-        f"at {facts['rate_before']:.4g} req/s"
+        f"the first level with less throughput than the one before: {achieved:.5g} after {before:.5g} tok/s "
+        f"at {rate_before:.4g} req/s"
     )
-    if facts["explained"] is None:
+    if interval_before is None or interval is None:
         return f"{words}; there are no intervals to tell it from chance"
-    spans = " and ".join(
-        f"{low:.5g} to {high:.5g}" for low, high in (facts["interval_before"], facts["interval"])
-    )
-    verdict = "a decrease within them" if facts["explained"] else "more than their widths explain"
+    spans = " and ".join(f"{low:.5g} to {high:.5g}" for low, high in (interval_before, interval))
+    verdict = "a decrease within them" if explained else "more than their widths explain"
     return f"{words}; 95 % intervals {spans}: {verdict}"
 
 
-def _optimum(facts: Facts) -> str:
-    objectives = ", ".join(facts["objectives"])
-    if facts["achieved"] is None:
-        words = f"no level meets {objectives} by its intervals"
+def _optimum(objectives: Sequence[str], achieved: float | None, unsettled_rate: float | None) -> str:
+    met = ", ".join(objectives)
+    if achieved is None:
+        words = f"no level meets {met} by its intervals"
     else:
-        words = (
-            f"the highest throughput, {facts['achieved']:.5g} tok/s, among the levels that meet {objectives}"
-        )
-    unsettled = facts["unsettled_rate"]
-    return words if unsettled is None else f"{words}; at {unsettled:.4g} req/s the intervals do not settle it"
+        words = f"the highest throughput, {achieved:.5g} tok/s, among the levels that meet {met}"
+    if unsettled_rate is None:
+        return words
+    return f"{words}; at {unsettled_rate:.4g} req/s the intervals do not settle it"
 
 
-def _unreliable_levels(facts: Facts) -> str:
-    levels = _percents(facts["percent"])
-    return f"Fewer than {facts['least']:,} samples, so that P99 is not reliable (draft 5.1.4.3): {levels}."
+def _unreliable_levels(percent: Sequence[float], least: int) -> str:
+    levels = _percents(percent)
+    return f"Fewer than {least:,} samples, so that P99 is not reliable (draft 5.1.4.3): {levels}."
 
 
-def _classes(facts: Facts) -> str:
-    return f"Requests are Synthetic-Skewed's draws within each class's ranges: {'; '.join(facts['classes'])}."
+def _classes(classes: Sequence[str]) -> str:
+    return f"Requests are Synthetic-Skewed's draws within each class's ranges: {'; '.join(classes)}."
 
 
-def _not_alone(facts: Facts) -> str:
-    return f"Not measured alone: {', '.join(facts['classes'])}; so there is no inflation, and no index."
+def _not_alone(classes: Sequence[str]) -> str:
+    return f"Not measured alone: {', '.join(classes)}; so there is no inflation, and no index."
 
 
-def _not_measured(facts: Facts) -> str:
-    return f"Not measured: {', '.join(facts['what'])}."
+def _not_measured(what: Sequence[str]) -> str:
+    return f"Not measured: {', '.join(what)}."
 
 
-def _cache_pass(facts: Facts) -> str:
-    return f"{facts['requests']} requests at {facts['rate']:.4g} a second, {facts['configuration'].lower()}"
+def _cache_pass(requests: int, rate: float, configuration: str) -> str:
+    return f"{requests} requests at {rate:.4g} a second, {configuration.lower()}"
 
 
-def _guardrail_level(facts: Facts) -> str:
+def _guardrail_level(configuration: str, rate: float, seconds: float, percent: float) -> str:
     return (
-        f"{facts['configuration'].lower()}: {facts['rate']:.4g} requests/s for {facts['seconds']:g} s, "
-        f"{facts['percent']:g} % of the baseline's saturation"
+        f"{configuration.lower()}: {rate:.4g} requests/s for {seconds:g} s, "
+        f"{percent:g} % of the baseline's saturation"
     )
 
 
-def _guardrail_throughput(facts: Facts) -> str:
-    return f"{facts['configuration'].lower()}: throughput with {facts['concurrency']} in flight"
+def _guardrail_throughput(configuration: str, concurrency: int) -> str:
+    return f"{configuration.lower()}: throughput with {concurrency} in flight"
 
 
-def _lengths_left_out(facts: Facts) -> str:
-    lengths = ", ".join(f"{length:,}" for length in facts["lengths"])
-    return f"Left out, for the model has no room: {lengths} tokens. {facts['why']}"
+def _lengths_left_out(lengths: Sequence[int], why: str) -> str:
+    left_out = ", ".join(f"{length:,}" for length in lengths)
+    return f"Left out, for the model has no room: {left_out} tokens. {why}"
 
 
-def _change(facts: Facts) -> str:
+def _change(percent: float, **facts: float | None) -> str:
     """What changed from the base to a level under memory pressure."""
     figures = (
         ("completion", "completion", "%"),
@@ -172,33 +179,30 @@ def _change(facts: Facts) -> str:
         ("throughput", "output_tok_s", "tok/s"),
     )
     parts = [
-        f"{label} {_four(facts[name])} {unit} (base {_four(facts[f'base_{name}'])})"
+        f"{label} {_four(now)} {unit} (base {_four(base)})"
         for label, name, unit in figures
-        if facts[name] is not None
+        if (now := facts[name]) is not None and (base := facts[f"base_{name}"]) is not None
     ]
     told = ", ".join(parts) or "nothing of it was measured at both levels"
-    return f"{facts['percent']:g} %: {told}."
+    return f"{percent:g} %: {told}."
 
 
-def _pressure_workload(facts: Facts) -> str:
-    name = (
-        "Long Context"
-        if facts["standard"]
-        else "documents and questions as of Long Context, with other lengths"
-    )
-    held = facts["ttft_p99_ms"]
+def _pressure_workload(
+    standard: bool, ttft_p99_ms: float | None, input_tokens: str, output_tokens: str, success_rate: float
+) -> str:
+    name = "Long Context" if standard else "documents and questions as of Long Context, with other lengths"
     criterion = (
         "no threshold of TTFT was held (memory-pressure.ttft_p99_ms)"
-        if held is None
-        else f"TTFT P99 <= {held:g} ms"
+        if ttft_p99_ms is None
+        else f"TTFT P99 <= {ttft_p99_ms:g} ms"
     )
     return (
-        f"Workload: {name} ({facts['input_tokens']} in, {facts['output_tokens']} out). The base was searched for with it: "
-        f"success rate >= {100 * facts['success_rate']:g} %, no system errors, {criterion}."
+        f"Workload: {name} ({input_tokens} in, {output_tokens} out). The base was searched for with it: "
+        f"success rate >= {100 * success_rate:g} %, no system errors, {criterion}."
     )
 
 
-STEPS: dict[str, Wording] = {
+STEPS: dict[str, Words] = {
     "warming_up": "warming up, and verifying that it is warm",
     "pilot": "a first estimate of what the system carries",
     "rate_level": _tried("{rate:g} requests/s for {seconds:.4g} s", "is this sustained?"),
@@ -221,26 +225,26 @@ STEPS: dict[str, Wording] = {
 }
 """Why a run comes now."""
 
-SEARCHES: dict[str, Wording] = {
+SEARCHES: dict[str, Words] = {
     "search_not_ended": "The search did not come to its end.",
     "search_given_up": "The search was given up: {tried} were {held} once, and then not.",
     "criteria_search_given_up": "The search was given up: levels met the criteria once, and then did not.",
-    "search_resolution": lambda facts: (
-        f"The highest load sustained and the lowest that was not lie {100 * facts['resolution']:g} % apart at most; the former "
+    "search_resolution": lambda resolution: (
+        f"The highest load sustained and the lowest that was not lie {100 * resolution:g} % apart at most; the former "
         "was run twice. Runs near saturation differ by chance, so another search may come to another answer (docs/tests.md)."
     ),
-    "search_doubles_and_bisects": lambda facts: (
-        f"The search doubles, and bisects until the gap is 1 or {100 * facts['resolution']:g} %, whichever is wider; "
+    "search_doubles_and_bisects": lambda resolution: (
+        f"The search doubles, and bisects until the gap is 1 or {100 * resolution:g} %, whichever is wider; "
         "the answer was run twice."
     ),
-    "unsettled_taken_as_not_sustained": lambda facts: (
-        f"Never settled by their intervals, and taken as not sustained: {_numbers(facts['rates'])}."
+    "unsettled_taken_as_not_sustained": lambda rates: (
+        f"Never settled by their intervals, and taken as not sustained: {_numbers(rates)}."
     ),
-    "unsettled_taken_as_saturated": lambda facts: (
-        f"Never settled by their intervals, and taken as saturated: {_numbers(facts['levels'])}."
+    "unsettled_taken_as_saturated": lambda levels: (
+        f"Never settled by their intervals, and taken as saturated: {_numbers(levels)}."
     ),
-    "unsettled_taken_as_not_met": lambda facts: (
-        f"Never settled by their intervals, and taken as not met: {_numbers(facts['levels'])}."
+    "unsettled_taken_as_not_met": lambda levels: (
+        f"Never settled by their intervals, and taken as not met: {_numbers(levels)}."
     ),
     "highest_load_sustained": "The highest load that was to be tried was sustained: the maximum lies above it.",
     "maximum_above_highest_load": "The maximum lies above the highest load that was to be tried.",
@@ -248,9 +252,9 @@ SEARCHES: dict[str, Wording] = {
     "lowest_concurrency_not_sustained": "Not even the lowest concurrency was sustained.",
     "one_request_failed_the_criteria": "Not even one request at a time met the criteria.",
     "throughput_still_rose": "Throughput still rose at the highest concurrency, {concurrency}.",
-    "closed_loop_saturation_rule": lambda facts: (
+    "closed_loop_saturation_rule": lambda least_gain: (
         "This tool's own rule, for the draft names no saturation in closed loop: a level is saturated when its step adds less "
-        f"than {100 * facts['least_gain']:g} % of throughput, or by TTFT P99 as in open loop (5.2.3.1)."
+        f"than {100 * least_gain:g} % of throughput, or by TTFT P99 as in open loop (5.2.3.1)."
     ),
     "concurrency_levels": "Levels from {lowest} to {highest} in steps of {step}.",
     "lowest_level_is_the_answer": (
@@ -267,7 +271,7 @@ SEARCHES: dict[str, Wording] = {
 }
 """How a search for a load went, and which of its levels are missing."""
 
-TTFT: dict[str, Wording] = {
+TTFT: dict[str, Words] = {
     "no_percentages_of_saturation": "The saturation rate was not found, so no percentage of it was measured.",
     "few_ttfts": "{of}: {samples} of {requests} requests have a TTFT.",
     "times_of_successes": "Times in ms; only requests that succeeded.",
@@ -281,7 +285,7 @@ TTFT: dict[str, Wording] = {
     ),
 }
 
-THROUGHPUT: dict[str, Wording] = {
+THROUGHPUT: dict[str, Words] = {
     "with_objectives_met": "with the objectives met",
     "without_latency_constraint": "without latency constraint",
     "objectives_met": "Latency objectives were met.",
@@ -294,7 +298,7 @@ THROUGHPUT: dict[str, Wording] = {
     "no_accelerator_declared": "no accelerator is declared",
 }
 
-TRADEOFF: dict[str, Wording] = {
+TRADEOFF: dict[str, Words] = {
     "no_capacity_rate": "The capacity was not found.",
     "level_of_highest_throughput": "the level of the highest throughput, {percent:g} % of capacity",
     "at_rate": "at {rate:.4g} req/s",
@@ -315,10 +319,10 @@ TRADEOFF: dict[str, Wording] = {
     "intervals_by_thirds": (
         "Where answers are long beside the run, the interval of throughput is by the spread of its three thirds."
     ),
-    "no_throughput_at_levels": lambda facts: f"No throughput was measured at {_percents(facts['percent'])}.",
+    "no_throughput_at_levels": lambda percent: f"No throughput was measured at {_percents(percent)}.",
 }
 
-ITL: dict[str, Wording] = {
+ITL: dict[str, Words] = {
     "no_saturation_rate": "The saturation rate was not found.",
     "no_gaps_at_levels": _no_gaps,
     "no_long_answer_streamed": "no answer of at least {least} tokens was streamed",
@@ -333,15 +337,15 @@ ITL: dict[str, Wording] = {
     ),
 }
 
-CAPACITY: dict[str, Wording] = {
+CAPACITY: dict[str, Words] = {
     "lowest_that_failed": "the lowest that did not meet the criteria: {concurrency}",
     "no_concurrency_met_the_criteria": "no concurrency met the criteria",
     "tokens_in_flight_by_client": "input and output so far, over all requests in flight, by the client's records",
     "levels_in_order_run": "Levels in the order they were run.",
     "first_wave_in_p99": "The first wave, as many requests as slots, is submitted at once; its TTFT stays in P99.",
     "maximum_concurrency": "Maximum concurrent requests meeting criteria: {concurrency}",
-    "system_errors": lambda facts: (
-        f"Errors are out-of-memory and other system errors as a client sees them: {', '.join(facts['errors'])}. "
+    "system_errors": lambda errors: (
+        f"Errors are out-of-memory and other system errors as a client sees them: {', '.join(errors)}. "
         "Timeouts and refusals only lower completion."
     ),
     "no_ttft_threshold": "No threshold of TTFT P99 was given (capacity.ttft_p99_ms): none was held (draft 5.5.2).",
@@ -356,7 +360,7 @@ CAPACITY: dict[str, Wording] = {
     "capacity_above_maximum": _capacity_above,
 }
 
-FAIRNESS: dict[str, Wording] = {
+FAIRNESS: dict[str, Words] = {
     "no_saturation_of_mix": (
         "The highest rate sustained of the mix was not found, so there is no load to mix classes at."
     ),
@@ -392,7 +396,7 @@ FAIRNESS: dict[str, Wording] = {
     "classes_not_measured_alone": _not_alone,
 }
 
-PREFIX_CACHE: dict[str, Wording] = {
+PREFIX_CACHE: dict[str, Words] = {
     "no_saturation_without_cache": "The highest rate sustained without cache was not found, so no pass was made.",
     "hits_by_usage": "of the shared prefixes' tokens, by the server's usage",
     "hits_not_reported": "the server does not say what it took from its cache",
@@ -417,7 +421,7 @@ PREFIX_CACHE: dict[str, Wording] = {
     "passes_differ": "The passes did not send the same requests.",
 }
 
-MEMORY_PRESSURE: dict[str, Wording] = {
+MEMORY_PRESSURE: dict[str, Words] = {
     "percent_of_base_concurrency": "100 % is the base: the highest concurrency that met the criteria of the search.",
     "errors_seen_by_client": "Errors are out-of-memory and other system errors, as a client sees them.",
     "no_pressure_level_measured": "no level was measured",
@@ -437,8 +441,8 @@ MEMORY_PRESSURE: dict[str, Wording] = {
     "preemption_not_measured": (
         "Preemption was not measured: neither a client nor the server's metrics, as far as known, tell of it."
     ),
-    "preemptions_counted_by": lambda facts: (
-        f"Preemptions are by the {' and '.join(facts['sources'])}, over the measured phase of each level."
+    "preemptions_counted_by": lambda sources: (
+        f"Preemptions are by the {' and '.join(sources)}, over the measured phase of each level."
     ),
     "preemption_events_only": (
         "The server counts how often requests were preempted, not how many were: rate, recovery and loss were not measured."
@@ -451,7 +455,7 @@ MEMORY_PRESSURE: dict[str, Wording] = {
     "pressure_levels_missing": "{missing} of {levels} levels were not measured.",
 }
 
-LONG_CONTEXT: dict[str, Wording] = {
+LONG_CONTEXT: dict[str, Words] = {
     "time_per_1k_tokens": "Time per 1K tokens is mean TTFT / mean input tokens as counted by the server * 1000.",
     "throughput_at_concurrency": "Throughput is that with {concurrency} in flight: no maximum was looked for.",
     "no_length_measured": "No length was measured.",
@@ -465,7 +469,7 @@ LONG_CONTEXT: dict[str, Wording] = {
     "too_few_lengths_for_aicc": "AICc needs at least five lengths, of the quadratic model six",
 }
 
-GUARDRAIL: dict[str, Wording] = {
+GUARDRAIL: dict[str, Words] = {
     "no_saturation_without_guardrails": (
         "The highest rate sustained without guardrails was not found, so no level was measured."
     ),
@@ -498,7 +502,7 @@ GUARDRAIL: dict[str, Wording] = {
     ),
 }
 
-COLD_START: dict[str, Wording] = {
+COLD_START: dict[str, Words] = {
     "cold_start_without_warm_up": (
         "Cold start measurement: the warm-up was skipped, and nothing was generated before the first request."
     ),
@@ -512,7 +516,7 @@ COLD_START: dict[str, Wording] = {
     "no_start_measured": "no start was measured",
 }
 
-WORDS: dict[str, Wording] = (
+WORDS: dict[str, Words] = (
     STEPS | SEARCHES | TTFT | THROUGHPUT | TRADEOFF | ITL | CAPACITY | FAIRNESS | PREFIX_CACHE | MEMORY_PRESSURE
     | LONG_CONTEXT | GUARDRAIL | COLD_START
 )  # fmt: skip
