@@ -144,16 +144,16 @@ def _part(kind: type[Any], values: Any, file: Document, name: str, problems: lis
         return kind.model_validate(values)
     except ValidationError as error:
         for refused in wording.refused(error):
-            place = (name, *(part for part in refused["loc"] if part != "[key]"))
+            place = (name, *(part for part in refused.place if part != "[key]"))
             dotted = ".".join(str(part) for part in place)
             line = next(
                 (file.lines[place[:end]] for end in range(len(place), 0, -1) if place[:end] in file.lines),
                 None,
             )
             where = dotted if line is None else f"{file.name}:{line}: {dotted}"
-            unknown = refused["type"] == "extra_forbidden"
+            unknown = refused.kind == "extra_forbidden"
             message = f"no such key here; the keys are: {_keys(kind, place[1:-1])}" if unknown else ""
-            problems.append(Problem(where, message or wording.refusal(refused)))
+            problems.append(Problem(where, message or wording.reason(refused)))
         return kind()
 
 
@@ -183,7 +183,7 @@ def of_values(values: Values, where: str) -> Campaign:
         whole = Campaign.model_validate(values)
     except ValidationError as error:
         raise RecordError(
-            f"{where}: cannot be carried out by this version: {error.errors()[0]['msg']}"
+            f"{where}: cannot be carried out by this version: {wording.refusals(error)[0].message}"
         ) from error
     problems = [*_impossible(whole)]
     _chosen(whole.names, problems)

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from inferometer.addresses import REDACTED
 from inferometer.errors import PlanError, Problem
@@ -140,10 +139,10 @@ class _Draft:
             for fault in misplaced:
                 self._note_at(fault.keys[0], fault)
             self.broken |= {fault.keys[0] for fault in misplaced}
-            for one in (one for one in refused if one["type"] == "missing"):
-                self._supply(one["loc"])
+            for one in (one for one in refused if one.kind == "missing"):
+                self._supply(one.place)
             # Lists from their end, so that an index still means the same item.
-            paths = {self._refuse(one) for one in refused if one["type"] != "missing"}
+            paths = {self._refuse(one) for one in refused if one.kind != "missing"}
             for path in sorted(paths, key=lambda path: [str(part).zfill(9) for part in path], reverse=True):
                 removed = _remove(self.values, path)
                 assert removed, f"nothing to remove at {path}"  # or the loop would not end
@@ -162,20 +161,20 @@ class _Draft:
             holder = holder[part]
         holder[path[-1]] = value
 
-    def _refuse(self, refused: ErrorDetails) -> Key:
+    def _refuse(self, refused: wording.Refusal) -> Key:
         """Note one refusal; gives the place of the value to take out."""
-        path = wording.located(refused["loc"])
+        path = wording.located(refused.place)
         if wording.misplaced(refused) is not None:  # which is noted
             return path
-        if refused["type"] == "union_tag_invalid":
+        if refused.kind == "union_tag_invalid":
             path = (*path, "kind")
         self.broken.add(_dotted(path))
-        if refused["type"] == "extra_forbidden":
+        if refused.kind == "extra_forbidden":
             message, meant = wording.unknown(path)
             if meant is not None:
                 self.broken.add(meant)
         else:
-            message = wording.refusal(refused)
+            message = wording.reason(refused)
         self.problems.append(self.problem(path, message))
         return path
 

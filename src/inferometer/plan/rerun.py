@@ -22,7 +22,7 @@ from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
 from inferometer.plan.document import Values
 from inferometer.plan.schema import READABLE, Plan
-from inferometer.plan.wording import located
+from inferometer.plan.wording import located, refusals
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 _IN_FOLDER = ("tests.json", "plan.json", "campaign.json")
@@ -135,7 +135,7 @@ def _plan(values: Values, where: str) -> Plan:
         return Plan.model_validate(dict(values))
     except ValidationError as error:
         problems = [
-            Problem(f"{where}: {'.'.join(map(str, located(one['loc'])))}", one["msg"])
-            for one in error.errors()
+            Problem(f"{where}: {'.'.join(map(str, located(one.place)))}", one.message)
+            for one in refusals(error)
         ]
         raise PlanError(problems) from error

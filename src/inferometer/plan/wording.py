@@ -6,6 +6,7 @@ Values are repeated only where they cannot be a secret: never those of unknown k
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
@@ -18,11 +19,20 @@ from inferometer.plan.schema import READABLE, Plan
 from inferometer.plan.workload import KINDS, kinds_with
 
 _LIMITS = {
-    "greater_than": ("above", "gt"),
-    "greater_than_equal": ("at least", "ge"),
-    "less_than": ("below", "lt"),
-    "less_than_equal": ("at most", "le"),
+    "greater_than": "above",
+    "greater_than_equal": "at least",
+    "less_than": "below",
+    "less_than_equal": "at most",
 }
+_LIMIT_NAMES = {
+    "greater_than": "gt",
+    "greater_than_equal": "ge",
+    "less_than": "lt",
+    "less_than_equal": "le",
+    "too_short": "min_length",
+    "too_long": "max_length",
+}
+"""Pydantic's name of the limit in an error of each kind that has one."""
 _WANTED = {
     "int": "a whole number",
     "float": "a number",
@@ -53,11 +63,48 @@ def every_key() -> tuple[str, ...]:
     return tuple(dict.fromkeys(key for key, _ in fields()))
 
 
-def refused(error: ValidationError) -> list[ErrorDetails]:
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A value that the schema refuses: its place, pydantic's name for the kind of error and message, and the value given.
+
+    `cause`: what a validator raised. `expected`: the values allowed, `tag`: the one that named a kind. `limit`: the bound that
+    was not kept. Each is empty in an error of another kind.
+    """
+
+    place: tuple[str | int, ...]
+    kind: str
+    message: str
+    given: object
+    cause: str = ""
+    expected: str = ""
+    tag: str = ""
+    limit: float = 0
+
+
+def refusals(error: ValidationError) -> list[Refusal]:
+    """Every one of pydantic's errors."""
+    return [_refusal(one) for one in error.errors(include_url=False)]
+
+
+def _refusal(error: ErrorDetails) -> Refusal:
+    kind, context = error["type"], error.get("ctx", {})
+    return Refusal(
+        place=error["loc"],
+        kind=kind,
+        message=error["msg"],
+        given=error["input"],
+        cause=str(context.get("error", "")),
+        expected=context.get("expected_tags", context.get("expected", "")),
+        tag=context.get("tag", ""),
+        limit=context.get(_LIMIT_NAMES.get(kind, ""), 0),
+    )
+
+
+def refused(error: ValidationError) -> list[Refusal]:
     """Pydantic's errors, but for a list that is too short only because items in it are refused."""
-    every: list[ErrorDetails] = error.errors(include_url=False)
-    within = {one["loc"][:end] for one in every for end in range(len(one["loc"]))}
-    return [one for one in every if one["type"] != "too_short" or one["loc"] not in within]
+    every = refusals(error)
+    within = {one.place[:end] for one in every for end in range(len(one.place))}
+    return [one for one in every if one.kind != "too_short" or one.place not in within]
 
 
 def located(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
@@ -66,23 +113,23 @@ def located(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
     return tuple(part for at, part in enumerate(loc) if part != "[key]" and not (tagged and at == 1))
 
 
-def misplaced(error: ErrorDetails) -> Fault | None:
+def misplaced(error: Refusal) -> Fault | None:
     """The fault in one of pydantic's errors that is about a workload's kind: a key or a value that other kinds have."""
-    loc = error["loc"]
+    loc = error.place
     if len(loc) != 3 or loc[0] != "workload" or loc[1] not in KINDS:
         return None
     kind, key = KINDS[loc[1]], str(loc[2])
     having = [other for other in kinds_with(key) if other is not kind]
     chosen = list(dict.fromkeys(other.chosen_by for other in having))
     own = f"workload.{key}"
-    if error["type"] == "extra_forbidden" and having:
+    if error.kind == "extra_forbidden" and having:
         belongs = f"is about {having[0].noun}: set {{{chosen[0]}}}"
         message = f"{kind.decides}: leave {{{own}}} out" if kind.decides else belongs
         if kind.decides and len(chosen) == 1 and chosen[0] not in (own, "workload.name"):
             message += f"; it {belongs}"
         return Fault((own, kind.chosen_by, *chosen), message)
-    if error["type"] == "literal_error" and any(_allows(other, key, error["input"]) for other in having):
-        instead = error["ctx"]["expected"].replace("'", "")
+    if error.kind == "literal_error" and any(_allows(other, key, error.given) for other in having):
+        instead = error.expected.replace("'", "")
         message = f"{kind.decides}: leave {{{own}}} out, or set it to {instead}"
         return Fault((own, kind.chosen_by), message)
     return None
@@ -127,35 +174,33 @@ def unknown(path: tuple[str | int, ...]) -> tuple[str, str | None]:
     return f"no such key; did you mean {meant}?", meant
 
 
-def refusal(error: ErrorDetails) -> str:
-    """One of pydantic's errors (an item of `ValidationError.errors()`) in a sentence about the value."""
-    kind, context, given = error["type"], error.get("ctx", {}), error.get("input")
-    path = error["loc"]
+def reason(error: Refusal) -> str:
+    """Why a value is refused, in a sentence about it."""
+    kind, given, path = error.kind, error.given, error.place
     if path == ("schema",):
         return f"this version of inferometer reads {' and '.join(READABLE)}"
     told = "" if any(part in _QUIET for part in path) else f", not {_shown(given)}"
     if kind == "value_error":
-        message = str(context["error"])
+        message = error.cause
     elif kind in _LIMITS:
-        words, limit = _LIMITS[kind]
-        message = f"must be {words} {context[limit]:,}{told}"
+        message = f"must be {_LIMITS[kind]} {error.limit:,}{told}"
     elif kind == "literal_error":
-        message = _literal(context["expected"], given, told)
+        message = _literal(error.expected, given, told)
     elif kind == "string_pattern_mismatch":
         message = "must be 1 to 64 letters, digits, dots, hyphens and underscores" + told
     elif kind == "union_tag_invalid":
-        message = _literal(context["expected_tags"], context["tag"], f", not {_shown(context['tag'])}")
+        message = _literal(error.expected, error.tag, f", not {_shown(error.tag)}")
     elif kind == "missing":
         message = "is missing but required"
     elif kind == "too_short":
-        message = f"has too few: at least {context['min_length']}"
+        message = f"has too few: at least {error.limit}"
     elif kind == "too_long":
-        message = f"has too many: at most {context['max_length']}"
+        message = f"has too many: at most {error.limit}"
     elif kind == "string_too_short":
         message = "must not be empty"
     else:
         wanted = _WANTED.get(kind.split("_")[0])
-        message = f"must be {wanted}{told}" if wanted else error["msg"]
+        message = f"must be {wanted}{told}" if wanted else error.message
     return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"
 
 

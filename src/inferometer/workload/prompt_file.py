@@ -37,7 +37,7 @@ from inferometer.plan.lengths import LONGEST
 from inferometer.plan.part import NUMBER, Part
 from inferometer.plan.request_class import MOST_CLASSES, ClassName
 from inferometer.plan.target import Body, Fields, Priority, Sampling, fields_of, refuse_twice
-from inferometer.plan.wording import refusal
+from inferometer.plan.wording import reason, refusals
 
 Chat = tuple[tuple[str, str], ...]
 """Role and text of each message."""
@@ -255,10 +255,10 @@ class _Survey:
         try:
             row = Row.model_validate(record.values)
         except ValidationError as wrong:
-            for one in wrong.errors(include_url=False):
-                name = _dotted(one["loc"])
+            for one in refusals(wrong):
+                name = _dotted(one.place)
                 unknown = f"no such field; here are {', '.join(FIELDS)}"
-                told = unknown if one["type"] == "extra_forbidden" and len(one["loc"]) == 1 else refusal(one)
+                told = unknown if one.kind == "extra_forbidden" and len(one.place) == 1 else reason(one)
                 self._problems.append(Problem(f"{where}: {name}", told))
             return
         self._problems += [Problem(f"{where}: {name}", message) for name, message in self._across(row)]

@@ -40,7 +40,7 @@ from inferometer.errors import InstrumentError, PlanError, Problem
 from inferometer.plan.part import Part
 from inferometer.plan.request_class import ClassName
 from inferometer.plan.target import Api, Body
-from inferometer.plan.wording import refusal
+from inferometer.plan.wording import reason, refusals
 from inferometer.plan.workload import AnyWorkload, workload_of
 from inferometer.units import NS_PER_MS
 from inferometer.workload.prompt_file import LONGEST_LINE, MOST_PROBLEMS, Message
@@ -436,7 +436,7 @@ def opened(path: Path) -> Made:
         header = Header.model_validate(values)
         assert header.spec
     except ValidationError as wrong:
-        at = ".".join(map(str, wrong.errors()[0]["loc"]))
+        at = ".".join(map(str, refusals(wrong)[0].place))
         raise refused(f"{path.name} (header)", f"{at} is missing or cannot be read") from None
     return Made(path, kind, header)
 
@@ -489,10 +489,10 @@ class _Check:
         try:
             row = Row.model_validate(values)
         except ValidationError as wrong:
-            for one in wrong.errors(include_url=False):
-                name = ".".join(map(str, one["loc"]))
-                unknown = one["type"] == "extra_forbidden"
-                told = f"no such field; here are {', '.join(COLUMNS)}" if unknown else refusal(one)
+            for one in refusals(wrong):
+                name = ".".join(map(str, one.place))
+                unknown = one.kind == "extra_forbidden"
+                told = f"no such field; here are {', '.join(COLUMNS)}" if unknown else reason(one)
                 self.problems.append(Problem(f"{where}: {name}" if name else where, told))
             return None
         found = list(self._wrong(number, row))
