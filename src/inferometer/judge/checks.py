@@ -6,7 +6,6 @@ A check that cannot be made says `na` when it does not concern the run, `unsure`
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -145,7 +144,7 @@ def output_length(measurement: Measurement, *, native: bool) -> Check:
     return check
 
 
-def _length(code: str, lengths: Lengths, extra: Mapping[str, object]) -> Check:
+def _length(code: str, lengths: Lengths, extra: Facts) -> Check:
     facts = {
         **extra,
         "asked_mean": lengths.asked_mean,

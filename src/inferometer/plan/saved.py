@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import WithDefaultSchema
 
@@ -20,10 +21,18 @@ from inferometer.plan.parse import build
 from inferometer.plan.part import Part
 from inferometer.plan.schema import READABLE, Plan
 
+Values = dict[str, Any]
+"""A plan or a part of one as JSON-ready values."""
 
-def resolved(plan: Plan) -> dict[str, Any]:
+
+def resolved(plan: Plan) -> Values:
     """The plan as JSON-ready values, every default written out; lengths and objectives are their canonical strings."""
-    return plan.model_dump(mode="json", by_alias=True)
+    return part_values(plan)
+
+
+def part_values(part: BaseModel) -> Values:
+    """A part of a plan, as `resolved` has it."""
+    return part.model_dump(mode="json", by_alias=True)
 
 
 def to_json(plan: Plan) -> bytes:
@@ -78,7 +87,7 @@ class _Schema(GenerateJsonSchema):
         return super().get_default_value(schema)
 
 
-def json_schema() -> dict[str, Any]:
+def json_schema() -> Values:
     """The JSON Schema of a plan file, for editors and for checking saved plans."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

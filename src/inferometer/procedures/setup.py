@@ -12,7 +12,7 @@ from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.plan.lengths import Distribution
 from inferometer.plan.procedure_parameters import Tests
-from inferometer.plan.saved import resolved
+from inferometer.plan.saved import part_values, resolved
 from inferometer.plan.schema import Plan
 from inferometer.plan.standard import STANDARD
 from inferometer.plan.workload import MixtureWorkload
@@ -63,9 +63,9 @@ HOW = (
 
 def another_workload(plan: Plan, **words: Any) -> Plan:
     """The plan with other words altogether, asked in the same way: `another_workload(plan, name="conversation")`."""
-    document = resolved(plan)
-    kept = {key: document["workload"][key] for key in HOW if key in document["workload"]}
-    return Plan.model_validate({**document, "workload": {**kept, **words}})
+    asked = part_values(plan.workload)
+    kept = {key: asked[key] for key in HOW if key in asked}
+    return Plan.model_validate({**resolved(plan), "workload": {**kept, **words}})
 
 
 def documents(plan: Plan, inputs: Distribution | None = None, outputs: Distribution | None = None) -> Plan:
@@ -88,7 +88,7 @@ def answering(plan: Plan, output_tokens: Any) -> Plan:
         return plan
     if not isinstance(plan.workload, MixtureWorkload):
         return variant(plan, workload={"output_tokens": output_tokens})
-    classes = [one | {"output_tokens": output_tokens} for one in resolved(plan)["workload"]["classes"]]
+    classes = [part_values(one) | {"output_tokens": output_tokens} for one in plan.workload.classes]
     return variant(plan, workload={"classes": classes})
 
 
@@ -149,17 +149,14 @@ def reseeded(plan: Plan, by: int) -> Plan:
 def workload_key(plan: Plan) -> str:
     """What two plans must share for what one system sustains to be known for the other: what is asked, but for the seed,
     and how, and the states that the system is in by what its plan declares."""
-    document = resolved(plan)
-    words = {key: value for key, value in document["workload"].items() if key != "seed"}
-    sut = document["sut"]
-    filters = [sut["guardrails"][name] for name in ("input_filter", "output_filter")]
+    sut, load = plan.sut, plan.load
     asked = [
-        words,
-        sut["prefix_caching"],
-        filters,
-        document["target"],
-        document["tokenizer"],
-        document["load"]["arrival"],
-        document["load"]["burstiness"],
+        {key: value for key, value in part_values(plan.workload).items() if key != "seed"},
+        sut.prefix_caching,
+        [sut.guardrails.input_filter, sut.guardrails.output_filter],
+        part_values(plan.target),
+        part_values(plan.tokenizer),
+        load.arrival,
+        load.burstiness,
     ]
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]

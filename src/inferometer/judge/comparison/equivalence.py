@@ -27,7 +27,7 @@ from inferometer.documents.comparison import ConfigurationDifference, Item, Item
 from inferometer.documents.part import to_data
 from inferometer.documents.summary import Sut
 from inferometer.documents.verdict import RunStatus
-from inferometer.plan.saved import resolved
+from inferometer.plan.saved import part_values, resolved
 from inferometer.plan.schema import REFERENCE_TOKENIZER, Plan
 
 T = TypeVar("T")
@@ -143,7 +143,7 @@ def differences(sides: Sides) -> tuple[ConfigurationDifference, ...]:
 
 def forbidden(plans: Sequence[Plan]) -> list[str]:
     """Keys in which plans differ that 6.1 wants the same, before anything is measured: load, workload, boundary."""
-    flat = [_flat({"load": _load_of(one), "workload": _requests_of(resolved(one))}) for one in plans]
+    flat = [_flat({"load": _load_of(one), "workload": _requests_of(one)}) for one in plans]
     keys = sorted({key for one in flat for key in one})
     found = [key for key in keys if any(one.get(key) != flat[0].get(key) for one in flat[1:])]
     boundaries = {one.sut.boundary for one in plans} - {None}
@@ -167,7 +167,7 @@ def _workload(sides: Sides) -> Item:
         differing = tuple(runs[0].seed for runs in groups if len({run.fingerprint for run in runs}) > 1)
         if any(run.fingerprint is None for runs in groups for run in runs):
             # Of a trace that was not gone through to its end, the plans alone can tell.
-            requested = {_key(_requests_of(resolved(run.plan))) for side in sides for run in side}
+            requested = {_key(_requests_of(run.plan)) for side in sides for run in side}
             status, why = "declared" if len(requested) == 1 else "violated", "plans"
         elif differing:
             status, why, apart = "violated", "fingerprints", differing
@@ -229,9 +229,10 @@ def _load(sides: Sides) -> Item:
 
 def _load_of(plan: Plan) -> Data:
     names = ("model", "concurrency", "rate", "users", "user_rate", "arrival", "burstiness")
-    data = resolved(plan)
-    trace = data.get("trace")
-    return {name: data["load"][name] for name in names} | {"trace": trace and _without(trace, "file")}
+    load, trace = part_values(plan.load), None
+    if plan.trace is not None:
+        trace = _without(part_values(plan.trace), "file")
+    return {name: load[name] for name in names} | {"trace": trace}
 
 
 # Those of 6.4.
@@ -248,14 +249,16 @@ def _same(code: str, sides: Sides, part: Callable[[RunFacts], Data]) -> Item:
 
 
 def _specification(run: RunFacts) -> Data:
-    plan = resolved(run.plan)
-    target = {name: plan["target"][name] for name in ("api", "stream", "extra_body")}
-    return {"workload": _requests_of(plan), "target": target}
+    target = part_values(run.plan.target)
+    return {
+        "workload": _requests_of(run.plan),
+        "target": {name: target[name] for name in ("api", "stream", "extra_body")},
+    }
 
 
-def _requests_of(plan: Data) -> Data:
-    """What a resolved plan says of its requests, except the seed and the places of files, which their hashes stand for."""
-    return _without(plan["workload"], "seed", "prompts", "file")
+def _requests_of(plan: Plan) -> Data:
+    """What a plan says of its requests, except the seed and the places of files, which their hashes stand for."""
+    return _without(part_values(plan.workload), "seed", "prompts", "file")
 
 
 def _duration(sides: Sides) -> Item:
@@ -333,11 +336,10 @@ def _one_system(baseline: Sequence[RunFacts], noise: Sides) -> Item:
 
 def _configuration(run: RunFacts) -> Data:
     plan = resolved(run.plan)
-    instrument = {**plan["instrument"], **asdict(run.instrument)}
     observed = {
         "sut": to_data(run.sut),
-        "workload": _without(plan["workload"], "seed"),
-        "instrument": instrument,
+        "workload": _without(part_values(run.plan.workload), "seed"),
+        "instrument": {**part_values(run.plan.instrument), **asdict(run.instrument)},
     }
     return {name: plan.get(name) for name in COMPARED} | observed
 

@@ -10,8 +10,8 @@ import functools
 import importlib.resources
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeVar
 
 from inferometer.documents import summary as summaries
 from inferometer.documents.campaign import Conditions, ProcedureDocument, ReportedTable, StateSwitch
@@ -29,6 +29,7 @@ from inferometer.plan.saved import restored
 from inferometer.plan.schema import Load, Plan
 from inferometer.plan.workload import AnyWorkload, PromptsWorkload, TraceWorkload
 
+T = TypeVar("T")
 SINGLE = "ttft"
 """A run by itself is judged as the test of section 5.1, with its own load."""
 BEFORE = ("pilot", "warm-up")
@@ -242,31 +243,38 @@ def _system(sut: summaries.Sut | schema.Sut, model: str | None, *, embedded: boo
     """`embedded`: what is known of the reference server without asking takes the place of what is not declared."""
     rails = sut.guardrails
     filters = rails.input_filter, rails.output_filter
-    known = (
-        {
-            "boundary": "engine",
-            "model_version": "that of inferometer",
-            "accelerator": "cpu",
-            "accelerator_count": 0,
-            "prefix_caching": "disabled",
-        }
-        if embedded
-        else {}
+    if not embedded:
+        return _declared(sut, model, filters)
+    found = _declared(sut, model, (False, False) if filters == (None, None) else filters)
+    return replace(
+        found,
+        boundary=_else(found.boundary, "engine"),
+        model_version=_else(found.model_version, "that of inferometer"),
+        accelerator=_else(found.accelerator, "cpu"),
+        accelerator_count=_else(found.accelerator_count, 0),
+        prefix_caching=_else(found.prefix_caching, "disabled"),
     )
-    names = (
-        "boundary",
-        "model_version",
-        "quantization",
-        "accelerator",
-        "accelerator_count",
-        "accelerator_memory",
-        "prefix_caching",
+
+
+def _else(declared: T | None, known: T) -> T:
+    return known if declared is None else declared
+
+
+def _declared(
+    sut: summaries.Sut | schema.Sut, model: str | None, filters: tuple[bool | None, bool | None]
+) -> System:
+    return System(
+        boundary=sut.boundary,
+        model=model,
+        model_version=sut.model_version,
+        quantization=sut.quantization,
+        accelerator=sut.accelerator,
+        accelerator_count=sut.accelerator_count,
+        accelerator_memory=sut.accelerator_memory,
+        prefix_caching=sut.prefix_caching,
+        filters=filters,
+        filter_names=sut.guardrails.names,
     )
-    values: dict[str, Any] = {name: getattr(sut, name) for name in names}
-    values |= {name: value for name, value in known.items() if values[name] is None}
-    if embedded and filters == (None, None):
-        filters = False, False
-    return System(model=model, filters=filters, filter_names=rails.names, **values)
 
 
 def each_run(
