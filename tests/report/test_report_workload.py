@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from inferometer.documents.part import from_data
 from inferometer.documents.summary import Summary
-from inferometer.documents.workload import PrefixHits, RequestStatistics
+from inferometer.documents.workload import DrawnRequests, PrefixHits, RequestStatistics
 from inferometer.measure.series import LengthHistograms, RunSeries
 from inferometer.plan.length_histogram import LengthHistogram, histogram
 from inferometer.report.run.markdown import render_markdown
@@ -68,7 +68,7 @@ def shown(given: dict[str, Any]) -> WorkloadSection:
 def test_a_workload_that_was_not_run_has_a_page_that_loads_nothing() -> None:
     """Closed tags, no fetching attribute, the title as text, and the histograms of the account drawn."""
     given = facts([30, 10], 60)
-    text = page("<img src=x onerror=alert(1)>", given)
+    text = page("<img src=x onerror=alert(1)>", from_data(given, DrawnRequests))
     found = Page(text)
     assert not found.open
     assert not [tag for tag, attributes in found.tags if tag == "img" or LOADING & set(attributes)]

@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inferometer.documents.part import to_data
+from inferometer.documents.part import from_data, to_data
+from inferometer.documents.workload import DrawnRequests
+from inferometer.documents.workload_listing import WorkloadListing
 from inferometer.errors import PlanError, RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
@@ -524,7 +526,9 @@ def test_what_is_shown_of_a_replayed_trace_is_its_lengths(tmp_path: Path) -> Non
     assert (facts["requests"], facts["warmup"]) == (30, 2)
     assert facts["account"]["input_tokens"]["max"] == 49
     assert facts["account"]["shared"]["requests"] is None
-    assert "What the prompts share was not worked out." in lines(facts, 80, ascii_=False)
+    assert "What the prompts share was not worked out." in lines(
+        from_data(facts, WorkloadListing), 80, ascii_=False
+    )
 
 
 def test_the_page_of_a_file_has_the_pictures_of_its_runs_report(mixture: Path, tmp_path: Path) -> None:
@@ -533,7 +537,7 @@ def test_the_page_of_a_file_has_the_pictures_of_its_runs_report(mixture: Path, t
     folder = simulate(build(None, flags), choose(None, ()), tmp_path / "runs", Nobody()).folder
     facts = pictured(mixture)
     assert json.loads(RunFolder.open(folder).facts.read_bytes())["requests"] == facts | {"published": []}
-    text = page("mixture", facts)
+    text = page("mixture", from_data({"published": [], **facts}, DrawnRequests))
     assert "A workload of 40 requests. Nothing was sent." in text
     with pytest.raises(RecordError, match=r"its report\.html has the pictures"):
         pictured(folder)

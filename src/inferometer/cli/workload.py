@@ -78,34 +78,41 @@ def _show(where: Path, as_json: bool, html: Path | None) -> int:
     from rich.console import Console
 
     from inferometer.cli.terminal import say
+    from inferometer.documents.part import from_data
+    from inferometer.documents.workload import DrawnRequests
+    from inferometer.documents.workload_listing import WorkloadListing
     from inferometer.report.workload import page
     from inferometer.report.workload_listing import render
     from inferometer.run.write_workload import pictured, show
 
     if html is not None:
-        html.write_text(page(where.resolve().name, pictured(where)), encoding="utf-8")
+        drawn = from_data({"published": [], **pictured(where)}, DrawnRequests)
+        html.write_text(page(where.resolve().name, drawn), encoding="utf-8")
         return 0
     facts = show(where)
     if as_json:
         say(json.dumps(facts, ensure_ascii=False))
     else:
-        render(facts, Console())
+        render(from_data(facts, WorkloadListing), Console())
     return 0
 
 
 def _verify(file: Path, report: Path | None, as_json: bool) -> int:
     from inferometer.cli.terminal import say
+    from inferometer.documents.workload_listing import HashCheck
     from inferometer.report.workload_listing import verified
     from inferometer.run.write_workload import files, verify
 
     checked = [(one.name, verify(one, report)) for one in files(file)]
     same = all(check.same for _, checks in checked for check in checks)
-    plain = [(name, [asdict(one) for one in checks]) for name, checks in checked]
     if as_json:
-        said = [{"file": name, "checks": checks} for name, checks in plain]
+        said = [{"file": name, "checks": [asdict(one) for one in checks]} for name, checks in checked]
         say(json.dumps({"same": same, "files": said}))
     else:
-        say("\n\n".join("\n".join(verified(name, checks)) for name, checks in plain))
+        found = [
+            (name, [HashCheck(one.what, one.said, one.found) for one in checks]) for name, checks in checked
+        ]
+        say("\n\n".join("\n".join(verified(name, checks)) for name, checks in found))
     return 0 if same else DIFFERENT
 
 

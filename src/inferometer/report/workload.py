@@ -10,16 +10,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from inferometer import __version__
-from inferometer.documents.part import from_data, optional
 from inferometer.documents.results import Axis, Series
 from inferometer.documents.summary import Summary
 from inferometer.documents.workload import (
     Dataset,
+    DrawnRequests,
     Lengths,
     PrefixHits,
     RequestStatistics,
@@ -124,22 +122,14 @@ def of_run(summary: Summary, lengths: LengthHistograms) -> WorkloadSection:
     )
 
 
-def page(title: str, facts: Mapping[str, Any]) -> str:
-    """The page of a workload that was not run: one HTML file that needs no network. `facts`: `Account.facts` of
-    workload/request_statistics.py."""
-    drawn = {"published": [], **facts}
-    del drawn["histograms"]
-    about = section(
-        from_data(facts["histograms"], LengthHistograms),
-        from_data(drawn, RequestStatistics),
-        None,
-        optional(facts["prefix_hits"], PrefixHits),
-        None,
-    )
+def page(title: str, drawn: DrawnRequests) -> str:
+    """The page of a workload that was not run: one HTML file that needs no network."""
+    lengths = LengthHistograms(**drawn.histograms)
+    about = section(lengths, drawn, None, drawn.prefix_hits, None)
     context = {
         "title": clean(title),
         "version": clean(__version__),
-        "lede": f"A workload of {figure(facts['requests'])} requests. Nothing was sent.",
+        "lede": f"A workload of {figure(drawn.requests)} requests. Nothing was sent.",
         "workload": about,
     }
     return render_page("workload_page.html.j2", {}, context)
