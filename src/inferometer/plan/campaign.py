@@ -76,12 +76,12 @@ def campaign(
     file = Document("") if path is None else document.read(path)
     problems: list[Problem] = []
     chosen = _chosen(names, problems)
-    own = {key: file.values.pop(key, {}) for key in ("tests", "switch")}
-    _override(own, parameters, problems)
-    if options.get("quick") and isinstance(own["tests"], dict):
-        own["tests"] = quickened(own["tests"])
-    tests = _part(Tests, own["tests"], file, "tests", problems)
-    switch = _part(Switching, own["switch"], file, "switch", problems)
+    wanted, switched = file.values.pop("tests", {}), file.values.pop("switch", {})
+    _override(wanted, parameters, problems)
+    if options.get("quick") and isinstance(wanted, dict):
+        wanted = quickened(wanted)
+    tests = _part(Tests, wanted, file, "tests", problems)
+    switch = _part(Switching, switched, file, "switch", problems)
     plan = Plan()
     try:
         plan = build(path, given, environ=environ, file=file)
@@ -120,8 +120,8 @@ def _chosen(names: Sequence[str], problems: list[Problem]) -> tuple[str, ...]:
     return tuple(name for name in ORDER if name in asked)
 
 
-def _override(own: Values, parameters: Sequence[str], problems: list[Problem]) -> None:
-    """`capacity.ttft_p99_ms=500` into the file's values; a value is read as JSON if it is some, else it is text."""
+def _override(tests: object, parameters: Sequence[str], problems: list[Problem]) -> None:
+    """`capacity.ttft_p99_ms=500` into the file's tests; a value is read as JSON if it is some, else it is text."""
     for text in parameters:
         form = re.fullmatch(r"([a-z-]+)\.([a-z0-9_]+)=(.*)", text)
         if form is None:
@@ -129,7 +129,6 @@ def _override(own: Values, parameters: Sequence[str], problems: list[Problem]) -
                 Problem(f"--param {text}", "write test.name=value, for example capacity.ttft_p99_ms=500")
             )
             continue
-        tests = own["tests"]
         part = tests.setdefault(form[1], {}) if isinstance(tests, dict) else None
         if isinstance(part, dict):
             try:

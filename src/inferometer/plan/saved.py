@@ -10,19 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import WithDefaultSchema
 
 from inferometer.errors import RecordError
+from inferometer.plan.document import Values
 from inferometer.plan.parse import build
 from inferometer.plan.part import Part
 from inferometer.plan.schema import READABLE, Plan
-
-Values = dict[str, Any]
-"""A plan or a part of one as JSON-ready values."""
 
 
 def resolved(plan: Plan) -> Values:
