@@ -164,4 +164,4 @@ def test_ids_beyond_the_models_vocabulary_are_not_sent(tmp_path: Path) -> None:
     assert prompts
     assert all(isinstance(prompt, str) for prompt in prompts)
     assert code == 2
-    assert "does not take token ids" in stderr
+    assert "does not accept token ids" in stderr

@@ -259,7 +259,7 @@ def test_a_target_without_metrics_is_asked_once_and_measured_as_ever(tmp_path: P
         url = f"http://127.0.0.1:{peer.port}"
         _, stdout, stderr = run("run", "--url", url, "--model", "m", "--json", *FEW, out=tmp_path)
     assert len(lines(peer.seen)) == 1
-    assert f"the server shows no metrics at {url}/metrics (http_404)" in stderr
+    assert f"the server exposes no metrics at {url}/metrics (http_404)" in stderr
     assert json.loads(stdout)["requests"]["completed"] == 12
     assert not (only(tmp_path) / "telemetry").exists()
     assert facts(tmp_path)["endpoints"][0]["absent"] == "http_404"

@@ -160,7 +160,7 @@ def test_a_server_that_takes_no_ids_is_not_sent_them(tmp_path: Path) -> None:
         file = str(tmp_path / "w" / "workload.arrow")
         code, _, stderr = run("run", "--url", url, "--workload-file", file, out=tmp_path / "r")
     assert code == 2
-    assert "does not take token ids" in stderr
+    assert "does not accept token ids" in stderr
 
 
 @pytest.mark.parametrize("columns", ["80", "40"])

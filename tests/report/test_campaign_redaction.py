@@ -329,7 +329,7 @@ def test_it_says_so_prominently_and_cannot_be_rerun() -> None:
     page = render_html(redacted)
     assert "<title>REDACTED, INVALID" in page
     for text in (page, render_markdown(redacted)):
-        assert "cannot be carried out again" in text
+        assert "cannot be repeated" in text
         assert "inferometer rerun" not in text
     for label in ("Max Throughput", "Throughput at P99 TTFT < 500ms", "Load Model", "Chunking"):
         assert f"- {label}: {WITHHELD}\n" in render_minimum(redacted)

@@ -459,7 +459,7 @@ def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"--trace": "t.jsonl"}, "a trace is a sequence of requests already"),
+        ({"--trace": "t.jsonl"}, "a trace is already a sequence of requests"),
         ({"--tokenizer": "o200k_base", "--token-count": "native"}, "give --count-template no"),
         ({"--tokenizer": "server", "--count-template": "no"}, "there is no server to ask here"),
     ],
@@ -539,5 +539,5 @@ def test_the_page_of_a_file_has_the_pictures_of_its_runs_report(mixture: Path, t
     assert json.loads(RunFolder.open(folder).facts.read_bytes())["requests"] == facts | {"published": []}
     text = page("mixture", from_data({"published": [], **facts}, DrawnRequests))
     assert "A workload of 40 requests. Nothing was sent." in text
-    with pytest.raises(RecordError, match=r"its report\.html has the pictures"):
+    with pytest.raises(RecordError, match=r"its report\.html has the charts"):
         pictured(folder)

@@ -53,7 +53,7 @@ def _ascii_host(host: str) -> str:
     try:
         return host if host.isascii() else host.encode("idna").decode()
     except UnicodeError as cause:
-        raise PlanError([Problem("--url", f"{host!r} is no host name")]) from cause
+        raise PlanError([Problem("--url", f"{host!r} is not a host name")]) from cause
 
 
 def resolve(target: Endpoint, timeout_s: float) -> tuple[int, tuple[str | int, ...]]:
@@ -61,7 +61,7 @@ def resolve(target: Endpoint, timeout_s: float) -> tuple[int, tuple[str | int, .
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as cause:
-        why = cause.strerror if isinstance(cause, OSError) else "it is no host name"
+        why = cause.strerror if isinstance(cause, OSError) else "it is not a host name"
         raise PeerError(f"{target.url}: the name {target.host} does not resolve ({why})") from cause
     tried: list[str] = []
     for family, kind, proto, _, address in found:
@@ -141,7 +141,7 @@ class Probe:
         if reply.status in (401, 403):
             raise PeerError(
                 f"{self.endpoint.url}{path}: {reply.status}, the server wants a key; "
-                "name its place with --api-key-env or --api-key-file"
+                "name its location with --api-key-env or --api-key-file"
             )
         server = self._redact(reply.header(b"server")) or None
         try:
@@ -202,7 +202,7 @@ class Probe:
                 field, (status, content, error) = other, send(other)
         if status != 200:
             hint = {
-                401: " Name the key's place with --api-key-env or --api-key-file.",
+                401: " Name the key's location with --api-key-env or --api-key-file.",
                 400: " If it names a field: --no-ignore-eos and --extra-body change what is sent.",
                 404: " Is the model's name right (--model), and does the server offer this interface (--api)?",
             }.get(status, "")
@@ -213,7 +213,7 @@ class Probe:
         dialect.read_whole(answer, content, 0)
         if not answer.done:
             raise PeerError(
-                f"{self.endpoint.url}{path}: the answer is not an {dialect.vendor} reply but begins {error[:80]!r}. "
+                f"{self.endpoint.url}{path}: the reply is not an {dialect.vendor} reply; it begins {error[:80]!r}. "
                 f"Is this the base URL of an {dialect.vendor}-compatible server?"
             )
         tokens = answer.input_tokens

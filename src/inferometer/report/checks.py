@@ -28,11 +28,13 @@ STATUS = {"fail": "FAIL", "unsure": "UNSURE", "note": "NOTE", "pass": "PASS", "n
 """Check status to the word printed, worst first: the order in which checks are listed."""
 
 VERDICTS = {
-    "VALID": "Every check that decides passed: these numbers may be believed.",
+    "VALID": "Every deciding check passed: these numbers can be trusted.",
     "INVALID": "At least one check failed: do not rely on these numbers.",
-    "INCONCLUSIVE": "Nothing failed, but this run cannot show that its numbers hold.",
+    "INCONCLUSIVE": "Nothing failed, but this run has too little evidence for its numbers.",
 }
-SIMULATED_VALID = "Every check that applies passed: these numbers are the model's, and say nothing of a server by themselves."
+SIMULATED_VALID = (
+    "Every applicable check passed: these numbers describe the model, and by themselves no server."
+)
 
 SIMULATED = "SIMULATED"
 """Over every report of a simulation."""
@@ -41,8 +43,10 @@ SIMULATED_MEANS = (
 )
 COLD_START = "COLD START"
 """Over every report of a run whose first requests are what counts (draft 4.5.3)."""
-COLD_START_MEANS = "No warm-up, by intent: the load's first requests are among these, which are no figures of a steady state."
-_NA_SIMULATED = "Time was simulated, so there is nothing here to look at."
+COLD_START_MEANS = (
+    "Deliberately no warm-up: these figures include the load's first requests, not a steady state only."
+)
+_NA_SIMULATED = "Time was simulated, so this check does not apply."
 
 
 def marks(summary: Summary) -> list[tuple[str, str]]:

@@ -72,7 +72,7 @@ def conduct(
                 context_limit = None if target.room is None else source.limit(tokenizer, target.room)
                 if context_limit is not None:
                     ui.note(
-                        f"{target.model} takes {context_limit.context:,} tokens: making every request first"
+                        f"{target.model} has a context of {context_limit.context:,} tokens: generating all requests first"
                     )
                 ours = (target.server or "").startswith(PRODUCT)
                 scraped = scrapes.brief(plan, target.endpoint, key, at_once=ours)
@@ -95,7 +95,7 @@ def conduct(
                 )
             # Who died is known once all have left.
             write_facts(folder, replace(facts, dead_workers=deaths(plan, pool, schedule.measured)))
-            ui.note("measuring is over; reading the record")
+            ui.note("measurement complete; reading the record")
             # The server is still there: it may be the one that counts.
             return conclude(folder, tokenizer, scrapes)
     except InstrumentError:
@@ -153,7 +153,7 @@ def drive(
         nonlocal reported
         for worker in list(pool.outcome.dead)[reported:]:
             reported += 1
-            ui.note(f"worker {worker} has died: this run will be INVALID; the others go on")
+            ui.note(f"worker {worker} has died: this run will be INVALID; the others continue")
         ui.watch(Phase(phase), progress, expected_requests(Phase(phase), schedule))
 
     def work() -> bool:

@@ -58,7 +58,7 @@ def conclude(folder: RunFolder, tokenizer: tokenizers.Tokenizer, scrapes: Scrape
     except (OSError, KeyboardInterrupt) as cause:
         why = "interrupted" if isinstance(cause, KeyboardInterrupt) else _reason(cause)
         raise RecordError(
-            f"measured, but not reported: {why}. Nothing is lost: `inferometer recover {folder.path}` goes on from here"
+            f"measured, but not reported: {why}. Nothing is lost: `inferometer recover {folder.path}` continues from here"
         ) from cause
 
 

@@ -100,11 +100,11 @@ class Scrapes:
             self._tail_ns = seconds_to_ns(0)
         own = {one.shown for one in self._job.endpoints if one.own}
         if ready is None:
-            return ["the scraper of metrics has died; its reason is in log.txt of the run folder"]
+            return ["the metrics scraper has died; log.txt in the run folder has the reason"]
         return [
-            f"the server shows no metrics at {url} ({reason})"
+            f"the server exposes no metrics at {url} ({reason})"
             if url in own
-            else f"no metrics from {url} ({reason}); it is tried again and again"
+            else f"no metrics from {url} ({reason}); retrying"
             for url, reason in ready.failures.items()
         ]
 
@@ -169,7 +169,7 @@ def exported(folder: RunFolder, plan: Plan, facts: RunFacts) -> tuple[list[Trans
         with contextlib.suppress(OSError), folder.log.open("a") as log:
             log.write("server metrics are left out:\n" + "".join(traceback.format_exception(wrong)))
         return [], [
-            f"the server's metrics are left out of the report ({type(wrong).__name__}); the reason is in {folder.log}"
+            f"the server's metrics are omitted from the report ({type(wrong).__name__}); the reason is in {folder.log}"
         ]
 
 

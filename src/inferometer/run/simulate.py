@@ -99,7 +99,7 @@ def simulate(
     except BaseException:
         folder.remove_unmeasured()
         raise
-    ui.note("the simulation is over; reading the record")
+    ui.note("simulation complete; reading the record")
     return conclude(folder, tokenizer)
 
 

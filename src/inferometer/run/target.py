@@ -71,7 +71,7 @@ def reach(
     assert url is not None
     if embedded is None:
         extra = "" if plan.load.cold_start else ", with one short request"
-        note(f"asking the server what it serves{extra}")
+        note(f"querying the server for its models{extra}")
     probe = stack.enter_context(open_probe(plan, url, key))
     target, tokenizer = inspect(plan, probe, tokenizer)
     place = "the embedded reference server" if embedded else target.endpoint.url
@@ -93,9 +93,7 @@ def _trust(plan: Plan) -> ssl.SSLContext:
     try:
         return context(plan.target.tls_verify, plan.target.tls_ca_file)
     except (OSError, ssl.SSLError) as cause:
-        raise PlanError(
-            [Problem("--ca-file", f"holds no certificates that can be read ({cause})")]
-        ) from cause
+        raise PlanError([Problem("--ca-file", f"contains no readable certificates ({cause})")]) from cause
 
 
 def inspect(
@@ -113,7 +111,7 @@ def inspect(
     model = wanted.model or (names[0] if len(names) == 1 else None)
     if model is None:
         offered = ", ".join(names) if names else "the server lists none"
-        raise PlanError([Problem("--model", f"which model? {offered}")])
+        raise PlanError([Problem("--model", f"choose a model: {offered}")])
     cold = plan.load.cold_start
     dialect = dialects.load(wanted.api)
     reply = probing.Reply(dialect.length_fields[0], None) if cold else _try_requests(plan, probe, model)
@@ -127,7 +125,7 @@ def inspect(
             prompt_format = "ids"
         elif requested:
             raise PlanError(
-                [Problem("--prompt-format", f"{model} does not take token ids up to {highest}; use text")]
+                [Problem("--prompt-format", f"{model} does not accept token ids up to {highest}; use text")]
             )
     around = _template_around(reply, tokenizer) if prompt_format == "text" else None
     template = _template(plan, around)
@@ -171,8 +169,8 @@ def _template(plan: Plan, extra: int | None) -> int | None:
             [
                 Problem(
                     "--input-tokens",
-                    f"the server puts {extra} tokens around every prompt, which leaves no room for "
-                    f"{shortest} with them: ask for more, or give --count-template no",
+                    f"the server's chat template adds {extra} tokens to every prompt, too many for "
+                    f"{shortest} in total: request longer prompts, or use --count-template no",
                 )
             ]
         )

@@ -53,7 +53,7 @@ def make(plan: Plan, folder: Path, note: Callable[[str], None], processes: Proce
     ids = plan.target.interface.takes_ids and not plan.workload.text_only
     making = _Making(plan, source, Rendering(tokenizer, "ids" if ids else "text", processes=processes))
     folder.mkdir(parents=True, exist_ok=True)
-    note("making the requests")
+    note("generating the requests")
     return workload_file.write(folder, making.rows(), making.header)
 
 
@@ -61,14 +61,14 @@ def _refuse(plan: Plan) -> None:
     """What cannot be made."""
     problems: list[Problem] = []
     if plan.trace is not None or plan.load.arrival == "trace":
-        told = "a trace is a sequence of requests already, and runs name its SHA-256: there is nothing to make of it"
+        told = "a trace is already a sequence of requests, and runs record its SHA-256: there is nothing to generate"
         problems.append(Problem("--trace", told))
     if plan.workload.file is not None:
-        problems.append(Problem("--workload-file", "that workload is made already"))
+        problems.append(Problem("--workload-file", "that workload is already a file"))
     if plan.workload.count_template:
         told = (
-            "what the server's chat template adds is only known to a server, and none is asked: give --count-template no, "
-            "here and to the runs"
+            "only a server knows what its chat template adds, and none is contacted: give --count-template no, "
+            "here and for the runs"
         )
         problems.append(Problem("--count-template", told))
     if problems:
@@ -139,7 +139,7 @@ class _Making:
 def pictured(path: Path) -> dict[str, Any]:
     """The account of a file's requests, with its histograms, as the page with pictures wants it. Raises RecordError."""
     if (path / "plan.json").is_file():
-        raise RecordError(f"{path}: is a run's folder: its report.html has the pictures")
+        raise RecordError(f"{path}: is a run's folder: its report.html has the charts")
     account: dict[str, Any] = show(path)["account"]
     return account
 
@@ -318,7 +318,7 @@ def _named(report: Path) -> str:
         ) from None
     except (ValueError, RecursionError):
         raise RecordError(
-            f"{report}: is no JSON: give a run folder, or its summary.json or run.json"
+            f"{report}: is not valid JSON: give a run folder, or its summary.json or run.json"
         ) from None
     about = data.get("workload", data) if isinstance(data, dict) else {}
     name = about.get("fingerprint") if isinstance(about, dict) else None

@@ -67,7 +67,7 @@ class Argument:
 _DEFAULT = Options()
 ARGUMENTS = (
     Argument("--host", "Address to listen on.", default=_DEFAULT.host),
-    Argument("--port", "Port; 0 takes a free one.", int, _DEFAULT.port),
+    Argument("--port", "Port; 0 picks a free port.", int, _DEFAULT.port),
     Argument("--allow-remote", "Permit a --host that other machines can reach.", switch=True),
     Argument("--model", "Name of the model served.", default=_DEFAULT.model),
     Argument("--seed", "Seed of jitter, ids and texts.", int, _DEFAULT.seed),
@@ -87,19 +87,19 @@ ARGUMENTS = (
         _DEFAULT.reject_status,
         choices=("429", "503"),
     ),
-    Argument("--reasoning-tokens", "A chat's first N tokens are reasoning.", int, 0, "N"),
-    Argument("--tool-call-tokens", "A chat's last N tokens are a tool call.", int, 0, "N"),
-    Argument("--token-timestamps", "Each token's event says when the model put it out.", switch=True),
-    Argument("--load-ms", "Time the model takes to load; 0: as the engine is set.", float, 0),
+    Argument("--reasoning-tokens", "Make a chat's first N tokens reasoning.", int, 0, "N"),
+    Argument("--tool-call-tokens", "Make a chat's last N tokens a tool call.", int, 0, "N"),
+    Argument("--token-timestamps", "State in each token's event when the model emitted it.", switch=True),
+    Argument("--load-ms", "Time to load the model; 0: as set in the engine.", float, 0),
     Argument("--cold", "Start without the model: the first request loads it.", switch=True),
-    Argument("--load-at-start", "Load the model first; /health is 503 until it is there.", switch=True),
-    Argument("--api-key-env", "Environment variable that holds the key to demand.", metavar="NAME"),
+    Argument("--load-at-start", "Load the model first; /health returns 503 until then.", switch=True),
+    Argument("--api-key-env", "Environment variable that holds the required key.", metavar="NAME"),
     Argument("--tls-cert", "Certificate chain: serve https.", metavar="PEM"),
     Argument("--tls-key", "Its private key.", metavar="PEM"),
     Argument("--send-buffer", "SO_SNDBUF of connections; 0: the kernel's.", int, _DEFAULT.send_buffer),
-    Argument("--truth-tokens", "Token times the truth log keeps.", int, _DEFAULT.truth_tokens),
+    Argument("--truth-tokens", "Number of token times the truth log keeps.", int, _DEFAULT.truth_tokens),
     Argument("--fault", "A fault to inject, from the list below.", metavar="SPEC", repeat=True),
-    Argument("--until-stdin-closes", "End when standard input does.", switch=True),
+    Argument("--until-stdin-closes", "Exit when standard input closes.", switch=True),
 )
 
 

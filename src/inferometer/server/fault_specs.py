@@ -65,21 +65,17 @@ _LATER = Parameter(1, 0, _MANY)
 _CODES = (400, 401, 404, 429, 500, 502, 503, 504)
 
 KINDS: dict[str, Kind] = {
-    "refuse": Kind("stops listening after so many connections", {"after": _AFTER}, main="after", where=()),
+    "refuse": Kind("stops listening after N connections", {"after": _AFTER}, main="after", where=()),
     "drop": Kind("resets connections as soon as they are accepted"),
-    "reset": Kind(
-        "resets the connection after so many tokens; 0: before the head", {"after": _LATER}, whole=True
-    ),
-    "hang": Kind(
-        "sends nothing more after so many tokens and keeps the connection", {"after": _LATER}, whole=True
-    ),
+    "reset": Kind("resets the connection after N tokens; 0: before the head", {"after": _LATER}, whole=True),
+    "hang": Kind("sends nothing more after N tokens and keeps the connection", {"after": _LATER}, whole=True),
     "slow-headers": Kind(
-        "sends the head, and what is ready behind it, so much later",
+        "delays the head, and what is ready after it, by N ms",
         {"ms": Parameter(100.0, 0.0, _HOUR_MS)},
         whole=True,
     ),
     "trickle": Kind(
-        "sends so many bytes at a time, with so long a pause before each",
+        "sends N bytes at a time, with a pause before each",
         {"bytes": Parameter(64, 1, _MANY), "ms": Parameter(1.0, 0.0, _HOUR_MS)},
         whole=True,
     ),
@@ -93,25 +89,25 @@ KINDS: dict[str, Kind] = {
         "answers with an HTML page", {"status": Parameter(200, 200, 502, only=(200, 502))}, whole=True
     ),
     "malformed-json": Kind("leaves the last brace out of an event", {"after": _LATER}),
-    "broken-chunk": Kind("writes a chunk size that is no number", {"after": _LATER}),
+    "broken-chunk": Kind("writes a non-numeric chunk size", {"after": _LATER}),
     "invalid-utf8": Kind("puts a byte into a token's text that UTF-8 does not know", {"after": _LATER}),
     "huge-event": Kind(
-        "pads an event to so many bytes", {"bytes": Parameter(2_000_000, 1, 1 << 26), "after": _LATER}
+        "pads an event to N bytes", {"bytes": Parameter(2_000_000, 1, 1 << 26), "after": _LATER}
     ),
     "no-done": Kind("leaves [DONE] out"),
     "double-done": Kind("sends [DONE] twice"),
     "wrong-usage": Kind(
-        "counts so many output tokens too many in `usage`",
+        "adds N to the output tokens in `usage`",
         {"by": Parameter(1, -_MANY, _MANY)},
         main="by",
         whole=True,
     ),
     "tokens-per-event": Kind(
-        "puts so many tokens into one event", {"tokens": Parameter(2, 2, _MANY)}, main="tokens"
+        "puts N tokens into one event", {"tokens": Parameter(2, 2, _MANY)}, main="tokens"
     ),
-    "glue": Kind("puts so many events into one send", {"events": Parameter(2, 2, _MANY)}, main="events"),
+    "glue": Kind("puts N events into one send", {"events": Parameter(2, 2, _MANY)}, main="events"),
     "split": Kind(
-        "cuts everything into pieces of so many bytes, one send each",
+        "splits everything into pieces of N bytes, one send each",
         {"bytes": Parameter(1, 1, _MANY)},
         main="bytes",
         whole=True,

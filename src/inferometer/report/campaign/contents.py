@@ -42,7 +42,7 @@ LIMITATIONS = (
     "Results hold for this system, configuration and workload; verify them against samples of production traffic (draft 7.2).",
 )
 
-CANNOT_RERUN = "A redacted report cannot be carried out again: the loads it would need are withheld."
+CANNOT_RERUN = "A redacted report cannot be repeated: the loads it would need are withheld."
 
 
 @dataclass(frozen=True, slots=True)

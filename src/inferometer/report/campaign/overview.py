@@ -14,15 +14,15 @@ from inferometer.report.campaign import compliance, titles
 from inferometer.report.campaign.cells import amount, bounds, labelled
 from inferometer.report.figures import clean
 
-QUICK = ("QUICK", "Shortened for trying out: sizes are below the draft's, and the deviations say where.")
+QUICK = ("QUICK", "Shortened for trying out: sizes are below the draft's, and the deviations list where.")
 REDACTED = (
     "REDACTED",
-    "What tells how much load the system takes is left out (draft 7.1), so this report cannot be carried out again.",
+    "Figures that reveal how much load the system sustains are omitted (draft 7.1), so this report cannot be repeated.",
 )
 MEANINGS = {
-    "VALID": "Every run behind these tests may be believed, and every search was settled.",
+    "VALID": "Every run behind these tests can be trusted, and every search was settled.",
     "INVALID": "At least one test rests on runs that failed their checks: do not rely on its numbers.",
-    "INCONCLUSIVE": "Nothing failed, but at least one test cannot show that its numbers hold.",
+    "INCONCLUSIVE": "Nothing failed, but at least one test has too little evidence for its numbers.",
 }
 PARTIAL = "Ended early"
 ENDS = {
