@@ -217,7 +217,7 @@ def _padded(coefficients: tuple[float, ...]) -> tuple[Cell, ...]:
 
 def _figure(found: Sequence[PerformedRun], scaling: Scaling | None) -> Figure:
     """Measured points, and the fitted curves between them."""
-    lengths = tuple(_tokens(one.outcome.summary) or one.step.at.context or 0 for one in found)
+    lengths = tuple(_tokens(one.outcome.summary) or float(one.step.at.context or 0) for one in found)
     measured = tuple(
         Series(label, lengths, tuple(stat(one.outcome.summary, "ttft", name) for one in found))
         for name, label in (("mean", "TTFT mean"), ("p95", "TTFT P95"))
