@@ -77,6 +77,27 @@ def test_what_was_not_streamed_cannot_be_held_to_a_first_token(record: Record) -
     assert good(record, "e2e_p99<1s", streamed=False) == [True] * 4
 
 
+@pytest.mark.parametrize("metric", ["ttft", "ttfo", "e2e"])
+def test_an_objective_that_no_request_meets_makes_none_good(
+    build: Callable[..., Record], metric: str
+) -> None:
+    """Law: in a streamed run, a request without the text that a metric waits for does not meet it, be it one or all of them."""
+    rows = [request(at, []) | {"events": [(at + 10, EventClass.REASONING)], "index": at} for at in range(3)]
+    expected = [metric != "ttfo"] * 3
+    assert good(build(*rows), f"{metric}_p99<1s") == expected
+    assert good(build(*rows), "ttft_p99<1s", f"{metric}_p99<1s") == expected
+
+
+@pytest.mark.parametrize("objective", ["tpot_p99<1ms", "itl_p99<1ms", "itl_mean<1ms", "second_token_p99<1ms"])
+def test_answers_of_one_token_meet_every_objective_of_pace(
+    build: Callable[..., Record], objective: str
+) -> None:
+    """Law: they have no pace that could be too slow, also where no answer of the run has more."""
+    rows = [request(100 * n, [10], index=n) for n in range(3)]
+    assert good(build(*rows), objective) == [True] * 3
+    assert good(build(*rows), objective, streamed=False) is None
+
+
 def test_the_loosest_limit_of_each_metric_is_kept() -> None:
     """In any order."""
     slos = [Slo.parse(text) for text in ("ttft_p99<500ms", "ttft_p50<100ms", "tpot_p50<40ms", "request_s>1")]

@@ -121,7 +121,7 @@ def meets_objectives(samples: Samples) -> Mask | None:
             else values_of(samples, f"{slo.metric}_ms")
         )
         undefined = np.isnan(values)
-        if undefined.all() and len(samples):  # not streamed: no request can show it
+        if undefined.all() and not samples.streamed:  # no request can show it
             continue
         below = np.less if slo.op == "<" else np.less_equal
         met = below(values, slo.limit) | (undefined & (slo.metric in PACES))
