@@ -70,6 +70,32 @@ def test_a_response_leaves_the_channel_open_for_the_next_or_closing(
     assert (exchange.t_first_byte, exchange.lag_ns) == (7, 3)
 
 
+TAILS = [
+    b"garbage",
+    b"\x00",
+    OK,
+    b"".join(whole(503, b"busy")),
+    OK[:20],
+    OK[:-9],
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("tail", TAILS)
+@pytest.mark.parametrize("step", [1, 7, 10_000])
+def test_what_follows_a_response_changes_nothing_but_the_channel(tail: bytes, step: int) -> None:
+    """Another response or garbage, in the last read or behind it: the answer stands, and no other request goes this way."""
+    quiet, alone = carrying()
+    channel, exchange = carrying()
+    for one, data in ((quiet, OK), (channel, OK + tail)):
+        for start in range(0, len(data), step):
+            one.feed(data[start : start + step], 7, 0)
+    assert (exchange.outcome, exchange.status, exchange.detail) == ("ok", 200, None)
+    assert exchange.answer.texts == alone.answer.texts
+    assert exchange.answer.event_class == alone.answer.event_class
+    assert (channel.ended, channel.capacity, channel.closing) == ([exchange], 0, True)
+
+
 def test_tokens_alone_give_the_reactor_nothing_to_do() -> None:
     """Only the read that completes the response says so."""
     channel, _ = carrying()

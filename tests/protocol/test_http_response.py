@@ -112,6 +112,43 @@ def test_bytes_that_break_the_rules_are_a_bad_response_however_cut(stream: bytes
                 decoder.feed(stream[i : i + step])
 
 
+FIRST = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"EXTRA",
+        b"\x00",
+        FIRST,
+        b"HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Le",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc",
+    ],
+)
+@pytest.mark.parametrize("step", [1, 2, 5, 1000])
+def test_what_follows_a_response_is_a_fault_and_no_part_of_it(tail: bytes, step: int) -> None:
+    """Another response, or anything else, in the same read or later: status and body stand, and no other may follow."""
+    for first in (FIRST, CHUNKED + b"2\r\nok\r\n0\r\n\r\n"):
+        stream, decoder = first + tail, ResponseDecoder()
+        with pytest.raises(BadResponse):
+            for i in range(0, len(stream), step):
+                decoder.feed(stream[i : i + step])
+        assert (decoder.status, b"".join(decoder.body), decoder.complete) == (200, b"ok", True)
+
+
+@pytest.mark.parametrize("coding", [b"gzip", b"identity", b"chunked, gzip", b"gzip, deflate"])
+def test_a_transfer_coding_that_is_not_chunked_is_refused(coding: bytes) -> None:
+    """Nothing could decode such a body, or tell where it ends."""
+    stream = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: %b\r\n\r\nabc" % coding
+    for step in (1, len(stream)):
+        decoder = ResponseDecoder()
+        with pytest.raises(BadResponse, match="Transfer-Encoding"):
+            for i in range(0, len(stream), step):
+                decoder.feed(stream[i : i + step])
+
+
 def test_headers_without_end_are_refused_at_the_limit() -> None:
     """A head that never ends costs no more than HEAD_LIMIT bytes of patience."""
     decoder = ResponseDecoder()

@@ -8,7 +8,8 @@
 | a response without a length, then its FIN          | `end`                             | closed     |
 | bytes against RFC 9112                             | `bad_http`, with what came before | closed     |
 | a head, an event or a body over its limit          | `too_large`                       | closed     |
-| bytes after a response, or before a request        | none                              | closed     |
+| bytes after a response, in its last read or later  | `end`, as without them            | closed     |
+| bytes before a request                             | none                              | closed     |
 """
 
 from __future__ import annotations
@@ -82,7 +83,10 @@ class Http1Channel:
             # What the same read held before the fault counts.
             with contextlib.suppress(Exception):
                 self._deliver(exchange, at)
-            exchange.fail(Outcome.BAD_HTTP, str(cause))
+            if decoder.complete:  # the fault is behind the response, which stands
+                exchange.end(at)
+            else:
+                exchange.fail(Outcome.BAD_HTTP, str(cause))
         except (HeadTooLarge, EventTooLarge, TooLarge) as cause:
             exchange.fail(Outcome.TOO_LARGE, str(cause))
         except Exception as cause:

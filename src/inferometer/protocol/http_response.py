@@ -1,8 +1,8 @@
 """HTTP/1.1 responses on the client's side, sans-IO: llhttp (through httptools) plus what it leaves to its caller.
 
 llhttp cuts head, chunks and body. Left to us: interim 1xx responses are skipped, a body without a length ends with the
-connection (RFC 9112 section 6.3, rule 8), the head has a size limit, and bytes after the end are a
-fault, since we never pipeline.
+connection (RFC 9112 section 6.3, rule 8), the head has a size limit, no transfer coding but `chunked` is known, and bytes after
+the end are a fault, since we never pipeline. Such a fault leaves `complete` set: the response before it is as it was.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ from typing import Any
 import httptools
 
 HEAD_LIMIT = 1 << 16
+
+
+_AFTER_THE_END = "bytes after the end of the response"
 
 
 class BadResponse(ValueError):
@@ -69,13 +72,14 @@ class ResponseDecoder:
     def feed(self, data: bytes) -> None:
         """Take bytes as they came. Raises BadResponse or HeadTooLarge; the connection is of no use then."""
         if self.complete and data:
-            raise BadResponse("bytes after the end of the response")
+            raise BadResponse(_AFTER_THE_END)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as cause:
             raise BadResponse("the server switched protocols") from cause
         except httptools.HttpParserError as cause:
-            raise BadResponse(str(cause)) from cause
+            self.keep_alive = False
+            raise BadResponse(_AFTER_THE_END if self.complete else _words(cause)) from cause
         if not self._headers_done:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_LIMIT:
@@ -95,7 +99,12 @@ class ResponseDecoder:
         """Break the circle with the parser, which holds this object: nobody collects garbage while measuring."""
         self._parser = None
 
-    # Callbacks of llhttp.
+    # Callbacks of llhttp. What they raise stops it.
+    def on_message_begin(self) -> None:
+        """Another response begins: an interim one may precede this one, none may follow in its bytes."""
+        if self.complete:
+            raise BadResponse(_AFTER_THE_END)
+
     def on_headers_complete(self) -> None:
         """The head has ended."""
         status = self._parser.get_status_code()
@@ -106,6 +115,9 @@ class ResponseDecoder:
             headers = self.headers
             for name, value in self._lines.items():
                 headers.setdefault(name.lower(), value)
+            coding = headers.get(b"transfer-encoding", b"chunked")
+            if coding.rpartition(b",")[2].strip().lower() != b"chunked":
+                raise BadResponse(f"Transfer-Encoding: {coding.decode('latin-1')[:80]}")
             framed = b"content-length" in headers or b"transfer-encoding" in headers
             self._until_close = not framed and status not in (204, 304)
 
@@ -116,3 +128,9 @@ class ResponseDecoder:
             self.keep_alive = self._parser.should_keep_alive()  # llhttp forgets it once this returns
         else:
             self._lines.clear()
+
+
+def _words(cause: httptools.HttpParserError) -> str:
+    """What is wrong: the words of a callback that raised, else llhttp's. No local name of `feed` may hold an exception: it
+    would be a circle."""
+    return str(cause.__context__ if isinstance(cause.__context__, BadResponse) else cause)
