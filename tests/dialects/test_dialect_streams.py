@@ -117,9 +117,9 @@ EXPECTED: dict[tuple[str, str], Reading] = {
         "ok", "RRCRFD", "Yes", "length", (21 + 100 + 1792, 2, 1792, None)
     ),
     ("anthropic", "anthropic-refusal.sse"): Reading("refused", "RRCRFD", "I", "refusal", (25, 3, None, None)),
-    ("anthropic", "anthropic-error.sse"): Reading("error_event", "RRCE", "Hel", None, (25, 1, None, None)),
+    ("anthropic", "anthropic-error.sse"): Reading("error_event", "RRCE", "Hel", None, (25, None, None, None)),
     ("anthropic", "anthropic-truncated.sse"): Reading(
-        "truncated", "RR#CR", "Hello", None, (25, 1, None, None)
+        "truncated", "RR#CR", "Hello", None, (25, None, None, None)
     ),
     ("anthropic", "anthropic-unknown-events.sse"): Reading(
         "ok", "RRRR-CRFD", "Hi", "pause_turn", (25, 2, None, None)

@@ -154,9 +154,12 @@ class Exchange:
         self._read_event(self.answer, payload, at)
 
     def end(self, at: int) -> None:
-        """The response is complete."""
+        """The response is complete. Never raises."""
         self.t_end = at
-        self.conclude()
+        try:
+            self.conclude()
+        except Exception as cause:
+            self.fail(Outcome.BAD_EVENT, f"{type(cause).__name__}: {cause}")
 
     def _collect(self, data: bytes, at: int) -> None:
         if self._mode == _SNIFF and self._body_bytes < SNIFFED:
@@ -190,14 +193,14 @@ class Exchange:
             self.dialect.read_whole(self.answer, b"".join(self._body), self.t_end)
         answer = self.answer
         if answer.error is not None:
-            self.fail(Outcome.ERROR_EVENT, error_text(answer.error.encode()))
+            self.fail(Outcome.ERROR_EVENT, answer.error)
         elif answer.malformed is not None:
             self.fail(Outcome.BAD_EVENT, answer.malformed)
         elif answer.refused:
             self.fail(Outcome.REFUSED, answer.finish_reason or "refusal")
         elif not answer.done and answer.finish_reason is None:
             self.fail(Outcome.TRUNCATED, f"neither a finish reason nor {self.dialect.end}")
-        elif answer.first_visible < 0 and answer.finish_reason != "length":
+        elif answer.first_visible < 0:
             self.fail(Outcome.EMPTY, "no token with visible text")
         else:
             self.outcome = _OK

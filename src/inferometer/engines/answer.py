@@ -6,21 +6,51 @@ while the text is at hand (docs/definitions.md):
 first_text     the first generated text of any class, white space included (`ttft_any`)
 first_visible  the first that is not all white space: draft 5.1.3.1's first token (`ttft`)
 first_answer   the first such of class content (`ttfo`); differs from first_visible when a model thinks aloud
+
+What servers report wrongly is settled here too: counts that are none, finish reasons that name a failure, errors in the shape
+of another vendor, and events after the end.
 """
 
 from __future__ import annotations
 
 import json
 from array import array
+from typing import Any
 
 from inferometer.journal.schema import EventClass
 
 CONTENT = int(EventClass.CONTENT)
 _TEXTS = frozenset({CONTENT, int(EventClass.REASONING), int(EventClass.TOOL_CALL)})
+_ERROR, _DONE = int(EventClass.ERROR), int(EventClass.DONE)
+
+REFUSAL_REASONS = frozenset({"content_filter", "refusal"})
+"""Finish reasons of a refusal."""
+ERROR_REASONS = frozenset({"error", "abort", "cancelled", "failed"})
+"""Finish reasons of an answer that the server did not bring to its end."""
+MOST_TOKENS = (1 << 31) - 1
+MOST_NS = (1 << 63) - 1
+
+
+def number(value: object, most: int) -> int | None:
+    """A count or a duration of a server's JSON: an integer, or a float without a fraction, from 0 to `most`; else None."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value <= most else None
+
+
+def inside(value: object, *names: str) -> object:
+    """The value under these names of nested JSON objects; None where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 class Answer:
-    """One response in the making. Event times are integers as the caller stamps them (ns)."""
+    """One response in the making. Event times are integers as the caller stamps them (ns).
+
+    `flowing`: visible answer content has arrived and the end has not. While it holds, a dialect may append an event of plain
+    content to the three lists by itself.
+    """
 
     __slots__ = (
         "cached_tokens",
@@ -32,11 +62,13 @@ class Answer:
         "first_answer",
         "first_text",
         "first_visible",
+        "flowing",
         "input_tokens",
         "malformed",
         "output_tokens",
         "reasoning_tokens",
         "refused",
+        "reported",
         "server_decode_ns",
         "server_load_ns",
         "server_prefill_ns",
@@ -51,6 +83,7 @@ class Answer:
         self.first_text = -1
         self.first_visible = -1
         self.first_answer = -1
+        self.flowing = False
         self.finish_reason: str | None = None
         self.done = False
         self.refused = False
@@ -60,6 +93,9 @@ class Answer:
         self.output_tokens: int | None = None
         self.cached_tokens: int | None = None
         self.reasoning_tokens: int | None = None
+        self.reported: dict[
+            str, int
+        ] = {}  # counts under the server's own names, of a dialect that adds them up
         # The server's own durations: of all, of loading the model, of reading the prompt, of writing the answer.
         self.server_total_ns: int | None = None
         self.server_load_ns: int | None = None
@@ -79,6 +115,62 @@ class Answer:
         self.event_ns.append(at)
         self.event_class.append(kind)
 
+    def end(self, at: int) -> None:
+        """The terminator arrived at `at`. A dialect marks whatever follows as another, and reads nothing of it."""
+        self.done = True
+        self.flowing = False
+        self.event_ns.append(at)
+        self.event_class.append(_DONE)
+
+    def fail(self, payload: bytes, at: int | None) -> None:
+        """The payload is an error: an event at `at`, or a whole answer. The first error stands."""
+        self.error = self.error or error_text(payload) or "error"
+        if at is not None:
+            self.mark(_ERROR, at)
+
+    def unreadable(self, payload: bytes, cause: Exception, at: int | None) -> None:
+        """The payload is no JSON of its dialect: `[DONE]`, an error in the shape of another, an event after the end, or
+        malformed."""
+        if at is not None and (self.done or payload.strip() == b"[DONE]"):
+            self.end(at)
+        elif error_in(payload, alone=True):
+            self.fail(payload, at)
+        else:
+            self.malformed = self.malformed or str(cause) or type(cause).__name__
+            if at is not None:
+                self.mark(_ERROR, at)
+
+    def finish(self, reason: str) -> None:
+        """The server gave this finish reason, in the terms of OpenAI's chat."""
+        self.finish_reason = reason
+        if reason in REFUSAL_REASONS:
+            self.refused = True
+        elif reason in ERROR_REASONS:
+            self.error = self.error or f"finish reason {reason}"
+
+    def count(
+        self,
+        prompt: object = None,
+        output: object = None,
+        *,
+        cached: object = None,
+        reasoning: object = None,
+    ) -> None:
+        """Token counts as JSON has them. The last of each stands, but a zero replaces no other count.
+
+        More cached tokens than the prompt has are no count.
+        """
+        if prompt is not None:
+            self.input_tokens = stands(self.input_tokens, prompt)
+        if output is not None:
+            self.output_tokens = stands(self.output_tokens, output)
+        if cached is not None:
+            self.cached_tokens = stands(self.cached_tokens, cached)
+        if reasoning is not None:
+            self.reasoning_tokens = stands(self.reasoning_tokens, reasoning)
+        if self.cached_tokens and self.input_tokens is not None and self.cached_tokens > self.input_tokens:
+            self.cached_tokens = None
+
     def reply(self) -> str:
         """What the next turn of a conversation repeats: the text of class content, without the thinking before it."""
         kinds = [kind for kind in self.event_class if kind in _TEXTS]
@@ -95,18 +187,29 @@ class Answer:
                 self.first_visible = index
             if kind == CONTENT:
                 self.first_answer = index
+                self.flowing = True
 
 
-# What an error's JSON says, in whichever of the common shapes it comes.
+def stands(count: int | None, reported: object) -> int | None:
+    """The count that stands: what is reported now, unless that is none, or zero where another was reported before."""
+    now = number(reported, MOST_TOKENS)
+    return count if now is None or (now == 0 and count is not None) else now
+
+
+# Errors, in whichever of the common shapes they come.
 #
-# | shape                                        | of                                                             |
-# | -------------------------------------------- | -------------------------------------------------------------- |
-# | `{"error": {"message": ..., "code": ...}}`   | OpenAI, vLLM, llama.cpp; Anthropic with a `type` beside it     |
-# | `{"error": "..."}`                           | Ollama, mlx-lm                                                 |
-# | `{"message": ...}`, `{"detail": ...}`        | the Responses stream, FastAPI                                  |
-# | anything else, JSON or not                   | proxies; its beginning is quoted                               |
+# | shape                                                    | of                                                        |
+# | -------------------------------------------------------- | --------------------------------------------------------- |
+# | `{"error": {"message": ..., "code": ...}}`               | OpenAI, vLLM, llama.cpp; Anthropic with a `type` beside it |
+# | `{"error": "..."}`                                       | Ollama, mlx-lm                                            |
+# | `{"object": "error", "message": ...}`                    | vLLM before 0.10                                          |
+# | `{"type": "error", "message": ...}`                      | the Responses stream                                      |
+# | `{"type": "response.failed", "response": {"error": ...}}` | the Responses stream                                      |
+# | `{"message": ...}`, `{"detail": ...}`                    | event streams with `event: error`; FastAPI                |
+# | anything else, JSON or not                               | proxies; its beginning is quoted                          |
 #
-# One reader for all dialects: what stands in front of an engine answers in a shape of its own.
+# One reader for all dialects: what stands in front of an engine answers in a shape of its own. The last row is an error only
+# where something else says so, such as a status; the row before, only if nothing else is in the object that its dialect reads.
 
 
 DETAIL_LIMIT = 4096
@@ -118,28 +221,59 @@ POLICY_CODES = frozenset(
 """Error codes and types of a request that was refused for its content (OpenAI, Azure)."""
 
 
+_ERROR_TYPES = frozenset({"error", "response.error", "response.failed"})
+_WORDS = ("error", "message", "detail", "response")
+"""Where an error's message may be, level by level."""
+
+
+def error_in(payload: bytes, *, alone: bool) -> bool:
+    """Whether this JSON is an error in one of the shapes above. `alone`: it has nothing else that its dialect reads."""
+    content = _decoded(payload)
+    if not isinstance(content, dict):
+        return False
+    kind = content.get("type")
+    kind = kind if isinstance(kind, str) else None
+    if content.get("error") not in _NO_ERROR or content.get("object") == "error" or kind in _ERROR_TYPES:
+        return True
+    if not alone or kind is not None:
+        return False
+    return isinstance(content.get("message"), str) or content.get("detail") not in _NO_ERROR
+
+
+_NO_ERROR: tuple[object, ...] = (None, False, {}, [])
+
+
 def error_text(body: bytes) -> str:
-    """The message inside an error body; else its beginning."""
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):
+    """The message inside an error body; else its beginning. Any text can be encoded again."""
+    content = _decoded(body)
+    if content is None:
         return body[:DETAIL_LIMIT].decode("utf-8", "replace")
-    if isinstance(content, dict):
-        inner = content.get("error", content)
-        if isinstance(inner, dict):
-            inner = inner.get("message", inner.get("detail", inner))
-        return str(inner)[:DETAIL_LIMIT]
-    return str(content)[:DETAIL_LIMIT]
+    try:
+        while isinstance(content, dict):
+            words = (content[name] for name in _WORDS if content.get(name) not in (None, False, "", {}, []))
+            inner = next(words, None)
+            if inner is None:
+                break
+            content = inner
+        text = str(content)[:DETAIL_LIMIT]
+    except RecursionError:
+        return body[:DETAIL_LIMIT].decode("utf-8", "replace")
+    return text.encode("utf-8", "replace").decode()
 
 
 def names_a_policy(body: bytes) -> bool:
     """Whether an error body's code or type states that a policy refused the request; its message is not interpreted."""
-    try:
-        level = json.loads(body)
-    except (ValueError, RecursionError):
-        return False
+    level = _decoded(body)
     while isinstance(level, dict):  # {"error": {"code": ..., "innererror": {"code": ...}}}
         if any(isinstance(code := level.get(key), str) and code in POLICY_CODES for key in ("code", "type")):
             return True
         level = level.get("error") or level.get("innererror")
     return False
+
+
+def _decoded(body: bytes) -> Any:
+    """A body's JSON, whatever bytes are in its strings; None if it is none."""
+    try:
+        return json.loads(body.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return None

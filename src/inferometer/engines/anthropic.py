@@ -13,12 +13,13 @@
 | `ping`                                              | comment                                                          |
 | `message_delta`                                     | finish, with the answer's usage                                  |
 | `message_stop`                                      | done                                                             |
-| `error`, or `{"error": ...}` without a type         | error                                                            |
+| `error`, or an error of another shape (answer.py)   | error                                                            |
 | an unknown type, which the vendor reserves          | role                                                             |
 
 **Usage.** `input_tokens` leaves out what was read from the cache or written to it, so the prompt's tokens are the sum of the
-three; cached are those that were read. Counts are cumulative, so the last one stands. Thinking is part of `output_tokens`, and
-not counted apart. **Finish reasons** are recorded in the words of chat completions: `end_turn` and `stop_sequence` are `stop`,
+three, each as it was reported last; cached are those that were read. Counts are cumulative. The `output_tokens` of
+`message_start` are no count of the answer, which has only begun. Thinking is part of `output_tokens`, and not counted apart.
+**Finish reasons** are recorded in the words of chat completions: `end_turn` and `stop_sequence` are `stop`,
 `max_tokens` is `length`, `tool_use` is `tool_calls`; `refusal` and all others stay.
 
 System prompts are a field of the body, not messages. There is no `ignore_eos`.
@@ -31,7 +32,7 @@ from typing import Any
 
 import msgspec
 
-from inferometer.engines.answer import Answer
+from inferometer.engines.answer import Answer, error_in, inside, stands
 from inferometer.engines.dialect import (
     Dialect,
     GenerationRequest,
@@ -48,7 +49,7 @@ VERSION = "2023-06-01"
 """The version of the interface that is asked for, in the header `anthropic-version`."""
 
 _ROLE, _CONTENT, _REASONING = int(EventClass.ROLE), int(EventClass.CONTENT), int(EventClass.REASONING)
-_TOOL_CALL, _FINISH, _ERROR = int(EventClass.TOOL_CALL), int(EventClass.FINISH), int(EventClass.ERROR)
+_TOOL_CALL, _FINISH = int(EventClass.TOOL_CALL), int(EventClass.FINISH)
 _COMMENT, _EMPTY, _DONE = int(EventClass.COMMENT), int(EventClass.EMPTY), int(EventClass.DONE)
 
 _REASONS = {
@@ -57,6 +58,20 @@ _REASONS = {
     "max_tokens": "length",
     "tool_use": "tool_calls",
 }
+_TYPES = frozenset(
+    {
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+        "ping",
+    }
+)
+_CACHED = "cache_read_input_tokens"
+_PROMPT = ("input_tokens", "cache_creation_input_tokens", _CACHED)
+"""The counts whose sum is the prompt's."""
 
 
 class _Delta(msgspec.Struct, gc=False):
@@ -75,15 +90,8 @@ class _Block(msgspec.Struct, gc=False):
     input: Any = None
 
 
-class _Usage(msgspec.Struct, gc=False):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-
-
 class _Message(msgspec.Struct, gc=False):
-    usage: _Usage | None = None
+    usage: Any = None
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -92,7 +100,7 @@ class _Event(msgspec.Struct, gc=False):
     delta: _Delta | None = None
     content_block: _Block | None = None
     message: _Message | None = None
-    usage: _Usage | None = None
+    usage: Any = None  # a wrong type in it is no reason to lose the event
     content: list[_Block] | None = None
     stop_reason: str | None = None
 
@@ -123,21 +131,27 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
     try:
         event = _decode(payload)
     except _UNREADABLE as cause:
-        if payload == b"[DONE]":  # gateways that translate from OpenAI's dialect
-            answer.done = True
-            answer.mark(_DONE, at)
-        else:
-            answer.malformed = answer.malformed or str(cause) or type(cause).__name__
-            answer.mark(_ERROR, at)
+        answer.unreadable(payload, cause, at)
         return
     delta = event.delta
-    if delta is not None and delta.text and answer.first_answer >= 0 and event.type == "content_block_delta":
+    if (
+        answer.flowing
+        and delta is not None
+        and delta.text
+        and event.type == "content_block_delta"
+        and event.error is None
+    ):
         # Nearly every event ends here. What `_read` would do, less four calls.
         answer.event_ns.append(at)
         answer.event_class.append(_CONTENT)
         answer.texts.append(delta.text)
         return
-    _read(answer, event, payload, at)
+    if answer.done:
+        answer.mark(_DONE, at)
+    elif (event.error is not None or event.type not in _TYPES) and error_in(payload, alone=not event.type):
+        answer.fail(payload, at)
+    else:
+        _read(answer, event, at)
 
 
 def read_whole(answer: Answer, payload: bytes, at: int) -> None:
@@ -145,10 +159,11 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
     try:
         message = _decode(payload)
     except _UNREADABLE as cause:
-        answer.malformed = str(cause) or type(cause).__name__
+        answer.unreadable(payload, cause, None)
         return
-    if message.error is not None:
-        answer.error = payload.decode()
+    odd = message.error is not None or message.type != "message"
+    if odd and error_in(payload, alone=message.content is None):
+        answer.fail(payload, None)
         return
     for block in message.content or ():
         if block.thinking:
@@ -158,14 +173,13 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
         if block.type == "tool_use":
             arguments = json.dumps(block.input, ensure_ascii=False, separators=(",", ":"))
             answer.text(_TOOL_CALL, (block.name or "") + arguments, at)
-    if message.usage is not None:
-        _usage(answer, message.usage)
+    _usage(answer, message.usage)
     if message.stop_reason is not None:
         _finish(answer, message.stop_reason)
     answer.done = message.type == "message"
 
 
-def _read(answer: Answer, event: _Event, payload: bytes, at: int) -> None:
+def _read(answer: Answer, event: _Event, at: int) -> None:
     kind = event.type
     if kind == "content_block_delta":
         _text(answer, event.delta or _Delta(), at)
@@ -178,21 +192,16 @@ def _read(answer: Answer, event: _Event, payload: bytes, at: int) -> None:
         else:
             answer.mark(_ROLE, at)
     elif kind == "message_start":
-        if event.message is not None and event.message.usage is not None:
-            _usage(answer, event.message.usage)
+        if event.message is not None:
+            _usage(answer, event.message.usage, begun=True)
         answer.mark(_ROLE, at)
     elif kind == "message_delta":
-        if event.usage is not None:
-            _usage(answer, event.usage)
+        _usage(answer, event.usage)
         if event.delta is not None and event.delta.stop_reason is not None:
             _finish(answer, event.delta.stop_reason)
         answer.mark(_FINISH, at)
     elif kind == "message_stop":
-        answer.done = True
-        answer.mark(_DONE, at)
-    elif kind == "error" or event.error is not None:
-        answer.error = payload.decode()
-        answer.mark(_ERROR, at)
+        answer.end(at)
     else:
         answer.mark(_COMMENT if kind == "ping" else _ROLE, at)
 
@@ -210,18 +219,21 @@ def _text(answer: Answer, delta: _Delta, at: int) -> None:
 
 
 def _finish(answer: Answer, reason: str) -> None:
-    answer.finish_reason = _REASONS.get(reason, reason)
-    answer.refused = answer.refused or reason == "refusal"
+    answer.finish(_REASONS.get(reason, reason))
 
 
-def _usage(answer: Answer, usage: _Usage) -> None:
-    if usage.input_tokens is not None:
-        cached = usage.cache_read_input_tokens or 0
-        answer.input_tokens = usage.input_tokens + cached + (usage.cache_creation_input_tokens or 0)
-    if usage.cache_read_input_tokens is not None:
-        answer.cached_tokens = usage.cache_read_input_tokens
-    if usage.output_tokens is not None:
-        answer.output_tokens = usage.output_tokens
+def _usage(answer: Answer, usage: object, *, begun: bool = False) -> None:
+    """Counts of the whole message, or of one that has only begun."""
+    reported = answer.reported
+    for name in _PROMPT:
+        count = stands(reported.get(name), inside(usage, name))
+        if count is not None:
+            reported[name] = count
+    answer.count(
+        sum(reported.values()) if _PROMPT[0] in reported else None,
+        None if begun else inside(usage, "output_tokens"),
+        cached=reported.get(_CACHED),
+    )
 
 
 def _key_headers(key: str, host: str) -> dict[str, str]:

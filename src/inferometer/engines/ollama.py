@@ -27,7 +27,7 @@ from typing import Any
 
 import msgspec
 
-from inferometer.engines.answer import Answer
+from inferometer.engines.answer import MOST_NS, Answer, error_in, number
 from inferometer.engines.dialect import Dialect, GenerationRequest, Models, as_objects, encode
 from inferometer.engines.interface import INTERFACES, JsonObject
 from inferometer.journal.schema import EventClass
@@ -37,7 +37,7 @@ _CONTENT, _REASONING, _TOOL_CALL = (
     int(EventClass.REASONING),
     int(EventClass.TOOL_CALL),
 )
-_ERROR, _EMPTY, _DONE = int(EventClass.ERROR), int(EventClass.EMPTY), int(EventClass.DONE)
+_EMPTY, _DONE = int(EventClass.EMPTY), int(EventClass.DONE)
 
 _OPTIONS = {
     "temperature": "temperature",
@@ -76,12 +76,13 @@ class _Line(msgspec.Struct, gc=False):
     done: bool | None = None
     done_reason: str | None = None
     error: Any = None
-    total_duration: int | None = None
-    load_duration: int | None = None
-    prompt_eval_count: int | None = None
-    prompt_eval_duration: int | None = None
-    eval_count: int | None = None
-    eval_duration: int | None = None
+    # A wrong type in these is no reason to lose the end.
+    total_duration: Any = None
+    load_duration: Any = None
+    prompt_eval_count: Any = None
+    prompt_eval_duration: Any = None
+    eval_count: Any = None
+    eval_duration: Any = None
 
 
 _decode = msgspec.json.Decoder(_Line).decode
@@ -111,11 +112,10 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
     try:
         line = _decode(payload)
     except _UNREADABLE as cause:
-        answer.malformed = answer.malformed or str(cause) or type(cause).__name__
-        answer.mark(_ERROR, at)
+        answer.unreadable(payload, cause, at)
         return
     message = line.message
-    if answer.first_answer >= 0 and not line.done and line.error is None:
+    if answer.flowing and not line.done and line.error is None:
         text = line.response if message is None else message.content
         thought = line.thinking if message is None else message.thinking
         if text and not thought and (message is None or not message.tool_calls):
@@ -124,7 +124,10 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
             answer.event_class.append(_CONTENT)
             answer.texts.append(text)
             return
-    _read(answer, line, at)
+    if answer.done:
+        answer.mark(_DONE, at)
+    else:
+        _read(answer, line, payload, at)
 
 
 def read_whole(answer: Answer, payload: bytes, at: int) -> None:
@@ -132,15 +135,15 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
     try:
         line = _decode(payload)
     except _UNREADABLE as cause:
-        answer.malformed = str(cause) or type(cause).__name__
+        answer.unreadable(payload, cause, None)
         return
-    _read(answer, line, at)
+    _read(answer, line, payload, at)
 
 
-def _read(answer: Answer, line: _Line, at: int) -> None:
-    if line.error is not None:
-        answer.error = json.dumps(line.error, ensure_ascii=False)
-        answer.mark(_ERROR, at)
+def _read(answer: Answer, line: _Line, payload: bytes, at: int) -> None:
+    nothing = line.message is None and line.response is None and line.thinking is None and not line.done
+    if (nothing or line.error is not None) and error_in(payload, alone=nothing):
+        answer.fail(payload, at)
         return
     before = len(answer.event_class)
     message = line.message or _Message(line.response, line.thinking)
@@ -164,11 +167,13 @@ def _json(arguments: Any) -> str:
 
 def _end(answer: Answer, line: _Line) -> None:
     """The last line's reason, counts and durations."""
-    answer.done = True
-    answer.finish_reason = line.done_reason or "stop"  # versions before 0.2 name no reason
-    answer.input_tokens, answer.output_tokens = line.prompt_eval_count, line.eval_count
-    answer.server_total_ns, answer.server_load_ns = line.total_duration, line.load_duration
-    answer.server_prefill_ns, answer.server_decode_ns = line.prompt_eval_duration, line.eval_duration
+    answer.done, answer.flowing = True, False
+    answer.finish(line.done_reason or "stop")  # versions before 0.2 name no reason
+    answer.count(line.prompt_eval_count, line.eval_count)
+    answer.server_total_ns = number(line.total_duration, MOST_NS)
+    answer.server_load_ns = number(line.load_duration, MOST_NS)
+    answer.server_prefill_ns = number(line.prompt_eval_duration, MOST_NS)
+    answer.server_decode_ns = number(line.eval_duration, MOST_NS)
 
 
 def _models(listing: Any) -> Models:

@@ -6,7 +6,7 @@ What servers make of it, all of it read here (tests/vectors/streams holds record
 | thinking        | `reasoning_content` (SGLang, DeepSeek, llama.cpp) or `reasoning` (vLLM, OpenRouter)              |
 | usage           | an event with empty `choices`; a last one of the odd `object`; on the finish event; on every event |
 | cached tokens   | `usage.prompt_tokens_details.cached_tokens`                                                     |
-| errors in a 200 | `{"error": {...}}` or `{"error": "..."}`, `choices` or not; `{"object": "error"}`          |
+| errors in a 200 | `{"error": {...}}` or `{"error": "..."}`, `choices` or not; those of others (answer.py)           |
 | end             | `finish_reason`, then `data: [DONE]`                                                             |
 
 Typed decoding reads the fields used and skips the rest without building it.
@@ -14,13 +14,12 @@ Typed decoding reads the fields used and skips the rest without building it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from inferometer.engines.answer import Answer
+from inferometer.engines.answer import Answer, error_in, inside
 from inferometer.engines.dialect import Dialect, GenerationRequest, Models, as_objects, encode
 from inferometer.engines.interface import INTERFACES, JsonObject
 from inferometer.journal.schema import EventClass
@@ -31,10 +30,7 @@ it."""
 
 _ROLE, _CONTENT, _REASONING = int(EventClass.ROLE), int(EventClass.CONTENT), int(EventClass.REASONING)
 _TOOL_CALL, _FINISH, _USAGE = int(EventClass.TOOL_CALL), int(EventClass.FINISH), int(EventClass.USAGE)
-_ERROR, _EMPTY, _DONE = int(EventClass.ERROR), int(EventClass.EMPTY), int(EventClass.DONE)
-
-_REFUSAL_REASONS = frozenset({"content_filter", "refusal"})
-_ERROR_REASONS = frozenset({"error", "abort"})
+_EMPTY, _DONE = int(EventClass.EMPTY), int(EventClass.DONE)
 
 
 class _Function(msgspec.Struct, gc=False):
@@ -62,31 +58,11 @@ class _Choice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
 
 
-class InputDetails(msgspec.Struct, gc=False):
-    """Of the tokens read: those from a cache."""
-
-    cached_tokens: int | None = None
-
-
-class OutputDetails(msgspec.Struct, gc=False):
-    """Of the tokens written: those of the reasoning."""
-
-    reasoning_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct, gc=False):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: InputDetails | None = None
-    completion_tokens_details: OutputDetails | None = None
-
-
 class _Reply(msgspec.Struct, gc=False):
     choices: list[_Choice] | None = None
-    usage: _Usage | None = None
+    usage: Any = None  # a wrong type in it is no reason to lose the event
     error: Any = None
-    object: str | None = None
-    message: str | None = None
+    message: Any = None  # beside `choices` only in an error
 
 
 _decode: Callable[[bytes], _Reply] = msgspec.json.Decoder(_Reply).decode
@@ -140,28 +116,39 @@ def read_models(listing: Any) -> Models:
 def read_event(answer: Answer, payload: bytes, at: int) -> None:
     """Write one streamed event that arrived at `at` into the answer. Never raises: what is wrong becomes data."""
     if payload == b"[DONE]":  # first, since a failed decoding costs as much as several events
-        answer.done = True
-        answer.mark(_DONE, at)
+        answer.end(at)
         return
     try:
         reply = _decode(payload)
     except _UNREADABLE as cause:
-        answer.malformed = answer.malformed or str(cause) or type(cause).__name__
-        answer.mark(_ERROR, at)
+        answer.unreadable(payload, cause, at)
         return
     choices = reply.choices
-    if choices and reply.usage is None and reply.error is None and answer.first_answer >= 0:
+    if answer.flowing and choices and reply.usage is None and reply.error is None and reply.message is None:
         choice = choices[0]
-        delta = choice.delta
-        text = choice.text if delta is None else delta.content
-        alone = delta is None or (delta.reasoning is None and delta.reasoning_content is None)
-        if text and alone and choice.finish_reason is None:
-            # Nearly every event ends here. What `_read` would do, less five calls.
-            answer.event_ns.append(at)
-            answer.event_class.append(_CONTENT)
-            answer.texts.append(text)
-            return
-    _read(answer, reply, at)
+        if choice.finish_reason is None:
+            delta = choice.delta
+            if delta is None:
+                text = choice.text
+            elif (
+                delta.reasoning is None
+                and delta.reasoning_content is None
+                and delta.tool_calls is None
+                and delta.refusal is None
+            ):
+                text = delta.content
+            else:
+                text = None
+            if text:
+                # Nearly every event ends here. What `_read` would do, less five calls.
+                answer.event_ns.append(at)
+                answer.event_class.append(_CONTENT)
+                answer.texts.append(text)
+                return
+    if answer.done:
+        answer.mark(_DONE, at)
+    else:
+        _read(answer, reply, payload, at)
 
 
 def read_whole(answer: Answer, payload: bytes, at: int) -> None:
@@ -169,21 +156,26 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
     try:
         reply = _decode(payload)
     except _UNREADABLE as cause:
-        answer.malformed = str(cause) or type(cause).__name__
+        answer.unreadable(payload, cause, None)
         return
-    _read(answer, reply, at)
+    _read(answer, reply, payload, at)
     answer.done = bool(reply.choices)
 
 
-def _read(answer: Answer, reply: _Reply, at: int) -> None:
+def _read(answer: Answer, reply: _Reply, payload: bytes, at: int) -> None:
     if reply.usage is not None:
         _usage(answer, reply.usage)
-    if not reply.choices or reply.error is not None:
-        _no_choices(answer, reply, at)
+    choices = reply.choices
+    odd = not choices or reply.error is not None or reply.message is not None
+    if odd and error_in(payload, alone=not choices and reply.usage is None):
+        answer.fail(payload, at)
         return
-    choice = reply.choices[0]
+    if not choices:
+        answer.mark(_USAGE if reply.usage is not None else _EMPTY, at)
+        return
+    choice = choices[0]
     if choice.finish_reason is not None:
-        _finish(answer, choice.finish_reason)
+        answer.finish(choice.finish_reason)
     delta = choice.delta or choice.message
     before = len(answer.event_class)
     if delta is None:
@@ -211,37 +203,13 @@ def _texts(answer: Answer, delta: _Delta, at: int) -> None:
         answer.text(_CONTENT, delta.content, at)
 
 
-def _no_choices(answer: Answer, reply: _Reply, at: int) -> None:
-    if reply.error is not None:
-        answer.error = json.dumps(reply.error, ensure_ascii=False)
-        answer.mark(_ERROR, at)
-    elif reply.object == "error":
-        answer.error = reply.message or "error"
-        answer.mark(_ERROR, at)
-    else:
-        answer.mark(_USAGE if reply.usage is not None else _EMPTY, at)
-
-
-def _finish(answer: Answer, reason: str) -> None:
-    answer.finish_reason = reason
-    if reason in _REFUSAL_REASONS:
-        answer.refused = True
-    elif reason in _ERROR_REASONS:
-        answer.error = answer.error or f"finish_reason {reason}"
-
-
-def _usage(answer: Answer, usage: _Usage) -> None:
+def _usage(answer: Answer, usage: object) -> None:
     # Some servers repeat usage on every event; the last one stands.
-    if usage.prompt_tokens is not None:
-        answer.input_tokens = usage.prompt_tokens
-    if usage.completion_tokens is not None:
-        answer.output_tokens = usage.completion_tokens
-    details = usage.prompt_tokens_details
-    if details is not None and details.cached_tokens is not None:
-        answer.cached_tokens = details.cached_tokens
-    thinking = usage.completion_tokens_details
-    if thinking is not None and thinking.reasoning_tokens is not None:
-        answer.reasoning_tokens = thinking.reasoning_tokens
+    if isinstance(usage, dict):
+        answer.count(usage.get("prompt_tokens"), usage.get("completion_tokens"))
+        read, written = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+        if read or written:
+            answer.count(cached=inside(read, "cached_tokens"), reasoning=inside(written, "reasoning_tokens"))
 
 
 CHAT = Dialect(

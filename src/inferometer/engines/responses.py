@@ -8,13 +8,17 @@
 | `reasoning_text.delta`, `reasoning_summary_text.delta`            | reasoning                                          |
 | `function_call_arguments.delta`, and those of other tools         | tool call                                          |
 | `output_item.added` of a `function_call`                          | tool call: its name                                |
-| `completed`, `incomplete`                                         | done, with usage and a finish reason               |
-| `failed`; and `error`, which has no prefix; `{"error": ...}`      | error                                              |
+| `completed`, `incomplete`                                         | done, with usage and a finish reason; see below    |
+| `failed`, `cancelled`; `error`, which has no prefix; other errors | error                                              |
 | a `delta` that is empty or no text                                | empty                                              |
 | everything else: `created`, `in_progress`, `*.added`, `*.done`    | role: it opens or closes a part, and has no text   |
 
 There is no `[DONE]`; a server that sends one all the same does no harm. Finish reasons are recorded in the words of chat
 completions: `completed` is `stop`, `incomplete` for `max_output_tokens` is `length`, for `content_filter` is that.
+
+**Status.** The response object decides, the event's type only where it has none: `completed`, and `incomplete` for one of these
+two reasons, are the end of an answer. `failed`, `cancelled` and `incomplete` for another reason are errors. A response that is
+still `in_progress` or `queued`, or `incomplete` without a reason, has no end.
 """
 
 from __future__ import annotations
@@ -24,10 +28,10 @@ from typing import Any
 
 import msgspec
 
-from inferometer.engines.answer import Answer
+from inferometer.engines.answer import Answer, error_in, error_text, inside
 from inferometer.engines.dialect import Dialect, GenerationRequest, as_objects, encode
 from inferometer.engines.interface import INTERFACES, JsonObject
-from inferometer.engines.openai import InputDetails, OutputDetails, read_models
+from inferometer.engines.openai import read_models
 from inferometer.journal.schema import EventClass
 
 _ROLE, _CONTENT, _REASONING = int(EventClass.ROLE), int(EventClass.CONTENT), int(EventClass.REASONING)
@@ -44,16 +48,13 @@ _CLASSES = {
     "response.custom_tool_call_input.delta": _TOOL_CALL,
     "response.mcp_call_arguments.delta": _TOOL_CALL,
 }
-_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
-_FINISH = {"completed": "stop", "max_output_tokens": "length"}
+_PREFIX = "response."
+_ENDS = frozenset(_PREFIX + status for status in ("completed", "incomplete", "failed", "cancelled"))
+_FINISH = {"completed": "stop", "max_output_tokens": "length", "content_filter": "content_filter"}
+_FAILED = {"failed": "the response failed", "cancelled": "the response was cancelled"}
 _CALLS = frozenset({"function_call", "custom_tool_call", "mcp_call"})
-
-
-class _Usage(msgspec.Struct, gc=False):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    input_tokens_details: InputDetails | None = None
-    output_tokens_details: OutputDetails | None = None
+_PARTS = frozenset({"response.content_part.added", "response.content_part.done"})
+_NULL = (b"", b"null")
 
 
 class _Part(msgspec.Struct, gc=False):
@@ -80,7 +81,7 @@ class _Response(msgspec.Struct, gc=False):
     error: Any = None
     incomplete_details: _Incomplete | None = None
     output: list[_Item] | None = None
-    usage: _Usage | None = None
+    usage: Any = None  # a wrong type in it is no reason to lose the end
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -89,11 +90,13 @@ class _Event(msgspec.Struct, gc=False):
     delta: Any = None  # text, with one vendor's server an object
     # Large, and of use in few events: decoded only there.
     item: msgspec.Raw = msgspec.Raw()
+    part: msgspec.Raw = msgspec.Raw()
     response: msgspec.Raw = msgspec.Raw()
 
 
 _decode = msgspec.json.Decoder(_Event).decode
 _decode_item = msgspec.json.Decoder(_Item).decode
+_decode_part = msgspec.json.Decoder(_Part).decode
 _decode_whole = msgspec.json.Decoder(_Response).decode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -118,20 +121,21 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
     """Write one streamed event that arrived at `at` into the answer. Never raises: what is wrong becomes data."""
     try:
         event = _decode(payload)
-        if event.type == _TEXT and answer.first_answer >= 0 and event.delta and type(event.delta) is str:
+        text = event.delta
+        if answer.flowing and text and type(text) is str and event.type == _TEXT and event.error is None:
             # Nearly every event ends here. What `_read` would do, less three calls.
             answer.event_ns.append(at)
             answer.event_class.append(_CONTENT)
-            answer.texts.append(event.delta)
+            answer.texts.append(text)
             return
-        _read(answer, event, payload, at)
-    except _UNREADABLE as cause:
-        if payload == b"[DONE]":
-            answer.done = True
+        if answer.done:
             answer.mark(_DONE, at)
+        elif _odd(event) and error_in(payload, alone=not event.type):
+            answer.fail(payload, at)
         else:
-            answer.malformed = answer.malformed or str(cause) or type(cause).__name__
-            answer.mark(_ERROR, at)
+            _read(answer, event, at)
+    except _UNREADABLE as cause:
+        answer.unreadable(payload, cause, at)
 
 
 def read_whole(answer: Answer, payload: bytes, at: int) -> None:
@@ -139,17 +143,22 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
     try:
         response = _decode_whole(payload)
     except _UNREADABLE as cause:
-        answer.malformed = str(cause) or type(cause).__name__
+        answer.unreadable(payload, cause, None)
         return
     for item in response.output or ():
         _item(answer, item, at)
     if response.output is not None or response.object == "response":
-        _end(answer, response)
-    elif response.error is not None:
-        answer.error = json.dumps(response.error, ensure_ascii=False)
+        _end(answer, response, response.status)
+    elif error_in(payload, alone=True):
+        answer.fail(payload, None)
 
 
-def _read(answer: Answer, event: _Event, payload: bytes, at: int) -> None:
+def _odd(event: _Event) -> bool:
+    """Whether an event may be an error in the shape of others."""
+    return event.error is not None or not event.type.startswith(_PREFIX)
+
+
+def _read(answer: Answer, event: _Event, at: int) -> None:
     if (kind := _CLASSES.get(event.type)) is not None:
         if event.type == _REFUSAL:
             answer.refused = True
@@ -157,16 +166,27 @@ def _read(answer: Answer, event: _Event, payload: bytes, at: int) -> None:
             answer.text(kind, event.delta, at)
         else:
             answer.mark(_EMPTY, at)
-    elif event.type == "error" or event.error is not None:
-        answer.error = payload.decode()
-        answer.mark(_ERROR, at)
     elif event.type in _ENDS:
-        _end(answer, _decode_whole(event.response))
-        answer.mark(_DONE if answer.error is None else _ERROR, at)
+        response = _Response() if bytes(event.response) in _NULL else _decode_whole(event.response)
+        answer.refused = answer.refused or any(map(_refuses, response.output or ()))
+        _end(answer, response, response.status or event.type.removeprefix(_PREFIX))
+        answer.mark(_DONE if answer.done else _ROLE if answer.error is None else _ERROR, at)
+    elif event.type in _PARTS:
+        part = _Part() if bytes(event.part) in _NULL else _decode_part(event.part)
+        answer.refused = answer.refused or part.type == "refusal"
+        answer.mark(_ROLE, at)
+    elif event.type == "response.refusal.done":
+        answer.refused = True
+        answer.mark(_ROLE, at)
     elif event.type == "response.output_item.added" and (name := _called(_decode_item(event.item))):
         answer.text(_TOOL_CALL, name, at)
     else:
         answer.mark(_EMPTY if event.type.endswith(".delta") else _ROLE, at)
+
+
+def _refuses(item: _Item) -> bool:
+    """Whether a message is a refusal, or has one in it."""
+    return any(part.type == "refusal" for part in item.content or ())
 
 
 def _called(item: _Item) -> str | None:
@@ -187,23 +207,25 @@ def _item(answer: Answer, item: _Item, at: int) -> None:
             answer.text(kind, text, at)
 
 
-def _end(answer: Answer, response: _Response) -> None:
+def _end(answer: Answer, response: _Response, status: str | None) -> None:
     """The response's status, and the usage that comes with it."""
+    answer.count(
+        inside(response.usage, "input_tokens"),
+        inside(response.usage, "output_tokens"),
+        cached=inside(response.usage, "input_tokens_details", "cached_tokens"),
+        reasoning=inside(response.usage, "output_tokens_details", "reasoning_tokens"),
+    )
     reason = None if response.incomplete_details is None else response.incomplete_details.reason
-    if response.error is not None or response.status == "failed":
-        answer.error = json.dumps(response.error or "the response failed", ensure_ascii=False)
-    word = reason or response.status
-    answer.finish_reason = None if word is None else _FINISH.get(word, word)
-    answer.refused = answer.refused or reason == "content_filter"
-    answer.done = True
-    usage = response.usage
-    if usage is None:
-        return
-    answer.input_tokens, answer.output_tokens = usage.input_tokens, usage.output_tokens
-    if usage.input_tokens_details is not None:
-        answer.cached_tokens = usage.input_tokens_details.cached_tokens
-    if usage.output_tokens_details is not None:
-        answer.reasoning_tokens = usage.output_tokens_details.reasoning_tokens
+    if response.error or status in _FAILED:
+        words = error_text(json.dumps(response.error).encode()) if response.error else _FAILED[status or ""]
+        answer.error = answer.error or words
+        answer.finish_reason = status
+    elif status == "completed" or (status == "incomplete" and reason in _FINISH):
+        # vLLM says completed, and why it is not.
+        answer.finish(_FINISH.get(reason or status, reason or status))
+        answer.done, answer.flowing = True, False
+    elif status == "incomplete" and reason is not None:
+        answer.error = answer.error or f"incomplete: {reason}"
 
 
 RESPONSES = Dialect(
