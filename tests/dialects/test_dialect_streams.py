@@ -74,7 +74,7 @@ EXPECTED: dict[tuple[str, str], Reading] = {
     ("responses", "responses-truncated.sse"): Reading("truncated", "RRRRCCRRR", "Once upon", None),
     ("responses", "responses-odd.sse"): Reading("ok", "RRRRCRRR--DD", "Hi", "stop"),
     ("responses", "responses-whole.json"): Reading(
-        "ok", "TCX", "Easy.In a peaceful groveget_weather{}", "stop", (36, 87, 12, 5)
+        "ok", "C", "Easy.In a peaceful groveget_weather{}", "stop", (36, 87, 12, 5)
     ),
     ("responses", "responses-whole-refused.json"): Reading(
         "refused", "C", "No.", "content_filter", (36, 2, 0, 0)
@@ -125,7 +125,7 @@ EXPECTED: dict[tuple[str, str], Reading] = {
         "ok", "RRRR-CRFD", "Hi", "pause_turn", (25, 2, None, None)
     ),
     ("anthropic", "anthropic-whole.json"): Reading(
-        "ok", "TCX", 'Hm.Hello!get_weather{"location":"Paris"}', "tool_calls", (15, 6, 3, None)
+        "ok", "C", 'Hm.Hello!get_weather{"location":"Paris"}', "tool_calls", (15, 6, 3, None)
     ),
     ("anthropic", "anthropic-whole-error.json"): Reading("error_event", "", "", None),
     ("ollama-generate", "ollama-generate.ndjson"): Reading(
@@ -137,7 +137,7 @@ EXPECTED: dict[tuple[str, str], Reading] = {
     ("ollama-generate", "ollama-truncated.ndjson"): Reading("truncated", "CC", "The sky", None),
     ("ollama-generate", "ollama-malformed.ndjson"): Reading("bad_event", "CE", "The", None),
     ("ollama-generate", "ollama-generate-whole.json"): Reading(
-        "ok", "TC", "HmThe sky is blue", "stop", (26, 259, None, None), OLLAMA
+        "ok", "C", "HmThe sky is blue", "stop", (26, 259, None, None), OLLAMA
     ),
     ("ollama-chat", "ollama-chat.ndjson"): Reading(
         "ok", "CCD", "The naïve", "length", (26, 259, None, None), OLLAMA

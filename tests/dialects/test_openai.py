@@ -118,7 +118,7 @@ def test_whole_answers_of_both_interfaces_are_read() -> None:
     ):
         answer = Answer()
         openai.read_whole(answer, json.dumps(reply).encode(), 7)
-        assert answer.texts[-1] == "hi"
+        assert answer.reply() == "hi"
         assert (answer.finish_reason, answer.done) == ("stop", True)
         assert answer.first_answer == len(answer.event_class) - 1
 

@@ -364,6 +364,80 @@ def test_a_tool_call_beside_content_is_read_late_in_a_stream_too() -> None:
     assert "f{}" in "".join(first.answer.texts)
 
 
+BOTH: dict[str, dict[str, Any]] = {
+    "chat": {"choices": [{"delta": {"reasoning": "hm", "content": "b"}}]},
+    "ollama-chat": {"message": {"thinking": "hm", "content": "b"}, "done": False},
+    "ollama-generate": {"thinking": "hm", "response": "b", "done": False},
+}
+
+
+@pytest.mark.parametrize("api", BOTH)
+def test_two_texts_of_one_event_are_one_event(api: str) -> None:
+    """Thinking and content in one event leave no gap between them; all of the text counts, and only the content is repeated."""
+    answer = streamed(api, BOTH[api], text(api, "c"), BOTH[api], *ending(api)).answer
+    content = int(EventClass.CONTENT)
+    assert list(answer.event_class[:3]) == [content] * 3
+    assert (answer.texts, answer.reply()) == (["hmb", "c", "hmb"], "bcb")
+    assert (answer.first_text, answer.first_visible, answer.first_answer) == (0, 0, 0)
+
+
+def test_the_parts_of_a_whole_answer_are_one_event() -> None:
+    """They arrived together, where a stream was requested and none came too."""
+    parts = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "text", "text": "a"},
+        {"type": "text", "text": "b"},
+    ]
+    entire = whole("anthropic", "") | {"content": parts}
+    answer = fed("anthropic", [reply("anthropic", json.dumps(entire).encode(), JSON_TYPE)])[0].answer
+    assert (answer.texts, answer.reply(), len(answer.event_class)) == (["hmab"], "ab", 1)
+
+
+def test_what_a_content_block_begins_with_is_read() -> None:
+    """Anthropic: thinking in `content_block_start`; a tool's call without arguments is its name."""
+    start = {"type": "content_block_start", "content_block": {"type": "thinking", "thinking": "hm"}}
+    assert streamed("anthropic", start, text("anthropic", "a"), *ending("anthropic")).answer.texts == [
+        "hm",
+        "a",
+    ]
+    entire = whole("anthropic", "") | {"content": [{"type": "tool_use", "name": "f"}]}
+    called = fed("anthropic", [reply("anthropic", json.dumps(entire).encode(), JSON_TYPE)])[0]
+    assert (called.outcome, called.answer.texts) == ("ok", ["f"])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/x-ndjson",
+        "application/ndjson",
+        "application/jsonl",
+        "Application/JSONL; charset=utf-8",
+        "application/json-lines",
+        "text/plain",
+        "application/octet-stream",
+    ],
+)
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+def test_lines_of_json_are_a_stream_whatever_they_are_called(kind: str, mark: bytes, end: bytes) -> None:
+    """By any of its media types, or its first bytes; with a byte order mark; the last line with or without its end."""
+    api = "ollama-chat"
+    content = mark + body(api, text(api, "a"), text(api, "b"), *ending(api)).rstrip() + end
+    for pieces in cuts(reply(api, content, kind)):
+        exchange, _ = fed(api, pieces)
+        assert (exchange.outcome, exchange.answer.texts) == ("ok", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "start", [b"data: ", b"event: x\ndata: ", b"id: 1\ndata: ", b"retry: 5\ndata: ", b": hi\n\ndata: "]
+)
+def test_an_event_stream_of_another_type_is_recognised_however_it_is_cut(start: bytes) -> None:
+    """By its first bytes, of which a read may hold one."""
+    content = start + body("chat", text("chat", "a"), *ending("chat")).removeprefix(b"data: ")
+    for pieces in cuts(reply("chat", content, "text/plain")):
+        assert fed("chat", pieces)[0].outcome == "ok"
+
+
 @pytest.mark.parametrize("api", INTERFACES)
 @given(data=st.data())
 def test_no_reader_raises_whatever_the_bytes(api: str, data: st.DataObject) -> None:

@@ -8,7 +8,13 @@ from feeding import same_however_cut, split_at
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.protocol.http_response import HEAD_LIMIT, BadResponse, HeadTooLarge, ResponseDecoder
+from inferometer.protocol.http_response import (
+    FRAMING_LIMIT,
+    HEAD_LIMIT,
+    BadResponse,
+    HeadTooLarge,
+    ResponseDecoder,
+)
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -159,6 +165,19 @@ def test_headers_without_end_are_refused_at_the_limit() -> None:
             decoder.feed(b"X-Filler: abcde\r\n")
             fed += 17
     assert fed <= HEAD_LIMIT + 34
+
+
+def test_trailers_without_end_are_refused_at_the_limit() -> None:
+    """What a server sends behind the last chunk costs no more than FRAMING_LIMIT bytes."""
+    decoder = ResponseDecoder()
+    decoder.feed(CHUNKED + b"2\r\nok\r\n0\r\n")
+    decoder.body.clear()
+    line, fed = b"X-Filler: " + b"x" * 500 + b"\r\n", 0
+    with pytest.raises(HeadTooLarge):
+        for _ in range(2 * FRAMING_LIMIT // len(line)):
+            decoder.feed(line)
+            fed += len(line)
+    assert fed <= FRAMING_LIMIT
 
 
 def test_one_connection_carries_many_responses_apart() -> None:

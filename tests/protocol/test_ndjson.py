@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from feeding import same_however_cut, split_at
+from feeding import cuts, same_however_cut, split_at
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +40,7 @@ def by_the_book(stream: bytes) -> list[bytes]:
         (b'{"a":1}', []),
         (b"", []),
         (b"not JSON\n", [b"not JSON"]),
+        (b'\xef\xbb\xbf{"a":1}\n{"b":2}\n', [b'{"a":1}', b'{"b":2}']),
     ],
 )
 def test_lines_are_given_out_when_they_end(stream: bytes, lines: list[bytes]) -> None:
@@ -63,6 +64,30 @@ def test_a_tail_is_dropped_and_noticed() -> None:
     assert decoder.unfinished
     assert decoder.feed(b":2}\n ") == [b'{"b":2}']
     assert not decoder.unfinished
+
+
+@pytest.mark.parametrize(
+    ("tail", "last"),
+    [
+        (b'{"b":2}', [b'{"b":2}']),
+        (b'\xef\xbb\xbf{"b":2} ', [b'{"b":2}']),
+        (b'{"b":2', []),
+        (b"", []),
+        (b" ", []),
+        (b"2", []),
+        (b"[2]", []),
+        (b'"b', []),
+        (b"\xff", []),
+        (b"[" * 5000, []),
+    ],
+)
+def test_a_whole_object_without_a_lines_end_is_the_last_line(tail: bytes, last: list[bytes]) -> None:
+    """Half of one, or what may be half of a number, never is; however it is cut, and once."""
+    for pieces in cuts(tail):
+        decoder = NdjsonDecoder()
+        assert [line for piece in pieces for line in decoder.feed(piece)] == []
+        assert list(decoder.end()) == last
+        assert list(decoder.end()) == []
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

@@ -35,7 +35,7 @@ WHOLE_LIMIT = 64 << 20
 """Bytes of a whole response."""
 ERROR_LIMIT = 1 << 14
 """Bytes kept of an error body; the rest is read and dropped."""
-SNIFFED = 5
+SNIFFED = 6
 """Bytes at the beginning of a body of a foreign type that show whether it is a stream after all."""
 
 DECODERS: dict[Framing, type[EventDecoder]] = {Framing.SSE: SseDecoder, Framing.NDJSON: NdjsonDecoder}
@@ -128,7 +128,7 @@ class Exchange:
             return
         kind = headers.get(b"content-type", b"").decode("latin-1").lower()
         decoder = DECODERS[self.dialect.interface.framing]
-        if kind.startswith(decoder.CONTENT_TYPE):
+        if kind.startswith(decoder.CONTENT_TYPES):
             self._mode = _STREAM
             self._decoder = decoder(EVENT_LIMIT)
         else:
@@ -189,7 +189,10 @@ class Exchange:
         if self._mode == _SNIFF:
             self.fail(Outcome.NOT_JSON, b"".join(self._body)[:DETAIL_LIMIT].decode("utf-8", "replace"))
             return
-        if self._mode == _WHOLE:
+        if self._decoder is not None:
+            for payload in self._decoder.end():
+                self._read_event(self.answer, payload, self.t_end)
+        elif self._mode == _WHOLE:
             self.dialect.read_whole(self.answer, b"".join(self._body), self.t_end)
         answer = self.answer
         if answer.error is not None:

@@ -7,7 +7,7 @@
 | a response before it has the whole request         | `end`                             | closed     |
 | a response without a length, then its FIN          | `end`                             | closed     |
 | bytes against RFC 9112                             | `bad_http`, with what came before | closed     |
-| a head, an event or a body over its limit          | `too_large`                       | closed     |
+| a head, trailers, an event or a body over a limit  | `too_large`                       | closed     |
 | bytes after a response, in its last read or later  | `end`, as without them            | closed     |
 | bytes before a request                             | none                              | closed     |
 """

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 from inferometer.journal.schema import EventClass
@@ -53,6 +54,7 @@ class Answer:
     """
 
     __slots__ = (
+        "_contents",
         "cached_tokens",
         "done",
         "error",
@@ -80,6 +82,7 @@ class Answer:
         self.event_ns = array("q")
         self.event_class = bytearray()
         self.texts: list[str] = []
+        self._contents: dict[int, str] = {}  # what is content, of the texts that are not all of one class
         self.first_text = -1
         self.first_visible = -1
         self.first_answer = -1
@@ -109,6 +112,23 @@ class Answer:
         self.event_ns.append(at)
         self.event_class.append(kind)
         self.texts.append(text)
+
+    def together(self, parts: Sequence[tuple[int, str]], at: int) -> None:
+        """Texts of one event that arrived at `at`, with their classes; it is of class content if one of them is, else of the
+        first's. Nothing without a text."""
+        if len(parts) < 2:
+            for kind, text in parts:
+                self.text(kind, text, at)
+            return
+        for kind, text in parts:
+            if self.first_answer < 0:
+                self._firsts(kind, text)
+        contents = [text for kind, text in parts if kind == CONTENT]
+        if contents and len(contents) < len(parts):
+            self._contents[len(self.texts)] = "".join(contents)
+        self.event_ns.append(at)
+        self.event_class.append(CONTENT if contents else parts[0][0])
+        self.texts.append("".join(text for _, text in parts))
 
     def mark(self, kind: int, at: int) -> None:
         """An event without text arrived at `at`."""
@@ -174,9 +194,10 @@ class Answer:
     def reply(self) -> str:
         """What the next turn of a conversation repeats: the text of class content, without the thinking before it."""
         kinds = [kind for kind in self.event_class if kind in _TEXTS]
-        if kinds.count(CONTENT) == len(kinds):
+        if kinds.count(CONTENT) == len(kinds) and not self._contents:
             return "".join(self.texts)
-        return "".join(text for kind, text in zip(kinds, self.texts, strict=True) if kind == CONTENT)
+        texts = enumerate(zip(kinds, self.texts, strict=True))
+        return "".join(self._contents.get(n, text) for n, (kind, text) in texts if kind == CONTENT)
 
     def _firsts(self, kind: int, text: str) -> None:
         index = len(self.event_class)

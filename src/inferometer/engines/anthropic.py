@@ -3,7 +3,7 @@
 | event                                               | is read as                                                       |
 | --------------------------------------------------- | ---------------------------------------------------------------- |
 | `message_start`                                     | role, with the prompt's usage                                    |
-| `content_block_start`                               | role; of a `tool_use` block, tool call: its name                 |
+| `content_block_start`                               | role, or the text it has; of a `tool_use`, tool call: its name   |
 | `content_block_delta` of `text_delta`               | content                                                          |
 | ... `thinking_delta`                                | reasoning                                                        |
 | ... `input_json_delta`                              | tool call                                                        |
@@ -165,14 +165,15 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
     if odd and error_in(payload, alone=message.content is None):
         answer.fail(payload, None)
         return
+    parts: list[tuple[int, str]] = []
     for block in message.content or ():
         if block.thinking:
-            answer.text(_REASONING, block.thinking, at)
+            parts.append((_REASONING, block.thinking))
         if block.text:
-            answer.text(_CONTENT, block.text, at)
-        if block.type == "tool_use":
-            arguments = json.dumps(block.input, ensure_ascii=False, separators=(",", ":"))
-            answer.text(_TOOL_CALL, (block.name or "") + arguments, at)
+            parts.append((_CONTENT, block.text))
+        if block.type == "tool_use" and (call := (block.name or "") + _arguments(block.input)):
+            parts.append((_TOOL_CALL, call))
+    answer.together(parts, at)
     _usage(answer, message.usage)
     if message.stop_reason is not None:
         _finish(answer, message.stop_reason)
@@ -189,6 +190,8 @@ def _read(answer: Answer, event: _Event, at: int) -> None:
             answer.text(_TOOL_CALL, block.name, at)
         elif block.text:
             answer.text(_CONTENT, block.text, at)
+        elif block.thinking:
+            answer.text(_REASONING, block.thinking, at)
         else:
             answer.mark(_ROLE, at)
     elif kind == "message_start":
@@ -216,6 +219,10 @@ def _text(answer: Answer, delta: _Delta, at: int) -> None:
     else:
         texts = (delta.text, delta.thinking, delta.partial_json)
         answer.mark(_ROLE if all(text is None for text in texts) else _EMPTY, at)
+
+
+def _arguments(given: object) -> str:
+    return "" if given is None else json.dumps(given, ensure_ascii=False, separators=(",", ":"))
 
 
 def _finish(answer: Answer, reason: str) -> None:

@@ -147,14 +147,16 @@ def _read(answer: Answer, line: _Line, payload: bytes, at: int) -> None:
         return
     before = len(answer.event_class)
     message = line.message or _Message(line.response, line.thinking)
+    parts: list[tuple[int, str]] = []  # nearly always one at most
     if message.thinking:
-        answer.text(_REASONING, message.thinking, at)
+        parts.append((_REASONING, message.thinking))
     if message.tool_calls:
         calls = [call.function for call in message.tool_calls if call.function is not None]
         if text := "".join((call.name or "") + _json(call.arguments) for call in calls):
-            answer.text(_TOOL_CALL, text, at)
+            parts.append((_TOOL_CALL, text))
     if message.content:
-        answer.text(_CONTENT, message.content, at)
+        parts.append((_CONTENT, message.content))
+    answer.together(parts, at)
     if line.done:
         _end(answer, line)
     if len(answer.event_class) == before:

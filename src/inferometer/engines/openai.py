@@ -189,18 +189,19 @@ def _read(answer: Answer, reply: _Reply, payload: bytes, at: int) -> None:
 
 
 def _texts(answer: Answer, delta: _Delta, at: int) -> None:
-    """One event a kind of text in this delta; nearly always there is one at most."""
+    parts: list[tuple[int, str]] = []  # nearly always one at most
     if thought := delta.reasoning_content or delta.reasoning:
-        answer.text(_REASONING, thought, at)
+        parts.append((_REASONING, thought))
     if delta.tool_calls:
         functions = [call.function for call in delta.tool_calls if call.function is not None]
         if call_text := "".join((one.name or "") + (one.arguments or "") for one in functions):
-            answer.text(_TOOL_CALL, call_text, at)
+            parts.append((_TOOL_CALL, call_text))
     if delta.refusal:
         answer.refused = True
-        answer.text(_CONTENT, delta.refusal, at)
+        parts.append((_CONTENT, delta.refusal))
     if delta.content:
-        answer.text(_CONTENT, delta.content, at)
+        parts.append((_CONTENT, delta.content))
+    answer.together(parts, at)
 
 
 def _usage(answer: Answer, usage: object) -> None:

@@ -24,6 +24,7 @@ still `in_progress` or `queued`, or `incomplete` without a reason, has no end.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -145,8 +146,7 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
     except _UNREADABLE as cause:
         answer.unreadable(payload, cause, None)
         return
-    for item in response.output or ():
-        _item(answer, item, at)
+    answer.together([part for item in response.output or () for part in _texts(answer, item)], at)
     if response.output is not None or response.object == "response":
         _end(answer, response, response.status)
     elif error_in(payload, alone=True):
@@ -194,17 +194,18 @@ def _called(item: _Item) -> str | None:
     return item.name if item.type in _CALLS else None
 
 
-def _item(answer: Answer, item: _Item, at: int) -> None:
-    """One item of a whole response's output."""
+def _texts(answer: Answer, item: _Item) -> Iterator[tuple[int, str]]:
+    """The texts of one item of a whole response's output, with their classes."""
     if item.type in _CALLS:
-        answer.text(_TOOL_CALL, (item.name or "") + (item.arguments or ""), at)
+        if call := (item.name or "") + (item.arguments or ""):
+            yield _TOOL_CALL, call
         return
     kind = _REASONING if item.type == "reasoning" else _CONTENT
     for part in [*(item.content or ()), *(item.summary or ())]:
         if part.refusal:
             answer.refused = True
         if text := part.refusal or part.text:
-            answer.text(kind, text, at)
+            yield kind, text
 
 
 def _end(answer: Answer, response: _Response, status: str | None) -> None:

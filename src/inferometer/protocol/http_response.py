@@ -12,6 +12,9 @@ from typing import Any
 import httptools
 
 HEAD_LIMIT = 1 << 16
+FRAMING_LIMIT = 1 << 20
+"""Bytes of reads that bring nothing of a body: trailers, and the sizes of chunks that are sent by themselves, of which a long
+answer may have many."""
 
 
 _AFTER_THE_END = "bytes after the end of the response"
@@ -22,7 +25,7 @@ class BadResponse(ValueError):
 
 
 class HeadTooLarge(ValueError):
-    """The header block outgrew HEAD_LIMIT without ending."""
+    """The header block outgrew HEAD_LIMIT without ending, or what frames a body FRAMING_LIMIT."""
 
 
 class ResponseDecoder:
@@ -34,6 +37,7 @@ class ResponseDecoder:
     """
 
     __slots__ = (
+        "_framing_bytes",
         "_head_bytes",
         "_headers_done",
         "_lines",
@@ -66,7 +70,7 @@ class ResponseDecoder:
         self._lines.clear()
         self.headers: dict[bytes, bytes] = {}
         self._headers_done = False
-        self._head_bytes = 0
+        self._head_bytes = self._framing_bytes = 0
         self._until_close = False
 
     def feed(self, data: bytes) -> None:
@@ -80,10 +84,19 @@ class ResponseDecoder:
         except httptools.HttpParserError as cause:
             self.keep_alive = False
             raise BadResponse(_AFTER_THE_END if self.complete else _words(cause)) from cause
+        if not self.body:
+            self._bodiless(len(data))
+
+    def _bodiless(self, size: int) -> None:
+        """So many bytes have brought nothing of the body: they are of the head, or of what frames chunks, trailers included."""
         if not self._headers_done:
-            self._head_bytes += len(data)
+            self._head_bytes += size
             if self._head_bytes > HEAD_LIMIT:
                 raise HeadTooLarge(f"a header block of more than {HEAD_LIMIT} bytes")
+        elif not self.complete:
+            self._framing_bytes += size
+            if self._framing_bytes > FRAMING_LIMIT:
+                raise HeadTooLarge(f"chunk sizes and trailers of more than {FRAMING_LIMIT} bytes")
 
     def eof(self) -> bool:
         """The peer closed. True if that is how this response had to end; `complete` is then set."""

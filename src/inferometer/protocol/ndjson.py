@@ -5,15 +5,17 @@
 | empty, or white space    | ignored                                                                        |
 | anything else            | one payload, without the line's end; whether it is JSON is for its reader      |
 
-A line ends in LF or CRLF. A last line without its end is never given out: it may be half of one.
+A line ends in LF or CRLF. A last line without its end is given out when the body has ended, if it is a whole JSON object: else
+it may be half of one. One byte order mark at the very start is dropped.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import ClassVar
 
-from inferometer.protocol.event_decoder import EventTooLarge
+from inferometer.protocol.event_decoder import BOM, EventTooLarge
 
 
 class NdjsonDecoder:
@@ -22,14 +24,21 @@ class NdjsonDecoder:
     `limit` bounds the bytes of one line, so a server cannot make us grow.
     """
 
-    CONTENT_TYPE: ClassVar[str] = "application/x-ndjson"
-    STARTS: ClassVar[tuple[bytes, ...]] = (b"{",)
+    CONTENT_TYPES: ClassVar[tuple[str, ...]] = (
+        "application/x-ndjson",
+        "application/ndjson",
+        "application/jsonl",
+        "application/json-lines",
+        "application/x-jsonlines",
+    )
+    STARTS: ClassVar[tuple[bytes, ...]] = (b"{", BOM)
 
-    __slots__ = ("_buffer", "_limit")
+    __slots__ = ("_begun", "_buffer", "_limit")
 
     def __init__(self, limit: int = 1 << 20) -> None:
         self._limit = limit
         self._buffer = b""
+        self._begun = False
 
     @property
     def unfinished(self) -> bool:
@@ -47,9 +56,22 @@ class NdjsonDecoder:
             chunk = self._buffer + chunk
         *lines, rest = chunk.split(b"\n")
         self._hold(rest)
-        if lines and max(map(len, lines)) > self._limit:
+        if not lines:
+            return ()
+        if max(map(len, lines)) > self._limit:
             raise EventTooLarge(f"an event of more than {self._limit} bytes")
+        if not self._begun:
+            self._begun = True
+            lines[0] = lines[0].removeprefix(BOM)
         return [line for line in map(bytes.strip, lines) if line]
+
+    def end(self) -> Sequence[bytes]:
+        """The body has ended: its last line, if that is a whole object without its end."""
+        line, self._buffer = self._buffer.removeprefix(BOM).strip(), b""
+        try:
+            return (line,) if isinstance(json.loads(line), dict) else ()
+        except (ValueError, RecursionError):
+            return ()
 
     def _hold(self, rest: bytes) -> None:
         if len(rest) > self._limit:

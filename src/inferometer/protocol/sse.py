@@ -17,9 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from inferometer.protocol.event_decoder import EventTooLarge
-
-_BOM = b"\xef\xbb\xbf"
+from inferometer.protocol.event_decoder import BOM, EventTooLarge
 
 
 class SseDecoder:
@@ -28,8 +26,8 @@ class SseDecoder:
     `limit` bounds the bytes held back for an unfinished event, so a server cannot make us grow.
     """
 
-    CONTENT_TYPE: ClassVar[str] = "text/event-stream"
-    STARTS: ClassVar[tuple[bytes, ...]] = (b"data:", b"event:", b"id:", b"retry:", b":", _BOM)
+    CONTENT_TYPES: ClassVar[tuple[str, ...]] = ("text/event-stream",)
+    STARTS: ClassVar[tuple[bytes, ...]] = (b"data:", b"event:", b"id:", b"retry:", b":", BOM)
 
     __slots__ = ("_between", "_buffer", "_data", "_held", "_limit", "_skip_lf", "_started")
 
@@ -68,6 +66,10 @@ class SseDecoder:
                 return (payload,)
         return self._feed_lines(chunk)
 
+    def end(self) -> Sequence[bytes]:
+        """The body has ended: nothing, since an event without its blank line is never dispatched."""
+        return ()
+
     def _feed_lines(self, chunk: bytes) -> list[bytes | None]:
         if self._skip_lf and chunk:
             self._skip_lf = False
@@ -76,14 +78,14 @@ class SseDecoder:
         searched = len(self._buffer)
         buffer = self._buffer + chunk
         if not self._started:
-            if len(buffer) < len(_BOM) and _BOM.startswith(buffer):
+            if len(buffer) < len(BOM) and BOM.startswith(buffer):
                 self._buffer = buffer
                 self._between = False
                 return []
             self._started = True
             searched = 0
-            if buffer.startswith(_BOM):
-                buffer = buffer[len(_BOM) :]
+            if buffer.startswith(BOM):
+                buffer = buffer[len(BOM) :]
         events: list[bytes | None] = []
         at = 0
         while (end := _line_end(buffer, max(at, searched))) >= 0:

@@ -107,11 +107,14 @@ def inspect(
     wanted, endpoint = plan.target, probe.endpoint
     family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
     models, server = probe.models()
-    names = models.names
-    model = wanted.model or (names[0] if len(names) == 1 else None)
+    names = [_as_text(name) for name in models.names]
+    model = wanted.model or (models.names[0] if len(names) == 1 else None)
     if model is None:
         offered = ", ".join(names) if names else "the server lists none"
         raise PlanError([Problem("--model", f"choose a model: {offered}")])
+    if model != _as_text(model):
+        listed = f"the server lists {names[0]}, which holds half of a surrogate pair and is no text"
+        raise PlanError([Problem("--model", f"{listed}; name a model")])
     cold = plan.load.cold_start
     dialect = dialects.load(wanted.api)
     reply = probing.Reply(dialect.length_fields[0], None) if cold else _try_requests(plan, probe, model)
@@ -130,11 +133,16 @@ def inspect(
     around = _template_around(reply, tokenizer) if prompt_format == "text" else None
     template = _template(plan, around)
     target = Target(
-        model, list(names), server, prompt_format, reply.length_field, template,
+        model, names, server, prompt_format, reply.length_field, template,
         room=_context_limit(plan, models.contexts.get(model), prompt_format, around, tokenizer),
         endpoint=endpoint, family=family, address=address,
     )  # fmt: skip
     return target, tokenizer
+
+
+def _as_text(name: str) -> str:
+    """A model's name as it can be encoded: JSON may hold half of a surrogate pair, which is shown escaped."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _try_requests(plan: Plan, probe: probing.Probe, model: str) -> probing.Reply:
@@ -195,7 +203,7 @@ def request_heads(plan: Plan, target: Target, key: str | None) -> list[RequestHe
     """What all requests have in common: one head for all or, of classes with header lines of their own, one for each."""
     wanted, classes = plan.target, plan.workload.classes
     dialect = dialects.load(wanted.api)
-    streamed = DECODERS[dialect.interface.framing].CONTENT_TYPE
+    streamed = DECODERS[dialect.interface.framing].CONTENT_TYPES[0]
     ours = {
         "Host": target.endpoint.host_header,
         "User-Agent": "inferometer",
