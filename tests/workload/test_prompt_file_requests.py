@@ -23,6 +23,7 @@ from inferometer.workload.context_limit import Room
 from inferometer.workload.prompt_file import FIELDS, MOST_PROBLEMS, PromptFile, survey
 from inferometer.workload.prompts import Fingerprint, Prompt
 from inferometer.workload.tokenizers import Tokenizer
+from inferometer.workload.turn_schedule import Place
 
 few = settings(max_examples=30, deadline=None)
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60).filter(
@@ -306,3 +307,18 @@ def test_a_file_that_changes_after_it_was_read_is_noticed(tmp_path: Path, cl100k
     file.path.write_bytes(b"{")
     with pytest.raises(PlanError, match=r"own\.jsonl:1: has changed"):
         sent(file, cl100k, 2)
+
+
+def test_a_turn_in_which_no_user_says_anything_is_refused_with_its_line(
+    tmp_path: Path, cl100k: Tokenizer
+) -> None:
+    """As one request such a chat is sent as it is; as a conversation it has a turn that nobody asks."""
+    said = ["user", "assistant", "system", "assistant", "user"]
+    rows = [{"prompt": "hi", "output_tokens": 3}]
+    rows.append({"messages": [{"role": role, "content": "x"} for role in said], "output_tokens": 3})
+    file = read(tmp_path / "rows.jsonl", jsonl(rows))
+    assert len(sent(file, cl100k, 2)) == 2
+    spec = PromptsWorkload.model_validate({"prompts": str(file.path), "replies": "recorded"})
+    places = [Place(0, 0, 1, 0), *(Place(1, turn, 3, 0) for turn in range(3))]
+    with pytest.raises(PlanError, match=r"rows\.jsonl:2: messages: .*role user"):
+        list(prompt_file_requests.conversations(spec, cl100k, file, places, 5))

@@ -211,6 +211,9 @@ class Probe:
             )
         answer = Answer()
         dialect.read_whole(answer, content, 0)
+        if answer.error is not None:
+            words = self._redact.short(answer.error, 300)
+            raise PeerError(f"{self.endpoint.url}{path}: the server answered with an error: {words}")
         if not answer.done:
             raise PeerError(
                 f"{self.endpoint.url}{path}: the reply is not an {dialect.vendor} reply; it begins {error[:80]!r}. "

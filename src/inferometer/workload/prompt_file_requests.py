@@ -132,7 +132,8 @@ def conversations(
 ) -> Iterator[Prompt]:
     """Rows as sessions: the prompts of these places. The nonces are those of `generate`, in the first turn of each row.
 
-    Answers in the file are the replies that later turns repeat, unless the plan asks for the server's.
+    Answers in the file are the replies that later turns repeat, unless the plan asks for the server's. Raises PlanError for a
+    turn in which no user says anything.
     """
     starts = [at for at, place in enumerate(places) if place.turn == 0]
     n = len(starts)
@@ -142,13 +143,18 @@ def conversations(
         marks = nonces(tokenizer, salt, "text", 0, n)
         [common] = nonces(tokenizer, salt if contexts is None else contexts.salt, "text", -1, 1)
     classes, outputs, told = _numbered(file), _outputs(spec.output_tokens, spec.seed), Told()
-    rows = file.rows(islice(numbers(spec, len(file), skip, contexts), n))
+    sent_rows = list(islice(numbers(spec, len(file), skip, contexts), n))
 
     def count(messages: Chat) -> int:
         return sum(len(tokenizer.encode(text)) for _, text in messages)
 
-    for start, end, row, mark in zip(starts, [*starts[1:], len(places)], rows, marks, strict=True):
+    ends = [*starts[1:], len(places)]
+    for start, end, number, row, mark in zip(
+        starts, ends, sent_rows, file.rows(sent_rows), marks, strict=True
+    ):
         bare = segments(row.chat)
+        if any(all(role != "user" for role, _ in plain) for plain, _ in bare):
+            raise file.problem(number, "messages", "hold a turn without a message of role user")
         for place, (plain, answer) in zip(places[start:end], bare, strict=False):
             own = _marked(plain, mark, common) if place.turn == 0 else plain
             sent, output = count(own), row.output_tokens or next(outputs)

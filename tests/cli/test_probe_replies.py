@@ -1,0 +1,55 @@
+"""A server whose reply to the short request before a run is no answer: nothing is sent then, and the user is told why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import run
+from peers import Script, Seen, scripted, whole
+from wording import whole as answer_of
+
+from inferometer.engines.interface import INTERFACES
+
+ERRORS = [
+    b'{"error":{"message":"GPU on fire"}}',
+    b'{"type":"error","error":{"message":"GPU on fire"},"request_id":"\xff"}',
+    b'{"object":"error","message":"GPU on fire"}',
+    b'{"detail":"GPU on fire"}',
+]
+
+
+@pytest.mark.parametrize("api", INTERFACES)
+@pytest.mark.parametrize("error", [*ERRORS, None])
+def test_an_error_inside_a_200_is_no_reply(api: str, error: bytes | None, tmp_path: Path) -> None:
+    """In any shape, or beside an answer: the server's words, and the exit code of a server that cannot be measured."""
+    body = error or json.dumps(answer_of(api, "hi") | {"error": {"message": "GPU on fire"}}).encode()
+
+    def answer(seen: Seen) -> Script:
+        listing = b'{"data":[{"id":"m"}],"models":[{"name":"m"}]}'
+        return Script(whole(200, listing if seen.method == "GET" else body))
+
+    with scripted(answer) as peer:
+        arguments = (
+            "--url",
+            f"http://127.0.0.1:{peer.port}",
+            "--api",
+            api,
+            "--requests",
+            "1",
+            "--tokenizer",
+            "none",
+        )
+        code, _, stderr = run("run", *arguments, "--input-tokens", "5", out=tmp_path)
+    assert code == 5
+    assert "GPU on fire" in stderr
+
+
+def test_a_listed_model_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
+    """JSON may hold half of a surrogate pair, which no request can."""
+    with scripted(lambda _: Script(whole(200, b'{"data":[{"id":"m\\ud800x"}]}'))) as peer:
+        arguments = ("--url", f"http://127.0.0.1:{peer.port}", "--requests", "1", "--input-tokens", "5")
+        code, _, stderr = run("run", *arguments, out=tmp_path)
+    assert code == 2
+    assert "--model: the server lists m\\ud800x, which holds half of a surrogate pair" in stderr
