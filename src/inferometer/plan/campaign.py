@@ -19,6 +19,7 @@ from inferometer.plan.document import Document, Values
 from inferometer.plan.parse import build
 from inferometer.plan.part import Part
 from inferometer.plan.procedure_parameters import NAMES, Tests, quickened
+from inferometer.plan.rules import faults
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
 from inferometer.plan.switching import Switching
@@ -185,6 +186,7 @@ def of_values(values: Values, where: str) -> Campaign:
             f"{where}: cannot be carried out by this version: {wording.refusals(error)[0].message}"
         ) from error
     problems = [*_impossible(whole)]
+    problems += [Problem(f"{where}: plan.{fault.keys[0]}", fault.worded()) for fault in faults(whole.plan)]
     _chosen(whole.names, problems)
     if not whole.names:
         problems.append(Problem(where, "names no test"))

@@ -26,6 +26,9 @@ Values = dict[str, Any]
 MOST_BYTES = 1 << 20
 _MOST_NODES = 20_000
 _DEEPEST = 40
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_AMBIGUOUS = re.compile(r"[-+]?(0[0-9_]+|[0-9_]+(:[0-9]+)+(\.[0-9_]*)?)")
+"""Numbers that YAML 1.1 reads in base 8 and in base 60, and others as decimal numbers and as times."""
 
 
 @dataclass(slots=True)
@@ -67,7 +70,8 @@ def read(path: Path) -> Document:
 
 def parse(text: str, document: Document) -> None:
     """Fill the document from the file's text."""
-    exact = _json(text)
+    twice: list[str] = []
+    exact = _json(text, twice)
     loader = None
     try:
         loader = yaml.SafeLoader(text)
@@ -78,14 +82,14 @@ def parse(text: str, document: Document) -> None:
         if exact is None:
             document.refuse(f"is not valid YAML: {_quiet(error)}", None if mark is None else mark.line + 1)
             return
-        values = exact  # JSON that YAML 1.1 cannot read has no lines, but its values are sure
+        values = _unlined(exact, twice, document)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if exact is None:
             document.refuse(
                 f"is not valid YAML: {'nested too deeply' if isinstance(error, RecursionError) else _first_line(error)}"
             )
             return
-        values = exact
+        values = _unlined(exact, twice, document)
     finally:
         if loader is not None:
             loader.dispose()
@@ -96,11 +100,25 @@ def parse(text: str, document: Document) -> None:
         document.refuse("is not a plan: it should have keys such as target, load and workload", 1)
 
 
-def _json(text: str) -> Values | None:
+def _unlined(exact: Values, twice: list[str], document: Document) -> Values:
+    """JSON that YAML 1.1 cannot read has no lines, but its values are sure, unless a key was given twice."""
+    for key in twice:
+        document.refuse(f"{key} occurs twice in one mapping", fatal=False)
+    return exact
+
+
+def _json(text: str, twice: list[str]) -> Values | None:
+    """The values, if the text is JSON; keys that one of its objects has several times go into `twice`."""
     if not text.lstrip().startswith("{"):
         return None
+
+    def once(pairs: list[tuple[str, Any]]) -> Values:
+        names = [key for key, _ in pairs]
+        twice.extend(dict.fromkeys(key for key in names if names.count(key) > 1))
+        return dict(pairs)
+
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=once)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
@@ -138,6 +156,17 @@ class _Walk:
                 self.document.lines[(*at, index)] = item.start_mark.line + 1
                 items.append(self.value(item, (*at, index)))
             return items
+        if (
+            isinstance(node, yaml.ScalarNode)
+            and node.style is None
+            and node.tag in _NUMBERS
+            and _AMBIGUOUS.fullmatch(node.value)
+        ):
+            value = self.loader.construct_object(node)
+            said = (
+                f"{node.value} is ambiguous, for YAML reads it as {value}: write {value}, or quote it as text"
+            )
+            self.document.refuse(said, node.start_mark.line + 1, fatal=False)
         return self.loader.construct_object(node)
 
     def mapping(self, node: yaml.MappingNode, at: Key) -> Values:

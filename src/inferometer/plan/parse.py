@@ -10,6 +10,7 @@ involves a key taken out is not asked, for its answer would be about a value nob
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -154,7 +155,8 @@ class _Draft:
         kind = KINDS[str(loc[1])] if len(loc) == 3 and loc[0] == "workload" else None
         keys = (key,) if kind is None else (key, kind.chosen_by)
         needs = f"{{{key}}} has to be given" if kind is None else f"{kind.noun} needs {{{key}}}"
-        self.note([Fault(keys, f"{needs}, for example {value}")])
+        shown = value if isinstance(value, str) else json.dumps(value)
+        self.note([Fault(keys, f"{needs}, for example {shown}")])
         self.broken.add(key)
         holder: Any = self.values
         for part in path[:-1]:
@@ -243,6 +245,11 @@ def _holds(holder: object, part: str | int) -> bool:
 
 def _written(draft: _Draft) -> Iterator[Fault]:
     """Rules about what was written, which defaults then hide."""
+    workload = draft.values.get("workload") or {}
+    base = workload.get("based_on")
+    if base is not None and workload.get("name") not in ("custom", base):
+        needs = f"is for a custom workload: set {{workload.name}} to custom, or to {base} and leave it out"
+        yield Fault(("workload.based_on", "workload.name"), needs)
     load = draft.values.get("load") or {}
     traced = draft.values.get("trace") is not None or load.get("arrival") == "trace"
     if traced:

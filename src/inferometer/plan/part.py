@@ -53,7 +53,7 @@ class Part(BaseModel):
     Validators are built when they are first used: a part that is only a field of another one needs none, nor does help.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 def _number(value: Any) -> Any:

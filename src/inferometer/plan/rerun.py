@@ -15,14 +15,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from inferometer.errors import PlanError, Problem, RecordError
+from inferometer.errors import RecordError
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
-from inferometer.plan.document import Values
+from inferometer.plan.document import Document, Values
+from inferometer.plan.parse import build
 from inferometer.plan.schema import READABLE, Plan
-from inferometer.plan.wording import located, refusals
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 _IN_FOLDER = ("tests.json", "plan.json", "campaign.json")
@@ -131,11 +129,5 @@ def _plan_of(document: Values, where: str) -> Plan | Campaign:
 
 
 def _plan(values: Values, where: str) -> Plan:
-    try:
-        return Plan.model_validate(dict(values))
-    except ValidationError as error:
-        problems = [
-            Problem(f"{where}: {'.'.join(map(str, located(one.place)))}", one.message)
-            for one in refusals(error)
-        ]
-        raise PlanError(problems) from error
+    """The plan, checked as one of a file is. Raises PlanError."""
+    return build(Path(where), file=Document(where, dict(values)))

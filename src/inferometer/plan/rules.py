@@ -152,7 +152,7 @@ def _trace(plan: Plan) -> Iterator[Fault]:
     if not isinstance(workload, TraceWorkload):
         yield Fault(
             ("workload.kind", "workload.name", "trace.file"),
-            "the trace determines what is sent ({trace.file}): leave {workload.kind} and {workload.name} out",
+            "the trace determines what is sent ({trace.file}): leave {workload.kind} out",
         )
 
 

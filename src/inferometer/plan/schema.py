@@ -15,15 +15,17 @@ from pydantic import (
 )
 
 from inferometer.plan.declarations import Declared
+from inferometer.plan.document import Values
 from inferometer.plan.part import NUMBER, SECONDS, Group, Option, Part, Sha256
 from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.slo import Slo
 from inferometer.plan.target import Target
-from inferometer.plan.workload import FileWorkload, StandardWorkload, Workload
+from inferometer.plan.workload import FileWorkload, StandardWorkload, Workload, own_keys
 
 SCHEMA: Literal["inferometer/plan/2"] = "inferometer/plan/2"
-READABLE = (SCHEMA, "inferometer/plan/1")
-"""Version 1, of inferometer 0.1.0, did not name the kind of a workload, and had the keys of every kind."""
+VERSION_1 = "inferometer/plan/1"
+"""Of inferometer 0.1.0, did not name the kind of a workload, and had the keys of every kind."""
+READABLE = (SCHEMA, VERSION_1)
 
 DEFAULT_CONCURRENCY = 16
 DEFAULT_REQUESTS = 1000
@@ -36,6 +38,14 @@ NO_TOKENIZER = "none"
 
 
 _SUT: Group = "System under test (declared)"
+
+
+def _not_1(value: object) -> bool:
+    """Whether a number, or its text, is another than 1; False of what is no number."""
+    try:
+        return isinstance(value, str | int | float) and float(value) != 1
+    except (ValueError, OverflowError):
+        return False
 
 
 class Load(Part):
@@ -190,7 +200,7 @@ class Load(Part):
             rated = "rate" in load and "concurrency" not in load
             users = ("users" in load or "user_rate" in load) and not {"rate", "concurrency"} & load.keys()
             load["model"] = "users" if users else "open" if rated or traced else "closed"
-        if "arrival" not in load and load.get("burstiness", 1) not in (1, "1", "1.0"):
+        if "arrival" not in load and _not_1(load.get("burstiness", 1)):
             load["arrival"] = "gamma"
         if "arrival" not in load and load["model"] == "users":
             load["arrival"] = "constant"
@@ -446,17 +456,26 @@ class Plan(Part):
         if not isinstance(given, dict):
             return given
         plan = dict(given)
-        if plan.get("schema") in READABLE:
+        first = plan.get("schema") == VERSION_1
+        if first:
             plan["schema"] = SCHEMA
-        if plan.get("trace") is None:
-            return plan
+        if plan.get("trace") is not None:
+            plan |= cls._traced(plan)
+        if first and isinstance(plan.get("workload"), dict):
+            plan["workload"] = own_keys(plan["workload"])
+        return plan
+
+    @staticmethod
+    def _traced(plan: Values) -> Values:
+        """Load and workload, with what a trace implies."""
+        made: Values = {}
         implied = {"load": {"model": "open", "arrival": "trace"}, "workload": {"kind": "trace"}}
         for part, values in implied.items():
             given_part = plan.get(part, {})
             if isinstance(given_part, dict):
                 said = {key: value for key, value in given_part.items() if value is not None}
-                plan[part] = values | said
-        return plan
+                made[part] = values | said
+        return made
 
     @property
     def keeps_full(self) -> bool:

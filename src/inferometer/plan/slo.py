@@ -76,6 +76,11 @@ class Slo(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         _check(self.metric, self.stat, self.op, self.limit)
+        unit = "ms" if self.stat else rates()[self.metric]
+        if self.unit != unit:
+            raise ValueError(
+                f"the limit of {self.metric} has the unit {unit!r}, not {self.unit!r}; write for example {_EXAMPLES}"
+            )
         return self
 
     @model_serializer

@@ -130,7 +130,8 @@ def misplaced(error: Refusal) -> Fault | None:
         return Fault((own, kind.chosen_by, *chosen), message)
     if error.kind == "literal_error" and any(_allows(other, key, error.given) for other in having):
         instead = error.expected.replace("'", "")
-        message = f"{kind.decides}: leave {{{own}}} out, or set it to {instead}"
+        why = kind.decides or f"{{workload.kind}} is {loc[1]}"
+        message = f"{why}: leave {{{own}}} out, or set it to {instead}"
         return Fault((own, kind.chosen_by), message)
     return None
 

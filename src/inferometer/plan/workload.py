@@ -10,12 +10,12 @@
 | `trace`    | the plan's `trace`                   | as long as the rows of a trace, and due when those are         |
 
 A plan may name the `kind`; where it does not, the keys that are there tell (`kind_of`). A key that the kind does not have is
-refused by the type; one that says nothing (null, or the default that another kind has) is left out. What keys that a kind does
+refused by the type; one that says nothing (null, or no to what only another kind does) is left out. What keys that a kind does
 have forbid each other is in `rules.py`.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -97,7 +97,11 @@ class _Workload(Part):
         """Keys of other kinds that say nothing are left out: what is left of them is refused."""
         if not isinstance(given, Mapping):
             return given
-        return {key: value for key, value in given.items() if not _idle(cls, key, value)}
+        return {
+            key: value
+            for key, value in given.items()
+            if not _idle(cls, key, value) and (key, value) != ("kind", None)
+        }
 
     @property
     def forced(self) -> bool:
@@ -378,7 +382,10 @@ class MixtureWorkload(_Drawn, _NoLengths):
     classes: Annotated[
         tuple[RequestClass, ...],
         Field(
-            min_length=1, max_length=MOST_CLASSES, description="Classes of requests, drawn by their weights."
+            min_length=1,
+            max_length=MOST_CLASSES,
+            examples=[[{"name": "chat", "input_tokens": "uniform(128,512)", "output_tokens": 160}]],
+            description="Classes of requests, drawn by their weights.",
         ),
     ]
 
@@ -510,7 +517,7 @@ def kind_of(values: Any) -> str:
         return str(there["kind"])
     if "prompts" in there:
         return "prompts"
-    if there.get("classes"):
+    if "classes" in there:
         return "mixture"
     if there.get("name") == "trace":
         return "trace"
@@ -550,14 +557,34 @@ def kinds_with(key: str) -> list[type[AnyWorkload]]:
     return [kind for kind in KINDS.values() if key in kind.model_fields]
 
 
-def _idle(kind: type[BaseModel], key: str, value: object) -> bool:
-    """Whether a key of other kinds says nothing: it is null or false, or has the value that it has where it is not set."""
+def own_keys(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The workload of a version 1 document, which has the keys of every kind, without the defaults of other kinds."""
+    given = {key: value for key, value in values.items() if (key, value) != ("classes", [])}
+    kind = KINDS.get(kind_of(given))
+    return (
+        given
+        if kind is None
+        else {key: value for key, value in given.items() if not _unset(kind, key, value)}
+    )
+
+
+def _unset(kind: type[BaseModel], key: str, value: object) -> bool:
+    """Whether a key that only other kinds have is at its default."""
     if key in kind.model_fields:
         return False
-    defaults = [one.model_fields[key].get_default(call_default_factory=True) for one in kinds_with(key)]
-    return bool(defaults) and (_says_no(value) or value == [] or value in defaults)
+    return any(
+        value == one.model_fields[key].get_default(call_default_factory=True) for one in kinds_with(key)
+    )
+
+
+def _idle(kind: type[BaseModel], key: str, value: object) -> bool:
+    """Whether a key that only other kinds have says nothing: it is null, or says no to what those may do."""
+    if key in kind.model_fields or not kinds_with(key):
+        return False
+    of_type = kinds_with(key)[0].model_fields[key].annotation
+    return value is None or (bool in (of_type, *get_args(of_type)) and _says_no(value))
 
 
 def _says_no(value: object) -> bool:
-    """Null or false, also as a flag spells it."""
-    return value is None or value is False or (isinstance(value, str) and value.strip().lower() in FALSE)
+    """False, also as a flag spells it."""
+    return value is False or (isinstance(value, str) and value.strip().lower() in FALSE)

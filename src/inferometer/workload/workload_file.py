@@ -41,7 +41,7 @@ from inferometer.plan.part import Part
 from inferometer.plan.request_class import ClassName
 from inferometer.plan.target import Api, Body
 from inferometer.plan.wording import reason, refusals
-from inferometer.plan.workload import AnyWorkload, workload_of
+from inferometer.plan.workload import AnyWorkload, own_keys, workload_of
 from inferometer.units import NS_PER_MS
 from inferometer.workload.prompt_file import LONGEST_LINE, MOST_PROBLEMS, Message
 from inferometer.workload.prompts import NONCES, Prompt
@@ -217,7 +217,8 @@ class Header(Part):
     @property
     def spec(self) -> AnyWorkload:
         """The plan's workload part. Raises ValidationError."""
-        return workload_of(self.workload)
+        first = self.inferometer == "workload/1"
+        return workload_of(own_keys(self.workload) if first else self.workload)
 
     @property
     def classes(self) -> tuple[str, ...]:
