@@ -57,9 +57,9 @@ class Joined:
 def joined(folder: RunFolder, truth: Iterable[TruthRow]) -> Joined:
     """Join. A request that the server does not know, or answered with another number of tokens, counts as missing."""
     schedule = Schedule(folder.schedule)
-    mine = join.ours(read_table(folder.record, RECORD), join.nonces(schedule.table, schedule.body))
+    mine = join.client_requests(read_table(folder.record, RECORD), join.nonces(schedule.table, schedule.body))
     rows = {row.id: row for row in truth}
-    known = [_theirs(row) for row in rows.values()]
+    known = [_server_request(row) for row in rows.values()]
     seen = join.joined(mine, known)
     delays: list[tuple[int, int]] = []
     inside = total = 0
@@ -84,8 +84,8 @@ def joined(folder: RunFolder, truth: Iterable[TruthRow]) -> Joined:
     )
 
 
-def _theirs(row: TruthRow) -> join.Theirs:
+def _server_request(row: TruthRow) -> join.ServerRequest:
     """The C server's row."""
     after = np.array(row.after_ns, np.int64)
     ended = int(after[-1]) if len(after) else row.read_ns
-    return join.Theirs(row.id, row.arrived_ns, row.read_ns, ended, after, np.zeros(0, np.int64))
+    return join.ServerRequest(row.id, row.arrived_ns, row.read_ns, ended, after, np.zeros(0, np.int64))

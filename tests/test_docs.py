@@ -220,7 +220,7 @@ def test_every_fault_is_described_with_its_parameters_and_defaults() -> None:
     for name, kind in KINDS.items():
         found = re.search(rf"^\| `{name}` \| ([^|]*) \| (yes|no) \|", page, re.MULTILINE)
         assert found, name
-        assert found[2] == ("yes" if kind.whole or name in ("refuse", "drop") else "no"), name
+        assert found[2] == ("yes" if kind.unstreamed or name in ("refuse", "drop") else "no"), name
         for key, parameter in kind.parameters.items():
             assert key in found[1] if key.isdigit() else f"{key} ({parameter.default:.0f})" in found[1], name
 

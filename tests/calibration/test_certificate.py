@@ -16,7 +16,7 @@ from inferometer.telemetry.host import environment, hot_path
 Make = Callable[..., Certificate]
 
 
-def look(where: Path, certificate: Certificate, workers: int = 1) -> certificates.Found:
+def look(where: Path, certificate: Certificate, workers: int = 1) -> certificates.SearchResult:
     """Find on the machine that the certificate was made on."""
     return find(where, certificate.machine, certificate.packages, workers)
 
@@ -29,7 +29,7 @@ def test_what_is_stored_is_found_again_whole(made: Make, tmp_path: Path) -> None
     assert list(path.parent.iterdir()) == [path]
     assert read(path) == certificate
     assert json.loads(path.read_text())["schema"] == "inferometer/certificate/1"
-    assert look(path.parent, certificate) == certificates.Found("found", certificate)
+    assert look(path.parent, certificate) == certificates.SearchResult("found", certificate)
 
 
 def test_the_newest_that_fits_is_used(made: Make, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_no_folder_no_file_and_a_file_for_a_folder_are_no_certificate(made: Make
     """And nothing is made by looking."""
     (tmp_path / "file").write_text("")
     for where in (tmp_path / "nowhere", tmp_path, tmp_path / "file"):
-        assert look(where, made()) == certificates.Found("none")
+        assert look(where, made()) == certificates.SearchResult("none")
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -88,7 +88,7 @@ def test_where_certificates_are_is_for_the_environment_to_say() -> None:
 
 def test_a_citation_is_plain_data_without_the_rungs_that_failed(made: Make) -> None:
     """It goes into run.json, and holds what a later judgement needs."""
-    noted = cited(certificates.Found("found", made())).facts()
+    noted = cited(certificates.SearchResult("found", made())).facts()
     assert json.loads(json.dumps(noted)) == noted
     assert noted["status"] == "found"
     assert [rung["load"] for rung in noted["rungs"]] == [64, 1024, 2000]

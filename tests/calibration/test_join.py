@@ -10,14 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.calibration.join import Ours, Theirs, joined, matched, nonces, ours, spread, theirs
+from inferometer.calibration.join import (
+    ClientRequest,
+    ServerRequest,
+    client_requests,
+    joined,
+    matched,
+    nonces,
+    server_requests,
+    spread,
+)
 from inferometer.journal.schema import RECORD, EventClass
 
 MS = 1_000_000
 lengths = st.lists(st.integers(1, 12), min_size=1, max_size=12)
 
 
-def both(tokens: list[int], late_ns: int = 0, seed: int = 0) -> tuple[list[Ours], list[Theirs]]:
+def both(
+    tokens: list[int], late_ns: int = 0, seed: int = 0
+) -> tuple[list[ClientRequest], list[ServerRequest]]:
     """Requests whose every event, and end, the client stamps `late_ns` after the truth."""
     random = np.random.default_rng(seed)
     mine, true = [], []
@@ -25,8 +36,10 @@ def both(tokens: list[int], late_ns: int = 0, seed: int = 0) -> tuple[list[Ours]
         sent = np.cumsum(random.integers(1, 30 * MS, count)) + 10**12
         submit = int(sent[0]) - int(random.integers(1, 80 * MS))
         key = f"{number:09d}"
-        mine.append(Ours(key, submit, submit, int(sent[-1]) + MS + late_ns, sent + late_ns))
-        true.append(Theirs(key + " and so on", submit, submit + MS, int(sent[-1]) + MS, sent, sent - MS))
+        mine.append(ClientRequest(key, submit, submit, int(sent[-1]) + MS + late_ns, sent + late_ns))
+        true.append(
+            ServerRequest(key + " and so on", submit, submit + MS, int(sent[-1]) + MS, sent, sent - MS)
+        )
     return mine, true
 
 
@@ -89,7 +102,7 @@ def test_tokens_that_one_side_lacks_are_missing_and_in_no_statistic() -> None:
     """A request short of two tokens, one the server does not know, and one without a token on either side."""
     mine, true = both([5, 4, 3])
     short = replace(mine[0], tokens=mine[0].tokens[:-2])
-    silent = Ours("999999999", 0, 0, 1, mine[0].tokens[:0])
+    silent = ClientRequest("999999999", 0, 0, 1, mine[0].tokens[:0])
     seen = joined([short, mine[1], mine[2], silent], true[:2])
     assert seen.missing == (2 + 3 + 1) / (5 + 4 + 3 + 1)
     assert (seen.requests, len(seen.ttft), len(seen.gaps)) == (4, 1, 3)
@@ -120,10 +133,10 @@ def test_what_is_joined_comes_from_the_record_the_schedule_and_the_log() -> None
         "event_class": bytes([EventClass.ROLE, EventClass.CONTENT, EventClass.DONE]),
     }
     rows = [row, row | {"phase": 0}, row | {"t_submit": None}]
-    (one,) = ours(pa.Table.from_pylist(rows, schema=RECORD), ["a", "b"])
+    (one,) = client_requests(pa.Table.from_pylist(rows, schema=RECORD), ["a", "b"])
     assert (one.key, one.intended, one.submit, one.end, one.tokens.tolist()) == ("b", 4, 5, 90, [7])
     with pytest.raises(ValueError, match="requests"):
-        ours(pa.Table.from_pylist([row | {"cycle": 1}], schema=RECORD), ["a", "b"])
+        client_requests(pa.Table.from_pylist([row | {"cycle": 1}], schema=RECORD), ["a", "b"])
     places = pa.table({"nonce_at": [2, -1], "nonce_len": [3, 0]})
     assert nonces(places, lambda _: b"..123..") == ["123", ""]
     line = {
@@ -134,5 +147,5 @@ def test_what_is_joined_comes_from_the_record_the_schedule_and_the_log() -> None
         "sent_ns": [8],
         "ended_ns": 9,
     }
-    (known,) = theirs(msgspec.json.encode(line | {"id": "left out"}) + b"\n")
+    (known,) = server_requests(msgspec.json.encode(line | {"id": "left out"}) + b"\n")
     assert (known.key, known.arrived, known.received, known.sent.tolist()) == ("b...", None, 6, [8])

@@ -41,7 +41,7 @@ class Sent:
             stamps = self.stamps if count == 1 else Each(self.stamps, count)
             self.pieces.append(Piece(Place.TOKEN, event, stamps, count))
         self.pieces.append(Piece(Place.END, script.closing(stem, counts), self.ended))
-        body = script.whole("0" * 32, 1_800_000_000, text(0, TOKENS), "length", counts)
+        body = script.body("0" * 32, 1_800_000_000, text(0, TOKENS), "length", counts)
         self.whole = Piece(Place.WHOLE, Reply(200, body).encode(True), self.ended)
 
     def under(self, spec: str) -> list[Step]:

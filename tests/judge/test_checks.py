@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from inferometer.journal.schema import EventClass
-from inferometer.judge.judge import CHECKS, arrival_found, judge
+from inferometer.judge.judge import CHECKS, arrival_comparison, judge
 from inferometer.judge.verdict import Check, Verdict, verdict_of
 from inferometer.measure.record import Death
 
@@ -332,12 +332,14 @@ def test_the_variants_of_ttft_are_noted_where_they_clearly_part(run: Any, good: 
 def test_what_the_report_prints_of_arrivals_is_what_was_checked(run: Any) -> None:
     """Law: the numbers of the arrival check are those its three checks were decided by."""
     made = run()
-    found, verdict = arrival_found(*made), judge(*made)
+    found, verdict = arrival_comparison(*made), judge(*made)
     assert found is not None
     assert verdict.check("arrival_dispersion").value == found.dispersion
     facts = verdict.check("arrival_rate").facts
     assert (facts["low"], facts["high"]) == found.rate_limits
-    assert arrival_found(*run(plan={"load": {"model": "closed", "concurrency": 5, "rate": None}})) is None
+    assert (
+        arrival_comparison(*run(plan={"load": {"model": "closed", "concurrency": 5, "rate": None}})) is None
+    )
 
 
 def test_one_failure_outweighs_any_number_of_doubts() -> None:

@@ -65,7 +65,7 @@ def test_a_test_that_was_cut_short_or_left_open_is_inconclusive() -> None:
     assert [one.code for one in judged(run(), problem="it broke").objections] == ["partial"]
     questions = (Note("search_not_ended"), Note("no_pilot_measured"))
     open_ = judged(run(), undecided=questions)
-    assert (open_.status, [one.said for one in open_.objections]) == ("INCONCLUSIVE", [*questions])
+    assert (open_.status, [one.reason for one in open_.objections]) == ("INCONCLUSIVE", [*questions])
     late = run({"verdict.checks": (check("lateness", "fail"),)})
     assert [(one.code, one.runs) for one in judged(late, late).objections] == [("lateness", 2)]
 

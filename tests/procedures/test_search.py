@@ -30,7 +30,7 @@ def ladders() -> st.SearchStrategy[Ladder]:
             least=1.0 if whole else 1e-2,
             factor=factor,
             resolution=resolution,
-            whole=whole,
+            integral=whole,
         ),
         st.floats(0.5, 100),
         st.floats(0.5, 50),
@@ -106,7 +106,7 @@ def test_an_answer_that_is_not_confirmed_is_given_up_for_a_lower_one() -> None:
         said = lucky.get(level)
         return said.pop(0) if said else level <= 6
 
-    found, trials = search(Ladder(first=4, step=4, most=64, least=1, whole=True), system)
+    found, trials = search(Ladder(first=4, step=4, most=64, least=1, integral=True), system)
     assert found.level == 6
     assert Trial(8.0, False, 1, confirms=True) in trials
 
@@ -122,7 +122,7 @@ def test_doubling_and_bisecting_whole_levels_finds_small_capacities_exactly(
     capacity: int, expected: int
 ) -> None:
     """Draft 5.5's search: to a gap of 1, or 5 %, whichever is larger."""
-    ladder = Ladder(first=8, step=0, factor=2.0, most=512, least=1, whole=True)
+    ladder = Ladder(first=8, step=0, factor=2.0, most=512, least=1, integral=True)
     found, _ = search(ladder, lambda level, _: level <= capacity)
     assert found.level is not None
     assert expected * 0.95 - 1 <= found.level <= expected

@@ -74,7 +74,7 @@ def test_probes_end_with_the_first_three_that_agree_or_with_the_last(latencies: 
     load = Load(concurrency=2, requests=5, warmup=4, warmup_probes=len(latencies))
     drained: list[int] = []
     assert warmup.warm_up(
-        load, Rows(4, 1 + len(latencies), whole=False), server.play, server.seen, nothing,
+        load, Rows(4, 1 + len(latencies), indivisible=False), server.play, server.seen, nothing,
         lambda: drained.append(len(server.parts)),
     )  # fmt: skip
     probes = [part for part in server.parts if part.phase is Phase.PROBE]
@@ -93,7 +93,9 @@ def test_as_many_requests_and_tokens_as_asked_for_or_as_may_be(
     """Never fewer than asked where answers have tokens enough, never more than ten times the rows, whole rounds if need be."""
     server = Played([], tokens)
     load = Load(concurrency=2, requests=5, warmup=requests, warmup_tokens=asked)
-    warmup.warm_up(load, Rows(requests, 0, whole=whole), server.play, server.seen, nothing, lambda: None)
+    warmup.warm_up(
+        load, Rows(requests, 0, indivisible=whole), server.play, server.seen, nothing, lambda: None
+    )
     assert requests <= server.warm <= warmup.MOST_TIMES * requests
     reached = server.warm * tokens >= asked
     assert reached or server.warm > (warmup.MOST_TIMES - 1) * requests
@@ -107,7 +109,9 @@ def test_a_server_that_makes_nothing_is_not_asked_for_ever(requests: int, good: 
     """Where a round brings nothing, no other follows."""
     server = Played([], tokens=0, good=good)
     load = Load(concurrency=2, requests=5, warmup=requests, warmup_tokens=100)
-    warmup.warm_up(load, Rows(requests, 0, whole=False), server.play, server.seen, nothing, lambda: None)
+    warmup.warm_up(
+        load, Rows(requests, 0, indivisible=False), server.play, server.seen, nothing, lambda: None
+    )
     assert server.warm <= warmup.MOST_TIMES * requests
 
 
@@ -121,5 +125,7 @@ def test_what_is_interrupted_goes_no_further() -> None:
         def play(part: Part, server: Played = server, stop: int = stop) -> bool:
             return server.play(part) and len(server.parts) < stop
 
-        assert not warmup.warm_up(load, Rows(4, 4, whole=False), play, server.seen, nothing, lambda: None)
+        assert not warmup.warm_up(
+            load, Rows(4, 4, indivisible=False), play, server.seen, nothing, lambda: None
+        )
         assert len(server.parts) == stop

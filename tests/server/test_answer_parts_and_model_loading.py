@@ -63,7 +63,7 @@ def test_pieces_joined_are_the_parts(reasoning: int, tool: int, count: int, star
         said[kind] += piece
         opened += [kind] if passage.opens(index) else []
         closed += [kind] if passage.closes(index) else []
-    assert all(said[kind] == passage.whole(kind) for kind in Kind)
+    assert all(said[kind] == passage.content(kind) for kind in Kind)
     assert opened == closed == passage.kinds()
     arguments = json.loads(said[Kind.TOOL])["text"] if said[Kind.TOOL] else ""
     assert said[Kind.REASONING] + said[Kind.TEXT] + arguments == text(start, count)

@@ -37,7 +37,7 @@ Machine = Mapping[str, str | int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The certificate that fits, or why there is none: `none`, `mismatch` (`why`: what differs) or `damaged`."""
 
     status: Literal["found", "none", "mismatch", "damaged"]
@@ -88,25 +88,25 @@ def read(path: Path) -> Certificate:
         raise ValueError(f"{path.name} is damaged or of another version") from cause
 
 
-def find(where: Path, machine: Machine, packages: Mapping[str, str], workers: int) -> Found:
+def find(where: Path, machine: Machine, packages: Mapping[str, str], workers: int) -> SearchResult:
     """The newest certificate that fits; else why the newest does not. Never raises: no certificate is only a pity."""
     try:
         paths = sorted(where.glob("*.json"), reverse=True)  # an id begins with its date
     except OSError:
-        return Found("none")
-    reason: Found | None = None
+        return SearchResult("none")
+    reason: SearchResult | None = None
     for path in paths:
         try:
             certificate = read(path)
         except (ValueError, OSError):
-            reason = reason or Found("damaged", why=path.name)
+            reason = reason or SearchResult("damaged", why=path.name)
             continue
         differs = differences(certificate, machine, packages, workers)
         if not differs:
-            return Found("found", certificate)
+            return SearchResult("found", certificate)
         if reason is None or reason.status == "damaged":
-            reason = Found("mismatch", why="; ".join(differs))
-    return reason or Found("none")
+            reason = SearchResult("mismatch", why="; ".join(differs))
+    return reason or SearchResult("none")
 
 
 def differences(
@@ -128,11 +128,11 @@ def differences(
     return found
 
 
-def cited(found: Found) -> CertificateLookup:
+def cited(result: SearchResult) -> CertificateLookup:
     """What a run notes when it begins: enough to judge it by later and elsewhere."""
-    certificate = found.certificate
+    certificate = result.certificate
     if certificate is None:
-        return CertificateLookup(found.status, found.why)
+        return CertificateLookup(result.status, result.why)
     rungs = tuple(_cited(rung) for rung in certificate.rungs if rung.good and rung.kind != "plan")
     return CertificateLookup(
         "found",
@@ -155,5 +155,5 @@ def _cited(rung: CalibrationRung) -> CertificateRung:
     )
 
 
-NO_CERTIFICATE = cited(Found("none"))
+NO_CERTIFICATE = cited(SearchResult("none"))
 """What a run cites on a machine that was never calibrated."""

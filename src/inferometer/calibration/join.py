@@ -43,7 +43,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
+class ClientRequest:
     """A measured request as the client saw it; ns. `tokens`: arrival of every event with content."""
 
     key: str
@@ -54,7 +54,7 @@ class Ours:
 
 
 @dataclass(frozen=True, slots=True)
-class Theirs:
+class ServerRequest:
     """The same request as the server knows it; ns. `arrived`: None where the kernel did not say. `model`: when due."""
 
     key: str
@@ -65,18 +65,18 @@ class Theirs:
     model: Ints
 
 
-def spread(ours: Floats, true: Floats) -> ErrorSpread | None:
+def spread(measured: Floats, true: Floats) -> ErrorSpread | None:
     """The errors of paired values, entry by entry the same request or gap, ms; None without any.
 
     mean, p50, p99, max            difference of the two statistics: by how much the figure in a report is wrong
     each_p50, each_p99, each_max   percentiles of |ours - true| over the single requests or gaps
     """
-    if not len(ours):
+    if not len(measured):
         return None
-    each = np.percentile(np.abs(ours - true), (50, 99, 100))
-    mine, theirs = (np.percentile(values, (50, 99, 100)) for values in (ours, true))
-    mean = float(ours.mean() - true.mean())
-    return ErrorSpread(len(ours), mean, *map(float, mine - theirs), *map(float, each))
+    each = np.percentile(np.abs(measured - true), (50, 99, 100))
+    medians_measured, medians_true = (np.percentile(values, (50, 99, 100)) for values in (measured, true))
+    mean = float(measured.mean() - true.mean())
+    return ErrorSpread(len(measured), mean, *map(float, medians_measured - medians_true), *map(float, each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +109,18 @@ def nonces(table: pa.Table, body: Callable[[int], bytes]) -> list[str]:
     return [body(row)[at : at + length].decode() if length else "" for row, (at, length) in enumerate(spans)]
 
 
-def ours(record: pa.Table, names: Sequence[str]) -> list[Ours]:
+def client_requests(record: pa.Table, names: Sequence[str]) -> list[ClientRequest]:
     """The measured requests of a record that were sent. `names`: nonces by row of the schedule. Raises ValueError."""
     rows = record.select(_COLUMNS).to_pydict()
-    found: list[Ours] = []
+    sent: list[ClientRequest] = []
     for index, cycle, phase, submit, end, intended, times, classes in zip(*rows.values(), strict=True):
         if phase != Phase.MEASURE or submit is None:
             continue
         if cycle:
             raise ValueError("a schedule that was gone through again cannot be joined: give --requests")
         content = np.frombuffer(classes, np.uint8) == EventClass.CONTENT
-        found.append(Ours(names[index], intended, submit, end, np.array(times, np.int64)[content]))
-    return found
+        sent.append(ClientRequest(names[index], intended, submit, end, np.array(times, np.int64)[content]))
+    return sent
 
 
 class _Row(msgspec.Struct):
@@ -134,11 +134,11 @@ class _Row(msgspec.Struct):
     ended_ns: int
 
 
-def theirs(log: bytes) -> list[Theirs]:
+def server_requests(log: bytes) -> list[ServerRequest]:
     """The truth log, as JSON Lines. Raises msgspec.DecodeError."""
     decode = msgspec.json.Decoder(_Row).decode
     return [
-        Theirs(
+        ServerRequest(
             row.prompt_head,
             row.arrived_ns,
             row.received_ns,
@@ -150,19 +150,21 @@ def theirs(log: bytes) -> list[Theirs]:
     ]
 
 
-def matched(mine: Sequence[Ours], true: Iterable[Theirs]) -> Iterator[tuple[Ours, Theirs | None]]:
-    """Each request of ours with the server's row whose prompt begins with its nonce, or None."""
-    lengths = {len(one.key) for one in mine}
-    known: dict[str, Theirs] = {row.key[:length]: row for length in lengths for row in true}
-    for one in mine:
+def matched(
+    measured: Sequence[ClientRequest], true: Iterable[ServerRequest]
+) -> Iterator[tuple[ClientRequest, ServerRequest | None]]:
+    """Each measured request with the server's row whose prompt begins with its nonce, or None."""
+    lengths = {len(one.key) for one in measured}
+    known: dict[str, ServerRequest] = {row.key[:length]: row for length in lengths for row in true}
+    for one in measured:
         yield one, known.get(one.key) if one.key else None
 
 
-def joined(mine: Sequence[Ours], true: Sequence[Theirs]) -> Joined:
+def joined(measured: Sequence[ClientRequest], true: Sequence[ServerRequest]) -> Joined:
     """Join. Requests of which either side has another number of tokens count as missing tokens and in nothing else."""
-    pairs: list[tuple[Ours, Theirs]] = []
+    pairs: list[tuple[ClientRequest, ServerRequest]] = []
     lacking = total = 0
-    for one, row in matched(mine, true):
+    for one, row in matched(measured, true):
         here, there = len(one.tokens), 0 if row is None else len(row.sent)
         total += max(here, there, 1)
         if row is None or here != there or not here:
@@ -177,7 +179,7 @@ def joined(mine: Sequence[Ours], true: Sequence[Theirs]) -> Joined:
     gaps = _ms([np.diff(one.tokens) for one, _ in pairs])
     gaps_true = _ms([np.diff(row.sent) for _, row in pairs])
     return Joined(
-        requests=len(mine),
+        requests=len(measured),
         ttft=_each(int(one.tokens[0]) - one.submit for one, _ in began),
         ttft_true=_each(int(row.sent[0]) - start for (_, row), start in zip(began, starts, strict=True)),
         gaps=gaps,

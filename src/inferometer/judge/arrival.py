@@ -196,9 +196,9 @@ def compare(
     )
 
 
-def arrival_checks(found: ArrivalCheck | None) -> tuple[Check, Check, Check]:
+def arrival_checks(comparison: ArrivalCheck | None) -> tuple[Check, Check, Check]:
     """The three checks; `na` where nothing could be compared. A check's limit is the bound on its value's side."""
-    if found is None:
+    if comparison is None:
         return (
             Check("arrival_rate", "na", None, None, "1/s"),
             Check("arrival_dispersion", "na", None, None),
@@ -207,13 +207,19 @@ def arrival_checks(found: ArrivalCheck | None) -> tuple[Check, Check, Check]:
     return (
         _check(
             "arrival_rate",
-            found.rate,
-            found.rate_limits,
+            comparison.rate,
+            comparison.rate_limits,
             "1/s",
-            {"expected": found.rate_expected, "n": found.n},
+            {"expected": comparison.rate_expected, "n": comparison.n},
         ),
-        _check("arrival_dispersion", found.dispersion, found.dispersion_expected, "", {"n": found.n}),
-        _check("arrival_lag1", found.lag1, found.lag1_limit, "", {"n": found.n}),
+        _check(
+            "arrival_dispersion",
+            comparison.dispersion,
+            comparison.dispersion_expected,
+            "",
+            {"n": comparison.n},
+        ),
+        _check("arrival_lag1", comparison.lag1, comparison.lag1_limit, "", {"n": comparison.n}),
     )
 
 

@@ -115,10 +115,10 @@ def error_rate(measurement: Measurement, *, interrupted: bool) -> Check:
     return Check("error_rate", _within(share, ERROR_RATE), share, ERROR_RATE, facts=facts)
 
 
-def failures(seen: Requests, *, interrupted: bool) -> tuple[int, int]:
+def failures(requests: Requests, *, interrupted: bool) -> tuple[int, int]:
     """Requests that failed, and that ended. Cancelled at the drain limit is failed; cancelled by a person is neither."""
-    failed = seen.failed + (0 if interrupted else seen.cancelled)
-    return failed, seen.completed + failed
+    failed = requests.failed + (0 if interrupted else requests.cancelled)
+    return failed, requests.completed + failed
 
 
 def prompt_length(measurement: Measurement) -> Check:

@@ -184,7 +184,7 @@ def _simulated(check: Check) -> Check:
     return Check(check.code, "na", None, check.limit, check.unit, {"simulated": True})
 
 
-def arrival_found(plan: Plan, measurement: Measurement, record: Record) -> ArrivalCheck | None:
+def arrival_comparison(plan: Plan, measurement: Measurement, record: Record) -> ArrivalCheck | None:
     """The achieved arrival process against the one asked for; None in closed loop, of a trace and for fewer than 100 sends."""
     load = plan.load
     if load.model != "open" or load.rate is None:
@@ -225,7 +225,7 @@ def _arrival(plan: Plan, measurement: Measurement, record: Record) -> tuple[Chec
             measurement.requests.sent + measurement.requests.unaccounted
         )  # the lost ones are workers_alive's
         return replayed_checks(offered, record.replay.rows, interrupted=record.interrupted)
-    rate, dispersion, lag1 = arrival_checks(arrival_found(plan, measurement, record))
+    rate, dispersion, lag1 = arrival_checks(arrival_comparison(plan, measurement, record))
     load, sent = plan.load, measurement.requests.sent
     dropped = 0
     if (

@@ -37,13 +37,13 @@ WORST: tuple[RunStatus, ...] = ("INVALID", "INCONCLUSIVE", "VALID")
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a test is not VALID, the first run that shows it and how many do. `said`: a note, or the sentence that a run's
+    """Why a test is not VALID, the first run that shows it and how many do. `reason`: a note, or the sentence that a run's
     summary has for it."""
 
     code: str
     status: RunStatus
     run: str | None
-    said: Note | str
+    reason: Note | str
     runs: int = 1
 
 
@@ -127,6 +127,6 @@ def _merged(objections: Sequence[Objection]) -> tuple[Objection, ...]:
     """Worst first; of one code and status the first run's, with how many more show it."""
     kept: dict[tuple[object, ...], list[Objection]] = {}
     for objection in sorted(objections, key=lambda one: WORST.index(one.status)):
-        own = str(objection.said) if objection.run is None else ""
+        own = str(objection.reason) if objection.run is None else ""
         kept.setdefault((objection.code, objection.status, own), []).append(objection)
     return tuple(replace(same[0], runs=len(same)) for same in kept.values())

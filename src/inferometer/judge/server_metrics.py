@@ -36,7 +36,7 @@ def server_tokens(measurement: Measurement) -> Check:
     somebody else used it, or, where endpoints were added up, two of them counted the same. Fewer: these metrics are not all of
     the server, or it began anew.
     """
-    seen, whole = _told(measurement)
+    seen, whole = _server_totals(measurement)
     pairs = {"prompt": whole.prompt_tokens, "output": whole.generation_tokens} if whole is not None else {}
     facts: Facts = {}
     found = []
@@ -44,7 +44,7 @@ def server_tokens(measurement: Measurement) -> Check:
         if pair is not None:
             facts |= {f"{name}_server": pair.server, f"{name}_client": pair.low}
             limit = max(TOKENS_SHARE, TOKENS_FEW / max(pair.low, 1.0))
-            found.append((*_said(pair, limit), _gap(pair), limit, pair.taken))
+            found.append((*_deviation(pair, limit), _gap(pair), limit, pair.taken))
     if whole is not None and whole.went_back is not None:
         facts |= {"side": "replicas", "resets": whole.went_back}
         return Check("server_tokens", "note", None, TOKENS_SHARE, facts=facts)
@@ -59,7 +59,7 @@ def server_tokens(measurement: Measurement) -> Check:
     return Check("server_tokens", status, abs(gap), limit, facts=facts)
 
 
-def _said(pair: Pair, limit: float) -> tuple[CheckStatus, str | None]:
+def _deviation(pair: Pair, limit: float) -> tuple[CheckStatus, str | None]:
     """What one total says, and in which way it is off."""
     gap, taken = _gap(pair), pair.taken
     if abs(gap) <= limit:
@@ -83,7 +83,7 @@ def server_ttft(measurement: Measurement) -> Check:
     Means of different numbers of them are not compared: a single request that one side has and the other has not, such as one
     given up after seconds, can move a mean by any amount.
     """
-    seen, whole = _told(measurement)
+    seen, whole = _server_totals(measurement)
     if seen is None or whole is None or whole.server_ttft_ms is None or whole.client_ttft_ms is None:
         return Check("server_ttft", "na", None, None, "ms")
     client, server = whole.client_ttft_ms, whole.server_ttft_ms
@@ -129,6 +129,6 @@ def server_queue(plan: Plan, measurement: Measurement) -> Check:
     return Check("server_queue", status, last - first, GROWTH_REQUESTS, facts=facts)
 
 
-def _told(measurement: Measurement) -> tuple[Server | None, Whole | None]:
+def _server_totals(measurement: Measurement) -> tuple[Server | None, Whole | None]:
     seen = measurement.server
     return seen, None if seen is None else seen.whole

@@ -62,14 +62,14 @@ def planned(setup: Setup) -> Plan:
 def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Table 7, the way the search went, and the answer."""
     wanted = sought(setup)
-    found, ended, top = levels(wanted, done), answer(wanted, done), best(wanted, done)
-    if not found:
+    measured, ended, top = levels(wanted, done), answer(wanted, done), best(wanted, done)
+    if not measured:
         return Results(undecided=(Note("no_concurrency_measured"),))
     return Results(
         values=_values(top, ended),
-        tables=(_table(found, top),),
-        figures=(_figure(found, top, ended),),
-        notes=_notes(setup, wanted, found, ended),
+        tables=(_table(measured, top),),
+        figures=(_figure(measured, top, ended),),
+        notes=_notes(setup, wanted, measured, ended),
         undecided=_undecided(wanted, top, ended),
         known=known_capacity(wanted, ended),
     )
@@ -102,7 +102,7 @@ def _values(top: Level | None, ended: Answer | None) -> tuple[Value, ...]:
     )  # fmt: skip
 
 
-def _table(found: Sequence[Level], top: Level | None) -> Table:
+def _table(levels: Sequence[Level], top: Level | None) -> Table:
     """Draft Table 7, with what else 5.5.3 and 5.5.4 ask to be recorded on its right."""
     columns = (
         Column("concurrency", "Concurrency"),
@@ -122,7 +122,7 @@ def _table(found: Sequence[Level], top: Level | None) -> Table:
     notes = [Note("levels_in_order_run"), Note("first_wave_in_p99")]
     if top is not None:
         notes.append(Note("maximum_concurrency", {"concurrency": top.concurrency}, capacity=True))
-    rows = tuple(_row(one) for one in found)
+    rows = tuple(_row(one) for one in levels)
     return Table("levels", "Capacity search", "5.5.5", columns, rows, tuple(notes), capacity=True)
 
 
@@ -155,14 +155,14 @@ def status(one: Level) -> str:
     return {True: PASS, False: FAIL, None: OPEN}[one.decision.sustained]
 
 
-def _figure(found: Sequence[Level], top: Level | None, ended: Answer | None) -> Figure:
+def _figure(levels: Sequence[Level], top: Level | None, ended: Answer | None) -> Figure:
     """The way of the search: the level of each step, and between which two the answer lies."""
-    said = [status(one) for one in found]
+    said = [status(one) for one in levels]
     series = tuple(
         Series(
             name,
             tuple(float(number) for number, word in enumerate(said, 1) if word == name),
-            tuple(float(one.concurrency) for one, word in zip(found, said, strict=True) if word == name),
+            tuple(float(one.concurrency) for one, word in zip(levels, said, strict=True) if word == name),
         )
         for name in (PASS, FAIL, OPEN, SHORT)
         if name in said
@@ -174,7 +174,7 @@ def _figure(found: Sequence[Level], top: Level | None, ended: Answer | None) -> 
     return Figure("search", "Capacity search", "points", *axes, series, tuple(marks), capacity=True)
 
 
-def _notes(setup: Setup, wanted: Sought, found: Sequence[Level], ended: Answer | None) -> tuple[Note, ...]:
+def _notes(setup: Setup, wanted: Sought, levels: Sequence[Level], ended: Answer | None) -> tuple[Note, ...]:
     notes = [
         _lengths(setup),
         Note("search_doubles_and_bisects", {"resolution": wanted.ladder.resolution}),
@@ -187,7 +187,7 @@ def _notes(setup: Setup, wanted: Sought, found: Sequence[Level], ended: Answer |
     brief = sorted(
         {
             one.concurrency
-            for one in found
+            for one in levels
             if not one.short and lasted(one.done.outcome.summary) < wanted.seconds
         }
     )

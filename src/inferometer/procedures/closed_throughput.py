@@ -96,7 +96,7 @@ def _ladder(setup: Setup) -> Ladder:
         least=wanted.min_concurrency,
         resolution=math.inf,
         longer=setup.tests.search.longer,
-        whole=True,
+        integral=True,
         trials=rungs + MOST_TRIALS,
     )
 
@@ -120,15 +120,15 @@ def _run(setup: Setup, ask: Ask, *, cold: bool) -> Run:
 
 def levels(setup: Setup, done: Sequence[Performed]) -> list[Level]:
     """The levels among what was done, each with what it came to at that point."""
-    found: list[Level] = []
+    levels: list[Level] = []
     asked = {str(slo) for slo in setup.plan.slos}
     longest = 2**setup.tests.search.longer
     for one in runs(done, "level", "confirm"):
         at, summary = one.step.at, one.outcome.summary
         slots, times = at.concurrency or 0, at.times or 1
         below, lowest = (
-            _below(found, slots),
-            stat((found[0].done if found else one).outcome.summary, "ttft", "p50"),
+            _below(levels, slots),
+            stat((levels[0].done if levels else one).outcome.summary, "ttft", "p50"),
         )
         held = held_to(summary, asked)
         final = times >= longest
@@ -139,14 +139,14 @@ def levels(setup: Setup, done: Sequence[Performed]) -> list[Level]:
         signals += objectives(held, setup.tests.throughput.success_rate, final=final)
         met = frozenset(slo.expr for slo in summary.slos if slo.met)
         confirms = one.step.part == "confirm"
-        found.append(Level(one, slots, times, confirms, decision(signals, final=final), met))
-    return found
+        levels.append(Level(one, slots, times, confirms, decision(signals, final=final), met))
+    return levels
 
 
-def _below(found: Sequence[Level], slots: int) -> Summary | None:
+def _below(levels: Sequence[Level], slots: int) -> Summary | None:
     """The last run of the highest level at least a step below."""
     share, whole = STEP_SHARE
-    under = [one for one in found if whole * one.concurrency <= share * slots]
+    under = [one for one in levels if whole * one.concurrency <= share * slots]
     level = max((one.concurrency for one in under), default=None)
     return next((one.done.outcome.summary for one in reversed(under) if one.concurrency == level), None)
 
@@ -157,46 +157,50 @@ def gain(below: Summary, here: Summary, *, final: bool) -> Signal:
     a, b = rate(below, "output_tok_s"), rate(here, "output_tok_s")
     if not a or b is None:
         return Signal("gain", None, None, LEAST_GAIN)
-    found, interval = b / a - 1, None
+    growth, interval = b / a - 1, None
     spans = rate_interval(below, "output_tok_s"), rate_interval(here, "output_tok_s")
     if b and spans[0] is not None and spans[1] is not None:
         widths = [(high - low) / 2 / of for (low, high), of in zip((spans[0], spans[1]), (a, b), strict=True)]
         half = b / a * math.hypot(*widths)
-        interval = found - half, found + half
+        interval = growth - half, growth + half
     return Signal(
-        "gain", beyond(found, interval, lambda value: value < LEAST_GAIN, final=final), found, LEAST_GAIN
+        "gain", beyond(growth, interval, lambda value: value < LEAST_GAIN, final=final), growth, LEAST_GAIN
     )
 
 
 def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """As in open loop: Tables 3 and 4, the levels, and their picture."""
-    found = levels(setup, done)
-    if not found:
+    measured = levels(setup, done)
+    if not measured:
         return Results(undecided=(Note("no_concurrency_measured"),))
     move = _next(setup, done)
     ended = move if isinstance(move, Answer) else None
-    top = _top(setup, found)
-    point = _point(found, {point_expression(setup), *(str(slo) for slo in setup.plan.slos)})
+    top = _top(setup, measured)
+    point = _point(measured, {point_expression(setup), *(str(slo) for slo in setup.plan.slos)})
     best = None if top is None else top.done
     return Results(
         values=values(setup, best, None if point is None else point.done, "in flight", "concurrency"),
-        tables=(summary_table(setup, best, "in flight", "concurrency"), latency_table(best), _table(found)),
-        figures=(_figure(found, top),),
+        tables=(
+            summary_table(setup, best, "in flight", "concurrency"),
+            latency_table(best),
+            _table(measured),
+        ),
+        figures=(_figure(measured, top),),
         notes=_notes(setup, ended, top),
         undecided=_undecided(setup, ended, top),
     )
 
 
-def _top(setup: Setup, found: Sequence[Level]) -> Level | None:
+def _top(setup: Setup, levels: Sequence[Level]) -> Level | None:
     """The run at the highest level sustained; of a search that was cut short, the highest below the lowest that was not."""
-    highest = reached(_ladder(setup), [one.trial for one in found])
-    at = [one for one in found if one.concurrency == highest and one.decision.sustained]
+    highest = reached(_ladder(setup), [one.trial for one in levels])
+    at = [one for one in levels if one.concurrency == highest and one.decision.sustained]
     return at[-1] if at else None
 
 
-def _point(found: Sequence[Level], asked: set[str]) -> Level | None:
+def _point(levels: Sequence[Level], required: set[str]) -> Level | None:
     """Of the levels sustained that meet C.1's operating point as well, that of the highest throughput."""
-    meeting = [one for one in found if one.decision.sustained and asked <= one.met]
+    meeting = [one for one in levels if one.decision.sustained and required <= one.met]
     return max(
         meeting,
         key=lambda one: (one.concurrency, rate(one.done.outcome.summary, "output_tok_s") or 0.0),
@@ -204,7 +208,7 @@ def _point(found: Sequence[Level], asked: set[str]) -> Level | None:
     )
 
 
-def _table(found: Sequence[Level]) -> Table:
+def _table(levels: Sequence[Level]) -> Table:
     columns = (
         Column("concurrency", "In flight"),
         Column("seconds", "Run", "s"),
@@ -222,7 +226,7 @@ def _table(found: Sequence[Level]) -> Table:
         "Load levels in the order they were run",
         "5.2.3",
         columns,
-        tuple(map(_row, found)),
+        tuple(map(_row, levels)),
         capacity=True,
     )
 
@@ -244,8 +248,8 @@ def _row(one: Level) -> tuple[Cell, ...]:
     )
 
 
-def _figure(found: Sequence[Level], top: Level | None) -> Figure:
-    last = {one.concurrency: one.done.outcome.summary for one in found}
+def _figure(levels: Sequence[Level], top: Level | None) -> Figure:
+    last = {one.concurrency: one.done.outcome.summary for one in levels}
     slots = sorted(last)
     series = Series(
         "achieved", tuple(map(float, slots)), tuple(rate(last[level], "output_tok_s") for level in slots)

@@ -114,7 +114,7 @@ def ladder_of(setup: Setup, initial: int, maximum: int) -> Ladder:
         factor=FACTOR,
         resolution=search.resolution,
         longer=search.longer,
-        whole=True,
+        integral=True,
     )
 
 
@@ -189,7 +189,7 @@ def _next(sought: Sought, done: Sequence[Performed]) -> Ask | Answer:
 def _pilot(sought: Sought) -> Run:
     slots = int(sought.ladder.first)
     count = max(PILOT_WAVES * slots, PILOT_LEAST)
-    plan = closed_loop(with_warm_up(_asked(sought)), slots, requests=count)
+    plan = closed_loop(with_warm_up(_with_thresholds(sought)), slots, requests=count)
     why = Note("capacity_pilot", {"requests": count, "concurrency": slots})
     return Run(plan, sought.parts[2], Conditions(concurrency=slots), why)
 
@@ -198,7 +198,8 @@ def _run(sought: Sought, ask: Ask, done: Sequence[Performed]) -> Run:
     slots = int(ask.level)
     count = min(requests(sought, slots, done) * ask.times, MOST_REQUESTS)
     plan = reseeded(
-        closed_loop(without_warm_up(_asked(sought)), slots, requests=count), CONFIRMING_SEED * ask.confirms
+        closed_loop(without_warm_up(_with_thresholds(sought)), slots, requests=count),
+        CONFIRMING_SEED * ask.confirms,
     )
     facts = {"concurrency": slots, "requests": count, "reason": reason(ask)}
     return Run(
@@ -209,7 +210,7 @@ def _run(sought: Sought, ask: Ask, done: Sequence[Performed]) -> Run:
     )
 
 
-def _asked(sought: Sought) -> Plan:
+def _with_thresholds(sought: Sought) -> Plan:
     slos = [] if sought.ttft_p99_ms is None else [threshold(sought.ttft_p99_ms)]
     return variant(sought.plan, slos=slos)
 

@@ -91,7 +91,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     refused = _refused(done)
     missing = [
         f"{LABELS[name]} at {share:g} %"
-        for name in _asked(setup)
+        for name in _configurations(setup)
         for share in setup.tests.guardrail.percent
         if (name, share) not in levels and name not in refused
     ]
@@ -117,7 +117,7 @@ def _undecided(setup: Setup, missing: Sequence[str], refused: Mapping[str, str])
     return tuple(given)
 
 
-def _asked(setup: Setup) -> tuple[str, ...]:
+def _configurations(setup: Setup) -> tuple[str, ...]:
     """The baseline, which everything is compared with, and the other configurations in the order given."""
     return BASELINE, *_others(setup)
 
@@ -234,7 +234,7 @@ def _latency_table(setup: Setup, share: float, levels: Levels, refused: Mapping[
         Column("refused", "Refused"),
     )
     rows: list[tuple[Cell, ...]] = []
-    for name in _asked(setup):
+    for name in _configurations(setup):
         summary = levels.get((name, share))
         if summary is None:
             rows.append((LABELS[name], *(None for _ in range(len(columns) - 1))))
@@ -281,7 +281,7 @@ def _throughput_table(setup: Setup, throughputs: Mapping[str, Summary], refused:
         Column("high", "to", "tok/s"),
     )
     rows: list[tuple[Cell, ...]] = []
-    for name in _asked(setup):
+    for name in _configurations(setup):
         summary = throughputs.get(name)
         found = rate(summary, "output_tok_s")
         ends = rate_interval(summary, "output_tok_s")
@@ -306,7 +306,7 @@ def _figures(setup: Setup, levels: Levels) -> Iterator[Figure]:
                 labels,
                 tuple(stat(levels.get((name, share)), metric, "p50") for share in shares),
             )
-            for name in _asked(setup)
+            for name in _configurations(setup)
             if any((name, share) in levels for share in shares)
         )
         yield Figure(

@@ -78,30 +78,30 @@ def planned(setup: Setup) -> Plan:
 
 def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Table 6 a column a level, jitter and pauses, the shape, and the distributions."""
-    found = runs(done, "level")
+    performed = runs(done, "level")
     base = base_of(setup, _plan(setup), done)
     known = known_base(_plan(setup), base)
-    if not found:
+    if not performed:
         why = Note("no_level_measured") if base is not None else Note("no_saturation_rate")
         return Results(undecided=(why,), known=known)
     return Results(
         values=(
             Value("saturation_rate", "Saturation rate, 100 %", base, "req/s", None,
                   Note("highest_sustainable_rate"), capacity=True),
-            *(value for one in found for value in _values(one)),
+            *(value for one in performed for value in _values(one)),
         ),
-        tables=(_table(found), _per_request(found), _shapes(found)),
-        figures=(_cdf(found),),
-        notes=_notes(found),
-        undecided=tuple(_undecided(setup, found)),
+        tables=(_table(performed), _per_request(performed), _shapes(performed)),
+        figures=(_cdf(performed),),
+        notes=_notes(performed),
+        undecided=tuple(_undecided(setup, performed)),
         known=known,
     )  # fmt: skip
 
 
-def _undecided(setup: Setup, found: Sequence[PerformedRun]) -> Iterator[Note]:
-    if len(found) < len(set(setup.tests.itl.percent)):
+def _undecided(setup: Setup, performed: Sequence[PerformedRun]) -> Iterator[Note]:
+    if len(performed) < len(set(setup.tests.itl.percent)):
         yield Note("not_all_levels_measured")
-    if silent := [_words(one) for one in found if not _stat(one, "itl_ms", "n")]:
+    if silent := [_words(one) for one in performed if not _stat(one, "itl_ms", "n")]:
         yield Note("no_gaps_at_levels", {"least": LEAST_OUTPUT, "levels": tuple(silent)})
 
 
@@ -138,8 +138,8 @@ def gap_name(summaries: Sequence[Summary]) -> str:
     return "Time Between Chunks" if by_chunk else "ITL"
 
 
-def _named(found: Sequence[PerformedRun]) -> str:
-    return gap_name([one.outcome.summary for one in found])
+def _named(performed: Sequence[PerformedRun]) -> str:
+    return gap_name([one.outcome.summary for one in performed])
 
 
 def _values(one: PerformedRun) -> tuple[Value, ...]:
@@ -169,19 +169,19 @@ def _values(one: PerformedRun) -> tuple[Value, ...]:
     )
 
 
-def _table(found: Sequence[PerformedRun]) -> Table:
+def _table(performed: Sequence[PerformedRun]) -> Table:
     """Draft Table 6."""
-    gap = _named(found)
+    gap = _named(performed)
     columns = (
         Column("metric", "Metric"),
         Column("unit", "Unit"),
-        *(Column(f"at_{_percent(one):g}", f"at {_words(one)}") for one in found),
+        *(Column(f"at_{_percent(one):g}", f"at {_words(one)}") for one in performed),
     )
     rows: list[tuple[Cell, ...]] = [
-        (label.format(gap=gap), unit, *(_stat(one, "itl_ms", name) for one in found))
+        (label.format(gap=gap), unit, *(_stat(one, "itl_ms", name) for one in performed))
         for name, label, unit in ROWS
     ]
-    rows.append(("P99/P50 Ratio", "", *(_tail_ratio(one) for one in found)))
+    rows.append(("P99/P50 Ratio", "", *(_tail_ratio(one) for one in performed)))
     notes = (
         Note("levels_are_shares_of_saturation"),
         Note("gaps_of_long_answers", {"least": LEAST_OUTPUT}),
@@ -189,7 +189,7 @@ def _table(found: Sequence[PerformedRun]) -> Table:
     return Table("itl", f"{gap} by load level", "5.4.5", columns, tuple(rows), notes)
 
 
-def _per_request(found: Sequence[PerformedRun]) -> Table:
+def _per_request(performed: Sequence[PerformedRun]) -> Table:
     """Draft 5.4.4.2."""
     columns = (
         Column("percent", "Load level", "%"),
@@ -206,13 +206,13 @@ def _per_request(found: Sequence[PerformedRun]) -> Table:
             *(_stat(one, of, name) for of, _ in PER_REQUEST for name in PERCENTILES),
             _answers(one),
         )
-        for one in found
+        for one in performed
     )
     notes = (Note("jitter_and_pause"),)
     return Table("per_request", "Jitter and pauses by request", "5.4.4.2", columns, rows, notes)
 
 
-def _shapes(found: Sequence[PerformedRun]) -> Table:
+def _shapes(performed: Sequence[PerformedRun]) -> Table:
     """Draft 5.4.4.3, and how gaps were measured (4.6.3)."""
     columns = (
         Column("percent", "Load level", "%"),
@@ -226,7 +226,7 @@ def _shapes(found: Sequence[PerformedRun]) -> Table:
         Column("answers", "Answers"),
         Column("short", "Answers left out", "%"),
     )
-    return Table("shape", "Shape of the distribution", "5.4.4.3", columns, tuple(map(_shape_row, found)))
+    return Table("shape", "Shape of the distribution", "5.4.4.3", columns, tuple(map(_shape_row, performed)))
 
 
 def _shape_row(one: PerformedRun) -> tuple[Cell, ...]:
@@ -246,9 +246,9 @@ def _shape_row(one: PerformedRun) -> tuple[Cell, ...]:
     )
 
 
-def _cdf(found: Sequence[PerformedRun]) -> Figure:
-    gap = _named(found)
-    series = tuple(Series(_words(one), *curve(one.outcome.summary, "itl")) for one in found)
+def _cdf(performed: Sequence[PerformedRun]) -> Figure:
+    gap = _named(performed)
+    series = tuple(Series(_words(one), *curve(one.outcome.summary, "itl")) for one in performed)
     return Figure(
         "itl_cdf",
         f"Distribution of {gap}",
@@ -259,11 +259,11 @@ def _cdf(found: Sequence[PerformedRun]) -> Figure:
     )
 
 
-def _notes(found: Sequence[PerformedRun]) -> tuple[Note, ...]:
+def _notes(performed: Sequence[PerformedRun]) -> tuple[Note, ...]:
     """How it was measured, and what of draft 5.4.2 was not met."""
-    methods = {one.outcome.summary.tokens.itl_method for one in found}
+    methods = {one.outcome.summary.tokens.itl_method for one in performed}
     notes = [Note("itl_method", {"method": method}) for method in sorted(methods, key=str)]
-    for one in found:
+    for one in performed:
         shape, share = _shape(one), _percent(one)
         answers, gaps = _answers(one) or 0, _stat(one, "itl_ms", "n") or 0
         if shape is not None and shape.short_share:

@@ -59,20 +59,20 @@ def planned(setup: Setup) -> Plan:
 
 def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Table 12, the fits, and their picture."""
-    found = runs(done, "level")
-    scaling = _scaling(found)
+    performed = runs(done, "level")
+    scaling = _scaling(performed)
     wanted = setup.tests.long_context
     return Results(
         values=_values(scaling),
-        tables=(_table(found), _fits_table(scaling)),
-        figures=(_figure(found, scaling),),
+        tables=(_table(performed), _fits_table(scaling)),
+        figures=(_figure(performed, scaling),),
         notes=(
             Note("time_per_1k_tokens"),
             Note("throughput_at_concurrency", {"concurrency": wanted.concurrency}, capacity=True),
             *_left_out(setup, done),
-            *_short_of(found, wanted.requests),
+            *_short_of(performed, wanted.requests),
         ),
-        undecided=() if found else (Note("no_length_measured"),),
+        undecided=() if performed else (Note("no_length_measured"),),
     )
 
 
@@ -90,10 +90,10 @@ def _left_out(setup: Setup, done: Sequence[Performed]) -> tuple[Note, ...]:
     return (Note("lengths_left_out", {"lengths": lengths, "why": refused[0].outcome.why}, capacity=True),)
 
 
-def _short_of(found: Sequence[PerformedRun], requests: int) -> tuple[Note, ...]:
+def _short_of(performed: Sequence[PerformedRun], requests: int) -> tuple[Note, ...]:
     return tuple(
         Note("few_ttfts", {"of": f"{one.step.at.context or 0:,} tokens", "samples": n, "requests": requests})
-        for one in found
+        for one in performed
         if (n := _n(one.outcome.summary)) < requests
     )
 
@@ -106,9 +106,9 @@ def _tokens(summary: Summary) -> float | None:
     return statistic(summary.metrics.input_tokens, "mean")
 
 
-def _scaling(found: Sequence[PerformedRun]) -> Scaling | None:
+def _scaling(performed: Sequence[PerformedRun]) -> Scaling | None:
     """The fit; None where fewer than three lengths have a TTFT."""
-    pairs = [(_tokens(one.outcome.summary), stat(one.outcome.summary, "ttft", "mean")) for one in found]
+    pairs = [(_tokens(one.outcome.summary), stat(one.outcome.summary, "ttft", "mean")) for one in performed]
     known = {length: mean for length, mean in pairs if length and mean}
     return fit(list(known), list(known.values())) if len(known) >= LEAST_FITTED else None
 
@@ -131,12 +131,12 @@ def _values(scaling: Scaling | None) -> tuple[Value, ...]:
     )
     if best is None:
         how = (how[0], _TOO_FEW, _TOO_FEW)
-    found = scaling.exponent, best.name if best else None, best.r_squared if best else None
+    performed = scaling.exponent, best.name if best else None, best.r_squared if best else None
     intervals = scaling.exponent_ci95, None, None
     return (
         *(
             Value(name, label, value, "", ci, note)
-            for (name, label), value, ci, note in zip(names, found, intervals, how, strict=True)
+            for (name, label), value, ci, note in zip(names, performed, intervals, how, strict=True)
         ),
         Value(
             "us_per_token",
@@ -152,7 +152,7 @@ def _values(scaling: Scaling | None) -> tuple[Value, ...]:
 _TOO_FEW = Note("too_few_lengths_for_aicc")
 
 
-def _table(found: Sequence[PerformedRun]) -> Table:
+def _table(performed: Sequence[PerformedRun]) -> Table:
     """Draft Table 12, and what else 5.9.4 asks for."""
     columns = (
         Column("context", "Context", "tokens"),
@@ -167,7 +167,7 @@ def _table(found: Sequence[PerformedRun]) -> Table:
         Column("input_tok_s", "Input throughput", "tok/s", capacity=True),
         Column("success", "Success", "%"),
     )
-    rows = tuple(_row(one) for one in found)
+    rows = tuple(_row(one) for one in performed)
     return Table("lengths", "Latency by context length", "5.9.5", columns, rows)
 
 
@@ -215,11 +215,11 @@ def _padded(coefficients: tuple[float, ...]) -> tuple[Cell, ...]:
     return (*coefficients, *("" for _ in range(3 - len(coefficients))))
 
 
-def _figure(found: Sequence[PerformedRun], scaling: Scaling | None) -> Figure:
+def _figure(performed: Sequence[PerformedRun], scaling: Scaling | None) -> Figure:
     """Measured points, and the fitted curves between them."""
-    lengths = tuple(_tokens(one.outcome.summary) or float(one.step.at.context or 0) for one in found)
+    lengths = tuple(_tokens(one.outcome.summary) or float(one.step.at.context or 0) for one in performed)
     measured = tuple(
-        Series(label, lengths, tuple(stat(one.outcome.summary, "ttft", name) for one in found))
+        Series(label, lengths, tuple(stat(one.outcome.summary, "ttft", name) for one in performed))
         for name, label in (("mean", "TTFT mean"), ("p95", "TTFT P95"))
     )
     curves = (

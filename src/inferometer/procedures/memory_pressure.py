@@ -83,13 +83,13 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Table 11, how it degrades, and the picture."""
     wanted = _sought(setup)
     capacity = capacity_of(setup, wanted, done)
-    found = [_pressure(one) for one in runs(done, "level")]
+    pressures = [_pressure(one) for one in runs(done, "level")]
     return Results(
-        values=_values(capacity, found),
-        tables=(_table(found),),
-        figures=(_figure(found),),
-        notes=(*_notes(setup, wanted), *_of_preemption(found), *_changes(found)),
-        undecided=_undecided(setup, wanted, capacity, found, done),
+        values=_values(capacity, pressures),
+        tables=(_table(pressures),),
+        figures=(_figure(pressures),),
+        notes=(*_notes(setup, wanted), *_of_preemption(pressures), *_changes(pressures)),
+        undecided=_undecided(setup, wanted, capacity, pressures, done),
         known=known_capacity(wanted, answer(wanted, done)),
     )
 
@@ -166,8 +166,8 @@ def _pressure(one: PerformedRun) -> _Pressure:
     )
 
 
-def _ratio(part: float | None, whole: float | None, times: float = 1.0) -> float | None:
-    return None if part is None or not whole else times * part / whole
+def _ratio(part: float | None, total: float | None, times: float = 1.0) -> float | None:
+    return None if part is None or not total else times * part / total
 
 
 def _throughput(summary: Summary) -> float | None:
@@ -176,7 +176,7 @@ def _throughput(summary: Summary) -> float | None:
     return summary.throughput.whole_run.output_tok_s if steady is None else steady
 
 
-def _table(found: Sequence[_Pressure]) -> Table:
+def _table(pressures: Sequence[_Pressure]) -> Table:
     """Draft Table 11, with what else 5.8.3 and 5.8.4 ask for on its right."""
     columns = (
         Column("percent", "Oversub Level", "%"),
@@ -198,7 +198,7 @@ def _table(found: Sequence[_Pressure]) -> Table:
         Note("percent_of_base_concurrency"),
         Note("errors_seen_by_client"),
     )
-    rows = tuple(_row(one) for one in found)
+    rows = tuple(_row(one) for one in pressures)
     return Table("levels", "Memory pressure degradation", "5.8.5", columns, rows, notes, capacity=True)
 
 
@@ -222,13 +222,13 @@ def _row(one: _Pressure) -> tuple[Cell, ...]:
     )
 
 
-def _values(capacity: int | None, found: Sequence[_Pressure]) -> tuple[Value, ...]:
-    never = "never" if found else None
-    below: Cell = next((one.share for one in found if _incomplete(one)), never)
-    note = None if found else Note("no_pressure_level_measured")
-    growth = _ratio(found[-1].ttft_p99, found[0].ttft_p99) if len(found) > 1 else None
-    fallen = next((one.share for one in found if _over_the_cliff(one, found[0])), None)
-    pattern = None if not found else "graceful" if fallen is None else "cliff"
+def _values(capacity: int | None, pressures: Sequence[_Pressure]) -> tuple[Value, ...]:
+    never = "never" if pressures else None
+    below: Cell = next((one.share for one in pressures if _incomplete(one)), never)
+    note = None if pressures else Note("no_pressure_level_measured")
+    growth = _ratio(pressures[-1].ttft_p99, pressures[0].ttft_p99) if len(pressures) > 1 else None
+    fallen = next((one.share for one in pressures if _over_the_cliff(one, pressures[0])), None)
+    pattern = None if not pressures else "graceful" if fallen is None else "cliff"
     return (
         Value(
             "base_concurrency", "Base: maximum concurrent requests", capacity, "in flight", None,
@@ -258,11 +258,11 @@ def _over_the_cliff(one: _Pressure, base: _Pressure) -> bool:
     )
 
 
-def _changes(found: Sequence[_Pressure]) -> tuple[Note, ...]:
+def _changes(pressures: Sequence[_Pressure]) -> tuple[Note, ...]:
     """What changes from the base to each level; None: not measured at one of the two."""
-    if len(found) < 2:
+    if len(pressures) < 2:
         return ()
-    base = found[0]
+    base = pressures[0]
 
     def pair(one: _Pressure, name: str) -> dict[str, Fact]:
         here, there = getattr(one, name), getattr(base, name)
@@ -280,14 +280,14 @@ def _changes(found: Sequence[_Pressure]) -> tuple[Note, ...]:
             },
             capacity=True,
         )
-        for one in found[1:]
+        for one in pressures[1:]
     )
 
 
-def _figure(found: Sequence[_Pressure]) -> Figure:
+def _figure(pressures: Sequence[_Pressure]) -> Figure:
     """All in per cent, for they have units of their own: of the requests, or of the base level."""
-    shares = tuple(one.share for one in found)
-    ttft, output = ([getattr(one, name) for one in found] for name in ("ttft_p99", "output_tok_s"))
+    shares = tuple(one.share for one in pressures)
+    ttft, output = ([getattr(one, name) for one in pressures] for name in ("ttft_p99", "output_tok_s"))
 
     def series(label: str, values: Sequence[float | None]) -> Series:
         return Series(label, shares, tuple(value or None for value in values))  # 0 has no place on the axis
@@ -296,10 +296,10 @@ def _figure(found: Sequence[_Pressure]) -> Figure:
         return [_ratio(value, values[0], 100) for value in values]
 
     lines = (
-        series("completion, of the requests", [one.completion for one in found]),
+        series("completion, of the requests", [one.completion for one in pressures]),
         series("TTFT P99, of the base", of_base(ttft)),
         series("throughput, of the base", of_base(output)),
-        series("preempted, of the requests", [one.preempted for one in found]),
+        series("preempted, of the requests", [one.preempted for one in pressures]),
     )
     return Figure(
         "pressure", "Behavior by oversubscription", "lines", Axis("Requests in flight, of the capacity", "%"),
@@ -321,23 +321,27 @@ def _notes(setup: Setup, wanted: Sought) -> tuple[Note, ...]:
     return Note("pressure_workload", words, True), Note("pressure_levels", lasting, True)
 
 
-def _of_preemption(found: Sequence[_Pressure]) -> tuple[Note, ...]:
+def _of_preemption(pressures: Sequence[_Pressure]) -> tuple[Note, ...]:
     """Whose counts they are, and what is missing."""
-    if not found:
+    if not pressures:
         return ()
-    sources = {one.source for one in found}
+    sources = {one.source for one in pressures}
     if sources == {None}:
         return (Note("preemption_not_measured"),)
     notes = [
         Note("preemptions_counted_by", {"sources": tuple(sorted(source for source in sources if source))})
     ]
-    if any(one.events is not None and one.preempted is None for one in found):
+    if any(one.events is not None and one.preempted is None for one in pressures):
         notes.append(Note("preemption_events_only"))
     return tuple(notes)
 
 
 def _undecided(
-    setup: Setup, wanted: Sought, capacity: int | None, found: Sequence[_Pressure], done: Sequence[Performed]
+    setup: Setup,
+    wanted: Sought,
+    capacity: int | None,
+    pressures: Sequence[_Pressure],
+    done: Sequence[Performed],
 ) -> tuple[Note, ...]:
     ended = answer(wanted, done)
     if capacity is None:
@@ -347,7 +351,9 @@ def _undecided(
     notes = []
     if ended is not None and ended.why == "ceiling":
         notes.append(Note("base_above_maximum", {"maximum": wanted.ladder.most}, capacity=True))
-    missing = len(_percentages(setup)) - len(found)
+    missing = len(_percentages(setup)) - len(pressures)
     if missing:
-        notes.append(Note("pressure_levels_missing", {"missing": missing, "levels": missing + len(found)}))
+        notes.append(
+            Note("pressure_levels_missing", {"missing": missing, "levels": missing + len(pressures)})
+        )
     return tuple(notes)

@@ -28,7 +28,7 @@ MOST_TRIALS = 60
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Where to look. Levels are requests a second, or requests in flight (`whole`).
+    """Where to look. Levels are requests a second, or requests in flight (`integral`).
 
     One step up is `step` more, or `factor` times as much if that is more. The bracket is narrow when it is no wider than
     `resolution` of its lower end, or than 1 where levels are whole. After `trials` it is given up.
@@ -41,7 +41,7 @@ class Ladder:
     factor: float = 1.0
     resolution: float = 0.05
     longer: int = 2
-    whole: bool = False
+    integral: bool = False
     trials: int = MOST_TRIALS
 
     def up(self, level: float) -> float:
@@ -50,15 +50,15 @@ class Ladder:
 
     def middle(self, low: float, high: float) -> float:
         """Between two levels."""
-        return float((int(low) + int(high)) // 2) if self.whole else self.rounded((low + high) / 2)
+        return float((int(low) + int(high)) // 2) if self.integral else self.rounded((low + high) / 2)
 
     def rounded(self, level: float) -> float:
         """A level as it is asked for: whole, or four digits of it."""
-        return float(round(level)) if self.whole else float(f"{level:.4g}")
+        return float(round(level)) if self.integral else float(f"{level:.4g}")
 
     def narrow(self, low: float, high: float) -> bool:
         """Whether there is nothing left to look for between two levels."""
-        return high - low <= max(self.resolution * low, 1.0 if self.whole else 0.0) or not (
+        return high - low <= max(self.resolution * low, 1.0 if self.integral else 0.0) or not (
             low < self.middle(low, high) < high
         )
 

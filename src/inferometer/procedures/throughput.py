@@ -136,7 +136,7 @@ def _ladder(setup: Setup, estimated: float) -> Ladder:
     )
 
 
-def _levels_table(found: Sequence[Level]) -> Table:
+def _levels_table(levels: Sequence[Level]) -> Table:
     columns = (
         Column("rate", "Offered", "req/s"),
         Column("seconds", "Run", "s"),
@@ -150,7 +150,7 @@ def _levels_table(found: Sequence[Level]) -> Table:
         Column("sustained", "Sustained"),
         Column("because", "Because of"),
     )
-    rows = tuple(_level_row(one) for one in found)
+    rows = tuple(_level_row(one) for one in levels)
     return Table("levels", "Load levels in the order they were run", "5.2.3", columns, rows, capacity=True)
 
 
@@ -177,9 +177,9 @@ def _level_row(one: Level) -> tuple[Cell, ...]:
     )
 
 
-def _figure(found: Sequence[Level], top: Level | None) -> Figure:
+def _figure(levels: Sequence[Level], top: Level | None) -> Figure:
     """Achieved against offered: they part where the system saturates."""
-    by_rate = {one.rate: one.done.outcome.summary for one in found}
+    by_rate = {one.rate: one.done.outcome.summary for one in levels}
     rates = tuple(sorted(by_rate))
     achieved = tuple(rate(by_rate[level], "output_tok_s") for level in rates)
     marks = () if top is None else (Mark("sustainable", x=top.rate),)

@@ -95,14 +95,14 @@ def steps(setup: Setup) -> Steps:
         done.append(PerformedRun(run, (yield run)))
 
 
-def _following(setup: Setup, found: Sequence[Point]) -> float | None:
+def _following(setup: Setup, points: Sequence[Point]) -> float | None:
     """The next level in per cent; None: there is none."""
     wanted = setup.tests.tradeoff
     asked = sorted(set(wanted.percent))
-    if len(found) < len(asked):
-        return asked[len(found)]
-    further = found[-1].percent + STEP
-    return further if fall(found) is None and further <= wanted.most_percent else None
+    if len(points) < len(asked):
+        return asked[len(points)]
+    further = points[-1].percent + STEP
+    return further if fall(points) is None and further <= wanted.most_percent else None
 
 
 def points(done: Sequence[Performed]) -> list[Point]:
@@ -113,32 +113,32 @@ def points(done: Sequence[Performed]) -> list[Point]:
     ]
 
 
-def fall(found: Sequence[Point]) -> int | None:
+def fall(points: Sequence[Point]) -> int | None:
     """Which level is the first with less throughput than the one before it (draft 5.3.4); None: none is. Levels at which
     nothing was achieved count as zero; before anything was, there is nothing to fall from."""
-    achieved = [one.achieved or 0.0 for one in found]
+    achieved = [one.achieved or 0.0 for one in points]
     return next((at for at, (one, next_) in enumerate(pairwise(achieved), 1) if next_ < one), None)
 
 
-def knee(found: Sequence[Point], metric: Metric) -> tuple[int | None, float | None]:
+def knee(points: Sequence[Point], metric: Metric) -> tuple[int | None, float | None]:
     """Which level is the first whose P99 is above twice the least P99, and that least one, ms (draft 5.3.4)."""
-    seen = [stat(one.summary, metric, "p99") for one in found]
+    seen = [stat(one.summary, metric, "p99") for one in points]
     least = min((value for value in seen if value is not None), default=None)
     if least is None:
         return None, None
     return next((at for at, p99 in enumerate(seen) if p99 is not None and p99 > KNEE * least), None), least
 
 
-def optimum(found: Sequence[Point], *, settled: bool = True) -> int | None:
+def optimum(points: Sequence[Point], *, settled: bool = True) -> int | None:
     """Which level has the highest throughput among those that meet all objectives, by their intervals; with `settled` off,
     also those whose intervals say neither."""
     said = (True,) if settled else (True, None)
     meeting = [
         at
-        for at, one in enumerate(found)
+        for at, one in enumerate(points)
         if one.achieved is not None and all(slo.met in said for slo in one.summary.slos)
     ]
-    return max(meeting, key=lambda at: found[at].achieved or 0.0, default=None)
+    return max(meeting, key=lambda at: points[at].achieved or 0.0, default=None)
 
 
 def planned(setup: Setup) -> Plan:
@@ -151,17 +151,17 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Table 5 with all that 5.3.4 records, the derived points, and the curves."""
     wanted = setup.tests.tradeoff
     base = wanted.capacity_rate if wanted.capacity_rate is not None else base_of(setup, setup.plan, done)
-    found = points(done)
+    measured = points(done)
     known = known_base(setup.plan, None if wanted.capacity_rate is not None else base)
-    if not found:
+    if not measured:
         why = Note("no_level_measured") if base is not None else Note("no_capacity_rate")
         return Results(undecided=(why,), known=known)
-    ended = len(found) >= len(set(wanted.percent))
+    ended = len(measured) >= len(set(wanted.percent))
     return Results(
-        values=(_base(setup, base), *_values(setup, found)),
-        tables=(_table(found),),
-        figures=(_curve(setup, found, "ttft", "curve"), _curve(setup, found, "tpot", "tpot_curve"), _offered(found)),
-        notes=_notes(setup, found),
+        values=(_base(setup, base), *_values(setup, measured)),
+        tables=(_table(measured),),
+        figures=(_curve(setup, measured, "ttft", "curve"), _curve(setup, measured, "tpot", "tpot_curve"), _offered(measured)),
+        notes=_notes(setup, measured),
         undecided=() if ended else (Note("not_all_levels_measured"),),
         known=known,
     )  # fmt: skip
@@ -173,22 +173,22 @@ def _base(setup: Setup, base: float | None) -> Value:
     return Value("capacity_rate", "Estimated capacity, 100 %", base, "req/s", None, how, capacity=True)
 
 
-def _values(setup: Setup, found: Sequence[Point]) -> tuple[Value, ...]:
-    best = max(range(len(found)), key=lambda at: found[at].achieved or 0.0)
-    top = found[best]
+def _values(setup: Setup, points: Sequence[Point]) -> tuple[Value, ...]:
+    best = max(range(len(points)), key=lambda at: points[at].achieved or 0.0)
+    top = points[best]
     return (
-        *(_knee(found, metric, label) for metric, label in LATENCIES),
-        _saturation(found),
+        *(_knee(points, metric, label) for metric, label in LATENCIES),
+        _saturation(points),
         Value("peak_rate", "Peak throughput at", top.rate, "req/s", None,
               Note("level_of_highest_throughput", {"percent": top.percent}), capacity=True),
         Value("peak_output_tok_s", "Peak throughput", top.achieved, "tok/s", top.interval,
               Note("at_rate", {"rate": top.rate}, capacity=True), capacity=True),
-        _optimal(setup, found),
+        _optimal(setup, points),
     )  # fmt: skip
 
 
-def _knee(found: Sequence[Point], metric: Metric, label: str) -> Value:
-    at, least = knee(found, metric)
+def _knee(points: Sequence[Point], metric: Metric, label: str) -> Value:
+    at, least = knee(points, metric)
     name = "knee" if metric == "ttft" else f"knee_{metric}"
     title = "Knee point" if metric == "ttft" else f"Knee point of {label}"
     if least is None:
@@ -198,20 +198,20 @@ def _knee(found: Sequence[Point], metric: Metric, label: str) -> Value:
     facts: dict[str, Fact] = {"latency": label, "least_ms": least}
     if at is None:
         return Value(name, title, None, "req/s", None, Note("not_reached_knee", facts), capacity=True)
-    p99 = stat(found[at].summary, metric, "p99") or 0.0
-    interval = stat_interval(found[at].summary, metric, "p99")
+    p99 = stat(points[at].summary, metric, "p99") or 0.0
+    interval = stat_interval(points[at].summary, metric, "p99")
     settled = interval is not None and interval[0] > KNEE * least
-    facts |= {"p99_ms": p99, "percent": found[at].percent, "settled": settled}
-    return Value(name, title, found[at].rate, "req/s", None, Note("knee", facts), capacity=True)
+    facts |= {"p99_ms": p99, "percent": points[at].percent, "settled": settled}
+    return Value(name, title, points[at].rate, "req/s", None, Note("knee", facts), capacity=True)
 
 
-def _saturation(found: Sequence[Point]) -> Value:
-    at = fall(found)
+def _saturation(points: Sequence[Point]) -> Value:
+    at = fall(points)
     label = "Saturation point"
     if at is None:
-        why = Note("not_reached_saturation", {"percent": found[-1].percent})
+        why = Note("not_reached_saturation", {"percent": points[-1].percent})
         return Value("saturation", label, None, "req/s", None, why, capacity=True)
-    before, here = found[at - 1], found[at]
+    before, here = points[at - 1], points[at]
     facts: dict[str, Fact] = {
         "achieved": here.achieved or 0.0, "before": before.achieved or 0.0, "rate_before": before.rate,
     }  # fmt: skip
@@ -230,26 +230,26 @@ def _within(before: Point, here: Point) -> dict[str, Fact]:
     return {"interval_before": spans[0], "interval": spans[1], "explained": drop <= chance}
 
 
-def _optimal(setup: Setup, found: Sequence[Point]) -> Value:
+def _optimal(setup: Setup, points: Sequence[Point]) -> Value:
     label = "Optimal operating point"
     if not setup.plan.slos:
         return Value(
             "optimum", label, None, "req/s", None, Note("not_asked_without_objectives"), capacity=True
         )
-    at, maybe = optimum(found), optimum(found, settled=False)
+    at, maybe = optimum(points), optimum(points, settled=False)
     facts: dict[str, Fact] = {
         "objectives": tuple(str(slo) for slo in setup.plan.slos),
-        "achieved": None if at is None else found[at].achieved,
-        "unsettled_rate": found[maybe].rate if maybe is not None and maybe != at else None,
+        "achieved": None if at is None else points[at].achieved,
+        "unsettled_rate": points[maybe].rate if maybe is not None and maybe != at else None,
     }
     if at is None:
         none = Note("no_level_meets_objectives", facts, capacity=True)
         return Value("optimum", label, None, "req/s", None, none, capacity=True)
     why = Note("optimum", facts, capacity=True)
-    return Value("optimum", label, found[at].rate, "req/s", None, why, capacity=True)
+    return Value("optimum", label, points[at].rate, "req/s", None, why, capacity=True)
 
 
-def _table(found: Sequence[Point]) -> Table:
+def _table(points: Sequence[Point]) -> Table:
     """Draft Table 5 with the columns that its example leaves out."""
     columns = (
         Column("rate", "Offered", "req/s"),
@@ -266,7 +266,7 @@ def _table(found: Sequence[Point]) -> Table:
         Column("high", "to", "tok/s"),
         Column("samples", "Samples"),
     )
-    rows = tuple(_row(one) for one in found)
+    rows = tuple(_row(one) for one in points)
     return Table("levels", "Throughput and latency by offered load", "5.3.5", columns, rows, capacity=True)
 
 
@@ -287,33 +287,33 @@ def _samples(one: Point) -> int:
     return samples(one.summary) or 0
 
 
-def _curve(setup: Setup, found: Sequence[Point], metric: Metric, name: str) -> Figure:
+def _curve(setup: Setup, points: Sequence[Point], metric: Metric, name: str) -> Figure:
     """Draft 5.3.3: latency against throughput, in the order of the load, so that the curve may turn back."""
     label = metric.upper()
-    measured = [one for one in found if one.achieved is not None]
+    measured = [one for one in points if one.achieved is not None]
     x = tuple(one.achieved or 0.0 for one in measured)
     series = tuple(
         Series(f"{label} {which.upper()}", x, tuple(stat(one.summary, metric, which) for one in measured))
         for which in PERCENTILES
     )
-    marked = [("knee", knee(found, metric)[0]), ("saturation", fall(found))]
+    marked = [("knee", knee(points, metric)[0]), ("saturation", fall(points))]
     if setup.plan.slos:
-        marked.insert(1, ("optimum", optimum(found)))
+        marked.insert(1, ("optimum", optimum(points)))
     marks = tuple(
-        Mark(word, found[at].achieved, stat(found[at].summary, metric, "p99"))
+        Mark(word, points[at].achieved, stat(points[at].summary, metric, "p99"))
         for word, at in marked
-        if at is not None and found[at].achieved is not None
+        if at is not None and points[at].achieved is not None
     )
     axes = Axis("Output throughput", "tok/s"), Axis(label, "ms", log=True)
     return Figure(name, f"{label} against throughput", "lines", *axes, series, marks, capacity=True)
 
 
-def _offered(found: Sequence[Point]) -> Figure:
+def _offered(points: Sequence[Point]) -> Figure:
     """Achieved against offered; ideal is every request answered at once, with as many tokens as answers have on average."""
-    rates = tuple(one.rate for one in found)
-    series = [Series("achieved", rates, tuple(one.achieved for one in found))]
+    rates = tuple(one.rate for one in points)
+    series = [Series("achieved", rates, tuple(one.achieved for one in points))]
     lengths = [
-        (stats.mean, stats.n) for one in found if (stats := one.summary.metrics.output_tokens) is not None
+        (stats.mean, stats.n) for one in points if (stats := one.summary.metrics.output_tokens) is not None
     ]
     if lengths:
         mean = math.fsum(mean * n for mean, n in lengths) / sum(n for _, n in lengths)
@@ -322,23 +322,24 @@ def _offered(found: Sequence[Point]) -> Figure:
     return Figure("offered", "Achieved and offered load", "lines", *axes, tuple(series), capacity=True)
 
 
-def _notes(setup: Setup, found: Sequence[Point]) -> tuple[Note, ...]:
+def _notes(setup: Setup, points: Sequence[Point]) -> tuple[Note, ...]:
     wanted = setup.tests.tradeoff
     given = [Note("knee_of_ttft")]
     if setup.plan.load.model != "open":
         given.append(Note("load_model_replaced", {"model": setup.plan.load.model}))
-    if fall(found) is None and found[-1].percent + STEP > wanted.most_percent:
+    if fall(points) is None and points[-1].percent + STEP > wanted.most_percent:
         given.append(
             Note(
-                "throughput_did_not_fall", {"percent": found[-1].percent, "most_percent": wanted.most_percent}
+                "throughput_did_not_fall",
+                {"percent": points[-1].percent, "most_percent": wanted.most_percent},
             )
         )
-    few = tuple(one.percent for one in found if _samples(one) < LEAST_SAMPLES)
+    few = tuple(one.percent for one in points if _samples(one) < LEAST_SAMPLES)
     if few:
         given.append(Note("p99_unreliable_at_levels", {"least": LEAST_SAMPLES, "percent": few}))
-    if any(one.interval is not None and rate_interval(one.summary, "output_tok_s") is None for one in found):
+    if any(one.interval is not None and rate_interval(one.summary, "output_tok_s") is None for one in points):
         given.append(Note("intervals_by_thirds"))
-    silent = tuple(one.percent for one in found if one.achieved is None)
+    silent = tuple(one.percent for one in points if one.achieved is None)
     if silent:
         given.append(Note("no_throughput_at_levels", {"percent": silent}))
     return tuple(given)

@@ -55,21 +55,21 @@ def planned(setup: Setup) -> Plan:
 
 def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Tables 1 and 2 and the distribution, for each level."""
-    found = runs(done, "level")
+    performed = runs(done, "level")
     base = base_of(setup, setup.plan, done) if setup.tests.ttft.percent else None
-    if not found:
+    if not performed:
         return Results(undecided=(Note("no_level_measured"),))
     asked = setup.tests.ttft.requests
-    missing = len(_levels(setup, base)) - len(found)
+    missing = len(_levels(setup, base)) - len(performed)
     open_ = [Note("levels_missing", {"missing": missing})] if missing else []
     if setup.tests.ttft.percent and base is None:
         open_.append(Note("no_percentages_of_saturation"))
-    short = [one for one in found if (_n(one) or 0) < asked]
+    short = [one for one in performed if (_n(one) or 0) < asked]
     return joined(
         [
-            *(_of_level(one, several=len(found) > 1) for one in found),
+            *(_of_level(one, several=len(performed) > 1) for one in performed),
             Results(
-                figures=(_cdf(found),),
+                figures=(_cdf(performed),),
                 notes=tuple(
                     Note(
                         "few_ttfts",
@@ -93,26 +93,26 @@ def _levels(setup: Setup, base: float | None) -> list[tuple[Conditions, Plan]]:
     """The levels asked for; without any, that of the plan's own load."""
     wanted, plan = setup.tests.ttft, setup.plan
     count = wanted.requests
-    found: list[tuple[Conditions, Plan]] = []
+    levels: list[tuple[Conditions, Plan]] = []
     rates: list[tuple[Conditions, float]] = [(Conditions(rate=rate), rate) for rate in wanted.rates]
     if base is not None:
         rates += [
             (Conditions(percent=share, rate=base * share / 100), base * share / 100)
             for share in wanted.percent
         ]
-    found += [(at, open_loop(plan, rate, requests=count)) for at, rate in rates]
-    found += [
+    levels += [(at, open_loop(plan, rate, requests=count)) for at, rate in rates]
+    levels += [
         (Conditions(concurrency=slots), closed_loop(plan, slots, requests=count))
         for slots in wanted.concurrencies
     ]
-    if not found and not wanted.percent:
+    if not levels and not wanted.percent:
         rate = plan.load.offered_rate  # of users: what they ask for if none has to wait
         if rate is not None:
-            found = [(Conditions(rate=rate), open_loop(plan, rate, requests=count))]
+            levels = [(Conditions(rate=rate), open_loop(plan, rate, requests=count))]
         else:
             slots = plan.load.concurrency or 1
-            found = [(Conditions(concurrency=slots), closed_loop(plan, slots, requests=count))]
-    return found
+            levels = [(Conditions(concurrency=slots), closed_loop(plan, slots, requests=count))]
+    return levels
 
 
 def _share(at: Conditions) -> str:
@@ -204,10 +204,11 @@ def _noncontent(summary: Summary) -> tuple[Note, ...]:
     return (Note("events_before_first_token"),)
 
 
-def _cdf(found: Sequence[PerformedRun]) -> Figure:
+def _cdf(performed: Sequence[PerformedRun]) -> Figure:
     """Draft 5.1.5.4."""
     series = tuple(
-        Series(_share(one.step.at), *curve(one.outcome.summary, "ttft"), _load(one.step.at)) for one in found
+        Series(_share(one.step.at), *curve(one.outcome.summary, "ttft"), _load(one.step.at))
+        for one in performed
     )
     return Figure(
         "ttft_cdf",

@@ -102,11 +102,11 @@ def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
     return [head, *rows]
 
 
-def _deviations(found: Sequence[RuleFinding]) -> list[str]:
-    if not found:
+def _deviations(findings: Sequence[RuleFinding]) -> list[str]:
+    if not findings:
         return ["No deviations.", ""]
-    said = [f"Deviations ({len(found)}):"]
-    for one in found:
+    said = [f"Deviations ({len(findings)}):"]
+    for one in findings:
         said.append(f"  {one.id}  {one.level}, draft {one.section}: {one.state}")
         said += _wrapped(one.text, "    ")
         where = f" (run {clean(one.run)})" if one.run else ""
@@ -114,10 +114,10 @@ def _deviations(found: Sequence[RuleFinding]) -> list[str]:
     return [*said, ""]
 
 
-def _limitations(found: Sequence[str]) -> list[str]:
-    if not found:
+def _limitations(limitations: Sequence[str]) -> list[str]:
+    if not limitations:
         return []
-    return ["Taken on trust:", *(line for one in found for line in _wrapped(one, "    ", "  - ")), ""]
+    return ["Taken on trust:", *(line for one in limitations for line in _wrapped(one, "    ", "  - ")), ""]
 
 
 def catalogue_lines(rules: Sequence[Rule]) -> list[str]:

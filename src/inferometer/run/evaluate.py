@@ -16,7 +16,7 @@ from inferometer.journal.schema import PULSE, RECORD
 from inferometer.journal.seal import read_table, seal
 from inferometer.judge.checks import slo_outcomes
 from inferometer.judge.compliance.statement import brief_of
-from inferometer.judge.judge import arrival_found, judge
+from inferometer.judge.judge import arrival_comparison, judge
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import Record, Replay
 from inferometer.measure.series import RunSeries, series
@@ -102,7 +102,7 @@ def assess(folder: RunFolder) -> Assessment:
     warm_up = warm_up_summary(plan.load, table, facts.warm_prefixes, server_metrics)
     lookup = CertificateLookup.of_facts(facts.calibration)
     verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up)
-    arrival = arrival_found(plan, measurement, record)
+    arrival = arrival_comparison(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
     summary = msgspec.structs.replace(summary, compliance=brief_of(summary))

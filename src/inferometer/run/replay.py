@@ -45,7 +45,7 @@ Clock = Callable[[], int]
 """The monotonic clock, in ns."""
 
 
-def nobody(size: int, whole: bool) -> None:
+def nobody(size: int, complete: bool) -> None:
     """An Announce to no worker."""
 
 
@@ -94,10 +94,10 @@ class Replayed:
         self.warm = min(plan.load.warmup, found.facts.rows)
         self.rows = self.appended = 0
         self.unprepared = self.unprepared_ns = 0
-        self._trace, self._found, self._folder, self._source = plan.trace, found, folder, source
+        self._trace, self._survey, self._folder, self._source = plan.trace, found, folder, source
         self._compose, self._make, self._clock = compose, make, clock
         self._probes = probes
-        self.warm_rows = Rows(0, 0, whole=False)
+        self.warm_rows = Rows(0, 0, indivisible=False)
         self._fingerprint = Fingerprint()
         self._repeats = Repeats(repeatable=plan.workload.repeatable_prompts)
         self._announce: Announce = nobody
@@ -115,7 +115,7 @@ class Replayed:
     def course(self) -> TraceFacts:
         """See Ahead."""
         return msgspec.structs.replace(
-            self._found.facts,
+            self._survey.facts,
             unprepared=self.unprepared,
             unprepared_ms=ns_to_ms(self.unprepared_ns),
             prefix_hits=self._repeats.facts(),
@@ -128,19 +128,19 @@ class Replayed:
 
     def facts(self) -> RequestFacts:
         """See RequestWriter: they are of no class and of no file of prompts."""
-        prefixes: WarmPrefixes = "not populated" if self._found.facts.shares_prefixes else "none shared"
+        prefixes: WarmPrefixes = "not populated" if self._survey.facts.shares_prefixes else "none shared"
         return RequestFacts(self.fingerprint, None, prefixes, self._source.facts())
 
     def warm_up(self) -> None:
         """Write the warm-up: the trace's first requests at their own instants, with nonces that nothing measured has; and its
         probes."""
         composer = self._compose((self.salt + NONCES // 2) % NONCES)
-        first = list(islice(replay(self._trace, self._found), self.warm))
+        first = list(islice(replay(self._trace, self._survey), self.warm))
         prompts = [composer.prompt(row) for _, row in first]
         warm = self._make(Phase.WARMUP, 0, prompts, [due for due, _ in first])
         probes = list(self._probes(prompts, len(first)))
         write(self._folder.schedule, chain(warm, probes))
-        self.warm_rows = Rows(len(first), len(probes), whole=False)
+        self.warm_rows = Rows(len(first), len(probes), indivisible=False)
         self.rows = self.appended = len(first) + len(probes)
 
     def measurement(self, announce: Announce = nobody) -> None:
@@ -150,7 +150,7 @@ class Replayed:
         self._announce = announce
         self._appender = Appender(self._folder.schedule)
         self._composer = self._compose(self.salt)
-        self._arrivals = replay(self._trace, self._found)
+        self._arrivals = replay(self._trace, self._survey)
         patience = self._clock() + PATIENCE_NS
         while self.write_on() and self._clock() < patience:
             pass

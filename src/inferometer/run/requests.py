@@ -186,7 +186,7 @@ class Requests:
         self.fingerprint: str | None = None
         spec = plan.workload
         self._account = Account(spec.published, repeatable=spec.repeatable_prompts)
-        self.warm_rows = Rows(0, 0, whole=spec.turns is not None)
+        self.warm_rows = Rows(0, 0, indivisible=spec.turns is not None)
         self.rows = self.measured = 0
         self.warm, self.total = plan.load.warmup, plan.load.requests
         self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder

@@ -51,24 +51,24 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Where in the schedule a warm-up stands: its requests, then its probes. `whole`: they wait for each other's answers, so
-    that no part of them can be sent alone."""
+    """Where in the schedule a warm-up stands: its requests, then its probes. `indivisible`: they wait for each other's
+    answers, so that no part of them can be sent alone."""
 
     requests: int
     probes: int
-    whole: bool
+    indivisible: bool
 
 
 Play = Callable[[Part], bool]
 """Sends a part and waits until all of it has ended. Whether to go on."""
-Seen = Callable[[], pa.Table]
+Ended = Callable[[], pa.Table]
 """All that has ended so far: OUTCOME's columns."""
 Count = Callable[[Sequence[str]], Sequence[int | None]]
 """The tokens of each text, None where nobody could count it."""
 
 
 def warm_up(
-    load: Load, rows: Rows, play: Play, seen: Seen, count: Count, drained: Callable[[], None]
+    load: Load, rows: Rows, play: Play, ended: Ended, count: Count, drained: Callable[[], None]
 ) -> bool:
     """Carry the warm-up out. `drained` is called when nothing of it is in flight any more. Whether the run goes on."""
     probe, end = rows.requests, rows.requests + rows.probes
@@ -76,25 +76,25 @@ def warm_up(
         if not play(Part(Phase.PROBE, probe, probe + 1)):
             return False
         probe += 1
-    if not _volume(load, rows, play, seen, count):
+    if not _volume(load, rows, play, ended, count):
         return False
     drained()
     after: list[float | None] = []
     while probe < end and not settled(after):
         if not play(Part(Phase.PROBE, probe, probe + 1)):
             return False
-        after.append(latency_ms(seen(), probe))
+        after.append(latency_ms(ended(), probe))
         probe += 1
     return True
 
 
-def _volume(load: Load, rows: Rows, play: Play, seen: Seen, count: Count) -> bool:
+def _volume(load: Load, rows: Rows, play: Play, ended: Ended, count: Count) -> bool:
     """All rows once, and then as many of them again as are missing, where tokens are asked for."""
     if not play(Part(Phase.WARMUP, 0, rows.requests)):
         return False
     sent, cycle, before = rows.requests, 0, (0, 0)
     while load.warmup_tokens:
-        done, tokens = volume(seen(), count)
+        done, tokens = volume(ended(), count)
         missing = max(
             load.warmup - done,
             math.ceil(SPARE * (load.warmup_tokens - tokens) * done / tokens) if tokens else rows.requests,
@@ -102,7 +102,7 @@ def _volume(load: Load, rows: Rows, play: Play, seen: Seen, count: Count) -> boo
         left = MOST_TIMES * rows.requests - sent
         if missing <= 0 or (done, tokens) == before or left < 1:
             break
-        number = rows.requests if rows.whole else min(missing, left, rows.requests)
+        number = rows.requests if rows.indivisible else min(missing, left, rows.requests)
         cycle, before = cycle + 1, (done, tokens)
         if not play(Part(Phase.WARMUP, 0, number, cycle)):
             return False
@@ -166,20 +166,20 @@ def drained_at(record: pa.Table) -> int | None:
     return found
 
 
-def _gauge(told: Sequence[Translated], term: str, begin: int | None, end: float) -> float | None:
+def _gauge(scraped: Sequence[Translated], term: str, begin: int | None, end: float) -> float | None:
     """What the server itself said between two instants, at the first scrape there; None: nothing."""
-    found = track(told, term) if told else None
-    if found is None or begin is None:
+    series = track(scraped, term) if scraped else None
+    if series is None or begin is None:
         return None
-    at = int(np.searchsorted(found.times, begin))
-    return float(found.values[at]) if at < len(found.times) and found.times[at] < end else None
+    at = int(np.searchsorted(series.times, begin))
+    return float(series.values[at]) if at < len(series.times) and series.times[at] < end else None
 
 
 def warm_up_summary(
-    load: Load, record: pa.Table, prefixes: WarmPrefixes | None, told: Sequence[Translated] = ()
+    load: Load, record: pa.Table, prefixes: WarmPrefixes | None, scraped: Sequence[Translated] = ()
 ) -> WarmUp:
-    """`warm_up` of the summary, from a sealed record (RECORD's columns). `prefixes`: what run.json says of them. `told`: what
-    the server's own metrics said over the run."""
+    """`warm_up` of the summary, from a sealed record (RECORD's columns). `prefixes`: what run.json says of them. `scraped`: the
+    server's own metrics over the run."""
     rows = record.filter(pc.field("phase") != int(Phase.MEASURE)).select(list(_Sent.__struct_fields__))
     plain = msgspec.convert(rows.to_pylist(), list[_Sent])
     warm = [one for one in plain if one.phase == Phase.WARMUP]
@@ -196,8 +196,8 @@ def warm_up_summary(
         output_tokens=tokens,
         reached=len(done) >= load.warmup and tokens >= load.warmup_tokens,
         drained=all(one.outcome != Outcome.CANCELLED for one in warm) if warm else None,
-        waiting=_gauge(told, "waiting", end, next_ns),
-        running=_gauge(told, "running", end, next_ns),
+        waiting=_gauge(scraped, "waiting", end, next_ns),
+        running=_gauge(scraped, "running", end, next_ns),
         prefixes=prefixes,
         probes=_probes(load, [one for one in plain if one.phase == Phase.PROBE], warm),
         skipped=load.cold_start,

@@ -160,7 +160,7 @@ def show(path: Path) -> dict[str, Any]:
             _take(account, one)
 
     _sound(found, see)
-    return _facts(found.header, path.resolve().name) | _told(
+    return _facts(found.header, path.resolve().name) | _with_sums(
         to_data(account.facts()) | {"prefix_hits": to_data(found.header.prefix_hits)}
     )
 
@@ -170,7 +170,7 @@ def _take(account: Account, prompt: Prompt) -> None:
         pass
 
 
-def _told(account: dict[str, Any]) -> dict[str, Any]:
+def _with_sums(account: dict[str, Any]) -> dict[str, Any]:
     """An account, and the sums of its prompt tokens."""
     kept = {name: value for name, value in account.items() if name != "published"}
     sums = {
@@ -198,9 +198,9 @@ def _opened(path: Path) -> Made:
         raise RecordError(str(wrong)) from None
 
 
-def _sound(found: Made, see: Callable[[Row], None]) -> workload_file.Reading:
+def _sound(workload: Made, see: Callable[[Row], None]) -> workload_file.Reading:
     """Read a file through. Raises RecordError where a row is none."""
-    reading = workload_file.read_through(found, see)
+    reading = workload_file.read_through(workload, see)
     if reading.problems:
         raise RecordError("\n".join(map(str, reading.problems)))
     return reading
@@ -254,7 +254,7 @@ def _of_run(path: Path) -> dict[str, Any]:
         "fingerprint": run.fingerprint,
         "digest": None if run.made is None else run.made.digest,
         "classes": list(run.classes),
-        **_told(account),
+        **_with_sums(account),
     }
 
 
@@ -266,13 +266,13 @@ class Check:
     """One hash of a file: what it says of itself, or a report of it, and what its rows come to."""
 
     what: Literal["rows", "digest", "fingerprint", "report"]
-    said: str
-    found: str
+    stated: str
+    computed: str
 
     @property
     def same(self) -> bool:
         """Whether they agree."""
-        return self.said == self.found
+        return self.stated == self.computed
 
 
 def verify(path: Path, report: Path | None = None) -> list[Check]:

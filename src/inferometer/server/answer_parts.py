@@ -123,7 +123,7 @@ class Passage:
         """Token `index` is the last of its part."""
         return index == self.count - 1 or self.opens(index + 1)
 
-    def whole(self, kind: Kind) -> str:
+    def content(self, kind: Kind) -> str:
         """All that a part says."""
         parts = self.parts
         answer = self.count - parts.reasoning - parts.tool
@@ -137,4 +137,4 @@ class Passage:
 
     def kinds(self) -> list[Kind]:
         """The parts there are, in order."""
-        return [kind for kind in Kind if self.whole(kind)]
+        return [kind for kind in Kind if self.content(kind)]

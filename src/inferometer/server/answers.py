@@ -122,7 +122,7 @@ class Streamed(Scripted):
             self.done = True
 
 
-class Whole(Scripted):
+class Unstreamed(Scripted):
     """One JSON body after the last token."""
 
     __slots__ = ()
@@ -132,7 +132,7 @@ class Whole(Scripted):
         self.entry.model_ns.extend([at] * count)
         if end:
             words = text(self.start, len(self.entry.model_ns))
-            body = self.script.whole(self.number, self.created, words, REASONS[end] or "", self.counts())
+            body = self.script.body(self.number, self.created, words, REASONS[end] or "", self.counts())
             self.connection.post(Reply(200, body).encode(self.keep_alive), self.entry.ended)
             self.done = True
 

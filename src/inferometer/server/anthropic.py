@@ -191,7 +191,7 @@ class Messages(Voice):
             + _event("message_stop")
         )
 
-    def whole(self, instants: Sequence[int], load_ns: int) -> bytes:  # noqa: ARG002 - as above
+    def body(self, instants: Sequence[int], load_ns: int) -> bytes:  # noqa: ARG002 - as above
         """The body."""
         content = [self._block(kind) for kind in self._kinds]
         return _encode(self._message(content, self._reason, self._usage(self._telling.passage.count)))
@@ -210,7 +210,7 @@ class Messages(Voice):
 
     def _block(self, kind: Kind) -> JsonObject:
         """A block of a whole message."""
-        text = self._telling.passage.whole(kind)
+        text = self._telling.passage.content(kind)
         if kind is Kind.TOOL:
             return {**self._call, "input": msgspec.Raw(text.encode())}
         if kind is Kind.REASONING:

@@ -8,7 +8,7 @@ from typing import Any
 
 from inferometer.server import anthropic
 from inferometer.server.answer_parts import Passage
-from inferometer.server.answers import Answer, Streamed, Whole
+from inferometer.server.answers import Answer, Streamed, Unstreamed
 from inferometer.server.connection import Connection
 from inferometer.server.event_writer import Telling, Voice
 from inferometer.server.ollama import CHAT, GENERATE, Lines, OllamaReader, loaded_body
@@ -16,7 +16,7 @@ from inferometer.server.openai import SCRIPTED, Ask, Reader, Script, Tokenizer
 from inferometer.server.openai_events import Chat, Completion
 from inferometer.server.responses import Response, ResponsesReader
 from inferometer.server.truth_log import Entry
-from inferometer.server.voiced_answers import Loading, Spoken, SpokenWhole
+from inferometer.server.voiced_answers import Loading, Spoken, SpokenUnstreamed
 
 _VOICES: dict[str, type[Voice]] = {
     "chat": Chat,
@@ -101,9 +101,9 @@ class Dialects:
         telling = self._telling(ask, number, _arrival(entry), wall_offset_ns, start)
         script = self._scripts.get(ask.api)
         if script is None or ask.parts or (self._stamped and ask.stream):
-            made = Spoken if ask.stream else SpokenWhole
+            made = Spoken if ask.stream else SpokenUnstreamed
             return made(connection, _VOICES[ask.api](telling), ask, entry, keep_alive=keep_alive)
-        return (Streamed if ask.stream else Whole)(
+        return (Streamed if ask.stream else Unstreamed)(
             connection,
             script,
             ask,

@@ -87,6 +87,6 @@ class Voice:
         """What follows the last token. `instants`: when each token was put out; `load_ns`: the wait for the model."""
         raise NotImplementedError
 
-    def whole(self, instants: Sequence[int], load_ns: int) -> bytes:
+    def body(self, instants: Sequence[int], load_ns: int) -> bytes:
         """The body of the answer that is not streamed."""
         raise NotImplementedError

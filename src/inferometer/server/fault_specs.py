@@ -48,7 +48,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A fault that exists. `main`: the parameter of `NAME=value`. `whole`: answers that are not streamed meet it too.
+    """A fault that exists. `main`: the parameter of `NAME=value`. `unstreamed`: answers that are not streamed meet it too.
 
     `where`: which of `share` and `skip` it takes.
     """
@@ -56,7 +56,7 @@ class Kind:
     does: str
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     main: str = ""
-    whole: bool = False
+    unstreamed: bool = False
     where: tuple[str, ...] = _PLACES
 
 
@@ -67,26 +67,30 @@ _CODES = (400, 401, 404, 429, 500, 502, 503, 504)
 KINDS: dict[str, Kind] = {
     "refuse": Kind("stops listening after N connections", {"after": _AFTER}, main="after", where=()),
     "drop": Kind("resets connections as soon as they are accepted"),
-    "reset": Kind("resets the connection after N tokens; 0: before the head", {"after": _LATER}, whole=True),
-    "hang": Kind("sends nothing more after N tokens and keeps the connection", {"after": _LATER}, whole=True),
+    "reset": Kind(
+        "resets the connection after N tokens; 0: before the head", {"after": _LATER}, unstreamed=True
+    ),
+    "hang": Kind(
+        "sends nothing more after N tokens and keeps the connection", {"after": _LATER}, unstreamed=True
+    ),
     "slow-headers": Kind(
         "delays the head, and what is ready after it, by N ms",
         {"ms": Parameter(100.0, 0.0, _HOUR_MS)},
-        whole=True,
+        unstreamed=True,
     ),
     "trickle": Kind(
         "sends N bytes at a time, with a pause before each",
         {"bytes": Parameter(64, 1, _MANY), "ms": Parameter(1.0, 0.0, _HOUR_MS)},
-        whole=True,
+        unstreamed=True,
     ),
     "status": Kind(
         f"answers with an error; CODE=SHARE for one or more of {', '.join(map(str, _CODES))}",
         {"retry-after": Parameter(1, 0, 86_400), **{str(code): Parameter(0.0, 0.0, 1.0) for code in _CODES}},
-        whole=True,
+        unstreamed=True,
         where=("skip",),
     ),
     "html": Kind(
-        "answers with an HTML page", {"status": Parameter(200, 200, 502, only=(200, 502))}, whole=True
+        "answers with an HTML page", {"status": Parameter(200, 200, 502, only=(200, 502))}, unstreamed=True
     ),
     "malformed-json": Kind("leaves the last brace out of an event", {"after": _LATER}),
     "broken-chunk": Kind("writes a non-numeric chunk size", {"after": _LATER}),
@@ -100,7 +104,7 @@ KINDS: dict[str, Kind] = {
         "adds N to the output tokens in `usage`",
         {"by": Parameter(1, -_MANY, _MANY)},
         main="by",
-        whole=True,
+        unstreamed=True,
     ),
     "tokens-per-event": Kind(
         "puts N tokens into one event", {"tokens": Parameter(2, 2, _MANY)}, main="tokens"
@@ -110,7 +114,7 @@ KINDS: dict[str, Kind] = {
         "splits everything into pieces of N bytes, one send each",
         {"bytes": Parameter(1, 1, _MANY)},
         main="bytes",
-        whole=True,
+        unstreamed=True,
     ),
     "comments": Kind(
         "sends a comment, `: ping`, so often while it answers", {"ms": Parameter(10.0, 0.1, _HOUR_MS)}
@@ -118,7 +122,7 @@ KINDS: dict[str, Kind] = {
     "clock-skew": Kind(
         "moves `created` and `Date` by so much, in whole seconds",
         {"ms": Parameter(60_000.0, -_YEARS_MS, _YEARS_MS)},
-        whole=True,
+        unstreamed=True,
     ),
 }
 
@@ -247,7 +251,7 @@ class Faults:
         for place, fault in self._faults:
             if fault.name in ("refuse", "drop") or number < fault.skip:
                 continue
-            if not stream and not KINDS[fault.name].whole:
+            if not stream and not KINDS[fault.name].unstreamed:
                 continue
             drawn = self._draw(place, number)
             if fault.name != "status":

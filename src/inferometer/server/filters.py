@@ -334,11 +334,11 @@ def padded(data: bytes, size: int) -> bytes:
 def miscounted(data: bytes, by: int) -> bytes:
     """Output tokens in every `usage` are off by `by`, never below 0."""
 
-    def count(found: Any) -> None:
-        if isinstance(found, dict):
-            for key, value in found.items():
+    def count(node: Any) -> None:
+        if isinstance(node, dict):
+            for key, value in node.items():
                 if key in _OUTPUT_COUNTS and isinstance(value, int):
-                    found[key] = max(0, value + by)
+                    node[key] = max(0, value + by)
                 else:
                     count(value)
 

@@ -153,9 +153,9 @@ class Gauges:
         return ("\n".join(rows) + "\n").encode()
 
 
-def _of_preemption(seen: Preempted) -> tuple[tuple[str, str, int], ...]:
+def _of_preemption(preempted: Preempted) -> tuple[tuple[str, str, int], ...]:
     return (
-        ("preempted_requests_total", "Requests that lost their blocks, once at least.", seen.requests),
-        ("preempted_finished_total", "Of these, ended with all their tokens.", seen.finished),
-        ("preempted_tokens_total", "Tokens whose keys and values were lost with them.", seen.discarded),
+        ("preempted_requests_total", "Requests that lost their blocks, once at least.", preempted.requests),
+        ("preempted_finished_total", "Of these, ended with all their tokens.", preempted.finished),
+        ("preempted_tokens_total", "Tokens whose keys and values were lost with them.", preempted.discarded),
     )

@@ -125,29 +125,29 @@ class OllamaReader(Reader):
         return self._generation(asked, CHAT, prompt, ids, images, asked.tools)
 
     def _generation(
-        self, asked: _Body, api: str, prompt: str | None, ids: list[int], images: bool, tools: Any
+        self, body: _Body, api: str, prompt: str | None, ids: list[int], images: bool, tools: Any
     ) -> Ask:
         """`prompt` is None where there is nothing to answer."""
-        if not asked.model:
+        if not body.model:
             raise ApiError(400, "model is required", "model")
-        if asked.model not in (self.model, f"{self.model}:latest"):
-            raise ApiError(404, f"model '{asked.model}' not found", "model")
+        if body.model not in (self.model, f"{self.model}:latest"):
+            raise ApiError(404, f"model '{body.model}' not found", "model")
         if images:
             raise ApiError(400, "this model takes no images", "images")
-        keep = keep_ns(asked.keep_alive)
+        keep = keep_ns(body.keep_alive)
         if prompt is None:
-            return Ask(api, False, False, 0, 0, keep_ns=keep, name=asked.model)
-        options = asked.options or _Options()
+            return Ask(api, False, False, 0, 0, keep_ns=keep, name=body.model)
+        options = body.options or _Options()
         limit = options.num_predict
         limit = DEFAULT_CHAT_TOKENS if limit is None or limit < 0 else limit
         if not limit:
             raise ApiError(400, "num_predict must not be 0: this server answers with at least one token")
         self._check_fit(len(ids), limit, "prompt")
-        parts = self._divide(limit, asked.think is not False, tools, None if api == CHAT else "none")
-        stream = asked.stream is not False
+        parts = self._divide(limit, body.think is not False, tools, None if api == CHAT else "none")
+        stream = body.stream is not False
         head, hashes = head_of(prompt), self._hashes(ids)
         priority = options.priority or 0
-        return Ask(api, stream, False, len(ids), limit, head, parts, keep, asked.model, hashes, priority)
+        return Ask(api, stream, False, len(ids), limit, head, parts, keep, body.model, hashes, priority)
 
 
 def keep_ns(given: float | str | None) -> int:
@@ -201,21 +201,21 @@ class Lines(Voice):
         kind, said = passage.piece(index)
         if kind is Kind.TOOL and index < passage.count - 1:
             return b""
-        words = self._said(**{_FIELDS[kind]: passage.whole(kind) if kind is Kind.TOOL else said})
+        words = self._message_fields(**{_FIELDS[kind]: passage.content(kind) if kind is Kind.TOOL else said})
         head = {"model": telling.ask.name, "created_at": rfc3339(at + telling.wall_offset_ns)}
         return _encode({**head, **words, "done": False, **telling.stamps(at)}) + b"\n"
 
     def closing(self, instants: Sequence[int], load_ns: int) -> bytes:
         """The last line."""
-        return _encode(self._final(self._said(), instants, load_ns)) + b"\n"
+        return _encode(self._final(self._message_fields(), instants, load_ns)) + b"\n"
 
-    def whole(self, instants: Sequence[int], load_ns: int) -> bytes:
+    def body(self, instants: Sequence[int], load_ns: int) -> bytes:
         """The body."""
         passage = self._telling.passage
-        words = self._said(**{_FIELDS[kind]: passage.whole(kind) for kind in passage.kinds()})
+        words = self._message_fields(**{_FIELDS[kind]: passage.content(kind) for kind in passage.kinds()})
         return _encode(self._final(words, instants, load_ns))
 
-    def _said(self, content: str = "", thinking: str = "", call: str = "") -> JsonObject:
+    def _message_fields(self, content: str = "", thinking: str = "", call: str = "") -> JsonObject:
         """Text, thoughts and a complete call (its arguments as JSON) in the words of this interface."""
         more: JsonObject = {"thinking": thinking} if thinking else {}
         if self._telling.ask.api == GENERATE:

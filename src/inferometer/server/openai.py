@@ -207,26 +207,26 @@ class Reader:
                 404, f"the model {model!r} does not exist; {self.model!r} does", "model", "model_not_found"
             )
 
-    def _check(self, asked: _Body) -> None:
-        self._check_model(asked.model)
-        if asked.n not in (None, 1):
+    def _check(self, body: _Body) -> None:
+        self._check_model(body.model)
+        if body.n not in (None, 1):
             raise ApiError(400, "this server generates one choice a request: n must be 1", "n")
 
     def _ask(
-        self, asked: _Body, api: str, ids: list[int], max_tokens: int, head: str, parts: Parts = PLAIN
+        self, body: _Body, api: str, ids: list[int], max_tokens: int, head: str, parts: Parts = PLAIN
     ) -> Ask:
         self._check_fit(len(ids), max_tokens, "messages" if api == "chat" else "prompt")
-        options = asked.stream_options
+        options = body.stream_options
         return Ask(
             api,
-            bool(asked.stream),
+            bool(body.stream),
             bool(options and options.include_usage),
             len(ids),
             max_tokens,
             head,
             parts,
             hashes=self._hashes(ids),
-            priority=asked.priority or 0,
+            priority=body.priority or 0,
         )
 
     def _hashes(self, ids: list[int]) -> tuple[int, ...]:
@@ -358,7 +358,7 @@ class Script:
             told = chunk(b'data: {"id":"%b],"usage":%b}\n\n' % (stem, msgspec.json.encode(counts)))
         return told + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n"
 
-    def whole(self, number: str, created: int, words: str, finish: str, counts: JsonObject) -> bytes:
+    def body(self, number: str, created: int, words: str, finish: str, counts: JsonObject) -> bytes:
         """The body of an answer that is not streamed."""
         said: JsonObject = (
             {"message": {"role": "assistant", "content": words}} if self.chat else {"text": words}

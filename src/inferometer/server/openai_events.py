@@ -32,7 +32,7 @@ def sse(event: object) -> bytes:
 class _Stream(Voice):
     """What chats and completions share."""
 
-    prefix, kind, whole_kind = "", "", ""
+    prefix, kind, body_kind = "", "", ""
 
     def __init__(self, telling: Telling) -> None:
         super().__init__(telling)
@@ -52,8 +52,8 @@ class _Stream(Voice):
     def _usage(self, tokens: int) -> JsonObject:
         return usage(self._telling.ask, tokens, self.cached)
 
-    def _event(self, said: JsonObject, finish: str | None, at: int) -> bytes:
-        choice = {"index": 0, **said, "logprobs": None, "finish_reason": finish}
+    def _event(self, fields: JsonObject, finish: str | None, at: int) -> bytes:
+        choice = {"index": 0, **fields, "logprobs": None, "finish_reason": finish}
         return sse({**self._head, "choices": [choice], **self._telling.stamps(at)})
 
     def _finish(self, index: int) -> str | None:
@@ -65,30 +65,30 @@ class _Stream(Voice):
         counts = sse({**self._head, "choices": [], "usage": self._usage(len(instants))}) if ask.usage else b""
         return counts + b"data: [DONE]\n\n"
 
-    def _whole(self, said: JsonObject) -> bytes:
-        choice = {"index": 0, **said, "logprobs": None, "finish_reason": self._reason}
-        head = {**self._head, "object": self.whole_kind}
+    def _completed(self, fields: JsonObject) -> bytes:
+        choice = {"index": 0, **fields, "logprobs": None, "finish_reason": self._reason}
+        head = {**self._head, "object": self.body_kind}
         return _encode({**head, "choices": [choice], "usage": self._usage(self._telling.passage.count)})
 
 
 class Completion(_Stream):
     """Text, with time stamps."""
 
-    prefix, kind, whole_kind = "cmpl-", "text_completion", "text_completion"
+    prefix, kind, body_kind = "cmpl-", "text_completion", "text_completion"
 
     def token(self, index: int, at: int) -> bytes:
         """One event."""
         return self._event({"text": self._telling.passage.piece(index)[1]}, self._finish(index), at)
 
-    def whole(self, instants: Sequence[int], load_ns: int) -> bytes:  # noqa: ARG002 - as above
+    def body(self, instants: Sequence[int], load_ns: int) -> bytes:  # noqa: ARG002 - as above
         """The body."""
-        return self._whole({"text": self._telling.passage.whole(Kind.TEXT)})
+        return self._completed({"text": self._telling.passage.content(Kind.TEXT)})
 
 
 class Chat(_Stream):
     """A chat of all parts."""
 
-    prefix, kind, whole_kind = "chatcmpl-", "chat.completion.chunk", "chat.completion"
+    prefix, kind, body_kind = "chatcmpl-", "chat.completion.chunk", "chat.completion"
 
     def lead(self) -> bytes:
         """The role and empty content."""
@@ -109,15 +109,15 @@ class Chat(_Stream):
             delta = {"tool_calls": [{"index": 0, **call}]}
         return self._event({"delta": delta}, self._finish(index), at)
 
-    def whole(self, instants: Sequence[int], load_ns: int) -> bytes:  # noqa: ARG002 - as above
+    def body(self, instants: Sequence[int], load_ns: int) -> bytes:  # noqa: ARG002 - as above
         """The body."""
         passage = self._telling.passage
-        message: JsonObject = {"role": "assistant", "content": passage.whole(Kind.TEXT) or None}
+        message: JsonObject = {"role": "assistant", "content": passage.content(Kind.TEXT) or None}
         if passage.parts.reasoning:
-            message["reasoning_content"] = passage.whole(Kind.REASONING)
+            message["reasoning_content"] = passage.content(Kind.REASONING)
         if passage.parts.tool:
-            message["tool_calls"] = [self._call(passage.whole(Kind.TOOL))]
-        return self._whole({"message": message})
+            message["tool_calls"] = [self._call(passage.content(Kind.TOOL))]
+        return self._completed({"message": message})
 
     def _call(self, arguments: str) -> JsonObject:
         function = {"name": self._telling.passage.parts.name, "arguments": arguments}

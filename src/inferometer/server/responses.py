@@ -179,7 +179,7 @@ class Response(Voice):
             f"response.{self._status}", response=self._complete()
         )
 
-    def whole(self, instants: Sequence[int], load_ns: int) -> bytes:  # noqa: ARG002 - as above
+    def body(self, instants: Sequence[int], load_ns: int) -> bytes:  # noqa: ARG002 - as above
         """The body."""
         return _encode(self._complete())
 
@@ -191,7 +191,7 @@ class Response(Voice):
         return added
 
     def _close(self, kind: Kind) -> bytes:
-        said, place = self._telling.passage.whole(kind), self._place(kind)
+        said, place = self._telling.passage.content(kind), self._place(kind)
         if kind is Kind.TOOL:
             name = self._telling.passage.parts.name
             done = self._event(f"{_DELTAS[kind]}.done", **place, name=name, arguments=said)
@@ -215,8 +215,8 @@ class Response(Voice):
     def _ident(self, kind: Kind) -> str:
         return _ITEMS[kind][0] + self._telling.number
 
-    def _item(self, kind: Kind, status: str, said: str | None) -> JsonObject:
-        """An item of the output; `said` is None while it is empty."""
+    def _item(self, kind: Kind, status: str, text: str | None) -> JsonObject:
+        """An item of the output; `text` is None while it is empty."""
         item: JsonObject = {"id": self._ident(kind), "type": _ITEMS[kind][1], "status": status}
         if kind is Kind.TOOL:
             call = f"call_{self._telling.number[:24]}"
@@ -224,9 +224,9 @@ class Response(Voice):
                 **item,
                 "call_id": call,
                 "name": self._telling.passage.parts.name,
-                "arguments": said or "",
+                "arguments": text or "",
             }
-        content = [] if said is None else [_part(kind, said)]
+        content = [] if text is None else [_part(kind, text)]
         if kind is Kind.REASONING:
             return {**item, "summary": [], "content": content}
         return {**item, "role": "assistant", "content": content}
@@ -237,7 +237,7 @@ class Response(Voice):
 
     def _complete(self) -> JsonObject:
         passage = self._telling.passage
-        output = [self._item(kind, "completed", passage.whole(kind)) for kind in self._kinds]
+        output = [self._item(kind, "completed", passage.content(kind)) for kind in self._kinds]
         return self._response(self._status, output, _usage(self._telling.ask, passage.count, self.cached))
 
     def _response(self, status: str, output: list[JsonObject], counts: object) -> JsonObject:
@@ -265,10 +265,10 @@ class Response(Voice):
         }
 
 
-def _part(kind: Kind, said: str) -> JsonObject:
+def _part(kind: Kind, content: str) -> JsonObject:
     if kind is Kind.REASONING:
-        return {"type": "reasoning_text", "text": said}
-    return {"type": "output_text", "text": said, "annotations": [], "logprobs": []}
+        return {"type": "reasoning_text", "text": content}
+    return {"type": "output_text", "text": content, "annotations": [], "logprobs": []}
 
 
 def _usage(ask: Ask, tokens: int, cached: int) -> JsonObject:

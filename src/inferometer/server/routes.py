@@ -54,11 +54,11 @@ class Readers:
         self.responses = ResponsesReader(*known)
         self.anthropic = anthropic.AnthropicReader(*known)
         self.ollama = ollama.OllamaReader(*known)
-        self._asked = max_model_len
+        self._max_model_len = max_model_len
 
     def fit(self, capacity: int | None) -> int:
         """Take no prompt and answer together beyond the option and `capacity` tokens; what that comes to."""
-        limit = self._asked if capacity is None else min(self._asked, capacity)
+        limit = self._max_model_len if capacity is None else min(self._max_model_len, capacity)
         for reader in (self.openai, self.responses, self.anthropic, self.ollama):
             reader.max_model_len = limit
         return limit

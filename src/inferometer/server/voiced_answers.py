@@ -62,7 +62,7 @@ class Spoken(Voiced):
             entry.sent_ns.extend([entry.sent_ns[-1] if entry.sent_ns else entry.ended[0]] * held)
 
 
-class SpokenWhole(Voiced):
+class SpokenUnstreamed(Voiced):
     """One JSON body after the last token."""
 
     __slots__ = ()
@@ -74,7 +74,7 @@ class SpokenWhole(Voiced):
             if end == REFUSED:
                 self._voice.refuse(count)
             self._voice.cached = self.entry.cached_tokens
-            body = self._voice.whole(self.entry.model_ns, self.load_ns)
+            body = self._voice.body(self.entry.model_ns, self.load_ns)
             self.connection.post(Reply(200, body).encode(self.keep_alive), self.entry.ended)
             self.done = True
 

@@ -17,7 +17,7 @@ Late ends    an end that was seen late, as by a server that reads a long prompt 
              longer and the next one shorter. No iteration is much shorter than its costs: a row that is, by more than SHORT
              robust standard deviations, is added to the one before, and the sum is right.
 Told apart   columns are taken up one after the other in the order of COSTS. One is left out where it is 0 in all but
-             SELDOM rows, or where its cost, given those before it, would be uncertain by more than TOLD_APART of an
+             SELDOM rows, or where its cost, given those before it, would be uncertain by more than SEPARABLE_ERROR of an
              iteration's time: standard error sigma / |part of the column that the ones before do not explain|. Such a
              parameter keeps the value it had.
 Intervals    95 %, by a bootstrap over BLOCKS blocks of neighbouring iterations: what drifts, drifts within a block.
@@ -56,7 +56,7 @@ SELDOM = 10
 LEAST_JOINS = 50
 HUBER = 2.5
 SHORT = 3.0
-TOLD_APART = 0.05
+SEPARABLE_ERROR = 0.05
 HELD_OUT = 0.3
 STALL = 2
 BLOCKS = 50
@@ -132,7 +132,7 @@ def fit(iterations: Iterations, settings: Settings, given: Collection[str], seed
         raise TooFewError(f"{count} iterations can be used; {LEAST_ITERATIONS} are needed")
     start = {name: float(getattr(settings, name)) for name in COSTS}
     follows = np.diff(np.flatnonzero(rows), prepend=-1) == 1
-    columns, seen = _mended(
+    columns, observed = _mended(
         _columns(iterations, settings, rows),
         iterations.ns[rows].astype(np.float64),
         follows & ~iterations.woken[rows],
@@ -144,15 +144,15 @@ def fit(iterations: Iterations, settings: Settings, given: Collection[str], seed
         door = _door(iterations.joins, draw)
     if door is not None:
         start["input_check_ns"] = door.value
-    parameters = _estimate(columns, seen, start, given, draw)
-    cut = round(len(seen) * (1 - HELD_OUT))
+    parameters = _estimate(columns, observed, start, given, draw)
+    cut = round(len(observed) * (1 - HELD_OUT))
     early = {name: column[:cut] for name, column in columns.items()}
-    learnt = _estimate(early, seen[:cut], start, given, draw)
+    learnt = _estimate(early, observed[:cut], start, given, draw)
     predicted = _predict({name: column[cut:] for name, column in columns.items()}, learnt)
     awake = columns["input_check_ns"] == 0
     if door is not None:
         parameters = tuple(door if one.field == door.field else one for one in parameters)
-    jitter = _jitter(seen[awake] / _predict(columns, parameters)[awake] - 1, settings, given, draw)
+    jitter = _jitter(observed[awake] / _predict(columns, parameters)[awake] - 1, settings, given, draw)
     return Fit(
         (*parameters, jitter),
         None if "max_batch" in given else batch_limit(iterations),
@@ -163,7 +163,7 @@ def fit(iterations: Iterations, settings: Settings, given: Collection[str], seed
             _columns(iterations, settings, np.arange(len(iterations)) >= np.argmax(rows)),
             parameters,
         ),
-        _errors(seen[cut:], predicted),
+        _errors(observed[cut:], predicted),
     )
 
 
@@ -187,17 +187,17 @@ def _matrix(columns: Mapping[str, Floats], names: list[str]) -> Floats:
 
 def _estimate(
     columns: Mapping[str, Floats],
-    seen: Floats,
+    observed: Floats,
     start: Mapping[str, float],
     given: Collection[str],
     draw: np.random.Generator,
 ) -> tuple[Parameter, ...]:
     """Each of COSTS, in that order."""
     free = [name for name in COSTS if name not in given and np.count_nonzero(columns[name]) > SELDOM]
-    rest = seen - sum(start[name] * columns[name] for name in COSTS if name not in free)
+    rest = observed - sum(start[name] * columns[name] for name in COSTS if name not in free)
     matrix = _matrix(columns, free)
     weights, sigma, _ = _weights(matrix, rest)
-    kept, confused = _told_apart(free, matrix * weights[:, None], sigma)
+    kept, confused = _separable(free, matrix * weights[:, None], sigma)
     rest = rest - sum(start[name] * columns[name] for name in confused)
     bounds: dict[str, float] = {}
     costs = low = high = np.zeros(0)
@@ -228,41 +228,43 @@ def _estimate(
 
 
 def _mended(
-    columns: dict[str, Floats], seen: Floats, follows: Mask, given: Mapping[str, float]
+    columns: dict[str, Floats], observed: Floats, follows: Mask, given: Mapping[str, float]
 ) -> tuple[dict[str, Floats], Floats]:
     """Rows with those added to them that began late. `follows`: a row begins where the one before ended."""
     follows[0] = False
     for _ in range(_ROUNDS):
-        known = sum((cost * columns[name] for name, cost in given.items()), np.zeros(len(seen)))
+        known = sum((cost * columns[name] for name, cost in given.items()), np.zeros(len(observed)))
         matrix = _matrix(columns, [name for name in COSTS if name not in given and columns[name].any()])
-        _, sigma, predicted = _weights(matrix, seen - known)
-        short = follows & (seen - known < (1 - SHORT * sigma) * predicted)
+        _, sigma, predicted = _weights(matrix, observed - known)
+        short = follows & (observed - known < (1 - SHORT * sigma) * predicted)
         if not short.any():
             break
         starts = np.flatnonzero(~short)
         columns = {name: np.add.reduceat(column, starts) for name, column in columns.items()}
-        seen, follows = np.add.reduceat(seen, starts), follows[starts]
-    return columns, seen
+        observed, follows = np.add.reduceat(observed, starts), follows[starts]
+    return columns, observed
 
 
-def _weights(matrix: Floats, seen: Floats) -> tuple[Floats, float, Floats]:
+def _weights(matrix: Floats, observed: Floats) -> tuple[Floats, float, Floats]:
     """What each row is to be multiplied with; the robust standard deviation of the relative residuals; X b."""
     typical = np.abs(matrix).max(axis=0)
-    floor = _LEAST_SHARE * float(np.median(np.abs(seen)))
-    predicted = np.full(len(seen), float(np.median(seen)))
-    huber = np.ones(len(seen))
+    floor = _LEAST_SHARE * float(np.median(np.abs(observed)))
+    predicted = np.full(len(observed), float(np.median(observed)))
+    huber = np.ones(len(observed))
     sigma = 0.0
     for _ in range(_ROUNDS):
         weights = np.sqrt(huber) / np.maximum(predicted, floor)
-        costs = np.linalg.lstsq(matrix * weights[:, None] / typical, seen * weights, rcond=1e-10)[0] / typical
+        costs = (
+            np.linalg.lstsq(matrix * weights[:, None] / typical, observed * weights, rcond=1e-10)[0] / typical
+        )
         predicted = matrix @ costs
-        off = (seen - predicted) / np.maximum(predicted, floor)
+        off = (observed - predicted) / np.maximum(predicted, floor)
         sigma = max(float(np.subtract(*np.percentile(off, (75, 25)))) / _NORMAL_IQR, 1e-9)
         huber = np.minimum(1.0, HUBER * sigma / np.maximum(np.abs(off), 1e-300))
     return np.sqrt(huber) / np.maximum(predicted, floor), sigma, predicted
 
 
-def _told_apart(names: list[str], weighted: Floats, sigma: float) -> tuple[list[str], dict[str, str]]:
+def _separable(names: list[str], weighted: Floats, sigma: float) -> tuple[list[str], dict[str, str]]:
     """The names whose cost can be told, and of the others, with which of these they move."""
     kept: list[int] = []
     confused: dict[str, str] = {}
@@ -275,20 +277,22 @@ def _told_apart(names: list[str], weighted: Floats, sigma: float) -> tuple[list[
             alone = column - before @ shares
         share = float(column[column > 0].mean())  # of an iteration's time, for a cost of 1
         error = sigma / max(float(np.linalg.norm(alone)), 1e-9 * float(np.linalg.norm(column)))
-        if kept and error * share > TOLD_APART:
+        if kept and error * share > SEPARABLE_ERROR:
             confused[name] = names[kept[int(np.argmax(np.abs(shares)))]]
         else:
             kept.append(at)
     return [names[at] for at in kept], confused
 
 
-def _bootstrapped(weighted: Floats, seen: Floats, draw: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+def _bootstrapped(
+    weighted: Floats, observed: Floats, draw: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
     """(costs, low, high): least squares without negative costs, and 95 % intervals over blocks of rows."""
     scale = np.linalg.norm(weighted, axis=0)
-    rows = np.array_split(np.arange(len(seen)), min(BLOCKS, len(seen)))
+    rows = np.array_split(np.arange(len(observed)), min(BLOCKS, len(observed)))
     scaled = weighted / scale
     squares = np.array([scaled[some].T @ scaled[some] for some in rows])
-    products = np.array([scaled[some].T @ seen[some] for some in rows])
+    products = np.array([scaled[some].T @ observed[some] for some in rows])
     costs = _solve(squares.sum(axis=0), products.sum(axis=0))
     again = np.empty((RESAMPLES, len(costs)))
     for one in range(RESAMPLES):
@@ -357,12 +361,12 @@ def _stalled(
     iterations: Iterations, columns: Mapping[str, Floats], parameters: tuple[Parameter, ...]
 ) -> float:
     predicted = _predict(columns, parameters)
-    seen = iterations.ns[-len(predicted) :].astype(np.float64)
-    return float((seen - predicted)[seen > STALL * predicted].sum() / seen.sum())
+    observed = iterations.ns[-len(predicted) :].astype(np.float64)
+    return float((observed - predicted)[observed > STALL * predicted].sum() / observed.sum())
 
 
-def _errors(seen: Floats, predicted: Floats) -> Errors:
-    off = np.abs(predicted - seen) / seen
-    spread = float(((seen - seen.mean()) ** 2).sum())
-    r2 = 1 - float(((seen - predicted) ** 2).sum()) / spread if spread else 0.0
-    return Errors(len(seen), float(np.median(off)), float(np.percentile(off, 90)), r2)
+def _errors(observed: Floats, predicted: Floats) -> Errors:
+    off = np.abs(predicted - observed) / observed
+    spread = float(((observed - observed.mean()) ** 2).sum())
+    r2 = 1 - float(((observed - predicted) ** 2).sum()) / spread if spread else 0.0
+    return Errors(len(observed), float(np.median(off)), float(np.percentile(off, 90)), r2)

@@ -73,14 +73,14 @@ class Generation:
             return self._stream(at, ended=whole)
         if whole:
             exchange.status, exchange.t_first_byte = 200, at
-            exchange.dialect.read_whole(exchange.answer, self._whole(), at)
+            exchange.dialect.read_whole(exchange.answer, self._body(), at)
         return int(whole)
 
     def _stream(self, at: int, *, ended: bool) -> int:
         """Read what a stream has brought by `at`."""
         raise NotImplementedError
 
-    def _whole(self) -> bytes:
+    def _body(self) -> bytes:
         """The body of an answer that is not streamed."""
         raise NotImplementedError
 
@@ -105,9 +105,9 @@ class Scripted(Generation):
         super().__init__(exchange, ask)
         self._script, self._start = script, start
 
-    def _whole(self) -> bytes:
+    def _body(self) -> bytes:
         words, counts = text(self._start, self.tokens), usage(self.ask, self.tokens, self.cached)
-        return self._script.whole(_NUMBER, 0, words, REASONS[self.end] or "", counts)
+        return self._script.body(_NUMBER, 0, words, REASONS[self.end] or "", counts)
 
     def _stream(self, at: int, *, ended: bool) -> int:
         answer, read_event = self.exchange.answer, self.exchange.dialect.read_event
@@ -154,11 +154,11 @@ class Voiced(Generation):
         pairs = zip(self.times, self.counts, strict=True)
         return [at for at, count in pairs for _ in range(count)]
 
-    def _whole(self) -> bytes:
+    def _body(self) -> bytes:
         if self.end == REFUSED:
             self._voice.refuse(self.counts[-1])
         self._voice.cached = self.cached
-        return self._voice.whole(self._instants, 0)
+        return self._voice.body(self._instants, 0)
 
     def _stream(self, at: int, *, ended: bool) -> int:
         exchange, voice = self.exchange, self._voice

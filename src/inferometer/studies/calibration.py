@@ -222,17 +222,19 @@ class _Session:
         self.rungs.append(result)
         return result
 
-    def _judged(self, rung: ladder.Rung, summary: Summary, seen: join.Joined, tries: int) -> CalibrationRung:
+    def _judged(
+        self, rung: ladder.Rung, summary: Summary, joined: join.Joined, tries: int
+    ) -> CalibrationRung:
         """Errors, load and limits of one run."""
         interval, ttft, spread = self._script
         seconds = (ttft + spread / 2 + (rung.tokens - 1) * interval) / 1_000
         rate = rung.load if rung.open_loop else rung.load / seconds
         errors = (
-            join.spread(seen.ttft, seen.ttft_true),
-            join.spread(seen.gaps, seen.gaps_true),
-            join.spread(seen.e2e, seen.e2e_true),
+            join.spread(joined.ttft, joined.ttft_true),
+            join.spread(joined.gaps, joined.gaps_true),
+            join.spread(joined.e2e, joined.e2e_true),
         )
-        late, read = (_median(values) for values in (seen.server_late, seen.read_delay))
+        late, read = (_median(values) for values in (joined.server_late, joined.read_delay))
         verdict, got = summary.verdict, summary.throughput
         shares = [share for share in summary.instrument.cpu_fraction if share is not None]
         return CalibrationRung(
@@ -243,14 +245,14 @@ class _Session:
             _rate(summary.load.achieved.request_s, got.whole_run.request_s),
             max(shares, default=None),
             *errors,
-            seen.missing,
-            seen.merged,
+            joined.missing,
+            joined.merged,
             late,
             read,
             max(late, read) > ladder.SERVER_LATE_MS,
             verdict.status,
             tuple(check.code for check in verdict.checks if check.status == "fail"),
-            ladder.faults(*errors, seen.missing, seen.merged, verdict.status),
+            ladder.faults(*errors, joined.missing, joined.merged, verdict.status),
             tries,
         )
 
@@ -258,16 +260,16 @@ class _Session:
 def _joined(finding: RunResult, log: bytes) -> join.Joined:
     folder = RunFolder.open(finding.folder)
     schedule = Schedule(folder.schedule)
-    mine = join.ours(read_table(folder.record, RECORD), join.nonces(schedule.table, schedule.body))
-    return join.joined(mine, join.theirs(log))
+    mine = join.client_requests(read_table(folder.record, RECORD), join.nonces(schedule.table, schedule.body))
+    return join.joined(mine, join.server_requests(log))
 
 
 def _median(values: join.Floats) -> float:
     return float(np.median(values)) if len(values) else 0.0
 
 
-def _rate(steady: float | None, whole: float | None) -> float:
-    return next((value for value in (steady, whole) if value is not None), 0.0)
+def _rate(steady: float | None, whole_run: float | None) -> float:
+    return next((value for value in (steady, whole_run) if value is not None), 0.0)
 
 
 def _cores() -> dict[str, list[int]] | None:

@@ -32,7 +32,8 @@ from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch, InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.compliance.evidence import TESTS, Evidence, MeasuredRun, of_test
-from inferometer.judge.compliance.statement import campaign, comply, deviations_of
+from inferometer.judge.compliance.statement import campaign as campaign_statement
+from inferometer.judge.compliance.statement import comply, deviations_of
 from inferometer.judge.procedure_verdict import verdict_of_campaign, verdict_of_test
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
@@ -66,7 +67,7 @@ from inferometer.report.compliance import statement_document
 from inferometer.report.run.composition import moment
 from inferometer.run.ui import Ui
 from inferometer.studies import procedure_document as shown
-from inferometer.studies.stand import Asked, Stand, stand_of
+from inferometer.studies.stand import Confirm, Stand, stand_of
 
 SHAREABLE = "shareable"
 """In a campaign's folder: the reports without what was to be left out of them."""
@@ -98,15 +99,15 @@ class Tested:
         return 2 if "plan" in ended else EXIT_CODES[self.document.verdict.status]
 
 
-def foreseen(whole: Campaign) -> list[str]:
+def foreseen(campaign: Campaign) -> list[str]:
     """What the plan itself already breaks of the draft, to be shown before anything is sent: a line for each MUST, and how many
     rules of other kinds."""
     lines: list[str] = []
-    for name in whole.names:
+    for name in campaign.names:
         if name not in TESTS:
             continue
         procedure = PROCEDURES[name]
-        setup = Setup(whole.plan, whole.tests)
+        setup = Setup(campaign.plan, campaign.tests)
         found = deviations_of(name, _parameters(setup, name), procedure.planned(setup))
         broken = [one for one in found if one.state == "violated"]
         must = [one for one in broken if one.rule.weight == "MUST"]
@@ -137,14 +138,14 @@ def _parameters(setup: Setup, name: str) -> Parameters:
     return parameters
 
 
-def conduct_campaign(whole: Campaign, out: Path, ui: Ui, asked: Asked, command: str) -> Tested:
+def conduct_campaign(campaign: Campaign, out: Path, ui: Ui, confirm: Confirm, command: str) -> Tested:
     """A campaign in a folder of its own under `out`. Raises PlanError, PeerError, RecordError."""
     folder = RunFolder.create(
-        out, whole.plan.name if whole.plan.name != "run" else "test", time.time_ns()
+        out, campaign.plan.name if campaign.plan.name != "run" else "test", time.time_ns()
     ).path
     (folder / "journal").rmdir()
-    with stand_of(whole, ui, folder / "log.txt", asked) as stand:
-        return carry_out(whole, stand, folder, ui, command)
+    with stand_of(campaign, ui, folder / "log.txt", confirm) as stand:
+        return carry_out(campaign, stand, folder, ui, command)
 
 
 def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str) -> Tested:
@@ -182,7 +183,7 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
                 tests=documents,
                 summaries=summaries,
                 verdict=verdict_of_campaign([(test.test, test.title, test.verdict) for test in documents]),
-                compliance=statement_document(campaign(evidence)) if evidence else None,
+                compliance=statement_document(campaign_statement(evidence)) if evidence else None,
                 reproduction=_reproduction(whole, command, documents),
             ),
         )
@@ -224,7 +225,7 @@ def rewritten(folder: Path, redacted: Sequence[str]) -> Tested:
 class _Test:
     """One test under way."""
 
-    whole: Campaign
+    campaign: Campaign
     procedure: Procedure
     setup: Setup
     stand: Stand
@@ -321,7 +322,7 @@ class _Test:
             started=moment(started),
             ended=moment(time.time_ns()),
             simulated=self.stand.simulated,
-            quick=self.whole.quick,
+            quick=self.campaign.quick,
             ended_by=self.ended_by,
             problem=self.problem,
             parameters=_parameters(self.setup, procedure.name).model_dump(mode="json"),
@@ -348,16 +349,16 @@ def _done(step: Step, outcome: Measured | Switched | PlanError | CannotSwitch) -
     return Performed(step, outcome)
 
 
-def _reproduction(whole: Campaign, command: str, tests: Sequence[ProcedureDocument]) -> Reproduction:
+def _reproduction(campaign: Campaign, command: str, tests: Sequence[ProcedureDocument]) -> Reproduction:
     """All that is needed to do it again (draft C.2, section 6)."""
     prints = dict.fromkeys(
         (test.test, run.fingerprint) for test in tests for run in test.runs if run.fingerprint is not None
     )
     return Reproduction(
         command=command,
-        plan_file=json.loads(campaigns.to_json(whole)),
+        plan_file=json.loads(campaigns.to_json(campaign)),
         versions={"inferometer": __version__, "python": platform.python_version()},
-        seeds=(whole.plan.workload.seed,),
+        seeds=(campaign.plan.workload.seed,),
         workloads=tuple(WorkloadPrint(test, fingerprint) for test, fingerprint in prints),
         run_folders=tuple(run.run for test in tests for run in test.runs),
     )

@@ -62,7 +62,7 @@ START = {"prefix_cache": "disabled", "guardrails": "baseline"}
 """How the reference engine begins a campaign, and what it is brought back to after each test."""
 RUNNING = {"server": "started"}
 
-Asked = Callable[[str], None]
+Confirm = Callable[[str], None]
 """Shows a person what is to be done, and returns when it is done. Raises EOFError when there is nobody."""
 
 
@@ -145,13 +145,13 @@ class Live:
     simulated = False
 
     def __init__(
-        self, plan: Plan, engine: EngineChoice, switching: Switching, ui: Ui, log: Path, asked: Asked
+        self, plan: Plan, engine: EngineChoice, switching: Switching, ui: Ui, log: Path, confirm: Confirm
     ) -> None:
-        self._plan, self._switching, self._ui, self._asked = plan, switching, ui, asked
-        self._log, self._ours = log, plan.target.url is None
+        self._plan, self._switching, self._ui, self._confirm = plan, switching, ui, confirm
+        self._log, self._starts_server = log, plan.target.url is None
         self._embedded: Embedded | None = None
         self._states = dict(START)
-        if self._ours:
+        if self._starts_server:
             # Refuses what makes no engine, before a process is started.
             preloaded = choose(engine.preset, engine.settings).settings.preloaded
             words = (word for setting in engine.settings for word in ("--set", setting))
@@ -178,7 +178,7 @@ class Live:
 
     def usual(self, what: str) -> str | None:
         """See Stand. Of a server over the network, what its plan declares."""
-        if self._ours:
+        if self._starts_server:
             return (START | RUNNING).get(what)
         sut = self._plan.sut
         if what == "server":
@@ -197,9 +197,9 @@ class Live:
         way = self._switching.way(what, state)
         if way is not None:
             return self._by_way(way, what, state)
-        if what == "server" and self._ours:
+        if what == "server" and self._starts_server:
             return self._process(state)
-        if what != "server" and self._is_ours():
+        if what != "server" and self._is_inferometer():
             return self._by_itself(what, state)
         raise CannotSwitch(
             f"nobody knows how to bring the system into the state {what}: {state}. Say it in the plan: "
@@ -218,7 +218,7 @@ class Live:
         tls = partial(context, target.tls_verify, target.tls_ca_file)
         return client_of(endpoint(self._url()), lines, tls, ANSWER_S)
 
-    def _is_ours(self) -> bool:
+    def _is_inferometer(self) -> bool:
         try:
             with self._client() as client:
                 answer = client.get("/inferometer/state")
@@ -279,7 +279,7 @@ class Live:
             return _call(way, self._redactor())
         assert way.ask is not None
         try:
-            self._asked(way.ask)
+            self._confirm(way.ask)
         except EOFError as cause:
             raise CannotSwitch(f"{what}: {state} asks a person, and there is none: {way.ask}") from cause
         return "a person, who was asked"
@@ -379,11 +379,11 @@ def _requested(call: Call, timeout_s: float) -> Response:
 
 
 @contextmanager
-def stand_of(whole: Campaign, ui: Ui, log: Path, asked: Asked) -> Iterator[Stand]:
+def stand_of(campaign: Campaign, ui: Ui, log: Path, confirm: Confirm) -> Iterator[Stand]:
     """The stand that a campaign asks for. Raises PlanError."""
-    engine = whole.engine
-    if whole.simulated:
+    engine = campaign.engine
+    if campaign.simulated:
         yield Virtual(choose(engine.preset, engine.settings), ui)
         return
-    with Live(whole.plan, engine, whole.switch, ui, log, asked) as live:
+    with Live(campaign.plan, engine, campaign.switch, ui, log, confirm) as live:
         yield live

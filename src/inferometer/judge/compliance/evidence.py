@@ -68,9 +68,9 @@ def satisfied_if(kept: bool, observed: Note, run: str | None = None) -> Ruling:
     return satisfied(observed) if kept else violated(observed, run)
 
 
-def declared(said: Note) -> Ruling:
+def declared(declaration: Note) -> Ruling:
     """Kept by the tester's word; nothing observed contradicts it."""
-    return Ruling("declared", said)
+    return Ruling("declared", declaration)
 
 
 def unknown(missing: Note, run: str | None = None) -> Ruling:

@@ -30,21 +30,21 @@ WARM_REQUESTS, WARM_TOKENS, VARIATION = 100, 10_000, 0.10
 
 def _items(evidence: Evidence) -> list[tuple[Mapping[str, str | None], str | None]]:
     """Draft 4.3.1's items by id, of each run; before there are any, as the plan has them."""
-    found: list[tuple[Mapping[str, str | None], str | None]] = [
+    items_by_run: list[tuple[Mapping[str, str | None], str | None]] = [
         ({item.id: item.value for item in run.summary.workload.items}, run.name) for run in evidence.levels
     ]
-    return found or ([] if evidence.items is None else [(evidence.items, None)])
+    return items_by_run or ([] if evidence.items is None else [(evidence.items, None)])
 
 
 def item(rule: str) -> RuleCheck:
     """One item of draft 4.3.1: disclosed, or missing."""
 
     def check(evidence: Evidence) -> Ruling | None:
-        found = _items(evidence)
-        for items, run in found:
+        items_by_run = _items(evidence)
+        for items, run in items_by_run:
             if items.get(rule) is None:
                 return violated(note("item_missing"), run)
-        return satisfied(note("item", value=found[0][0][rule])) if found else None
+        return satisfied(note("item", value=items_by_run[0][0][rule])) if items_by_run else None
 
     return check
 
@@ -53,16 +53,16 @@ def specified(evidence: Evidence) -> Ruling | None:
     """Draft 4.3 (D-4.3-custom-full): a custom workload has all seven items."""
     if all(workload.name in STANDARD for workload, _ in evidence.workloads):
         return not_applicable(note("standard_workload"))
-    return _whole(evidence)
+    return _custom_workload(evidence)
 
 
-def _whole(evidence: Evidence) -> Ruling | None:
-    found = _items(evidence)
-    for items, run in found:
+def _custom_workload(evidence: Evidence) -> Ruling | None:
+    items_by_run = _items(evidence)
+    for items, run in items_by_run:
         missing = tuple(name for name, value in items.items() if value is None)
         if missing:
             return violated(note("items_missing", items=missing), run)
-    return satisfied(note("custom_workload")) if found else None
+    return satisfied(note("custom_workload")) if items_by_run else None
 
 
 def _named(workload: AnyWorkload) -> Note:
@@ -73,7 +73,7 @@ def standard(evidence: Evidence) -> Ruling | None:
     """A test's workload is one of the draft's, or fully specified (5.1.2.1 and its like)."""
     if all(workload.name in STANDARD for workload, _ in evidence.workloads):
         return satisfied(_named(evidence.workloads[0][0]))
-    return _whole(evidence)
+    return _custom_workload(evidence)
 
 
 def workload(*names: str, variant: bool = False) -> RuleCheck:
@@ -144,14 +144,14 @@ def _seeded(evidence: Evidence, kept: Callable[[int | None], Note]) -> Ruling | 
 def dataset(evidence: Evidence) -> Ruling | None:
     """Draft 4.3.3."""
     texts = [(run, run.summary.workload.texts) for run in evidence.runs]
-    sets = [(run, found.dataset) for run, found in texts if found is not None and found.dataset is not None]
+    sets = [(run, of.dataset) for run, of in texts if of is not None and of.dataset is not None]
     if evidence.runs and not sets:
         return not_applicable(note("no_dataset"))
-    for run, found in sets:
-        if not (found.version or found.revision):
-            return violated(note("no_dataset_version", dataset=found.name), run.name)
-        if not found.preprocessing:
-            return violated(note("no_preprocessing", dataset=found.name), run.name)
+    for run, used in sets:
+        if not (used.version or used.revision):
+            return violated(note("no_dataset_version", dataset=used.name), run.name)
+        if not used.preprocessing:
+            return violated(note("no_preprocessing", dataset=used.name), run.name)
     return satisfied(note("dataset_disclosed")) if evidence.runs else None
 
 
@@ -209,14 +209,14 @@ def tokenizer_name(evidence: Evidence) -> Ruling | None:
     """Draft 4.4.1: somebody has to have counted."""
 
     def problem(run: MeasuredRun) -> Note | None:
-        found = run.summary.tokens.tokenizer
-        if found.kind == "none" or found.name is None:
+        tokenizer = run.summary.tokens.tokenizer
+        if tokenizer.kind == "none" or tokenizer.name is None:
             return note("no_tokenizer")
-        return note("no_tokenizer_version", name=found.name) if found.version is None else None
+        return note("no_tokenizer_version", name=tokenizer.name) if tokenizer.version is None else None
 
     def kept(run: MeasuredRun) -> Note:
-        found = run.summary.tokens.tokenizer
-        return note("tokenizer", name=found.name, version=found.version)
+        tokenizer = run.summary.tokens.tokenizer
+        return note("tokenizer", name=tokenizer.name, version=tokenizer.version)
 
     return each_run(evidence.runs, problem, kept)
 

@@ -15,15 +15,15 @@ def verdict_document(judgement: ProcedureJudgement) -> ProcedureVerdict:
 
 def _reason(objection: Objection) -> ProcedureReason:
     # What a run's check says, in words, may tell a load.
-    capacity = True if isinstance(objection.said, str) else objection.said.capacity
+    capacity = True if isinstance(objection.reason, str) else objection.reason.capacity
     return ProcedureReason(
         objection.code, objection.status, objection.run, _message(objection), objection.runs, capacity
     )
 
 
 def _message(objection: Objection) -> str:
-    if isinstance(objection.said, str):
-        return objection.said
+    if isinstance(objection.reason, str):
+        return objection.reason
     if objection.code == "undecided":
-        return notes.worded(objection.said)
-    return compliance_notes.worded(objection.said)
+        return notes.worded(objection.reason)
+    return compliance_notes.worded(objection.reason)

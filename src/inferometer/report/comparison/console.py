@@ -144,10 +144,10 @@ def _unsigned(share: float | None) -> str:
     return words.percent(share).removesuffix(" %").lstrip("+")
 
 
-def _estimate(name: str, found: Estimate | None) -> str:
-    if found is None:
+def _estimate(name: str, estimate: Estimate | None) -> str:
+    if estimate is None:
         return "-"
-    mean = words.shown(name, found.mean)
-    if found.ci95 is None:
+    mean = words.shown(name, estimate.mean)
+    if estimate.ci95 is None:
         return mean
-    return f"{mean} \u00b1{words.shown(name, (found.ci95[1] - found.ci95[0]) / 2, 2)}"
+    return f"{mean} \u00b1{words.shown(name, (estimate.ci95[1] - estimate.ci95[0]) / 2, 2)}"

@@ -36,20 +36,21 @@ def compose(
     names: Sequence[str],
     sides: Sequence[Sequence[Run]],
     criteria: Criteria,
-    found: Comparison,
+    comparison: Comparison,
     compliance: ComplianceStatement,
 ) -> ComparisonDocument:
     """The document. `names`: those of the sides and, after them, of the A/A sides; `compliance`: the statement on it."""
-    checklist = tuple(_worded(item) for item in found.items)
+    checklist = tuple(_worded(item) for item in comparison.items)
     contrasts = tuple(
-        Contrast(words.label(at), tuple(map(_titled, row))) for at, row in enumerate(found.contrasts, start=1)
+        Contrast(words.label(at), tuple(map(_titled, row)))
+        for at, row in enumerate(comparison.contrasts, start=1)
     )
-    method = _method(criteria, found)
+    method = _method(criteria, comparison)
     return ComparisonDocument(
         schema=SCHEMA,
         version=version,
-        outcome=found.outcome,
-        conclusion=words.conclusion(found.outcome, method, checklist, contrasts),
+        outcome=comparison.outcome,
+        conclusion=words.conclusion(comparison.outcome, method, checklist, contrasts),
         sides=tuple(_side(at, names[at], side, criteria) for at, side in enumerate(sides)),
         noise=tuple(
             NoiseSide(name, tuple(map(_run, side)))
@@ -63,20 +64,20 @@ def compose(
     )
 
 
-def _method(criteria: Criteria, found: Comparison) -> ComparisonMethod:
+def _method(criteria: Criteria, comparison: Comparison) -> ComparisonMethod:
     return ComparisonMethod(
         confidence=CONFIDENCE,
         least_runs=LEAST_RUNS,
-        runs=found.least_runs,
-        deciding=found.deciding,
+        runs=comparison.least_runs,
+        deciding=comparison.deciding,
         threshold=criteria.threshold,
         price_source=criteria.declared.price_source,
         power=welch.POWER,
         replicates=criteria.replicates,
         seed=criteria.seed,
-        seeds_paired=all(one.paired is not None for row in found.contrasts for one in row if one.welch),
-        noise_moves=found.noise_moves,
-        invalid=found.invalid,
+        seeds_paired=all(one.paired is not None for row in comparison.contrasts for one in row if one.welch),
+        noise_moves=comparison.noise_moves,
+        invalid=comparison.invalid,
         decides=words.DECIDES,
         multiplicity=words.MULTIPLICITY,
         normalisation=words.NORMALISATION,
@@ -113,7 +114,7 @@ def _run(run: Run) -> ComparedRun:
 
 def _worded(item: Item) -> WordedItem:
     return WordedItem(
-        **asdict(item), title=words.ITEMS[item.code], message=words.found(item), advice=words.advice(item)
+        **asdict(item), title=words.ITEMS[item.code], message=words.finding(item), advice=words.advice(item)
     )
 
 

@@ -96,5 +96,5 @@ def _effect(value: float | None, interval: Sequence[float] | None) -> str:
     return f"{value:.1f} ({interval[0]:.1f} to {interval[1]:.1f})"
 
 
-def _mean(name: str, found: Estimate | None) -> str:
-    return words.shown(name, found.mean if found else None)
+def _mean(name: str, estimate: Estimate | None) -> str:
+    return words.shown(name, estimate.mean if estimate else None)

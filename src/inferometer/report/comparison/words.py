@@ -126,7 +126,7 @@ def advice(item: Item) -> str | None:
     return _ADVICE.get(item.code) if item.status in ("violated", "unknown") else None
 
 
-def found(item: Item) -> str:
+def finding(item: Item) -> str:
     """What was found about an item of the checklist."""
     facts = item.facts
     match item.code:

@@ -152,10 +152,10 @@ def _unspecified(summary: Summary) -> list[str]:
 
 def method(summary: Summary) -> list[Row]:
     """The mandatory disclosures."""
-    return [*_asked(summary), *_counted(summary), *_timed(summary)]
+    return [*_requested(summary), *_counted(summary), *_timed(summary)]
 
 
-def _asked(summary: Summary) -> list[Row]:
+def _requested(summary: Summary) -> list[Row]:
     trace = summary.load.trace
     planned = summary.plan.workload
     named = text(planned.name) + (f", based on {text(planned.based_on)}" if planned.based_on else "")

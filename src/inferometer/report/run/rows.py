@@ -172,20 +172,20 @@ ENDS = {
 }
 
 
-def calibration(found: CalibrationCited | None) -> str:
+def calibration(cited: CalibrationCited | None) -> str:
     """What certifies the instrument on its machine, and how this run's load compares."""
-    if found is None:
+    if cited is None:
         return "no certificate for this machine"
     dimensions = (
-        ("token events/s", found.load.token_events_s, found.limits.token_events_s),
-        ("requests/s", found.load.requests_s, found.limits.requests_s),
+        ("token events/s", cited.load.token_events_s, cited.limits.token_events_s),
+        ("requests/s", cited.load.requests_s, cited.limits.requests_s),
     )
     parts = [
         f"{name} {figure(own)}, certified {figure(limit.per_worker)} ({ENDS[limit.ended_by]})"
         for name, own, limit in dimensions
     ]
-    said = f"certificate {clean(found.id)} of {moment(found.date)}; for each worker: {'; '.join(parts)}"
-    rung = found.rung
+    said = f"certificate {clean(cited.id)} of {moment(cited.date)}; for each worker: {'; '.join(parts)}"
+    rung = cited.rung
     if rung is None or rung.ttft_ms is None:
         return said
     errors = f"error of TTFT mean {figure(rung.ttft_ms.mean)} ms, P99 {figure(rung.ttft_ms.p99)} ms"
