@@ -56,7 +56,7 @@ def server(
     return Translated(
         url="http://h/metrics",
         engine="vLLM",
-        seen=seen,
+        verified=seen,
         own=own,
         times=times,
         dropped=0,
@@ -265,7 +265,7 @@ def test_a_total_is_as_sure_as_the_names_it_came_by(run: Run) -> None:
     for own_seen in (True, False):
         for seen, status in ((True, "unsure"), (False, "note")):
             told = server(record, extra=0.05, way_ms=-3.0, own=False, seen=seen)
-            checks = found(plan, record, replace(own, seen=own_seen), told)
+            checks = found(plan, record, replace(own, verified=own_seen), told)
             assert (checks["tokens"].status, checks["ttft"].status) == (status, status)
 
 

@@ -43,7 +43,7 @@ def make(
 ) -> Iterator[Scheduled]:
     """Bodies that tell their row."""
     for row, (prompt, at) in enumerate(zip(prompts, due, strict=True), first):
-        yield Scheduled(row, int(phase), at, b"%d" % row, -1, 0, prompt.asked, prompt.sent, prompt.output)
+        yield Scheduled(row, int(phase), at, b"%d" % row, -1, 0, prompt.requested, prompt.sent, prompt.output)
 
 
 def replayed(place: Path, seconds: Iterable[float], clock: Clock, warmup: int = WARM) -> Replayed:

@@ -117,7 +117,7 @@ def test_a_histogram_can_stand_for_a_counter() -> None:
         return "\n".join(["# TYPE tgi_request_generated_tokens histogram", *rows, ""])
 
     found = told([text(100.0, 4), text(160.0, 5)])
-    assert (found.engine, found.seen) == ("TGI", False)
+    assert (found.engine, found.verified) == ("TGI", False)
     assert found.tracks["generation_tokens"].values.tolist() == [0, 60]
 
 
@@ -144,7 +144,7 @@ def test_recorded_engines_counted_what_their_client_was_told(name: str, prompt: 
     """A whole run each (tests/vectors/metrics): counters, from the baseline to the last scrape, equal the client's usage."""
     store = collect(read(VECTORS / f"{name}.jsonl.zst"))
     (found,) = translate(store, frozenset(), 0)
-    assert found.seen
+    assert found.verified
     assert found.tracks["prompt_tokens"].values[-1] == prompt
     assert found.tracks["generation_tokens"].values[-1] == output
     assert {"running", "waiting", "prefix_hits", "prefix_queries"} <= found.tracks.keys()

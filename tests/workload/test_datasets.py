@@ -335,12 +335,12 @@ def test_prompts_and_answers_are_as_long_as_the_datasets(tmp_path: Path, cl100k:
             content = prompt.content if prompt.messages is None else prompt.messages[-1][1]
             said = content if isinstance(content, str) else cl100k.decode(content[prompt.shared :])
             assert prompt.output == lengths[said]
-            assert prompt.asked == prompt.sent == prompt.shared + len(cl100k.encode(said))
+            assert prompt.requested == prompt.sent == prompt.shared + len(cl100k.encode(said))
         assert {prompt.output for prompt in prompts} == set(lengths.values())
     salted = list(
         generate(spec.model_copy(update={"repeatable_prompts": False}), cl100k, 40, 1, "text", chat=True)
     )
-    assert {(p.asked, p.output) for p in salted} <= {(p.asked, p.output) for p in prompts}
+    assert {(p.requested, p.output) for p in salted} <= {(p.requested, p.output) for p in prompts}
     dataset = facts(spec).dataset
     assert dataset is not None
     assert dataset.version is None
@@ -353,5 +353,5 @@ def test_other_lengths_over_a_dataset_are_cut_from_its_texts(tmp_path: Path, cl1
     path = as_json(tmp_path / "share.json", DIALOGUES[:3])
     given = {"name": "conversation", "dataset": str(path), "input_tokens": 150, "output_tokens": 9}
     for prompt in generate(StandardWorkload.model_validate(given), cl100k, 10, 1, "text", chat=True):
-        assert prompt.sent == prompt.asked == 150 + prompt.shared
+        assert prompt.sent == prompt.requested == 150 + prompt.shared
         assert "How tall is it?" in str(prompt.content)

@@ -105,11 +105,11 @@ def test_what_is_drawn_comes_in_the_order_told() -> None:
         assert draw.number == number
         if number == 0:
             asked, output = rng.randint(5, 9), rng.randint(1, 4)
-            assert (draw.asked, draw.output, draw.group) == (asked, output, -1)
+            assert (draw.requested, draw.output, draw.group) == (asked, output, -1)
             assert draw.ids.tolist() == [rng.randint(0, 499) for _ in range(asked)]
         else:
             carries, group = rng.random() < 0.3, rng.choices([0, 1, 2], [1, 1, 1])[0]
-            assert (draw.asked, draw.output, draw.group) == (6, 2, group if carries else -1)
+            assert (draw.requested, draw.output, draw.group) == (6, 2, group if carries else -1)
             assert draw.at == rng.getrandbits(64)
 
 
@@ -144,9 +144,9 @@ def test_prompts_are_as_long_as_drawn_with_their_prefix_on_top(
             one = spec.classes[draw.number]
             prefix = one.shared_prefix.tokens if one.shared_prefix is not None and draw.group >= 0 else 0
             assert (prompt.request_class, prompt.output) == (draw.number, draw.output)
-            assert prompt.asked == draw.asked + prefix
+            assert prompt.requested == draw.requested + prefix
             assert prompt.sent == len(ids_of(prompt, cl100k))
-            assert abs(prompt.sent - (prompt.asked - less)) <= 1
+            assert abs(prompt.sent - (prompt.requested - less)) <= 1
             if isinstance(prompt.content, str):
                 assert prompt.content == prompt.content.strip()
 
@@ -163,7 +163,7 @@ def test_nearly_all_prompts_are_exact(
     )
     for tokenizer in (cl100k, tiny):
         prompts = made(spec, tokenizer, 100, prompt_format=prompt_format)
-        assert sum(prompt.sent != prompt.asked for prompt in prompts) <= 1
+        assert sum(prompt.sent != prompt.requested for prompt in prompts) <= 1
 
 
 @pytest.mark.parametrize("prompt_format", FORMATS)

@@ -236,7 +236,7 @@ def test_prompts_are_sent_as_they_are_behind_a_line_with_their_nonce(
         first = [role for role, _ in chat].index("user")
         assert plain[first][0] == prompt.nonce
         commons |= {plain[0][0]} if first else set()
-        assert prompt.asked == prompt.sent == sum(len(cl100k.encode(text)) for _, text in chat)
+        assert prompt.requested == prompt.sent == sum(len(cl100k.encode(text)) for _, text in chat)
     assert len(commons) == 1
     assert not commons & {prompt.nonce for prompt in prompts}
     again = sent(file, cl100k, 3, output_tokens=4, repeatable_prompts=True)

@@ -108,7 +108,7 @@ def test_synthetic_uniform_is_the_drafts_stream(cl100k: Tokenizer, seed: int) ->
     """With repeatable prompts the ids and output lengths equal draft A.1.4's for every seed."""
     prompts = generate(StandardWorkload(seed=seed, repeatable_prompts=True), cl100k, 5, 0, "ids")
     assert [(ids_of(p), p.output) for p in prompts] == reference_stream(5, seed)
-    assert all(p.asked == p.sent == len(p.content) and p.nonce == "" for p in prompts)
+    assert all(p.requested == p.sent == len(p.content) and p.nonce == "" for p in prompts)
 
 
 def test_the_reference_stream_is_pinned(cl100k: Tokenizer) -> None:
@@ -125,7 +125,7 @@ def test_a_nonce_replaces_the_first_ids_and_keeps_the_rest(cl100k: Tokenizer) ->
     for prompt, (ids, output) in zip(prompts, reference_stream(20, 42), strict=True):
         front = [int(word) for word in prompt.nonce.split(",")]
         assert prompt.content == front + ids[len(front) :]
-        assert (prompt.asked, prompt.sent, prompt.output) == (len(ids), len(ids), output)
+        assert (prompt.requested, prompt.sent, prompt.output) == (len(ids), len(ids), output)
 
 
 def test_other_workloads_keep_the_draw_order(cl100k: Tokenizer) -> None:
@@ -153,7 +153,7 @@ def test_the_articles_prompts_have_cut_normal_lengths(cl100k: Tokenizer) -> None
     for prompt in prompts:
         asked = max(1, int(rng.normalvariate(20, 30)))
         assert prompt.content == [rng.randint(0, 100_255) for _ in range(asked)]
-    assert min(p.asked for p in prompts) == 1
+    assert min(p.requested for p in prompts) == 1
 
 
 @given(SEEDS, LENGTHS, st.booleans())
@@ -167,7 +167,7 @@ def test_a_text_prompt_is_counted_as_sent(
             [prompt] = generate(custom(tokens, seed, repeatable), tokenizer, 1, seed, "text")
             text = text_of(prompt)
             assert prompt.sent == len(tokenizer.encode(text))
-            assert prompt.asked == tokens
+            assert prompt.requested == tokens
             assert text.startswith(prompt.nonce)
             assert text == text.strip()
             assert "\0" not in text
@@ -202,7 +202,7 @@ def test_more_than_99_percent_of_text_prompts_are_exact(
     """Misses are rarer than one in a hundred, with the reference tokenizer and with a small one."""
     for tokenizer in (cl100k, tiny):
         prompts = generate(custom(tokens, 8, repeatable), tokenizer, 200, 9, "text")
-        assert sum(p.asked != p.sent for p in prompts) < 2
+        assert sum(p.requested != p.sent for p in prompts) < 2
         assert [p.sent for p in prompts] == tokenizer.count_all([text_of(p) for p in prompts])
 
 
@@ -333,7 +333,7 @@ def test_tokenizers_of_other_kinds_are_counted_rightly(tmp_path: Path, cl100k: T
         for prompt in prompts:
             assert prompt.sent == len(tokenizer.encode(text_of(prompt)))
             assert text_of(prompt).startswith(prompt.nonce)
-        assert sum(p.asked != p.sent for p in prompts) <= 2
+        assert sum(p.requested != p.sent for p in prompts) <= 2
 
 
 def write_tokenizer(path: Path, kind: str, cl100k: Tokenizer) -> None:

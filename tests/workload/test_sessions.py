@@ -66,7 +66,7 @@ def test_every_turn_is_as_long_as_asked_and_repeats_all_before_it(
             assert prompt.messages[-1][0] == "user"
             own = sum(len(cl100k.encode(text)) for _, text in prompt.messages)
             assert (prompt.sent, prompt.repeated) == (own, before)
-            assert prompt.sent == prompt.asked
+            assert prompt.sent == prompt.requested
             assert len(prompt.messages) == 1 or place(prompt).turn == 0
             assert prompt.known == before - last  # the newest recorded reply is new to everybody
             answered = prompt.output
@@ -89,8 +89,8 @@ def test_turns_change_nothing_about_what_is_said(cl100k: Tokenizer) -> None:
     lengths: dict[str, Any] = {"input_tokens": "uniform(8,30)", "output_tokens": "uniform(2,9)"}
     alone = talk(cl100k, **lengths)
     turns = talk(cl100k, turns=3, **lengths)
-    assert [(one.content, one.asked, one.output) for one in turns] == [
-        (one.content, one.asked, one.output) for one in alone
+    assert [(one.content, one.requested, one.output) for one in turns] == [
+        (one.content, one.requested, one.output) for one in alone
     ]
 
 

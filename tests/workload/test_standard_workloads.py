@@ -134,7 +134,7 @@ def test_an_input_length_of_code_is_that_of_a_functions_front_half(cl100k: Token
     for prompt in made(spec("code-completion", repeatable_prompts=True), cl100k, 60, "text", chat=True):
         ids = cl100k.encode(str(prompt.content))
         own = cl100k.decode(ids[prompt.shared :])
-        assert prompt.asked - prompt.shared == len(cl100k.encode(own))
+        assert prompt.requested - prompt.shared == len(cl100k.encode(own))
         assert own.startswith(("def ", "async def "))
         assert own.splitlines()[0] in code
 
@@ -149,7 +149,7 @@ def test_text_is_exactly_as_long_as_asked(
     for tokenizer in (cl100k, tiny):
         prompts = made(spec(name, repeatable_prompts=repeatable), tokenizer, 80, "text", chat=chat)
         assert all(p.sent == sum(len(tokenizer.encode(str(part))) for part in parts(p)) for p in prompts)
-        assert sum(p.sent != p.asked for p in prompts) <= 1
+        assert sum(p.sent != p.requested for p in prompts) <= 1
         for prompt in prompts:
             system, content = parts(prompt)
             assert (system, content) == (system.strip(), str(content).strip())
@@ -163,7 +163,7 @@ def test_a_long_prompt_is_a_document_and_a_question_of_about_100_tokens(cl100k: 
         text = str(prompt.content)
         assert text.startswith(f"{prompt.nonce}\n")
         assert text.endswith(QUESTION)
-        assert 8192 <= prompt.asked == prompt.sent == len(cl100k.encode(text)) <= 32768
+        assert 8192 <= prompt.requested == prompt.sent == len(cl100k.encode(text)) <= 32768
         assert (prompt.output, prompt.shared, prompt.group) == (256, 0, -1)
     question = cl100k.encode(QUESTION)
     for prompt in made(spec("long-context", input_tokens="9000"), cl100k, 3):
@@ -310,7 +310,7 @@ def test_lengths_too_short_for_what_stands_in_front_are_sent_as_what_stands_ther
     for prompt in natural_text.generate(workload, cl100k, 6, 5, "text", template, chat=True):
         assert prompt.content
         assert prompt.sent == sum(len(cl100k.encode(str(part))) for part in parts(prompt))
-        assert prompt.asked == tokens + prompt.shared
+        assert prompt.requested == tokens + prompt.shared
         room = max(1, tokens - template)
         assert prompt.sent - prompt.shared == room or room < 8
 

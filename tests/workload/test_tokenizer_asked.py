@@ -65,7 +65,7 @@ def test_prompts_are_as_long_as_the_server_counts(
         prompts = list(generate(WORDS, asked, 60, 3, "text"))
         counts = theirs.count_all(texts(prompts))
         assert [prompt.sent for prompt in prompts] == counts == asked.count_all(texts(prompts))
-        assert sum(prompt.asked != prompt.sent for prompt in prompts) <= 1
+        assert sum(prompt.requested != prompt.sent for prompt in prompts) <= 1
 
 
 def test_the_same_seed_gives_the_same_prompts_whatever_the_threads(tiny: Tokenizer) -> None:
@@ -128,6 +128,8 @@ def test_a_template_takes_its_share_of_the_length_asked_for(cl100k: Tokenizer, t
     spec = WORDS.model_copy(update={"input_tokens": uniform(80, 300)})
     with_it = list(generate(spec, cl100k, 100, 3, "text", template))
     without = list(generate(spec, cl100k, 100, 3, "text"))
-    assert [(p.asked, p.output, p.nonce) for p in with_it] == [(p.asked, p.output, p.nonce) for p in without]
-    assert sum(p.sent + template != p.asked for p in with_it) <= 1
+    assert [(p.requested, p.output, p.nonce) for p in with_it] == [
+        (p.requested, p.output, p.nonce) for p in without
+    ]
+    assert sum(p.sent + template != p.requested for p in with_it) <= 1
     assert [p.sent for p in with_it] == cl100k.count_all(texts(with_it))

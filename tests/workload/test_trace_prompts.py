@@ -55,7 +55,7 @@ def test_a_prompt_has_the_traced_length(cl100k: Tokenizer, length: int, covered:
     """In the declared tokenizer's own count, whatever part of it has hash ids."""
     ids = tuple(range(min(covered, -(-length // BLOCK))))
     prompt = Composer(SPEC, cl100k, 7, form).prompt(row(1, length, *ids))
-    assert (prompt.asked, prompt.sent, prompt.output) == (length, length, 3)
+    assert (prompt.requested, prompt.sent, prompt.output) == (length, length, 3)
     assert len(ids_of(prompt, cl100k)) == length
 
 
@@ -133,4 +133,4 @@ def test_a_text_of_the_traces_own_is_sent_as_it_is(cl100k: Tokenizer) -> None:
 def test_a_prompt_shorter_than_its_nonce_is_the_nonce(cl100k: Tokenizer) -> None:
     """And says so: asked 1, sent 3."""
     prompt = Composer(SPEC, cl100k, 7, "text").prompt(row(1, 1))
-    assert (prompt.content, prompt.asked, prompt.sent) == (prompt.nonce, 1, 3)
+    assert (prompt.content, prompt.requested, prompt.sent) == (prompt.nonce, 1, 3)

@@ -210,8 +210,8 @@ def test_a_run_has_nonces_of_its_own_and_the_same_fingerprint(
     drawn = source.prompts(rendering, Batch(header.requests, salt, plan.workload.seed))
     for ours, theirs in zip(of_file, drawn, strict=True):
         assert (ours.content, ours.messages, ours.nonce) == (theirs.content, theirs.messages, theirs.nonce)
-        assert (ours.asked, ours.sent, ours.output, ours.shared) == (
-            theirs.asked,
+        assert (ours.requested, ours.sent, ours.output, ours.shared) == (
+            theirs.requested,
             theirs.sent,
             theirs.output,
             theirs.shared,
@@ -251,7 +251,7 @@ def test_a_length_is_counted_again_where_a_nonce_is_of_other_tokens(tmp_path: Pa
     prompt = Renewed(found, tokenizer, 0).prompt(row)
     assert prompt.nonce == "000000000"
     assert prompt.sent == len(tokenizer.encode(prompt.content))
-    assert prompt.asked == row.input_tokens
+    assert prompt.requested == row.input_tokens
 
 
 def changed(value: Any, rng: random.Random) -> Any:

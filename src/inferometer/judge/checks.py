@@ -303,11 +303,11 @@ def concurrency_held(plan: Plan, measurement: Measurement) -> Check:
     """Mean number in flight while all slots should be taken, as a share of the concurrency asked for. Where people think
     between turns they are not taken all the time."""
     load, window = measurement.load, measurement.window
-    asked, mean = load.offered_concurrency, load.concurrency_mean
-    if not plan.keeps_full or asked is None or mean is None or window.load_start_s is None:
+    requested, mean = load.offered_concurrency, load.concurrency_mean
+    if not plan.keeps_full or requested is None or mean is None or window.load_start_s is None:
         return Check("concurrency_held", "na", None, CONCURRENCY_HELD)
-    share = mean / asked
-    facts = {"asked": asked, "mean": mean, "max": load.concurrency_max}
+    share = mean / requested
+    facts = {"asked": requested, "mean": mean, "max": load.concurrency_max}
     return Check(
         "concurrency_held",
         "pass" if share >= CONCURRENCY_HELD else "fail",
@@ -454,11 +454,15 @@ def tokens_per_event(plan: Plan, measurement: Measurement) -> Check:
 
 def clock_step(measurement: Measurement) -> Check:
     """Largest step of the wall clock against the monotonic one; of no concern without kernel stamps."""
-    seen = measurement.instrument
-    if seen.clock_step_ms is None or seen.timestamp_source != "kernel":
-        return Check("clock_step", "na", seen.clock_step_ms, CLOCK_STEP_MS, "ms")
+    instrument = measurement.instrument
+    if instrument.clock_step_ms is None or instrument.timestamp_source != "kernel":
+        return Check("clock_step", "na", instrument.clock_step_ms, CLOCK_STEP_MS, "ms")
     return Check(
-        "clock_step", _within(seen.clock_step_ms, CLOCK_STEP_MS), seen.clock_step_ms, CLOCK_STEP_MS, "ms"
+        "clock_step",
+        _within(instrument.clock_step_ms, CLOCK_STEP_MS),
+        instrument.clock_step_ms,
+        CLOCK_STEP_MS,
+        "ms",
     )
 
 
@@ -501,8 +505,8 @@ def warmup(measurement: Measurement, warm_up: WarmUp | None = None) -> Check:
     enough = done >= WARMUP_REQUESTS and tokens >= WARMUP_TOKENS
     if warm_up is not None and not warm_up.reached:
         enough = False
-        asked = warm_up.asked
-        facts |= {"asked_requests": asked.requests, "asked_output_tokens": asked.output_tokens}
+        requested = warm_up.asked
+        facts |= {"asked_requests": requested.requests, "asked_output_tokens": requested.output_tokens}
     if warm_up is not None and warm_up.probes.stable is False:
         enough = False
         facts |= {"probes": len(warm_up.probes.after_ms), "unsettled": True}

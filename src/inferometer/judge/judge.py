@@ -173,8 +173,8 @@ def judge(
         drawn=drawn,
         warm_up=warm_up,
     )
-    found = [entry.function(run) for entry in CHECKS]
-    return verdict_of(map(_simulated, found) if record.simulated else found)
+    results = [entry.function(run) for entry in CHECKS]
+    return verdict_of(map(_simulated, results) if record.simulated else results)
 
 
 def _simulated(check: Check) -> Check:
@@ -189,8 +189,10 @@ def arrival_comparison(plan: Plan, measurement: Measurement, record: Record) -> 
     load = plan.load
     if load.model != "open" or load.rate is None:
         return None
-    ours = np.clip(lateness_ms(record) - excused_ms(record), 0.0, checks.lateness_limit_ms(measurement))
-    late = ours + connecting_ms(record)
+    own_lateness = np.clip(
+        lateness_ms(record) - excused_ms(record), 0.0, checks.lateness_limit_ms(measurement)
+    )
+    late = own_lateness + connecting_ms(record)
     sends = _offers_s(record)
     duration = _duration(load, measurement.requests.sent, record.interrupted)
     return compare(_process(load), sends, late / MS_PER_S, duration)

@@ -88,16 +88,16 @@ def contradictions(
 ) -> list[Note]:
     """What a run shows that the state it was made in rules out; of `what` was switched, or of all."""
     state = {name: one for name, one in state.items() if what in (None, name)}
-    found = []
+    notes = []
     cached = summary.throughput.cached_input_share
     if state.get("prefix_cache") == "disabled" and cached is not None and cached > CACHED_SHARE:
-        found.append(Note("cache_used_while_off", {"share": cached}))
+        notes.append(Note("cache_used_while_off", {"share": cached}))
     if part == "warm" and state.get("prefix_cache") in ("enabled", "flushed") and cached == 0.0:
-        found.append(Note("cache_unused_while_on"))
+        notes.append(Note("cache_unused_while_on"))
     refused = sum(summary.refusals.by_signal.get(name, 0) for name in OF_FILTERS)
     if state.get("guardrails") == "baseline" and refused:
-        found.append(Note("refused_while_off", {"requests": refused}, True))
-    return found
+        notes.append(Note("refused_while_off", {"requests": refused}, True))
+    return notes
 
 
 def worst(statuses: Iterable[RunStatus]) -> RunStatus:

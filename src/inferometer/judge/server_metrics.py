@@ -36,8 +36,8 @@ def server_tokens(measurement: Measurement) -> Check:
     somebody else used it, or, where endpoints were added up, two of them counted the same. Fewer: these metrics are not all of
     the server, or it began anew.
     """
-    seen, whole = _server_totals(measurement)
-    pairs = {"prompt": whole.prompt_tokens, "output": whole.generation_tokens} if whole is not None else {}
+    server, totals = _server_totals(measurement)
+    pairs = {"prompt": totals.prompt_tokens, "output": totals.generation_tokens} if totals is not None else {}
     facts: Facts = {}
     found = []
     for name, pair in pairs.items():
@@ -45,10 +45,10 @@ def server_tokens(measurement: Measurement) -> Check:
             facts |= {f"{name}_server": pair.server, f"{name}_client": pair.low}
             limit = max(TOKENS_SHARE, TOKENS_FEW / max(pair.low, 1.0))
             found.append((*_deviation(pair, limit), _gap(pair), limit, pair.taken))
-    if whole is not None and whole.went_back is not None:
-        facts |= {"side": "replicas", "resets": whole.went_back}
+    if totals is not None and totals.went_back is not None:
+        facts |= {"side": "replicas", "resets": totals.went_back}
         return Check("server_tokens", "note", None, TOKENS_SHARE, facts=facts)
-    if seen is None or not found:
+    if server is None or not found:
         return Check("server_tokens", "na", None, TOKENS_SHARE, facts=facts)
     status, side, gap, limit, taken = max(found, key=lambda one: (RANK.index(one[0]), abs(one[2]) / one[3]))
     facts["resets"] = taken.resets or None
@@ -83,22 +83,22 @@ def server_ttft(measurement: Measurement) -> Check:
     Means of different numbers of them are not compared: a single request that one side has and the other has not, such as one
     given up after seconds, can move a mean by any amount.
     """
-    seen, whole = _server_totals(measurement)
-    if seen is None or whole is None or whole.server_ttft_ms is None or whole.client_ttft_ms is None:
+    metrics, totals = _server_totals(measurement)
+    if metrics is None or totals is None or totals.server_ttft_ms is None or totals.client_ttft_ms is None:
         return Check("server_ttft", "na", None, None, "ms")
-    client, server = whole.client_ttft_ms, whole.server_ttft_ms
+    client, server = totals.client_ttft_ms, totals.server_ttft_ms
     facts: Facts = {
         "client": client,
         "server": server,
-        "client_n": whole.client_n,
-        "server_n": whole.server_n,
+        "client_n": totals.client_n,
+        "server_n": totals.server_n,
     }
-    if whole.client_n != whole.server_n:
+    if totals.client_n != totals.server_n:
         return Check("server_ttft", "note", None, None, "ms", facts | {"side": "others"})
     above, below = client - server, -max(TTFT_BELOW_MS, TTFT_BELOW_SHARE * client)
     limit = max(TTFT_ABOVE_MS, TTFT_ABOVE_SHARE * client)
     if above < below:
-        status: CheckStatus = "unsure" if whole.ttft_taken is not None and whole.ttft_taken.seen else "note"
+        status: CheckStatus = "unsure" if totals.ttft_taken is not None and totals.ttft_taken.seen else "note"
         return Check("server_ttft", status, above, below, "ms", facts | {"side": "below"})
     if above > limit:
         return Check("server_ttft", "note", above, limit, "ms", facts | {"side": "above"})
@@ -111,24 +111,24 @@ def server_queue(plan: Plan, measurement: Measurement) -> Check:
     A note in open loop if it rose from third to third, by GROWTH_REQUESTS and GROWTH_SHARE of the last: draft 5.2.3.1's first
     sign of saturation, of which `stationary` is to decide.
     """
-    seen = measurement.server
-    if seen is None or seen.queue is None:
+    server = measurement.server
+    if server is None or server.queue is None:
         return Check("server_queue", "na", None, GROWTH_REQUESTS)
     facts: Facts = {
-        "mean": seen.queue.mean,
-        "max": seen.queue.max,
-        "end": seen.queue.end,
-        "preemptions": seen.preemptions or None,
-        "kv_max_share": None if seen.kv_usage is None else seen.kv_usage.max,
+        "mean": server.queue.mean,
+        "max": server.queue.max,
+        "end": server.queue.end,
+        "preemptions": server.preemptions or None,
+        "kv_max_share": None if server.kv_usage is None else server.kv_usage.max,
     }
-    if seen.queue_thirds is None:
+    if server.queue_thirds is None:
         return Check("server_queue", "na", None, GROWTH_REQUESTS, facts=facts)
-    first, second, last = seen.queue_thirds
+    first, second, last = server.queue_thirds
     grew = first < second < last and last - first > max(GROWTH_REQUESTS, GROWTH_SHARE * last)
     status: CheckStatus = "note" if grew and plan.load.model == "open" and plan.trace is None else "pass"
     return Check("server_queue", status, last - first, GROWTH_REQUESTS, facts=facts)
 
 
 def _server_totals(measurement: Measurement) -> tuple[Server | None, Whole | None]:
-    seen = measurement.server
-    return seen, None if seen is None else seen.whole
+    server = measurement.server
+    return server, None if server is None else server.whole

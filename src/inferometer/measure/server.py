@@ -181,7 +181,7 @@ def server_seen(
     share = hits / queries if hits is not None and queries else None
     return Server(
         engine=first.engine,
-        seen=first.seen,
+        seen=first.verified,
         endpoints=tuple(_endpoint(one) for one in told),
         running=_level(track(told, "running"), begin, end),
         queue=_level(track(told, "waiting"), begin, end),
@@ -226,7 +226,7 @@ def _taken(told: Sequence[Translated], term: str) -> Taken:
     used = _with(told, term)
     return Taken(
         own=any(one.own for one in used),
-        seen=all(one.seen for one in used),
+        seen=all(one.verified for one in used),
         endpoints=len(used),
         resets=sum(one.resets for one in used),
     )

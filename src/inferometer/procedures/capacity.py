@@ -157,15 +157,15 @@ def status(one: Level) -> str:
 
 def _figure(levels: Sequence[Level], top: Level | None, ended: Answer | None) -> Figure:
     """The way of the search: the level of each step, and between which two the answer lies."""
-    said = [status(one) for one in levels]
+    statuses = [status(one) for one in levels]
     series = tuple(
         Series(
             name,
-            tuple(float(number) for number, word in enumerate(said, 1) if word == name),
-            tuple(float(one.concurrency) for one, word in zip(levels, said, strict=True) if word == name),
+            tuple(float(number) for number, word in enumerate(statuses, 1) if word == name),
+            tuple(float(one.concurrency) for one, word in zip(levels, statuses, strict=True) if word == name),
         )
         for name in (PASS, FAIL, OPEN, SHORT)
-        if name in said
+        if name in statuses
     )
     marks = [] if top is None else [Mark("maximum", y=float(top.concurrency))]
     if ended is not None and ended.below is not None:

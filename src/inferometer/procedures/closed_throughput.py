@@ -120,15 +120,15 @@ def _run(setup: Setup, ask: Ask, *, cold: bool) -> Run:
 
 def levels(setup: Setup, done: Sequence[Performed]) -> list[Level]:
     """The levels among what was done, each with what it came to at that point."""
-    levels: list[Level] = []
+    measured: list[Level] = []
     asked = {str(slo) for slo in setup.plan.slos}
     longest = 2**setup.tests.search.longer
     for one in runs(done, "level", "confirm"):
         at, summary = one.step.at, one.outcome.summary
         slots, times = at.concurrency or 0, at.times or 1
         below, lowest = (
-            _below(levels, slots),
-            stat((levels[0].done if levels else one).outcome.summary, "ttft", "p50"),
+            _below(measured, slots),
+            stat((measured[0].done if measured else one).outcome.summary, "ttft", "p50"),
         )
         held = held_to(summary, asked)
         final = times >= longest
@@ -139,8 +139,8 @@ def levels(setup: Setup, done: Sequence[Performed]) -> list[Level]:
         signals += objectives(held, setup.tests.throughput.success_rate, final=final)
         met = frozenset(slo.expr for slo in summary.slos if slo.met)
         confirms = one.step.part == "confirm"
-        levels.append(Level(one, slots, times, confirms, decision(signals, final=final), met))
-    return levels
+        measured.append(Level(one, slots, times, confirms, decision(signals, final=final), met))
+    return measured
 
 
 def _below(levels: Sequence[Level], slots: int) -> Summary | None:

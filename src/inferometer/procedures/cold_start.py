@@ -49,7 +49,7 @@ def planned(setup: Setup) -> Plan:
 def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Each start, and the medians."""
     rows = _rows(done)
-    asked = setup.tests.cold_start.starts
+    requested = setup.tests.cold_start.starts
     complete = [row for row in rows if None not in row]
     columns = (
         Column("n", "Start"),
@@ -71,8 +71,8 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             Note("load_on_first_request"),
         ),
         undecided=()
-        if len(complete) == asked
-        else (Note("starts_incomplete", {"complete": len(complete), "starts": asked}),),
+        if len(complete) == requested
+        else (Note("starts_incomplete", {"complete": len(complete), "starts": requested}),),
     )
 
 

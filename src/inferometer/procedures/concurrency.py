@@ -141,18 +141,18 @@ def threshold(ttft_p99_ms: float) -> str:
 
 def levels(sought: Sought, done: Sequence[Performed]) -> list[Level]:
     """The levels of a search among what was done, each with what it came to at that point."""
-    found: list[Level] = []
+    measured: list[Level] = []
     longest = 2**sought.ladder.longer
     for one in runs(done, *sought.parts[:2]):
         at, summary = one.step.at, one.outcome.summary
         slots, times = at.concurrency or 0, at.times or 1
-        came = criteria(summary, sought.success_rate, sought.ttft_p99_ms, final=times >= longest)
+        outcome = criteria(summary, sought.success_rate, sought.ttft_p99_ms, final=times >= longest)
         before = 0
-        while before < len(found) and found[-1 - before].short:
+        while before < len(measured) and measured[-1 - before].short:
             before += 1
-        short = came.sustained is not False and before < TOO_SHORT and lasted(summary) < sought.seconds
-        found.append(Level(one, slots, times, one.step.part == sought.parts[1], came, short))
-    return found
+        short = outcome.sustained is not False and before < TOO_SHORT and lasted(summary) < sought.seconds
+        measured.append(Level(one, slots, times, one.step.part == sought.parts[1], outcome, short))
+    return measured
 
 
 def lasted(summary: Summary) -> float:

@@ -98,7 +98,7 @@ def ladder_of(setup: Setup, estimated: float) -> Ladder:
 
 def levels(sought: Sought, done: Sequence[Performed]) -> list[Level]:
     """The levels of a search among what was done, each with what it came to at that point."""
-    found: list[Level] = []
+    measured: list[Level] = []
     lowest: tuple[float, float] | None = None
     longest = 2**sought.ladder.longer
     for one in runs(done, f"{sought.prefix}level", f"{sought.prefix}confirm"):
@@ -111,8 +111,8 @@ def levels(sought: Sought, done: Sequence[Performed]) -> list[Level]:
         decision = decide(
             held, lowest and lowest[1], success_rate=sought.success_rate, final=times >= longest
         )
-        found.append(Level(one, level, times, one.step.part.endswith("confirm"), decision))
-    return found
+        measured.append(Level(one, level, times, one.step.part.endswith("confirm"), decision))
+    return measured
 
 
 def seek(sought: Sought, before: Sequence[Performed] = ()) -> Generator[Run, Measured, list[Performed]]:

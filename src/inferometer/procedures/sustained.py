@@ -74,11 +74,13 @@ def decide(
 def decision(signals: Sequence[Signal], *, final: bool) -> Decision:
     """The decision that signals come to. After the last run a signal that was not measured does not count as saturated, but
     what was asked for, an objective or a success rate, is not met by not being measured."""
-    said = {one.saturated for one in signals}
-    if True in said:
+    saturated = {one.saturated for one in signals}
+    if True in saturated:
         return Decision(False, tuple(signals))
-    asked = {one.saturated for one in signals if one.code == "success" or one.code.startswith("objective ")}
-    return Decision(None if None in (asked if final else said) else True, tuple(signals))
+    required = {
+        one.saturated for one in signals if one.code == "success" or one.code.startswith("objective ")
+    }
+    return Decision(None if None in (required if final else saturated) else True, tuple(signals))
 
 
 def objectives(summary: Summary, success_rate: float, *, final: bool) -> list[Signal]:

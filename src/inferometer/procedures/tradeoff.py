@@ -98,9 +98,9 @@ def steps(setup: Setup) -> Steps:
 def _following(setup: Setup, points: Sequence[Point]) -> float | None:
     """The next level in per cent; None: there is none."""
     wanted = setup.tests.tradeoff
-    asked = sorted(set(wanted.percent))
-    if len(points) < len(asked):
-        return asked[len(points)]
+    requested = sorted(set(wanted.percent))
+    if len(points) < len(requested):
+        return requested[len(points)]
     further = points[-1].percent + STEP
     return further if fall(points) is None and further <= wanted.most_percent else None
 
@@ -122,11 +122,11 @@ def fall(points: Sequence[Point]) -> int | None:
 
 def knee(points: Sequence[Point], metric: Metric) -> tuple[int | None, float | None]:
     """Which level is the first whose P99 is above twice the least P99, and that least one, ms (draft 5.3.4)."""
-    seen = [stat(one.summary, metric, "p99") for one in points]
-    least = min((value for value in seen if value is not None), default=None)
+    p99s = [stat(one.summary, metric, "p99") for one in points]
+    least = min((value for value in p99s if value is not None), default=None)
     if least is None:
         return None, None
-    return next((at for at, p99 in enumerate(seen) if p99 is not None and p99 > KNEE * least), None), least
+    return next((at for at, p99 in enumerate(p99s) if p99 is not None and p99 > KNEE * least), None), least
 
 
 def optimum(points: Sequence[Point], *, settled: bool = True) -> int | None:

@@ -59,12 +59,12 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     base = base_of(setup, setup.plan, done) if setup.tests.ttft.percent else None
     if not performed:
         return Results(undecided=(Note("no_level_measured"),))
-    asked = setup.tests.ttft.requests
+    requested = setup.tests.ttft.requests
     missing = len(_levels(setup, base)) - len(performed)
     open_ = [Note("levels_missing", {"missing": missing})] if missing else []
     if setup.tests.ttft.percent and base is None:
         open_.append(Note("no_percentages_of_saturation"))
-    short = [one for one in performed if (_n(one) or 0) < asked]
+    short = [one for one in performed if (_n(one) or 0) < requested]
     return joined(
         [
             *(_of_level(one, several=len(performed) > 1) for one in performed),
@@ -73,7 +73,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
                 notes=tuple(
                     Note(
                         "few_ttfts",
-                        {"of": _level(one.step.at), "samples": _n(one) or 0, "requests": asked},
+                        {"of": _level(one.step.at), "samples": _n(one) or 0, "requests": requested},
                         True,
                     )
                     for one in short

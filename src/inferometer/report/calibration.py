@@ -34,19 +34,19 @@ _UNITS = {"streams": "streams", "requests": "req/s", "plan": "plan"}
 def lines(certificate: Certificate, stored: str | None) -> list[str]:
     """The table and the words under it. `stored`: the certificate's file, None if there is none."""
     rows = [*_HEAD, *(_row(rung) for rung in certificate.rungs)]
-    said = ["Errors in ms: the instrument's figure less the server's own.", ""]
-    said += text_table(rows, [False, *[True] * (len(_HEAD[0]) - 2), False])
+    text_lines = ["Errors in ms: the instrument's figure less the server's own.", ""]
+    text_lines += text_table(rows, [False, *[True] * (len(_HEAD[0]) - 2), False])
     reasons = [
         line for rung in certificate.rungs if "verdict" in rung.faults for line in _folded(_invalid(rung))
     ]
-    said += ["", *reasons] if reasons else []
-    said += ["", *_limits(certificate.limits), ""]
+    text_lines += ["", *reasons] if reasons else []
+    text_lines += ["", *_limits(certificate.limits), ""]
     if stored is None:
-        return [*said, "Not certified: not even the lowest load was measured right."]
+        return [*text_lines, "Not certified: not even the lowest load was measured right."]
     failed = [rung for rung in certificate.rungs if rung.kind == "plan" and rung.faults]
     if failed:
-        said.append("The plan's own load was not measured right on this machine.")
-    return [*said, f"Certificate {certificate.id}, for {certificate.workers} worker(s): {stored}"]
+        text_lines.append("The plan's own load was not measured right on this machine.")
+    return [*text_lines, f"Certificate {certificate.id}, for {certificate.workers} worker(s): {stored}"]
 
 
 def _folded(text: str) -> list[str]:

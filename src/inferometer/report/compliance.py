@@ -61,16 +61,16 @@ def _taken_on_trust(
     findings: Sequence[RuleFinding], label: ComplianceLabel, cut: str | None
 ) -> tuple[str, ...]:
     """What a reader has to take on trust, in sentences."""
-    said = [
+    lines = [
         f"{one.id}: {one.note} (declared by the tester, not observed)"
         for one in findings
         if one.state == "declared"
     ]
     if cut is not None:
-        said.insert(0, f"The test did not come to its end, so it complies with nothing: {cut}")
+        lines.insert(0, f"The test did not come to its end, so it complies with nothing: {cut}")
     if label == "not a measurement":
-        said.insert(0, MEANS[label])
-    return tuple(said)
+        lines.insert(0, MEANS[label])
+    return tuple(lines)
 
 
 def lines(statement: ComplianceStatement) -> list[str]:
@@ -105,13 +105,13 @@ def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
 def _deviations(findings: Sequence[RuleFinding]) -> list[str]:
     if not findings:
         return ["No deviations.", ""]
-    said = [f"Deviations ({len(findings)}):"]
+    lines = [f"Deviations ({len(findings)}):"]
     for one in findings:
-        said.append(f"  {one.id}  {one.level}, draft {one.section}: {one.state}")
-        said += _wrapped(one.text, "    ")
+        lines.append(f"  {one.id}  {one.level}, draft {one.section}: {one.state}")
+        lines += _wrapped(one.text, "    ")
         where = f" (run {clean(one.run)})" if one.run else ""
-        said += _wrapped(f"seen: {one.note}{where}", "    ")
-    return [*said, ""]
+        lines += _wrapped(f"seen: {one.note}{where}", "    ")
+    return [*lines, ""]
 
 
 def _limitations(limitations: Sequence[str]) -> list[str]:
@@ -122,22 +122,22 @@ def _limitations(limitations: Sequence[str]) -> list[str]:
 
 def catalogue_lines(rules: Sequence[Rule]) -> list[str]:
     """The rules themselves."""
-    said = [f"{len(rules)} rules", ""]
-    return said + _table(
+    lines = [f"{len(rules)} rules", ""]
+    return lines + _table(
         (one.id, one.level, " ".join(one.tests), f"{one.text} Checked on {one.how}.") for one in rules
     )
 
 
 def _table(rows: Iterable[tuple[str, str, str, str]]) -> list[str]:
     indent = sum(COLUMNS)
-    said: list[str] = []
+    lines: list[str] = []
     for *cells, words in rows:
         head = "".join(f"{clean(cell):{width}}" for cell, width in zip(cells, COLUMNS, strict=True))
         if len(head) > indent:  # a long name: the words begin on a line of their own
-            said.append(head.rstrip())
+            lines.append(head.rstrip())
             head = " " * indent
-        said += _wrapped(words, " " * indent, head)
-    return said
+        lines += _wrapped(words, " " * indent, head)
+    return lines
 
 
 def _wrapped(words: str, indent: str, first: str | None = None) -> list[str]:

@@ -39,10 +39,10 @@ _UNITS = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 
 def lines(fit: FitDocument, report: str) -> list[str]:
     """A fit, line by line. `report`: where the simulated run's report is."""
-    seen, held = fit.iterations, fit.held_out
+    iterations, held = fit.iterations, fit.held_out
     said = _wrapped(
-        f"Fitted to {fit.run.id}: {seen.used} of {seen.seen} iterations (the others are the"
-        f" warm-up's, or could not be interpreted), their tokens within {seen.within_ms:.3g} ms."
+        f"Fitted to {fit.run.id}: {iterations.used} of {iterations.seen} iterations (the others are the"
+        f" warm-up's, or could not be interpreted), their tokens within {iterations.within_ms:.3g} ms."
     )
     for one in fit.reservations:
         said += _wrapped("! " + RESERVATIONS[one.code].format(**asdict(one)), "  ")

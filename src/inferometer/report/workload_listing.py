@@ -39,11 +39,11 @@ def render(facts: WorkloadListing, console: Console) -> None:
 
 def lines(facts: WorkloadListing, width: int, *, ascii_: bool) -> list[str]:
     """The lines."""
-    found = [*_head(facts, width)]
-    found += _lengths("Input tokens asked for", facts.account, "input_tokens", width)
-    found += _lengths("Output tokens asked for", facts.account, "output_tokens", width)
-    found += ["", *_sharing(facts, width)]
-    plain = [line.replace(THIN, " ") for line in found]
+    text_lines = [*_head(facts, width)]
+    text_lines += _lengths("Input tokens asked for", facts.account, "input_tokens", width)
+    text_lines += _lengths("Output tokens asked for", facts.account, "output_tokens", width)
+    text_lines += ["", *_sharing(facts, width)]
+    plain = [line.replace(THIN, " ") for line in text_lines]
     return [
         ascii_only(line.replace(_BAR, _BAR_ASCII).translate(_HALVES)) if ascii_ else line for line in plain
     ]
@@ -161,13 +161,13 @@ def _sharing(facts: WorkloadListing, width: int) -> Iterator[str]:
 
 def verified(name: str, checks: Sequence[HashCheck]) -> list[str]:
     """What verifying a file of this name found."""
-    found: list[str] = []
+    lines: list[str] = []
     for one in checks:
         what, who = WORDS[one.what]
         if one.said == one.found:
-            found += [f"same       {what}, as {who} says", f"  {one.found}"]
+            lines += [f"same       {what}, as {who} says", f"  {one.found}"]
         else:
-            found += [
+            lines += [
                 f"DIFFERENT  {what}",
                 f"  {'found':16} {one.found}",
                 f"  {who + ' says':16} {one.said}",
@@ -175,7 +175,7 @@ def verified(name: str, checks: Sequence[HashCheck]) -> list[str]:
     wrong = [one.what for one in checks if one.said != one.found]
     if not wrong:
         ours = ", and the one that the report names" if any(one.what == "report" for one in checks) else ""
-        return [*found, f"{clean(name)} is as it was made{ours}."]
+        return [*lines, f"{clean(name)} is as it was made{ours}."]
     if wrong == ["report"]:
-        return [*found, f"{clean(name)} is as it was made, but the report is of other requests."]
-    return [*found, f"{clean(name)} is not as it was made."]
+        return [*lines, f"{clean(name)} is as it was made, but the report is of other requests."]
+    return [*lines, f"{clean(name)} is not as it was made."]

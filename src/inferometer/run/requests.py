@@ -318,7 +318,7 @@ def _noted(prompts: Iterable[Prompt], shapes: list[Prompt]) -> Iterator[Prompt]:
     """The prompts as they pass; of each is kept what it asks for, and no word."""
     for prompt in prompts:
         shapes.append(
-            Prompt("", prompt.asked, 0, prompt.output, "", None, prompt.request_class, prompt.fields)
+            Prompt("", prompt.requested, 0, prompt.output, "", None, prompt.request_class, prompt.fields)
         )
         yield prompt
 
@@ -335,9 +335,9 @@ def _probes(
     middle one of its requests by length asks for, in random words, with a nonce that no other request has."""
     if not plan.load.warmup_probes or not warm:
         return
-    middle = sorted(warm, key=lambda one: one.asked + one.output)[(len(warm) - 1) // 2]
+    middle = sorted(warm, key=lambda one: one.requested + one.output)[(len(warm) - 1) // 2]
     spec = LengthsWorkload(
-        input_tokens=fixed(max(1, middle.asked)),
+        input_tokens=fixed(max(1, middle.requested)),
         output_tokens=fixed(max(1, middle.output)),
         seed=plan.workload.seed,
     )
@@ -373,7 +373,7 @@ def _scheduled(
         body, nonce = dialect.body(request), prompt.nonce.encode()
         alone = schedules.Scheduled(
             row, int(phase), due_ns, body, body.find(nonce) if nonce else -1, len(nonce),
-            prompt.asked, prompt.sent, prompt.output, prompt.request_class, prompt.shared,
+            prompt.requested, prompt.sent, prompt.output, prompt.request_class, prompt.shared,
         )  # fmt: skip
         yield alone if prompt.place is None else _placed(alone, prompt, prompt.place, dialect)
 

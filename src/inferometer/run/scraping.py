@@ -43,7 +43,7 @@ from inferometer.telemetry.metrics.estimators import ESTIMATORS
 from inferometer.telemetry.metrics.fetch import TIMEOUT_S
 from inferometer.telemetry.metrics.normalised import Translated, translate
 from inferometer.telemetry.metrics.record import read
-from inferometer.telemetry.metrics.scraper_messages import Endpoint, Job, Told
+from inferometer.telemetry.metrics.scraper_messages import Endpoint, EndpointAccount, Job
 from inferometer.telemetry.metrics.scraper_process import Scraping
 from inferometer.telemetry.metrics.series import Endpoint as Collected
 from inferometer.telemetry.metrics.series import Store
@@ -89,7 +89,7 @@ class Scrapes:
             self._tail_ns = seconds_to_ns(0)
         self._job = job_of(plan, target, key, str(self._path), clock.realtime_offset_ns())
         self._scraping.brief(self._job)
-        return self._account([Told(url=one.shown, own=one.own) for one in self._job.endpoints])
+        return self._account([EndpointAccount(url=one.shown, own=one.own) for one in self._job.endpoints])
 
     def ready(self) -> list[str]:
         """Wait until every endpoint was tried; a line for people about each that gave no metrics."""
@@ -123,13 +123,13 @@ class Scrapes:
         done = self._scraping.end()
         return replace(self._account(done.endpoints), cpu_s=done.cpu_s, failed=done.failed)
 
-    def _account(self, endpoints: list[Told]) -> ScrapingAccount:
+    def _account(self, endpoints: list[EndpointAccount]) -> ScrapingAccount:
         assert self._job is not None, "brief first"
         return ScrapingAccount(
             interval_s=self._job.interval_ns / 1e9,
             clock_offset_ns=self._job.clock_offset_ns,
             endpoints=tuple(
-                msgspec.convert(told, ScrapedEndpoint, from_attributes=True) for told in endpoints
+                msgspec.convert(endpoint, ScrapedEndpoint, from_attributes=True) for endpoint in endpoints
             ),
         )
 
@@ -207,7 +207,7 @@ def export(store: Store | None, folder: RunFolder, plan: Plan, facts: RunFacts) 
     wanted = plan.server_metrics
     periods = {name: Period(times.start_ns, times.end_ns) for name, times in account.phases.items()}
     identity = str(uuid.uuid5(uuid.NAMESPACE_URL, f"inferometer:{facts.id}:{facts.started_wall_ns}"))
-    asked = Wanted(
+    requested = Wanted(
         period=periods["profiling"],
         estimator=ESTIMATORS[wanted.histogram_estimator],
         slice_ns=seconds_to_ns(wanted.slice_s),
@@ -216,7 +216,7 @@ def export(store: Store | None, folder: RunFolder, plan: Plan, facts: RunFacts) 
         benchmark_id=identity,
         input_config=_configuration(plan, facts, identity),
     )
-    return exports.export(store, asked, wanted.formats, folder.path)
+    return exports.export(store, requested, wanted.formats, folder.path)
 
 
 def _configuration(plan: Plan, facts: RunFacts, identity: str) -> JsonObject:
@@ -275,11 +275,11 @@ def _endpoint(plan: Plan, url: str, target: probing.Endpoint, key: str | None, *
     """How to ask there. The target's key and headers go to the target and nowhere else: same scheme, host and port."""
     place = probing.endpoint(url)
     ours = (place.scheme, place.host, place.port) == (target.scheme, target.host, target.port)
-    asked = endpoint_at(url, headers(plan.target, key) if ours else {})
-    asked.own = own
-    asked.tls_verify = plan.target.tls_verify or place.host != target.host
-    asked.tls_ca_file = plan.target.tls_ca_file
-    return asked
+    endpoint = endpoint_at(url, headers(plan.target, key) if ours else {})
+    endpoint.own = own
+    endpoint.tls_verify = plan.target.tls_verify or place.host != target.host
+    endpoint.tls_ca_file = plan.target.tls_ca_file
+    return endpoint
 
 
 def endpoint_at(url: str, more: Mapping[str, str] | None = None) -> Endpoint:
@@ -288,12 +288,12 @@ def endpoint_at(url: str, more: Mapping[str, str] | None = None) -> Endpoint:
     lines = {"Host": place.host_header, "User-Agent": "inferometer", "Accept": "*/*", **(more or {})}
     if (basic := _basic(url)) is not None:
         lines["Authorization"] = f"Basic {basic}"
-    asked = f"?{quote(query, safe='/%:@!$&()*+,;=~?-._[]')}" if query else ""
+    query_part = f"?{quote(query, safe='/%:@!$&()*+,;=~?-._[]')}" if query else ""
     return Endpoint(
         shown=shown(url),
         host=place.host,
         port=place.port,
-        path=place.base + asked,
+        path=place.base + query_part,
         headers=lines,
         own=False,
         tls=place.scheme == "https",

@@ -61,16 +61,16 @@ def _refuse(plan: Plan) -> None:
     """What cannot be made."""
     problems: list[Problem] = []
     if plan.trace is not None or plan.load.arrival == "trace":
-        told = "a trace is already a sequence of requests, and runs record its SHA-256: there is nothing to generate"
-        problems.append(Problem("--trace", told))
+        message = "a trace is already a sequence of requests, and runs record its SHA-256: there is nothing to generate"
+        problems.append(Problem("--trace", message))
     if plan.workload.file is not None:
         problems.append(Problem("--workload-file", "that workload is already a file"))
     if plan.workload.count_template:
-        told = (
+        message = (
             "only a server knows what its chat template adds, and none is contacted: give --count-template no, "
             "here and for the runs"
         )
-        problems.append(Problem("--count-template", told))
+        problems.append(Problem("--count-template", message))
     if problems:
         raise PlanError(problems)
 
@@ -148,7 +148,7 @@ def show(path: Path) -> dict[str, Any]:
     """What is in a file, in the folder of one, or in a run's, and the account of its requests. Raises RecordError."""
     if (path / "plan.json").is_file():
         return _of_run(path)
-    found, account = _opened(path), Account()
+    workload, account = _opened(path), Account()
 
     def see(row: Row) -> None:
         if row.phase == "measure":
@@ -159,9 +159,9 @@ def show(path: Path) -> dict[str, Any]:
             )  # fmt: skip
             _take(account, one)
 
-    _sound(found, see)
-    return _facts(found.header, path.resolve().name) | _with_sums(
-        to_data(account.facts()) | {"prefix_hits": to_data(found.header.prefix_hits)}
+    _sound(workload, see)
+    return _facts(workload.header, path.resolve().name) | _with_sums(
+        to_data(account.facts()) | {"prefix_hits": to_data(workload.header.prefix_hits)}
     )
 
 
@@ -279,16 +279,16 @@ def verify(path: Path, report: Path | None = None) -> list[Check]:
     """Work out the hashes of a file from its rows, beside those it says, and beside the fingerprint that a run's folder,
     summary.json or run.json names. Raises RecordError where one of them cannot be read."""
     named = None if report is None else _named(report)
-    found, fingerprint = _opened(path), Fingerprint()
-    numbers = {name: number for number, name in enumerate(found.header.classes)}
+    workload, fingerprint = _opened(path), Fingerprint()
+    numbers = {name: number for number, name in enumerate(workload.header.classes)}
 
     def see(row: Row) -> None:
         if row.phase == "measure":
             for _ in fingerprint.of([_bare(row, numbers)]):
                 pass
 
-    reading = _sound(found, see)
-    header, measured = found.header, str(fingerprint)
+    reading = _sound(workload, see)
+    header, measured = workload.header, str(fingerprint)
     checks = [
         Check("rows", header.rows_sha256, reading.rows_sha256),
         Check("digest", header.digest, header.sealed().digest),

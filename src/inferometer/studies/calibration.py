@@ -213,10 +213,10 @@ class _Session:
                 raise
         if finding.summary.run.interrupted:
             raise KeyboardInterrupt
-        seen = _joined(finding, server.truth())
-        result = self._judged(rung, finding.summary, seen, tries)
+        joined = _joined(finding, server.truth())
+        result = self._judged(rung, finding.summary, joined, tries)
         self.sources.add(str(finding.summary.instrument.timestamp_source))
-        self.from_kernel = self.from_kernel and seen.from_kernel
+        self.from_kernel = self.from_kernel and joined.from_kernel
         self.ended = str(finding.summary.run.ended)
         self.rungs = [one for one in self.rungs if (one.kind, one.load) != (rung.kind, rung.load)]
         self.rungs.append(result)
@@ -260,8 +260,10 @@ class _Session:
 def _joined(finding: RunResult, log: bytes) -> join.Joined:
     folder = RunFolder.open(finding.folder)
     schedule = Schedule(folder.schedule)
-    mine = join.client_requests(read_table(folder.record, RECORD), join.nonces(schedule.table, schedule.body))
-    return join.joined(mine, join.server_requests(log))
+    measured = join.client_requests(
+        read_table(folder.record, RECORD), join.nonces(schedule.table, schedule.body)
+    )
+    return join.joined(measured, join.server_requests(log))
 
 
 def _median(values: join.Floats) -> float:

@@ -108,8 +108,8 @@ def foreseen(campaign: Campaign) -> list[str]:
             continue
         procedure = PROCEDURES[name]
         setup = Setup(campaign.plan, campaign.tests)
-        found = deviations_of(name, _parameters(setup, name), procedure.planned(setup))
-        broken = [one for one in found if one.state == "violated"]
+        findings = deviations_of(name, _parameters(setup, name), procedure.planned(setup))
+        broken = [one for one in findings if one.state == "violated"]
         must = [one for one in broken if one.rule.weight == "MUST"]
         for note in dict.fromkeys(
             compliance_notes.worded(one.note) for one in must
@@ -118,13 +118,13 @@ def foreseen(campaign: Campaign) -> list[str]:
             named = ", ".join(rule.id for rule in rules)
             sections = ", ".join(dict.fromkeys(rule.section for rule in rules))
             lines.append(f"{name}: deviates from {rules[0].level} {named} (draft {sections}): {note}")
-        others, undeclared = len(broken) - len(must), len(found) - len(broken)
-        told = [f"deviates from {_counted(others)} of lesser weight than MUST"] if others else []
-        told += (
+        others, undeclared = len(broken) - len(must), len(findings) - len(broken)
+        summary = [f"deviates from {_counted(others)} of lesser weight than MUST"] if others else []
+        summary += (
             [f"whether it keeps {_counted(undeclared)} hangs on what is not declared"] if undeclared else []
         )
-        if told:
-            lines.append(f"{name}: {'; '.join(told)}")
+        if summary:
+            lines.append(f"{name}: {'; '.join(summary)}")
     return lines
 
 

@@ -148,19 +148,19 @@ def check(question: Question, sides: int) -> Criteria:
 
 def folders(side: str) -> list[Path]:
     """The run folders of a side. Raises RecordError."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for text in filter(None, (part.strip() for part in side.split(","))):
         path = Path(text)
         if (path / "plan.json").is_file():
-            found.append(path)
+            paths.append(path)
             continue
         inside = sorted(one.parent for one in path.glob("*/plan.json"))
         if not inside:
             raise RecordError(f"{path}: neither a run folder nor a folder that holds run folders")
-        found += inside
-    if not found:
+        paths += inside
+    if not paths:
         raise RecordError(f"{side!r}: names no run folder")
-    return found
+    return paths
 
 
 def _name(side: str) -> str:

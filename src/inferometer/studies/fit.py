@@ -238,12 +238,19 @@ def _comparison(measured: Measurement, simulated: Summary) -> tuple[ComparedFigu
     """A row a figure: percentiles of the latencies, and rates of the whole run."""
     rows = []
     for metric in METRICS:
-        theirs, ours = getattr(measured.metrics, metric), getattr(simulated.metrics, metric)
+        measured_values, simulated_values = (
+            getattr(measured.metrics, metric),
+            getattr(simulated.metrics, metric),
+        )
         rows += [
-            _compared(metric, at, getattr(theirs, at, None), getattr(ours, at, None)) for at in PERCENTILES
+            _compared(metric, at, getattr(measured_values, at, None), getattr(simulated_values, at, None))
+            for at in PERCENTILES
         ]
-    theirs, ours = measured.throughput.whole_run, simulated.throughput.whole_run
-    rows += [_compared(rate, None, getattr(theirs, rate), getattr(ours, rate)) for rate in RATES]
+    measured_values, simulated_values = measured.throughput.whole_run, simulated.throughput.whole_run
+    rows += [
+        _compared(rate, None, getattr(measured_values, rate), getattr(simulated_values, rate))
+        for rate in RATES
+    ]
     return tuple(rows)
 
 

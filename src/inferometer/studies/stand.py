@@ -246,14 +246,14 @@ class Live:
             if what == "prefix_cache"
             else {"guardrails": _GUARDS[state]}
         )
-        told = wanted | ({"flush_cache": True} if what == "prefix_cache" else {})
+        change = wanted | ({"flush_cache": True} if what == "prefix_cache" else {})
         try:
             with self._client() as client:
-                answer = client.send_json("PATCH", "/inferometer/state", told)
-                seen = client.get("/inferometer/state").json()
+                answer = client.send_json("PATCH", "/inferometer/state", change)
+                state_now = client.get("/inferometer/state").json()
         except (Unanswered, ValueError) as cause:
             raise PeerError(f"the reference engine does not answer: {cause}") from cause
-        if answer.status != 200 or any(seen.get(key) != value for key, value in wanted.items()):
+        if answer.status != 200 or any(state_now.get(key) != value for key, value in wanted.items()):
             raise CannotSwitch(
                 f"the reference engine does not switch {what} to {state}: {answer.text()[:300]}"
             )

@@ -112,13 +112,13 @@ def may_exceed(turns: Distribution | None, bounds: Iterable[tuple[int, int]], ro
     )
 
 
-def check_trace(trace: Trace, found: Survey, tokenizer: Tokenizer, room: Room) -> None:
+def check_trace(trace: Trace, survey: Survey, tokenizer: Tokenizer, room: Room) -> None:
     """Raise PlanError for the first row of a trace's window that does not fit; read again only where one could."""
-    most = [0 if of is None else of.max for of in (found.facts.input_tokens, found.facts.output_tokens)]
+    most = [0 if of is None else of.max for of in (survey.facts.input_tokens, survey.facts.output_tokens)]
     # A token is a byte at the least.
-    if room.holds(max(most[0], found.longest_text) + SLACK, most[1]):
+    if room.holds(max(most[0], survey.longest_text) + SLACK, most[1]):
         return
-    for number, (_, row) in enumerate(replay(trace, found), 1):
+    for number, (_, row) in enumerate(replay(trace, survey), 1):
         sent = row.input_tokens
         if row.prompt is not None:
             size = len(row.prompt.encode())
@@ -128,5 +128,5 @@ def check_trace(trace: Trace, found: Survey, tokenizer: Tokenizer, room: Room) -
             said = room.words(sent, row.output_tokens)
             advice = "Leave it out of the window (--trace-start, --trace-end, --requests)"
             raise PlanError(
-                [Problem(f"{found.facts.file}:{row.line}", f"request {number:,} {said}. {advice}, {_SERVE}")]
+                [Problem(f"{survey.facts.file}:{row.line}", f"request {number:,} {said}. {advice}, {_SERVE}")]
             )

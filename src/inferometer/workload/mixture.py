@@ -63,7 +63,7 @@ class Draw(NamedTuple):
     """What the generator decided of one request. `group` -1: no shared prefix. `ids` or, of a corpus, the place `at`."""
 
     number: int
-    asked: int
+    requested: int
     output: int
     group: int
     ids: Ids
@@ -118,9 +118,9 @@ def generate(
     `contexts`: whose shared prefixes they have, if not their own.
     """
     marks = [""] * n if spec.repeatable_prompts else nonces(tokenizer, salt, prompt_format, 0, n)
-    whose = contexts or Contexts(spec.seed, salt)
-    maker = _Maker(spec, tokenizer, whose, prompt_format, template)
-    requests = zip(drawn(spec, tokenizer.vocab_size, n, same, whose.cover), marks, strict=True)
+    context = contexts or Contexts(spec.seed, salt)
+    maker = _Maker(spec, tokenizer, context, prompt_format, template)
+    requests = zip(drawn(spec, tokenizer.vocab_size, n, same, context.cover), marks, strict=True)
     yield from in_order(maker.prompt, requests, tokenizer.lanes)
 
 
@@ -153,7 +153,7 @@ class _Maker:
         self,
         spec: MixtureWorkload,
         tokenizer: Tokenizer,
-        whose: Contexts,
+        context: Contexts,
         prompt_format: Format,
         template: int,
     ) -> None:
@@ -162,8 +162,8 @@ class _Maker:
         self._writer = writer(tokenizer) if self._text else None
         self._allowed: Sequence[int] = () if self._text else allowed_ids(tokenizer)
         self._fields = [one.fields or None for one in spec.classes]
-        self._seed, self._salted = whose.seed, not spec.repeatable_prompts
-        self._salt, self._format = whose.salt, prompt_format
+        self._seed, self._salted = context.seed, not spec.repeatable_prompts
+        self._salt, self._format = context.salt, prompt_format
         sizes = [0 if one.shared_prefix is None else one.shared_prefix.groups for one in spec.classes]
         self._first = [sum(sizes[:number]) for number in range(len(sizes))]
         # Made on first use. Several threads may make the same one, to the same end.
@@ -175,14 +175,14 @@ class _Maker:
         one = self._classes[draw.number]
         shared = self._prefix(draw.number, draw.group) if draw.group >= 0 else None
         before = 0 if shared is None else shared.tokens
-        asked = before + draw.asked
+        requested = before + draw.requested
         bare: str | list[int] | None = None
         content: str | list[int]
         if self._text:
             head = "" if shared is None else shared.text + _PARAGRAPH
             head += mark
             own, sent = self._words(
-                one.content, draw.ids, draw.at, head, max(1, asked - self._template), mark
+                one.content, draw.ids, draw.at, head, max(1, requested - self._template), mark
             )
             content = head + own
             key = read(self._tokenizer, mark or content)
@@ -190,14 +190,14 @@ class _Maker:
                 bare = shared.bare + _PARAGRAPH + own
                 key = np.concatenate([shared.key, key]) if mark else key
         else:
-            made = self._ids(one.content, draw.ids, draw.at, draw.asked, mark)
+            made = self._ids(one.content, draw.ids, draw.at, draw.requested, mark)
             content, sent = made, before + len(made)
             if shared is not None:
                 bare = [*shared.bare_ids, *made[mark.count(",") + 1 if mark else 0 :]]
                 content = [*shared.ids, *made]
             key = known(content, mark, before)
         return Prompt(
-            content, asked, sent, draw.output, mark,
+            content, requested, sent, draw.output, mark,
             request_class=draw.number, fields=self._fields[draw.number], bare=bare,
             shared=before, group=self._first[draw.number] + draw.group if before else -1, key=key,
         )  # fmt: skip
@@ -229,19 +229,20 @@ class _Maker:
         return _Shared("", "", made, bare, len(made), np.asarray(made, np.uint32))
 
     def _words(
-        self, content: ClassContent, ids: Ids, at: int, head: str, asked: int, mark: str
+        self, content: ClassContent, ids: Ids, at: int, head: str, requested: int, mark: str
     ) -> tuple[str, int]:
-        """What to write behind `head`, which ends in the nonce `mark` if there is one, for `asked` tokens in all; and those."""
+        """What to write behind `head`, which ends in the nonce `mark` if there is one, for `requested` tokens in all; and
+        the tokens it counts."""
         assert self._writer is not None
         if content == "random":
             if head == mark:
-                text, sent = self._writer.write(ids[:asked], mark)
+                text, sent = self._writer.write(ids[:requested], mark)
                 return text[len(mark) :], sent
-            return self._fitted(head, asked, lambda tokens: self._random(ids, tokens, mark))
+            return self._fitted(head, requested, lambda tokens: self._random(ids, tokens, mark))
         corpus = corpora.load(content)
         line = "\n" if mark else ""
         return self._fitted(
-            head, asked, lambda tokens: line + corpora.cut(corpus, self._tokenizer, tokens, at)
+            head, requested, lambda tokens: line + corpora.cut(corpus, self._tokenizer, tokens, at)
         )
 
     def _random(self, ids: Ids, tokens: int, mark: str) -> str:
@@ -250,10 +251,10 @@ class _Maker:
         text, _ = self._writer.write(np.resize(ids, tokens), "")
         return f" {text}" if mark and text[:1].isnumeric() else text
 
-    def _fitted(self, head: str, asked: int, write: Callable[[int], str]) -> tuple[str, int]:
-        """`write(k)` with such a k that it and `head` together count `asked`, or nearly; and what they count."""
+    def _fitted(self, head: str, requested: int, write: Callable[[int], str]) -> tuple[str, int]:
+        """`write(k)` with such a k that it and `head` together count `requested`, or nearly; and what they count."""
         count = self._tokenizer.encode
-        missing = asked - len(count(head)) if head else asked
+        missing = requested - len(count(head)) if head else requested
         if missing < 1:
             return "", len(count(head))
         best: tuple[int, str, int] | None = None
@@ -265,18 +266,18 @@ class _Maker:
             tried.add(tokens)
             text = write(tokens)
             sent = len(count(head + text))
-            if best is None or abs(sent - asked) < best[0]:
-                best = abs(sent - asked), text, sent
-            if sent == asked:
+            if best is None or abs(sent - requested) < best[0]:
+                best = abs(sent - requested), text, sent
+            if sent == requested:
                 break
-            missing += asked - sent
+            missing += requested - sent
         assert best is not None
         return best[1], best[2]
 
-    def _ids(self, content: ClassContent, ids: Ids, at: int, asked: int, mark: str) -> list[int]:
-        """`asked` ids, the first of them the nonce's."""
+    def _ids(self, content: ClassContent, ids: Ids, at: int, tokens: int, mark: str) -> list[int]:
+        """`tokens` ids, the first of them the nonce's."""
         if content == "random":
             made: list[int] = ids.tolist()
         else:
-            made = self._tokenizer.encode(corpora.cut(corpora.load(content), self._tokenizer, asked, at))
+            made = self._tokenizer.encode(corpora.cut(corpora.load(content), self._tokenizer, tokens, at))
         return ids_prompt(made, mark, self._tokenizer.reserved, self._allowed)

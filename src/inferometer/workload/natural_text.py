@@ -101,11 +101,11 @@ def generate(
         spec, tokenizer, texts, template, chat=chat
     )
     cover: Sequence[tuple[int, int]] = ()
-    first, whose = rng, salt
+    first, prefix_salt = rng, salt
     if contexts is not None:
-        cover, whose = contexts.cover, contexts.salt
+        cover, prefix_salt = contexts.cover, contexts.salt
         first = random.Random(contexts.seed)  # noqa: S311 (the stream of the measured requests, from its begin)
-    make.prefixes = list(_prefixes(spec, first, make.prefix, tokenizer, whose, prompt_format))
+    make.prefixes = list(_prefixes(spec, first, make.prefix, tokenizer, prefix_salt, prompt_format))
     marks = repeat("", n) if spec.repeatable_prompts else nonces(tokenizer, salt, prompt_format, 0, n)
     requests = zip(_drawn(spec, rng, texts, n, same, cover), marks, strict=True)
     mean = spec.input_tokens.mean()
@@ -170,7 +170,7 @@ class _Prompts:
         sharing = spec.content.sharing
         self._system = chat and sharing is not None and sharing.system
 
-    def _asked(self, drawn: _Drawn) -> tuple[int, int]:
+    def _lengths(self, drawn: _Drawn) -> tuple[int, int]:
         """Input length without what is shared, and output length."""
         own = self._texts.own(drawn.place)
         tokens, output = drawn.tokens, drawn.output
@@ -198,7 +198,7 @@ class _TextPrompts(_Prompts):
     def prompt(self, request: tuple[_Drawn, str]) -> Prompt:
         """One request."""
         drawn, mark = request
-        tokens, output = self._asked(drawn)
+        tokens, output = self._lengths(drawn)
         shared = self.prefixes[drawn.group] if drawn.group >= 0 else None
         said, bare = ("", "") if shared is None else (str(shared.content), str(shared.bare))
         more = 0 if shared is None else shared.tokens
@@ -281,7 +281,7 @@ class _IdsPrompts(_Prompts):
     def prompt(self, request: tuple[_Drawn, str]) -> Prompt:
         """One request."""
         drawn, mark = request
-        tokens, output = self._asked(drawn)
+        tokens, output = self._lengths(drawn)
         encode = self._tokenizer.ink.encode
         tail = encode(self._tail) if self._tail else []
         own = self._texts.own(drawn.place) if drawn.tokens is None else None

@@ -31,7 +31,7 @@ from inferometer.workload.context_limit import SLACK, Room
 from inferometer.workload.parallel import in_order
 from inferometer.workload.prompt_file import Chat, PromptFile, Row, segments
 from inferometer.workload.prompts import NO_IDS, Contexts, Prompt, nonces, read
-from inferometer.workload.sessions import Told
+from inferometer.workload.sessions import SessionTokens
 from inferometer.workload.turn_schedule import Place
 
 if TYPE_CHECKING:
@@ -142,7 +142,8 @@ def conversations(
     if not spec.repeatable_prompts:
         marks = nonces(tokenizer, salt, "text", 0, n)
         [common] = nonces(tokenizer, salt if contexts is None else contexts.salt, "text", -1, 1)
-    classes, outputs, told = _numbered(file), _outputs(spec.output_tokens, spec.seed), Told()
+    classes, outputs = _numbered(file), _outputs(spec.output_tokens, spec.seed)
+    tokens_so_far = SessionTokens()
     sent_rows = list(islice(numbers(spec, len(file), skip, contexts), n))
 
     def count(messages: Chat) -> int:
@@ -170,7 +171,7 @@ def conversations(
                 bare="\n".join(text for _, text in plain),
                 key=np.concatenate(first) if place.turn == 0 else NO_IDS,
             )  # fmt: skip
-            yield told.turn(prompt, place, recorded, output if recorded is None else count(recorded))
+            yield tokens_so_far.turn(prompt, place, recorded, output if recorded is None else count(recorded))
 
 
 def _outputs(length: Distribution | None, seed: int) -> Iterator[int]:

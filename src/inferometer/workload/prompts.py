@@ -68,7 +68,7 @@ _CANDIDATES = (r" [a-z]{3,8}", r" [A-Za-z]+", r"[!-~ ]*[!-~]")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request's words. `asked` and `sent` are prompt tokens under the declared tokenizer, `output` those asked for.
+    """One request's words. `requested` and `sent` are prompt tokens under the declared tokenizer, `output` those asked for.
 
     `content` is text or token ids. `nonce` is spelled as in the JSON body ("123456789", or "12345,67890"), "" if none.
 
@@ -86,7 +86,7 @@ class Prompt:
     """
 
     content: str | list[int]
-    asked: int
+    requested: int
     sent: int
     output: int
     nonce: str
@@ -199,7 +199,7 @@ class Fingerprint:
                 kind, body = b"t", said.encode()
             else:
                 kind, body = b"i", struct.pack(f"<{len(said)}I", *said)
-            self._digest.update(struct.pack("<cIII", kind, prompt.asked, prompt.output, len(body)) + body)
+            self._digest.update(struct.pack("<cIII", kind, prompt.requested, prompt.output, len(body)) + body)
             if prompt.messages is not None or prompt.request_class is not None or prompt.fields is not None:
                 roles = None if prompt.messages is None else [role for role, _ in prompt.messages]
                 more = json.dumps([roles, prompt.request_class, prompt.fields], sort_keys=True).encode()

@@ -93,7 +93,9 @@ class Account:
 
     def __init__(self, published: Sequence[Published] = (), *, repeatable: bool = False) -> None:
         self._published, self._repeatable = published, repeatable
-        self._asked, self._shared, self._sent, self._output, self._repeated = (array("q") for _ in range(5))
+        self._requested, self._shared, self._sent, self._output, self._repeated = (
+            array("q") for _ in range(5)
+        )
         self._groups: Counter[int] = Counter()
         self._known, self._warm = Prefixes(), Prefixes()
         self._hits = self._block_hits = 0
@@ -115,7 +117,7 @@ class Account:
     def of(self, prompts: Iterable[Prompt]) -> Iterator[Prompt]:
         """The prompts, each of them taken in as it passes."""
         for prompt in prompts:
-            self._asked.append(prompt.asked + prompt.repeated)
+            self._requested.append(prompt.requested + prompt.repeated)
             self._shared.append(prompt.shared)
             self._sent.append(prompt.sent + prompt.repeated)
             self._repeated.append(prompt.repeated)
@@ -138,7 +140,7 @@ class Account:
 
     def facts(self) -> DrawnRequests:
         """What run.json says of them; statistics are None where there were none."""
-        taken = (self._asked, self._shared, self._repeated, self._sent, self._output)
+        taken = (self._requested, self._shared, self._repeated, self._sent, self._output)
         asked, shared, repeated, sent, output = (np.asarray(values) for values in taken)
         sharing, total = shared[shared > 0], int(sent.sum())
         # What is shared is among what a turn repeats, where it repeats anything.

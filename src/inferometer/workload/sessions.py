@@ -29,14 +29,14 @@ def chained(
 ) -> Iterator[Prompt]:
     """Drawn prompts as the turns at these places. Of a session only the first may have a prefix that others share."""
     reply = _recorded(spec, tokenizer) if spec.replies == "recorded" else None
-    told = Told()
+    tokens_so_far = SessionTokens()
     for prompt, place in zip(prompts, places, strict=True):
         turn = prompt if prompt.messages else replace(prompt, messages=(("user", str(prompt.content)),))
         if reply is None:
-            yield told.turn(turn, place, None, turn.output)
+            yield tokens_so_far.turn(turn, place, None, turn.output)
         else:
             text = reply(turn.output)
-            yield told.turn(turn, place, (("assistant", text),), len(tokenizer.encode(text)))
+            yield tokens_so_far.turn(turn, place, (("assistant", text),), len(tokenizer.encode(text)))
 
 
 def _recorded(spec: AnyWorkload, tokenizer: Tokenizer) -> Callable[[int], str]:
@@ -46,7 +46,7 @@ def _recorded(spec: AnyWorkload, tokenizer: Tokenizer) -> Callable[[int], str]:
     return lambda tokens: corpora.cut(corpus, tokenizer, tokens, rng.getrandbits(64))
 
 
-class Told:
+class SessionTokens:
     """How many tokens have been said in a session, turn by turn, and what it shares with others from its first turn on."""
 
     def __init__(self) -> None:

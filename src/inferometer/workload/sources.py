@@ -471,9 +471,9 @@ class TraceRows:
 
     classes: tuple[str, ...] = ()
 
-    def __init__(self, trace: Trace, found: Survey) -> None:
+    def __init__(self, trace: Trace, survey: Survey) -> None:
         self._trace = trace
-        self.trace = found
+        self.trace = survey
 
     def check_tokenizer(self, tokenizer: Tokenizer) -> None:
         """See Source: any will do."""
@@ -504,7 +504,7 @@ class Lengths:
         """The prompts as they are."""
         self._passed = True
         for prompt in made:
-            self._input.add(prompt.asked)
+            self._input.add(prompt.requested)
             self._output.add(prompt.output)
             yield prompt
 
@@ -568,9 +568,9 @@ def sourced(
 
 def _trace_rows(plan: Plan, trace: Trace, note: Callable[[str], None]) -> tuple[Plan, TraceRows]:
     note("reading the trace through")
-    found = trace_survey(trace, plan.load.requests)
-    settled = trace.model_copy(update={"format": found.facts.format, "sha256": found.facts.sha256})
-    return plan.model_copy(update={"trace": settled}), TraceRows(settled, found)
+    survey = trace_survey(trace, plan.load.requests)
+    settled = trace.model_copy(update={"format": survey.facts.format, "sha256": survey.facts.sha256})
+    return plan.model_copy(update={"trace": settled}), TraceRows(settled, survey)
 
 
 def _prompt_rows(plan: Plan, workload: PromptsWorkload) -> tuple[Plan, PromptRows]:

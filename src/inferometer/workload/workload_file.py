@@ -271,7 +271,7 @@ def row_of(
         "index": index,
         kind: None if chat is not None else text,
         "messages": None if chat is None else [{"role": role, "content": said} for role, said in chat],
-        "input_tokens": prompt.asked,
+        "input_tokens": prompt.requested,
         "input_tokens_sent": prompt.sent,
         "input_tokens_shared": prompt.shared or None,
         "group": prompt.group if prompt.group >= 0 else None,

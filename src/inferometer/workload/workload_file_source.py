@@ -38,24 +38,24 @@ def taken_over(plan: Plan) -> tuple[Plan, Made]:
     given = plan.workload
     assert not isinstance(given, TraceWorkload), "a plan that was checked"
     assert given.file is not None
-    found = workload_file.opened(Path(given.file).expanduser())
-    read_through = workload_file.read_through(found)
+    file = workload_file.opened(Path(given.file).expanduser())
+    read_through = workload_file.read_through(file)
     if read_through.problems:
         raise PlanError(read_through.problems)
-    header = found.header
+    header = file.header
     if read_through.rows_sha256 != header.rows_sha256 or header.sealed().digest != header.digest:
-        told = "has changed since it was made: `inferometer workload verify` says how; make it again"
-        raise PlanError([Problem(found.name, told)])
-    if given.file_sha256 not in (None, found.digest):
-        told = f"is another file than the plan's: its digest is {found.digest}, not {given.file_sha256}"
-        raise PlanError([Problem(f"{found.name} (workload.file_sha256)", told)])
+        message = "has changed since it was made: `inferometer workload verify` says how; make it again"
+        raise PlanError([Problem(file.name, message)])
+    if given.file_sha256 not in (None, file.digest):
+        message = f"is another file than the plan's: its digest is {file.digest}, not {given.file_sha256}"
+        raise PlanError([Problem(f"{file.name} (workload.file_sha256)", message)])
     problems: list[Problem] = []
-    workload = _workload(given, found, problems)
+    workload = _workload(given, file, problems)
     target = plan.target
     if "api" in target.model_fields_set and target.api != header.api:
-        problems.append(_against(found, "target.api", header.api, target.api))
-    tokenizer = _tokenizer(plan.tokenizer, found, problems)
-    load = _load(plan.load, workload, found, problems)
+        problems.append(_against(file, "target.api", header.api, target.api))
+    tokenizer = _tokenizer(plan.tokenizer, file, problems)
+    load = _load(plan.load, workload, file, problems)
     if problems:
         raise PlanError(problems)
     parts = {
@@ -64,76 +64,76 @@ def taken_over(plan: Plan) -> tuple[Plan, Made]:
         "tokenizer": tokenizer,
         "load": load,
     }
-    return plan.model_copy(update=parts), found
+    return plan.model_copy(update=parts), file
 
 
-def check_tokenizer(found: Made, tokenizer: TokenizerFacts) -> None:
+def check_tokenizer(file: Made, tokenizer: TokenizerFacts) -> None:
     """Raise PlanError unless this tokenizer (what run.json says of it) is the one the file was made with."""
-    theirs = found.header.tokenizer
-    if (theirs.version, theirs.vocab_size) != (tokenizer.version, tokenizer.vocab_size):
-        told = (
-            f"{_called(tokenizer)} is not the one that {found.name} was made with, which is {_called(theirs)}: give that one, "
+    recorded = file.header.tokenizer
+    if (recorded.version, recorded.vocab_size) != (tokenizer.version, tokenizer.vocab_size):
+        message = (
+            f"{_called(tokenizer)} is not the one that {file.name} was made with, which is {_called(recorded)}: give that one, "
             "or make the file again"
         )
-        raise PlanError([Problem("--tokenizer", told)])
+        raise PlanError([Problem("--tokenizer", message)])
 
 
 def _called(tokenizer: TokenizerFacts) -> str:
     return f"{tokenizer.name}{f' ({tokenizer.version})' if tokenizer.version else ''}"
 
 
-def _against(found: Made, key: str, theirs: object, given: object) -> Problem:
+def _against(file: Made, key: str, recorded: object, given: object) -> Problem:
     shown = [
         "none" if one is None else str(one).lower() if isinstance(one, bool) else str(one)
-        for one in (theirs, given)
+        for one in (recorded, given)
     ]
-    told = f"the file was made with {shown[0][:80]}, and the plan says {shown[1][:80]}: leave it out, or make another file"
-    return Problem(f"{found.name} ({key})", told)
+    message = f"the file was made with {shown[0][:80]}, and the plan says {shown[1][:80]}: leave it out, or make another file"
+    return Problem(f"{file.name} ({key})", message)
 
 
-def _workload(given: AnyWorkload, found: Made, problems: list[Problem]) -> AnyWorkload:
-    theirs = found.header.spec.model_copy(update={"prompt_format": found.header.prompt_format})
+def _workload(given: AnyWorkload, file: Made, problems: list[Problem]) -> AnyWorkload:
+    recorded = file.header.spec.model_copy(update={"prompt_format": file.header.prompt_format})
     for key in sorted(given.model_fields_set - SAMPLING - {"kind", "file", "file_sha256"}):
-        said, decided = getattr(given, key), getattr(theirs, key, None)
+        said, decided = getattr(given, key), getattr(recorded, key, None)
         if (
-            key == "name" and given.standard != theirs.standard
+            key == "name" and given.standard != recorded.standard
         ):  # without a dataset a standard's goes by custom
             said = given.standard or said
         if said is not None and said != decided and (key, said) != ("prompt_format", "auto"):
-            problems.append(_against(found, f"workload.{key}", decided, said))
+            problems.append(_against(file, f"workload.{key}", decided, said))
     own = {key: getattr(given, key) for key in SAMPLING if key in given.model_fields_set}
-    own |= {"file": given.file, "file_sha256": found.digest}
-    taken: AnyWorkload = theirs.model_copy(update=own)
+    own |= {"file": given.file, "file_sha256": file.digest}
+    taken: AnyWorkload = recorded.model_copy(update=own)
     return taken
 
 
-def _tokenizer(given: Tokenizer, found: Made, problems: list[Problem]) -> Tokenizer:
+def _tokenizer(given: Tokenizer, file: Made, problems: list[Problem]) -> Tokenizer:
     if given.name == SERVER_TOKENIZER:
-        called = _called(found.header.tokenizer)
-        told = f"{found.name} was made with {called}, and the server's own is not known to be that one"
-        problems.append(Problem("--tokenizer", told))
+        called = _called(file.header.tokenizer)
+        message = f"{file.name} was made with {called}, and the server's own is not known to be that one"
+        problems.append(Problem("--tokenizer", message))
     if "name" in given.model_fields_set:
         return given
-    declared = found.header.declared
+    declared = file.header.declared
     if declared.name is None:
-        told = f"{found.name} was made with {_called(found.header.tokenizer)}: say where that is"
-        problems.append(Problem("--tokenizer", told))
+        message = f"{file.name} was made with {_called(file.header.tokenizer)}: say where that is"
+        problems.append(Problem("--tokenizer", message))
         return given
     return Tokenizer.model_validate(declared.model_dump())
 
 
-def _load(given: Load, workload: AnyWorkload, found: Made, problems: list[Problem]) -> Load:
+def _load(given: Load, workload: AnyWorkload, file: Made, problems: list[Problem]) -> Load:
     """The load with as many requests as the file has, where it does not say how many, or how long."""
-    header, said = found.header, given.model_fields_set
+    header, specified = file.header, given.model_fields_set
     counts: dict[str, int] = {}
-    if "requests" not in said and given.duration_s is None:
+    if "requests" not in specified and given.duration_s is None:
         counts["requests"] = header.requests
-    if "warmup" not in said:
+    if "warmup" not in specified:
         counts["warmup"] = header.warmup
-    load = Load.model_validate({key: getattr(given, key) for key in said} | counts)
+    load = Load.model_validate({key: getattr(given, key) for key in specified} | counts)
     if load.requests is None and load.model != "closed" and workload.turns is not None:
-        told = f"holds conversations, and how many of them {load.duration_s:g} s take only the run shows: give --requests"
-        problems.append(Problem(found.name, told))
+        message = f"holds conversations, and how many of them {load.duration_s:g} s take only the run shows: give --requests"
+        problems.append(Problem(file.name, message))
         return load
     wanted = load.requests or 1
     if load.model == "open":
@@ -146,21 +146,21 @@ def _load(given: Load, workload: AnyWorkload, found: Made, problems: list[Proble
         ("--warmup", header.warmup, load.warmup, "requests of warm-up"),
     ):
         if want > there:
-            told = f"holds {there:,} {what}, and the load wants {want:,}: ask for fewer ({flag}), or make a larger file"
-            problems.append(Problem(found.name, told))
+            message = f"holds {there:,} {what}, and the load wants {want:,}: ask for fewer ({flag}), or make a larger file"
+            problems.append(Problem(file.name, message))
     return load
 
 
-def generate(found: Made, tokenizer: Counter, n: int, salt: int, *, warm: bool) -> Iterator[Prompt]:
+def generate(file: Made, tokenizer: Counter, n: int, salt: int, *, warm: bool) -> Iterator[Prompt]:
     """The first `n` prompts of a phase, with the nonces of a run with this salt. Raises PlanError if the file has changed."""
-    renewed = Renewed(found, tokenizer, salt)
-    rows = islice(found.rows("warmup" if warm else "measure"), n)
+    renewed = Renewed(file, tokenizer, salt)
+    rows = islice(file.rows("warmup" if warm else "measure"), n)
     yield from map(renewed.prompt, rows)
 
 
-def sessions(found: Made, *, warm: bool) -> Iterator[Session]:
+def sessions(file: Made, *, warm: bool) -> Iterator[Session]:
     """The conversations of a phase. Of one that was cut off, the turns that are missing are there, but cannot be asked for."""
-    rows = found.rows("warmup" if warm else "measure")
+    rows = file.rows("warmup" if warm else "measure")
     for _, turns in groupby(rows, lambda row: row.session):
         told = list(turns)
         thinks = [row.think_ms * NS_PER_MS for row in told]
@@ -170,11 +170,11 @@ def sessions(found: Made, *, warm: bool) -> Iterator[Session]:
 class Renewed:
     """Makes prompts of rows: see the head."""
 
-    def __init__(self, found: Made, tokenizer: Counter, salt: int) -> None:
+    def __init__(self, file: Made, tokenizer: Counter, salt: int) -> None:
         self._tokenizer, self._salt = tokenizer, salt
-        self._format: Literal["ids", "text"] = found.header.prompt_format
+        self._format: Literal["ids", "text"] = file.header.prompt_format
         self._spell: Callable[[int], str] = speller(tokenizer, self._format)
-        self._classes = {name: number for number, name in enumerate(found.header.classes)}
+        self._classes = {name: number for number, name in enumerate(file.header.classes)}
         self._read = functools.lru_cache(maxsize=256)(lambda text: read(tokenizer, text))
 
     def prompt(self, row: Row) -> Prompt:

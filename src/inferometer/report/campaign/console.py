@@ -66,13 +66,13 @@ def _main_table(test: ProcedureDocument, screen: Screen) -> None:
 
 
 def _compliance(test: ProcedureDocument, screen: Screen) -> None:
-    found = compliance.deviations(test.compliance)
-    number = f", {len(found)} deviation{'' if len(found) == 1 else 's'}" if found else ""
+    findings = compliance.deviations(test.compliance)
+    number = f", {len(findings)} deviation{'' if len(findings) == 1 else 's'}" if findings else ""
     screen.say(f"Compliance: {compliance.label(test.compliance)}{number}")
-    for one in found[:MOST_DEVIATIONS]:
+    for one in findings[:MOST_DEVIATIONS]:
         screen.say(f"{one.id}: {one.text}", first="  ")
-    if len(found) > MOST_DEVIATIONS:
-        screen.say(f"{len(found) - MOST_DEVIATIONS} more in the report", "dim", first="  ")
+    if len(findings) > MOST_DEVIATIONS:
+        screen.say(f"{len(findings) - MOST_DEVIATIONS} more in the report", "dim", first="  ")
 
 
 def render_campaign(

@@ -129,14 +129,14 @@ def _performed(tests: Sequence[ProcedureDocument]) -> Table:
 
 
 def _findings(shared: Sequence[contents.SharedFinding]) -> Table:
-    found = [(one.finding, one.tests) for one in shared]
-    rows = [(Cell(one.state, kind="tag"), one.id, one.level, one.text, tests) for one, tests in found]
+    findings = [(one.finding, one.tests) for one in shared]
+    rows = [(Cell(one.state, kind="tag"), one.id, one.level, one.text, tests) for one, tests in findings]
     return check_table(
         "Deviations and declarations",
         ("State", "Rule", "Level", "In words", "Tests"),
         rows,
         ("", "", "", "words", ""),
-        [one.tone for one, _ in found],
+        [one.tone for one, _ in findings],
     )
 
 

@@ -75,10 +75,10 @@ def _compliance(campaign: Campaign) -> list[str]:
         for test in tests
     ]
     parts = [table(["Test performed", "Compliance", "Findings"], rows)]
-    if found := contents.findings(campaign):
+    if findings := contents.findings(campaign):
         lines = [
             [one.finding.state, one.finding.id, one.finding.level, one.tests, one.finding.text]
-            for one in found
+            for one in findings
         ]
         head = ["State", "Rule", "Level", "Tests", "In words"]
         parts += ["Deviations and declarations:", table(head, lines)]

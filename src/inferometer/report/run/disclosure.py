@@ -315,12 +315,12 @@ def _warm_up(warm: WarmUp) -> list[Row]:
     """The procedure that was followed (draft 4.5)."""
     if warm.skipped:
         return [("Warm-up", "COLD START: no warm-up, by intent")]
-    asked, probes = warm.asked, warm.probes
+    requested, probes = warm.asked, warm.probes
     said = (
         f"{figure(warm.requests)} requests sent, {figure(warm.completed)} completed, "
-        f"{figure(warm.output_tokens)} output tokens, kept apart; asked for: {figure(asked.requests)} requests"
+        f"{figure(warm.output_tokens)} output tokens, kept apart; asked for: {figure(requested.requests)} requests"
     )
-    said += f" and {figure(asked.output_tokens)} output tokens" if asked.output_tokens else ""
+    said += f" and {figure(requested.output_tokens)} output tokens" if requested.output_tokens else ""
     said += "" if warm.reached else ", not reached"
     if warm.drained is not None:
         said += "; all had ended before the measurement" if warm.drained else "; not all of them ended"

@@ -300,16 +300,16 @@ def _cells(stats: Timed | Stats | None) -> list[str]:
 
 def server_counts(server: Server) -> list[tuple[str, str, str]]:
     """(what, by the server, by the client) of everything that was sent, warm-up included."""
-    whole = server.whole
-    if whole is None:
+    totals = server.whole
+    if totals is None:
         return []
     found = []
-    for pair, title in ((whole.prompt_tokens, "Prompt tokens"), (whole.generation_tokens, "Output tokens")):
+    for pair, title in ((totals.prompt_tokens, "Prompt tokens"), (totals.generation_tokens, "Output tokens")):
         if pair is not None:
             ends = [pair.low] if pair.low == pair.high else [pair.low, pair.high]
             found.append((title, figure(pair.server), " to ".join(map(figure, ends))))
-    if whole.server_n:
-        found.append(("First tokens", figure(whole.server_n), figure(whole.client_n)))
+    if totals.server_n:
+        found.append(("First tokens", figure(totals.server_n), figure(totals.client_n)))
     return found
 
 

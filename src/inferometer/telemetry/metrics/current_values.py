@@ -50,7 +50,7 @@ def totals(layout: Layout) -> Totals:
     found: dict[tuple[str, str], tuple[float, int]] = {}
     wanted: dict[str, list[tuple[str, Source]]] = {}
     for term, source in engine.terms.items():
-        for family in source.found(layout.families):
+        for family in source.present(layout.families):
             wanted.setdefault(family, []).append((term, source))
     for cell, value in zip(layout.cells, layout.values, strict=True):
         if cell is None or not abs(value) < float("inf"):

@@ -48,7 +48,7 @@ class Source:
     where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     plus: tuple[str, ...] = ()
 
-    def found(self, names: Collection[str]) -> tuple[str, ...]:
+    def present(self, names: Collection[str]) -> tuple[str, ...]:
         """The families to add up, none if the term is not there."""
         first = next((name for name in self.families if name in names), None)
         return () if first is None else (first, *(name for name in self.plus if name in names))
@@ -56,10 +56,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One engine's names. `seen`: they were held against a running server (docs/server-metrics.md)."""
+    """One engine's names. `verified`: they were held against a running server (docs/server-metrics.md)."""
 
     name: str
-    seen: bool
+    verified: bool
     terms: Mapping[str, Source]
 
 
@@ -178,6 +178,6 @@ ENGINES = (
 
 def detect(names: Collection[str]) -> Engine | None:
     """The engine most of whose terms are there; the first of equals, None where none is."""
-    found = [(sum(bool(source.found(names)) for source in one.terms.values()), one) for one in ENGINES]
-    most = max(count for count, _ in found)
-    return next(one for count, one in found if count == most) if most else None
+    matches = [(sum(bool(source.present(names)) for source in one.terms.values()), one) for one in ENGINES]
+    most = max(count for count, _ in matches)
+    return next(one for count, one in matches if count == most) if most else None

@@ -82,9 +82,9 @@ def _document(
     yield b"}," + _member("input_config", wanted.input_config, 1) + b"\n}\n"
 
 
-def _members(found: Iterable[Metric], kept: list[Metric]) -> Iterator[bytes]:
+def _members(metrics: Iterable[Metric], kept: list[Metric]) -> Iterator[bytes]:
     """Metric after metric as members of an object, forgotten but for their statistics."""
-    for number, metric in enumerate(found):
+    for number, metric in enumerate(metrics):
         yield (b"," if number else b"") + _member(metric.name, metric.entry(), 2)
         metric.series = [without_timeslices(one) for one in metric.series]
         kept.append(metric)

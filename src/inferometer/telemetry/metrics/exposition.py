@@ -171,7 +171,7 @@ class _Reader:
         self._help: dict[str, str] = {}
         self._owner: dict[str, tuple[str, str]] = {}
         """From a sample's name to the declared name it belongs to, and the suffix between them."""
-        self._seen: dict[Cell, int] = {}
+        self._cell_positions: dict[Cell, int] = {}
         self._kept: dict[str, Family | None] = {}
         """From a declared name to its family, None where it is passed over."""
 
@@ -184,11 +184,11 @@ class _Reader:
             self._comment(stripped)
         elif stripped:
             prefix, cell, value = self._sample(at, line)
-        if cell is not None and cell in self._seen:
+        if cell is not None and cell in self._cell_positions:
             layout.repeated.add(cell)
-            layout.cells[self._seen[cell]] = None
+            layout.cells[self._cell_positions[cell]] = None
         if cell is not None:
-            self._seen[cell] = at - 1
+            self._cell_positions[cell] = at - 1
         layout.prefixes.append(prefix)
         layout.cells.append(cell)
         layout.values.append(value)
@@ -283,7 +283,7 @@ class _Reader:
             for at, cell in enumerate(layout.cells):
                 if cell is not None and cell.family == name:
                     layout.cells[at] = None
-                    del self._seen[cell]
+                    del self._cell_positions[cell]
         family = Family(name, exposed, TYPES.get(kind, UNKNOWN), self._help.get(declared, ""))
         layout.families[name] = family
         return family

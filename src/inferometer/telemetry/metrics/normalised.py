@@ -64,7 +64,7 @@ class Translated:
 
     url: str
     engine: str
-    seen: bool
+    verified: bool
     own: bool
     times: Ints
     dropped: int
@@ -75,12 +75,12 @@ class Translated:
 
 def translate(store: Store, own: frozenset[str], offset_ns: int) -> list[Translated]:
     """Every endpoint whose names are known. `own`: URLs of the target; `offset_ns`: by what stamps are ahead of its clock."""
-    found = []
+    translated = []
     for url, endpoint in store.endpoints.items():
         engine = detect(endpoint.families.keys()) if len(endpoint.times) else None
         if engine is not None:
-            found.append(_translated(endpoint, engine, url in own, offset_ns))
-    return found
+            translated.append(_translated(endpoint, engine, url in own, offset_ns))
+    return translated
 
 
 def _translated(endpoint: Endpoint, engine: Engine, own: bool, offset_ns: int) -> Translated:
@@ -103,7 +103,7 @@ def _translated(endpoint: Endpoint, engine: Engine, own: bool, offset_ns: int) -
     return Translated(
         endpoint.url,
         engine.name,
-        engine.seen,
+        engine.verified,
         own,
         times - offset_ns,
         dropped,
@@ -119,7 +119,7 @@ def _shifted(grown: Grown, offset_ns: int) -> Grown:
 
 def _series(endpoint: Endpoint, source: Source) -> Iterator[Series]:
     """The series that a source is made of."""
-    for name in source.found(endpoint.families.keys()):
+    for name in source.present(endpoint.families.keys()):
         for one in endpoint.series(name):
             labels = dict(one.labels)
             chosen = all(labels.get(label) in values for label, values in source.where.items())

@@ -36,43 +36,43 @@ class Replay:
     estimator: str = DEFAULT
 
 
-def replay(path: Path, asked: Replay, folder: Path) -> Export:
+def replay(path: Path, options: Replay, folder: Path) -> Export:
     """Write the exports of a record; gives the JSON document. Raises PlanError for the asking, RecordError for the record."""
-    _check(asked)
+    _check(options)
     store = collect(read(path))
     _usable(path, store)
-    period, warmup = periods(store, asked)
+    period, warmup = periods(store, options)
     wanted = Wanted(
         period=period,
-        estimator=ESTIMATORS[asked.estimator],
-        slice_ns=int(asked.slice_duration_s * 1e9),
+        estimator=ESTIMATORS[options.estimator],
+        slice_ns=int(options.slice_duration_s * 1e9),
         warmup=warmup,
         version=inferometer.__version__,
         input_config={
             "server_metrics": list(store.endpoints),
-            "server_metrics_formats": list(asked.formats),
-            "slice_duration": asked.slice_duration_s,
-            "histogram_estimator": asked.estimator,
+            "server_metrics_formats": list(options.formats),
+            "slice_duration": options.slice_duration_s,
+            "histogram_estimator": options.estimator,
         },
     )
-    return export(store, wanted, asked.formats, folder)
+    return export(store, wanted, options.formats, folder)
 
 
-def _check(asked: Replay) -> None:
+def _check(options: Replay) -> None:
     """Raises PlanError with everything that is wrong."""
     problems = []
-    if not (asked.slice_duration_s == 0 or SHORTEST_SLICE_S <= asked.slice_duration_s < 1e9):
+    if not (options.slice_duration_s == 0 or SHORTEST_SLICE_S <= options.slice_duration_s < 1e9):
         problems.append(Problem("--slice-duration", f"0 for no timeslices, or {SHORTEST_SLICE_S} s and more"))
-    unknown = [name for name in asked.formats if name not in FORMATS]
-    if unknown or not asked.formats:
+    unknown = [name for name in options.formats if name not in FORMATS]
+    if unknown or not options.formats:
         problems.append(Problem("--formats", f"any of {', '.join(FORMATS)}"))
-    if asked.estimator not in ESTIMATORS:
+    if options.estimator not in ESTIMATORS:
         problems.append(Problem("--histogram-estimator", f"one of {', '.join(ESTIMATORS)}"))
-    if asked.warmup_start_ns is not None and asked.warmup_end_ns is None:
+    if options.warmup_start_ns is not None and options.warmup_end_ns is None:
         problems.append(Problem("--warmup-start", "needs --warmup-end too"))
     for start, end, name in (
-        (asked.start_ns, asked.end_ns, "--end"),
-        (asked.warmup_start_ns, asked.warmup_end_ns, "--warmup-end"),
+        (options.start_ns, options.end_ns, "--end"),
+        (options.warmup_start_ns, options.warmup_end_ns, "--warmup-end"),
     ):
         if start is not None and end is not None and end <= start:
             problems.append(Problem(name, f"{end} is not after the start, {start}"))
@@ -93,23 +93,23 @@ def _usable(path: Path, store: Store) -> None:
         raise RecordError(f"{path}: no scrape in it can be used: {reasons}")
 
 
-def periods(store: Store, asked: Replay) -> tuple[Period, Period | None]:
+def periods(store: Store, options: Replay) -> tuple[Period, Period | None]:
     """The period and the warm-up. Raises PlanError for a period that ends before it begins."""
     answered = [one for one in store.endpoints.values() if one.times]
     tagged = _tagged(answered, "profiling") or [
         at for one in answered for at in (one.times[0], one.times[-1])
     ]
-    start = min(tagged) if asked.start_ns is None else asked.start_ns
-    end = max(tagged) if asked.end_ns is None else asked.end_ns
+    start = min(tagged) if options.start_ns is None else options.start_ns
+    end = max(tagged) if options.end_ns is None else options.end_ns
     warmup = None
-    if asked.warmup_end_ns is not None:
+    if options.warmup_end_ns is not None:
         first = min(one.times[0] for one in answered)
-        begins = asked.warmup_start_ns
+        begins = options.warmup_start_ns
         if begins is None:
-            begins = start if start < asked.warmup_end_ns else first
-        warmup = Period(begins, asked.warmup_end_ns)
-        start = max(start, asked.warmup_end_ns)
-    elif asked.start_ns is None and (warm := _tagged(answered, "warmup")):
+            begins = start if start < options.warmup_end_ns else first
+        warmup = Period(begins, options.warmup_end_ns)
+        start = max(start, options.warmup_end_ns)
+    elif options.start_ns is None and (warm := _tagged(answered, "warmup")):
         warmup = Period(min(warm), max(warm))
     if end < start:
         raise PlanError([Problem("--end", f"{end} is before the period's start, {start}")])

@@ -29,12 +29,12 @@ from inferometer.telemetry.metrics.record import Scrape
 from inferometer.telemetry.metrics.scraper_messages import (
     Done,
     Endpoint,
+    EndpointAccount,
     Finish,
     Job,
     Order,
     Ready,
     Report,
-    Told,
 )
 
 NICE = 10
@@ -104,7 +104,7 @@ class Post(threading.Thread):
         self._failures = 0
         # Endpoints take turns within an interval.
         self._shift_ns = job.interval_ns * (place + 1) // len(job.endpoints)
-        self.told = Told(url=self._endpoint.shown, own=self._endpoint.own)
+        self.account = EndpointAccount(url=self._endpoint.shown, own=self._endpoint.own)
 
     def order(self, order: Order) -> None:
         """To be carried out as soon as a scrape under way has ended."""
@@ -114,7 +114,7 @@ class Post(threading.Thread):
         """From the baseline to the last scrape."""
         self._baseline()
         self._tried()
-        if self.told.absent is not None:
+        if self.account.absent is not None:
             return
         order: Order | None = self._orders.get()  # nothing is asked between the baseline and the load
         grid = time.monotonic_ns() + self._shift_ns
@@ -142,7 +142,7 @@ class Post(threading.Thread):
     def _next(self, grid: int) -> int:
         """The first instant of the grid, from `grid` on, that lies ahead; after failures, behind a pause that doubles."""
         interval, now = self._job.interval_ns, time.monotonic_ns()
-        self.told.skipped += max(0, _instants(now - grid, interval) - 1)
+        self.account.skipped += max(0, _instants(now - grid, interval) - 1)
         pause = 0
         if self._failures > 1:
             pause = min(interval << min(self._failures - 1, 30), int(RETRY_S * 1e9)) - interval
@@ -150,36 +150,38 @@ class Post(threading.Thread):
 
     def _baseline(self) -> None:
         """The first try. The target's own endpoint, which nobody has named, may not be there: then it is left alone."""
-        scrape = self._asked("baseline")
+        scrape = self._attempt("baseline")
         if self._endpoint.own and scrape.error is not None and _is_answer(scrape.error):
-            self.told.absent = scrape.error
+            self.account.absent = scrape.error
             self._fetcher.close()
         else:
             self._appender.add(scrape)
 
     def _scrape(self, phase: str | None) -> None:
-        self._appender.add(self._asked(phase))
+        self._appender.add(self._attempt(phase))
 
-    def _asked(self, phase: str | None) -> Scrape:
+    def _attempt(self, phase: str | None) -> Scrape:
         began = time.monotonic_ns()
-        offset, url, told = self._job.clock_offset_ns, self._endpoint.shown, self.told
+        offset, url, account = self._job.clock_offset_ns, self._endpoint.shown, self.account
         try:
-            found = self._found()
+            fetched = self._fetched()
         except Failed as failure:
             self._failures += 1
-            told.errors[failure.reason] = told.errors.get(failure.reason, 0) + 1
+            account.errors[failure.reason] = account.errors.get(failure.reason, 0) + 1
             taken = time.monotonic_ns() - began
             return Scrape(url, began + offset, None, taken, phase=phase, error=failure.reason)
         self._failures = 0
-        told.scrapes += 1
-        told.characters += len(found.text)
-        text = found.text
+        account.scrapes += 1
+        account.characters += len(fetched.text)
+        text = fetched.text
         for secret in self._job.secrets:
             if len(secret) >= SHORTEST_SECRET:
                 text = text.replace(secret, "<redacted>")
-        return Scrape(url, found.first_byte_ns + offset, text, found.latency_ns, found.content_type, phase)
+        return Scrape(
+            url, fetched.first_byte_ns + offset, text, fetched.latency_ns, fetched.content_type, phase
+        )
 
-    def _found(self) -> Fetched:
+    def _fetched(self) -> Fetched:
         """The text, if need be from the other place, which then is the place to ask."""
         fetcher = self._fetcher
         try:
@@ -187,16 +189,16 @@ class Post(threading.Thread):
         except Failed as failure:
             path, question, query = fetcher.path.partition("?")
             base = path.removesuffix("/metrics")
-            if failure.reason != "json" or self.told.instead is not None or path.endswith(ELSEWHERE):
+            if failure.reason != "json" or self.account.instead is not None or path.endswith(ELSEWHERE):
                 raise
             fetcher.path = base + ELSEWHERE + question + query
             try:
-                found = fetcher.get()
+                fetched = fetcher.get()
             except Failed:
                 fetcher.path = path + question + query
                 raise failure from None
-            self.told.instead = base + ELSEWHERE
-            return found
+            self.account.instead = base + ELSEWHERE
+            return fetched
 
 
 def _instants(duration: int, interval: int) -> int:
@@ -230,9 +232,9 @@ class Scraper:
             self._untried -= 1
             if self._untried:
                 return
-        told = [post.told for post in self._posts]
-        failures = {one.url: next(iter(one.errors)) for one in told if one.errors}
-        self._say(Ready(endpoints=sum(one.absent is None for one in told), failures=failures))
+        accounts = [post.account for post in self._posts]
+        failures = {one.url: next(iter(one.errors)) for one in accounts if one.errors}
+        self._say(Ready(endpoints=sum(one.absent is None for one in accounts), failures=failures))
 
     def order(self, order: Order) -> None:
         """Pass an order on to every endpoint."""
@@ -245,8 +247,8 @@ class Scraper:
         for post in self._posts:
             post.join(max(0.0, until - time.monotonic()))
         self.appender.flush()
-        told = [msgspec.structs.replace(post.told) for post in self._posts]
-        return Done(endpoints=told, cpu_s=time.process_time(), failed=self.appender.failed)
+        accounts = [msgspec.structs.replace(post.account) for post in self._posts]
+        return Done(endpoints=accounts, cpu_s=time.process_time(), failed=self.appender.failed)
 
 
 def main() -> None:

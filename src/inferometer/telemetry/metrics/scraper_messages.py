@@ -52,7 +52,7 @@ class Ready(msgspec.Struct, kw_only=True, tag="ready"):
     """Those that gave nothing: the reason by URL as shown."""
 
 
-class Told(msgspec.Struct, kw_only=True):
+class EndpointAccount(msgspec.Struct, kw_only=True):
     """One endpoint's account: scrapes with a body and the characters of those, failures by their reason, and how many instants
     of the interval went by while a scrape was still under way. `absent`: why it was given up after the first try."""
 
@@ -70,7 +70,7 @@ class Told(msgspec.Struct, kw_only=True):
 class Done(msgspec.Struct, kw_only=True, tag="done"):
     """The account. `failed`: why the record could not be written on."""
 
-    endpoints: list[Told]
+    endpoints: list[EndpointAccount]
     cpu_s: float
     failed: str | None = None
 

@@ -12,7 +12,15 @@ from pathlib import Path
 
 import msgspec
 
-from inferometer.telemetry.metrics.scraper_messages import Done, Finish, Job, Mark, Ready, Report, Told
+from inferometer.telemetry.metrics.scraper_messages import (
+    Done,
+    EndpointAccount,
+    Finish,
+    Job,
+    Mark,
+    Ready,
+    Report,
+)
 
 START_S = 10.0
 """The load waits as long for a baseline at least, before it begins without one; and the end of a run as long for the process to
@@ -95,8 +103,8 @@ class Scraping:
         report = self._hear(Done, START_S + self._job.timeout_s)
         if isinstance(report, Done):
             return report
-        untold = [Told(url=one.shown, own=one.own) for one in self._job.endpoints]
-        return Done(endpoints=untold, cpu_s=0.0, failed="the scraper died or hung; what it wrote is kept")
+        unscraped = [EndpointAccount(url=one.shown, own=one.own) for one in self._job.endpoints]
+        return Done(endpoints=unscraped, cpu_s=0.0, failed="the scraper died or hung; what it wrote is kept")
 
     def _tell(self, message: Job | Mark | Finish) -> None:
         assert self._process.stdin is not None

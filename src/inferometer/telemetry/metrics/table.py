@@ -29,7 +29,7 @@ STATISTICS = {
 Row = tuple[Metric, SeriesEntry]
 
 
-def csv_export(found: Sequence[Metric], version: str | None, benchmark_id: str | None) -> str:
+def csv_export(metrics: Sequence[Metric], version: str | None, benchmark_id: str | None) -> str:
     """The whole file."""
     head = [
         "# Server metrics",
@@ -39,7 +39,7 @@ def csv_export(found: Sequence[Metric], version: str | None, benchmark_id: str |
         "# One section a type, separated by an empty row; percentiles of histograms are estimates",
         "#",
     ]
-    sections = [_section(kind, found) for kind in STATISTICS] + [_infos(found)]
+    sections = [_section(kind, metrics) for kind in STATISTICS] + [_infos(metrics)]
     text = io.StringIO()
     writer = csv.writer(text)
     for number, section in enumerate([section for section in sections if section]):
@@ -53,11 +53,11 @@ def _is_info(metric: Metric) -> bool:
     return metric.name.endswith("_info")
 
 
-def _section(kind: str, found: Sequence[Metric]) -> list[list[str]]:
+def _section(kind: str, metrics: Sequence[Metric]) -> list[list[str]]:
     """The rows of one type, with the header; none where it has no series."""
     rows: list[Row] = [
         (metric, one)
-        for metric in found
+        for metric in metrics
         if metric.kind == kind and not (kind == GAUGE and _is_info(metric))
         for one in metric.series
     ]
@@ -120,11 +120,11 @@ def _number(value: float | UnsetType) -> str:
     return str(value) if isinstance(value, int) else f"{value:.4f}"
 
 
-def _infos(found: Sequence[Metric]) -> list[list[str]]:
+def _infos(metrics: Sequence[Metric]) -> list[list[str]]:
     """What servers say of themselves as labels of a gauge, a row a label."""
     rows = [
         [short(one.endpoint_url), metric.name, key, value, metric.description]
-        for metric in found
+        for metric in metrics
         if metric.kind == GAUGE and _is_info(metric)
         for one in metric.series
         for key, value in labels_of(one).items()

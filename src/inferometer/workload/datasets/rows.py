@@ -106,7 +106,7 @@ class _Array:
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
         self._decode = json.JSONDecoder().raw_decode
         self._text, self._at, self._ended = "", 0, False
-        self._line, self._told = 1, 0  # the line at the place in the text that was last asked for
+        self._line, self._counted_to = 1, 0  # the line at the place in the text that was last asked for
 
     def rows(self) -> Iterator[Row]:
         """See Row."""
@@ -129,12 +129,12 @@ class _Array:
         chunk = self._raw.read(size)
         self._ended = not chunk
         self._text = self._text[self._at :] + self._decoder.decode(chunk, self._ended)
-        self._at = self._told = 0
+        self._at = self._counted_to = 0
         return True
 
     def _line_here(self) -> int:
-        self._line += self._text.count("\n", self._told, self._at)
-        self._told = self._at
+        self._line += self._text.count("\n", self._counted_to, self._at)
+        self._counted_to = self._at
         return self._line
 
     def _next(self) -> str:

@@ -24,12 +24,12 @@ class Repeats:
         self._most = most
         self._known: dict[int, int] = {}  # the most tokens that were sent of the last block of a beginning
         self._tokens = self._hits = self._block_hits = 0
-        self._told = not repeatable
+        self._countable = not repeatable
 
     def add(self, row: Row) -> None:
         """The next row that is sent."""
         if row.input_tokens is None or len(self._known) > self._most:
-            self._told = False
+            self._countable = False
             return
         known, begin, hit = self._known, 0, 0
         for place, one in enumerate(row.hash_ids):
@@ -45,7 +45,7 @@ class Repeats:
 
     def facts(self) -> PrefixHits:
         """As the account's `prefix_hits`; None where it is not known."""
-        known = self._told and self._tokens > 0
+        known = self._countable and self._tokens > 0
         return PrefixHits(
             exact=self._hits / self._tokens if known else None,
             blocks=self._block_hits / self._tokens if known else None,

@@ -195,43 +195,43 @@ class _Count:
         return Survey(facts, line, offset, self.zero_ns or 0, self._longest_text)
 
 
-def _refuse_what_cannot_be_run(trace: Trace, source: Source, found: TraceFacts) -> None:
-    if trace.sha256 is not None and trace.sha256 != found.sha256:
+def _refuse_what_cannot_be_run(trace: Trace, source: Source, facts: TraceFacts) -> None:
+    if trace.sha256 is not None and trace.sha256 != facts.sha256:
         raise source.refused(
             "is not the file this plan was made for: its SHA-256 is another one "
-            f"({found.sha256[:12]}…, not {trace.sha256[:12]}…)"
+            f"({facts.sha256[:12]}…, not {trace.sha256[:12]}…)"
         )
-    if not found.rows:
-        failed = f"; {found.failed} rows of it failed where they were recorded" if found.failed else ""
+    if not facts.rows:
+        failed = f"; {facts.failed} rows of it failed where they were recorded" if facts.failed else ""
         raise source.refused(
-            f"holds no request between --trace-start and --trace-end{failed}; it lasts {found.lasts_s:g} s from its first row"
+            f"holds no request between --trace-start and --trace-end{failed}; it lasts {facts.lasts_s:g} s from its first row"
         )
-    if found.rows > MOST_REQUESTS:
+    if facts.rows > MOST_REQUESTS:
         raise source.refused(
-            f"holds {found.rows:,} requests; the most is {MOST_REQUESTS:,}: use --trace-end or --requests"
+            f"holds {facts.rows:,} requests; the most is {MOST_REQUESTS:,}: use --trace-end or --requests"
         )
-    if found.span_s > LONGEST_S:
+    if facts.span_s > LONGEST_S:
         raise source.refused(
-            f"takes {found.span_s / 86_400:.1f} days; the most is 7: use --trace-end, --trace-speed or --requests"
+            f"takes {facts.span_s / 86_400:.1f} days; the most is 7: use --trace-end, --trace-speed or --requests"
         )
 
 
-def replay(trace: Trace, found: Survey) -> Iterator[Arrival]:
+def replay(trace: Trace, survey: Survey) -> Iterator[Arrival]:
     """The arrivals of a trace that has been surveyed, in order. Raises RecordError if the file is another by now."""
     assert trace.file is not None
     window, given = Window.of(trace), 0
     with opened(trace.file) as source:
         try:
-            read = source.form(found.facts.format).read
-            source.go(found.line, found.offset)
+            read = source.form(survey.facts.format).read
+            source.go(survey.line, survey.offset)
             for line in source.lines():
-                if given == found.facts.rows:
+                if given == survey.facts.rows:
                     return
                 row = read(source.number, line)
                 if row.output_tokens and row.input_tokens != 0:
                     given += 1
-                    yield Arrival(window.due_ns(row.at_ns - found.zero_ns), row)
+                    yield Arrival(window.due_ns(row.at_ns - survey.zero_ns), row)
         except (PlanError, Unfit) as cause:
             raise RecordError(f"{source.name}: changed while it was replayed ({cause})") from cause
-    if given < found.facts.rows:
-        raise RecordError(f"{found.facts.file}: changed while it was replayed: rows are missing")
+    if given < survey.facts.rows:
+        raise RecordError(f"{survey.facts.file}: changed while it was replayed: rows are missing")
