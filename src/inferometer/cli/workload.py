@@ -110,8 +110,7 @@ def _verify(file: Path, report: Path | None, as_json: bool) -> int:
         say(json.dumps({"same": same, "files": said}))
     else:
         found = [
-            (name, [HashCheck(one.what, one.stated, one.computed) for one in checks])
-            for name, checks in checked
+            (name, [HashCheck(one.what, one.said, one.found) for one in checks]) for name, checks in checked
         ]
         say("\n\n".join("\n".join(verified(name, checks)) for name, checks in found))
     return 0 if same else DIFFERENT

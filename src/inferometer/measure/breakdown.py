@@ -91,7 +91,7 @@ def _of_class(record: Record, samples: Samples, number: int, waits: Floats) -> O
     mine = record.request_class.codes[samples.rows] == number
     rows, counts, ttft = samples.rows[mine], samples.counts, describe(samples.ttft[mine])
 
-    def asked(values: Ints) -> Floats:
+    def requested(values: Ints) -> Floats:
         chosen: Floats = values[rows].astype(np.float64)
         return chosen
 
@@ -108,12 +108,12 @@ def _of_class(record: Record, samples: Samples, number: int, waits: Floats) -> O
         input_tokens=describe(counts.input[mine]),
         output_tokens=describe(counts.output[mine]),
         prompt=MeanLengths(
-            _mean(asked(record.input_tokens_asked)),
-            _mean(asked(record.input_tokens_sent)),
+            _mean(requested(record.input_tokens_asked)),
+            _mean(requested(record.input_tokens_sent)),
             _mean(counts.server_input[mine]),
         ),
         output=MeanLengths(
-            _mean(asked(record.output_tokens_asked)),
+            _mean(requested(record.output_tokens_asked)),
             _mean(counts.local_output[mine]),
             _mean(counts.server_output[mine]),
         ),
@@ -226,8 +226,8 @@ def _by_turn(record: Record, samples: Samples) -> tuple[OfTurn, ...]:
     )
 
 
-def _of_turn(record: Record, samples: Samples, mine: Mask, turn: int, *, last: bool) -> OfTurn:
-    meant = mine & ((record.turn >= turn) if last else (record.turn == turn))
+def _of_turn(record: Record, samples: Samples, selected: Mask, turn: int, *, last: bool) -> OfTurn:
+    meant = selected & ((record.turn >= turn) if last else (record.turn == turn))
     chosen = meant[samples.rows]
     rows = samples.rows[chosen]
     server, cached = samples.counts.server_input[chosen], record.usage_cached

@@ -99,20 +99,22 @@ def prompt_lengths(record: Record, samples: Samples, *, native: bool, with_templ
     gives none, what was sent and the tokens that were left to the template: the median of (asked - sent). What the template
     puts around a shared system message, or what a turn repeats, is on top of that, as those messages are.
     """
-    asked = record.input_tokens_asked[samples.rows].astype(np.float64)
+    requested = record.input_tokens_asked[samples.rows].astype(np.float64)
     sent = record.input_tokens_sent[samples.rows].astype(np.float64)
     server = samples.counts.server_input
-    judged = sent + float(np.median(asked - sent)) if with_template and len(sent) else sent
+    judged = sent + float(np.median(requested - sent)) if with_template and len(sent) else sent
     if native and not np.isnan(server).all():
         overhead = (
-            _more_messages(server - asked, record, samples) if with_template else _overhead(record, samples)
+            _more_messages(server - requested, record, samples)
+            if with_template
+            else _overhead(record, samples)
         )
         judged = np.where(np.isnan(server), judged, server - overhead)
-    misses = int(off_by_more(judged, asked, *PROMPT_MISS).sum())
+    misses = int(off_by_more(judged, requested, *PROMPT_MISS).sum())
     known = ~np.isnan(server)
     grown = None if native else grown_share(sent[known], server[known])
     return Lengths(
-        _mean(asked), _mean(sent), _mean(server), _mean(judged), misses, len(samples), grown,
+        _mean(requested), _mean(sent), _mean(server), _mean(judged), misses, len(samples), grown,
         counted=_spread(server),
     )  # fmt: skip
 
@@ -122,12 +124,12 @@ def output_lengths(record: Record, samples: Samples, *, forced: bool) -> Lengths
 
     Where the model may stop by itself, only outputs longer than asked miss.
     """
-    asked = record.output_tokens_asked[samples.rows].astype(np.float64)
+    requested = record.output_tokens_asked[samples.rows].astype(np.float64)
     counts = samples.counts
     silent = np.isnan(counts.server_output)
     judged = np.where(silent, counts.output, counts.server_output)
-    missed = off_by_more(judged, asked, *OUTPUT_MISS) & (forced | (judged > asked))
-    means = (_mean(values) for values in (asked, counts.local_output, counts.server_output, judged))
+    missed = off_by_more(judged, requested, *OUTPUT_MISS) & (forced | (judged > requested))
+    means = (_mean(values) for values in (requested, counts.local_output, counts.server_output, judged))
     asked_mean, local_mean, server_mean, judged_mean = means
     by_server = int((~silent).sum())
     return Lengths(
@@ -142,14 +144,14 @@ def output_lengths(record: Record, samples: Samples, *, forced: bool) -> Lengths
     )
 
 
-def cached_beyond_template(record: Record, samples: Samples, told: Mask, *, native: bool) -> Floats:
-    """Tokens the server took from a cache less the template's, one entry a sample that is `told`, which has both counts."""
-    cached = record.usage_cached.values[samples.rows][told].astype(np.float64)
+def cached_beyond_template(record: Record, samples: Samples, reported: Mask, *, native: bool) -> Floats:
+    """Tokens the server took from a cache less the template's, one entry a sample that is `reported`, which has both counts."""
+    cached = record.usage_cached.values[samples.rows][reported].astype(np.float64)
     if native:
-        beyond: Floats = np.maximum(cached - _overhead(record, samples)[told], 0.0)
+        beyond: Floats = np.maximum(cached - _overhead(record, samples)[reported], 0.0)
     else:
-        sent = record.input_tokens_sent[samples.rows][told].astype(np.float64)
-        template = _constant_hit(cached, samples.counts.server_input[told], sent)
+        sent = record.input_tokens_sent[samples.rows][reported].astype(np.float64)
+        template = _constant_hit(cached, samples.counts.server_input[reported], sent)
         beyond = np.maximum(cached - template, 0.0)
     return beyond
 

@@ -153,52 +153,53 @@ class Server:
     whole: Whole | None
 
 
-def preempted(told: Sequence[Translated], record: Record) -> Preempted | None:
-    """What `told` counts of preemptions in the measured phase of a record; None where it counts none."""
-    if not told or not record.measured.any():
+def preempted(scraped: Sequence[Translated], record: Record) -> Preempted | None:
+    """What `scraped` counts of preemptions in the measured phase of a record; None where it counts none."""
+    if not scraped or not record.measured.any():
         return None
     begin = int(record.t_taken[record.measured].min())
-    events = _added(told, "preemptions", begin)
+    events = _added(scraped, "preemptions", begin)
     requests, finished, discarded = (
-        _added(told, term, begin) for term in ("preempted_requests", "preempted_finished", "discarded_tokens")
+        _added(scraped, term, begin)
+        for term in ("preempted_requests", "preempted_finished", "discarded_tokens")
     )
     return None if events is None else Preempted(events, requests, finished, discarded)
 
 
 def server_seen(
-    told: Sequence[Translated], record: Record, load: Span | None, estimator: str, *, streamed: bool
+    scraped: Sequence[Translated], record: Record, load: Span | None, estimator: str, *, streamed: bool
 ) -> Server | None:
-    """What `told` comes to for the requests of a record; None where no endpoint's names are known, or nothing was sent.
+    """What `scraped` comes to for the requests of a record; None where no endpoint's names are known, or nothing was sent.
 
     `load`: the span of the load, for the thirds. `estimator`: of percentiles, by name.
     """
-    if not told or not record.measured.any():
+    if not scraped or not record.measured.any():
         return None
     begin, end = int(record.t_taken[record.measured].min()), int(record.t_end[record.measured].max())
-    first = next((one for one in told if one.own), told[0])
-    hits, queries = (_added(told, term, begin) for term in ("prefix_hits", "prefix_queries"))
-    rate = _level(track(told, "prefix_hit_rate"), begin, end)
+    first = next((one for one in scraped if one.own), scraped[0])
+    hits, queries = (_added(scraped, term, begin) for term in ("prefix_hits", "prefix_queries"))
+    rate = _level(track(scraped, "prefix_hit_rate"), begin, end)
     share = hits / queries if hits is not None and queries else None
     return Server(
         engine=first.engine,
         seen=first.verified,
-        endpoints=tuple(_endpoint(one) for one in told),
-        running=_level(track(told, "running"), begin, end),
-        queue=_level(track(told, "waiting"), begin, end),
-        queue_thirds=_thirds(track(told, "waiting"), load),
-        kv_usage=_level(track(told, "kv_usage"), begin, end),
+        endpoints=tuple(_endpoint(one) for one in scraped),
+        running=_level(track(scraped, "running"), begin, end),
+        queue=_level(track(scraped, "waiting"), begin, end),
+        queue_thirds=_thirds(track(scraped, "waiting"), load),
+        kv_usage=_level(track(scraped, "kv_usage"), begin, end),
         prefix_hit_share=rate.mean if share is None and rate is not None else share,
-        preemptions=_added(told, "preemptions", begin),
-        prompt_tokens=_added(told, "prompt_tokens", begin),
-        generation_tokens=_added(told, "generation_tokens", begin),
-        succeeded=_added(told, "succeeded", begin),
-        failed=_added(told, "failed", begin),
-        ttft_ms=_timed(told, "ttft", begin, estimator),
-        itl_ms=_timed(told, "itl", begin, estimator),
-        tpot_ms=_timed(told, "tpot", begin, estimator),
-        e2e_ms=_timed(told, "e2e", begin, estimator),
-        queue_ms=_timed(told, "queue", begin, estimator),
-        whole=_whole(told, record, streamed=streamed),
+        preemptions=_added(scraped, "preemptions", begin),
+        prompt_tokens=_added(scraped, "prompt_tokens", begin),
+        generation_tokens=_added(scraped, "generation_tokens", begin),
+        succeeded=_added(scraped, "succeeded", begin),
+        failed=_added(scraped, "failed", begin),
+        ttft_ms=_timed(scraped, "ttft", begin, estimator),
+        itl_ms=_timed(scraped, "itl", begin, estimator),
+        tpot_ms=_timed(scraped, "tpot", begin, estimator),
+        e2e_ms=_timed(scraped, "e2e", begin, estimator),
+        queue_ms=_timed(scraped, "queue", begin, estimator),
+        whole=_whole(scraped, record, streamed=streamed),
     )
 
 
@@ -207,9 +208,9 @@ def _endpoint(one: Translated) -> EndpointSeen:
     return EndpointSeen(one.url, one.engine, one.own, len(one.times), one.dropped, gap, one.resets)
 
 
-def _with(told: Sequence[Translated], term: str) -> list[Translated]:
+def _with(scraped: Sequence[Translated], term: str) -> list[Translated]:
     """The endpoints that a term is taken from."""
-    having = [one for one in told if term in one.tracks or term in one.histograms]
+    having = [one for one in scraped if term in one.tracks or term in one.histograms]
     own = next((one for one in having if one.own), None)
     if own is None:
         return [one for one in having if one.engine == having[0].engine]
@@ -222,8 +223,8 @@ def _alternates(one: Translated) -> bool:
     return one.resets > RESETS_MOST
 
 
-def _taken(told: Sequence[Translated], term: str) -> Taken:
-    used = _with(told, term)
+def _taken(scraped: Sequence[Translated], term: str) -> Taken:
+    used = _with(scraped, term)
     return Taken(
         own=any(one.own for one in used),
         seen=all(one.verified for one in used),
@@ -232,12 +233,12 @@ def _taken(told: Sequence[Translated], term: str) -> Taken:
     )
 
 
-def track(told: Sequence[Translated], term: str) -> Track | None:
+def track(scraped: Sequence[Translated], term: str) -> Track | None:
     """A level, share or counter of the server over time, such as `waiting`, its queue depth; None where it shows none.
 
     Of several endpoints, at every scrape of one of them, with what the others said last.
     """
-    used = [one for one in _with(told, term) if term in one.tracks]
+    used = [one for one in _with(scraped, term) if term in one.tracks]
     if term in COUNTERS and any(_alternates(one) for one in used):
         return None
     tracks = [one.tracks[term] for one in used]
@@ -257,17 +258,19 @@ def track(told: Sequence[Translated], term: str) -> Track | None:
     return Track(times, values)
 
 
-def _level(found: Track | None, begin: int, end: int) -> Level | None:
-    if found is None:
+def _level(series: Track | None, begin: int, end: int) -> Level | None:
+    if series is None:
         return None
-    values = found.values[(found.times >= begin) & (found.times <= end)]
+    values = series.values[(series.times >= begin) & (series.times <= end)]
     return Level(float(values.mean()), float(values.max()), float(values[-1])) if len(values) else None
 
 
-def _thirds(found: Track | None, load: Span | None) -> tuple[float, ...] | None:
-    if found is None or load is None:
+def _thirds(series: Track | None, load: Span | None) -> tuple[float, ...] | None:
+    if series is None or load is None:
         return None
-    parts = [found.values[(found.times >= part.start) & (found.times <= part.end)] for part in thirds(load)]
+    parts = [
+        series.values[(series.times >= part.start) & (series.times <= part.end)] for part in thirds(load)
+    ]
     return tuple(float(part.mean()) for part in parts) if all(len(part) for part in parts) else None
 
 
@@ -277,9 +280,9 @@ def _base(times: Ints, begin: int) -> int | None:
     return before if before >= 0 else None
 
 
-def _added(told: Sequence[Translated], term: str, begin: int) -> float | None:
+def _added(scraped: Sequence[Translated], term: str, begin: int) -> float | None:
     """What a counter added from the last scrape before `begin` to the last of all."""
-    used = [one for one in _with(told, term) if term in one.tracks]
+    used = [one for one in _with(scraped, term) if term in one.tracks]
     tracks = [one.tracks[term] for one in used]
     bases = [_base(one.times, begin) for one in tracks]
     if not tracks or any(base is None for base in bases) or any(_alternates(one) for one in used):
@@ -287,25 +290,25 @@ def _added(told: Sequence[Translated], term: str, begin: int) -> float | None:
     return float(sum(one.values[-1] - one.values[base] for one, base in zip(tracks, bases, strict=True)))
 
 
-def _grown(told: Sequence[Translated], term: str) -> list[Grown]:
-    used = [one for one in _with(told, term) if term in one.histograms]
+def _grown(scraped: Sequence[Translated], term: str) -> list[Grown]:
+    used = [one for one in _with(scraped, term) if term in one.histograms]
     return [] if any(_alternates(one) for one in used) else [one.histograms[term] for one in used]
 
 
-def _mean_s(found: Sequence[Grown], begin: int) -> tuple[float, float] | None:
+def _mean_s(increments: Sequence[Grown], begin: int) -> tuple[float, float] | None:
     """Observations and their sum in s, added since `begin`."""
-    bases = [_base(one.times, begin) for one in found]
-    if not found or any(base is None for base in bases):
+    bases = [_base(one.times, begin) for one in increments]
+    if not increments or any(base is None for base in bases):
         return None
-    pairs = list(zip(found, bases, strict=True))
+    pairs = list(zip(increments, bases, strict=True))
     return (
         float(sum(one.counts[-1] - one.counts[base] for one, base in pairs)),
         float(sum(one.sums[-1] - one.sums[base] for one, base in pairs)),
     )
 
 
-def _timed(told: Sequence[Translated], term: str, begin: int, estimator: str) -> Timed | None:
-    found = _grown(told, term)
+def _timed(scraped: Sequence[Translated], term: str, begin: int, estimator: str) -> Timed | None:
+    found = _grown(scraped, term)
     added = _mean_s(found, begin)
     if added is None or added[0] <= 0:
         return None
@@ -333,7 +336,7 @@ def _observed(grown: Grown, begin: int) -> Observed:
     )
 
 
-def _whole(told: Sequence[Translated], record: Record, *, streamed: bool) -> Whole | None:
+def _whole(scraped: Sequence[Translated], record: Record, *, streamed: bool) -> Whole | None:
     """Both sides' totals; None where a worker took requests with it. What was not scraped again after the last request's end
     has no total."""
     if record.deaths:
@@ -341,24 +344,24 @@ def _whole(told: Sequence[Translated], record: Record, *, streamed: bool) -> Who
     begin, end = int(record.t_taken.min()), int(record.t_end.max())
 
     def enclosed(term: str) -> bool:
-        return all(int(one.times[-1]) >= end for one in _with(told, term))
+        return all(int(one.times[-1]) >= end for one in _with(scraped, term))
 
-    ttft = _mean_s(_grown(told, "ttft"), begin) if enclosed("ttft") else None
+    ttft = _mean_s(_grown(scraped, "ttft"), begin) if enclosed("ttft") else None
     prompt, generation = (
-        _added(told, term, begin) if enclosed(term) else None
+        _added(scraped, term, begin) if enclosed(term) else None
         for term in ("prompt_tokens", "generation_tokens")
     )
-    resets = _taken(told, "prompt_tokens").resets, _taken(told, "generation_tokens").resets
+    resets = _taken(scraped, "prompt_tokens").resets, _taken(scraped, "generation_tokens").resets
     none = prompt is None and generation is None
     seen_ms = _ttft_ms(record) if streamed else np.zeros(0)
     return Whole(
-        prompt_tokens=_pair(prompt, record, _taken(told, "prompt_tokens"), of="input"),
-        generation_tokens=_pair(generation, record, _taken(told, "generation_tokens"), of="output"),
+        prompt_tokens=_pair(prompt, record, _taken(scraped, "prompt_tokens"), of="input"),
+        generation_tokens=_pair(generation, record, _taken(scraped, "generation_tokens"), of="output"),
         server_ttft_ms=ttft[1] / ttft[0] * 1_000 if ttft is not None and ttft[0] > 0 else None,
         server_n=0 if ttft is None else round(ttft[0]),
         client_ttft_ms=float(seen_ms.mean()) if len(seen_ms) else None,
         client_n=len(seen_ms),
-        ttft_taken=_taken(told, "ttft") if ttft is not None else None,
+        ttft_taken=_taken(scraped, "ttft") if ttft is not None else None,
         went_back=max(resets) if none and max(resets) > RESETS_MOST else None,
     )
 
@@ -393,15 +396,15 @@ class Points:
     values: tuple[float, ...]
 
 
-def server_series(told: Sequence[Translated], start_ns: int) -> dict[str, Points]:
+def server_series(scraped: Sequence[Translated], start_ns: int) -> dict[str, Points]:
     """What can be drawn of the server on the run's timeline, thinned: `running`, `waiting`, `kv_usage`, `generation_tok_s` and
     `prefix_hit_share`, as far as its metrics have them. Times are from `start_ns`.
 
     `generation_tok_s` and `prefix_hit_share` are of the time since the scrape before, one interval of scraping at least.
     """
-    found = {name: track(told, name) for name in ("running", "waiting", "kv_usage", "prefix_hit_rate")}
+    found = {name: track(scraped, name) for name in ("running", "waiting", "kv_usage", "prefix_hit_rate")}
     generated, hits, queries = (
-        track(told, name) for name in ("generation_tokens", "prefix_hits", "prefix_queries")
+        track(scraped, name) for name in ("generation_tokens", "prefix_hits", "prefix_queries")
     )
     if generated is not None:
         at, grown, seconds = _steps(generated)

@@ -88,11 +88,11 @@ def steady(
     samples: Samples,
     sweep: Sweep,
     span: Span | None,
-    told: Sequence[Translated] = (),
+    scraped: Sequence[Translated] = (),
     *,
     closed: bool,
 ) -> Steady | None:
-    """How steady the steady `span` was; None where there is none. `told`: what endpoints said; `closed`: a closed loop."""
+    """How steady the steady `span` was; None where there is none. `scraped`: what endpoints said; `closed`: a closed loop."""
     if span is None or span.end <= span.start:
         return None
     ends = record.t_end[samples.rows]
@@ -110,7 +110,7 @@ def steady(
         completions=completions,
         completion_ratio=completions / expected if expected >= 1 and not closed else None,
         completion_ratio_ci95=None if closed else ratio_interval(sweep.sends, ends, span, lengths),
-        queue=_queue(sweep, span, track(told, "waiting"), closed=closed),
+        queue=_queue(sweep, span, track(scraped, "waiting"), closed=closed),
         output_thirds_tok_s=tokens,
         stable=all(abs(one - mean) <= STABLE * mean for one in tokens) if mean > 0 else None,
     )
@@ -174,10 +174,10 @@ def _queue(sweep: Sweep, span: Span, waiting: Track | None, *, closed: bool) -> 
     )
 
 
-def _mean(found: Track, span: Span) -> float:
+def _mean(series: Track, span: Span) -> float:
     """Mean over time of what was scraped, straight from one scrape to the next, and level beyond the first and the last."""
-    inside = within(found.times, span)
-    times = np.concatenate(([span.start], found.times[inside], [span.end]))
+    inside = within(series.times, span)
+    times = np.concatenate(([span.start], series.times[inside], [span.end]))
     seconds: Floats = (times - span.start) / NS_PER_S
-    values = np.interp(seconds, (found.times - span.start) / NS_PER_S, found.values)
+    values = np.interp(seconds, (series.times - span.start) / NS_PER_S, series.values)
     return float(np.diff(seconds) @ (values[1:] + values[:-1])) / 2 / span.seconds

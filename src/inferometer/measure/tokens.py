@@ -92,9 +92,9 @@ def _positive(column: Column, impossible_zero: Mask) -> Floats:
     return np.where((column.values <= 0) & impossible_zero, np.nan, _floats(column))
 
 
-def off_by_more(counted: Floats, asked: Floats, at_least: float, share: float) -> Mask:
+def off_by_more(counted: Floats, requested: Floats, at_least: float, share: float) -> Mask:
     """Where |counted - asked| exceeds max(at_least, share x asked). NaN counts are no miss."""
-    return np.abs(counted - asked) > np.maximum(at_least, share * asked)
+    return np.abs(counted - requested) > np.maximum(at_least, share * requested)
 
 
 def single_token_share(events: Ints, tokens: Floats) -> float | None:

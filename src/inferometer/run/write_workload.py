@@ -266,13 +266,13 @@ class Check:
     """One hash of a file: what it says of itself, or a report of it, and what its rows come to."""
 
     what: Literal["rows", "digest", "fingerprint", "report"]
-    stated: str
-    computed: str
+    said: str
+    found: str
 
     @property
     def same(self) -> bool:
         """Whether they agree."""
-        return self.stated == self.computed
+        return self.said == self.found
 
 
 def verify(path: Path, report: Path | None = None) -> list[Check]:

@@ -198,10 +198,10 @@ class Lines(Voice):
     def token(self, index: int, at: int) -> bytes:
         """One line; of a tool call, one for all of it."""
         telling, passage = self._telling, self._telling.passage
-        kind, said = passage.piece(index)
+        kind, text = passage.piece(index)
         if kind is Kind.TOOL and index < passage.count - 1:
             return b""
-        words = self._message_fields(**{_FIELDS[kind]: passage.content(kind) if kind is Kind.TOOL else said})
+        words = self._message_fields(**{_FIELDS[kind]: passage.content(kind) if kind is Kind.TOOL else text})
         head = {"model": telling.ask.name, "created_at": rfc3339(at + telling.wall_offset_ns)}
         return _encode({**head, **words, "done": False, **telling.stamps(at)}) + b"\n"
 

@@ -98,14 +98,14 @@ class Chat(_Stream):
     def token(self, index: int, at: int) -> bytes:
         """One event."""
         passage = self._telling.passage
-        kind, said = passage.piece(index)
+        kind, text = passage.piece(index)
         delta: JsonObject
         if kind is Kind.REASONING:
-            delta = {"reasoning_content": said}
+            delta = {"reasoning_content": text}
         elif kind is Kind.TEXT:
-            delta = {"content": said}
+            delta = {"content": text}
         else:
-            call = self._call(said) if passage.opens(index) else {"function": {"arguments": said}}
+            call = self._call(text) if passage.opens(index) else {"function": {"arguments": text}}
             delta = {"tool_calls": [{"index": 0, **call}]}
         return self._event({"delta": delta}, self._finish(index), at)
 

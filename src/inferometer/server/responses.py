@@ -163,12 +163,12 @@ class Response(Voice):
     def token(self, index: int, at: int) -> bytes:
         """The delta, between what opens its part and, in the next token's bytes, what closes it."""
         telling, passage = self._telling, self._telling.passage
-        kind, said = passage.piece(index)
+        kind, text = passage.piece(index)
         before = b""
         if passage.opens(index):
             before = b"" if not index else self._close(passage.piece(index - 1)[0])
             before += self._open(kind)
-        fields = {**self._place(kind), "delta": said, **telling.stamps(at)}
+        fields = {**self._place(kind), "delta": text, **telling.stamps(at)}
         if kind is Kind.TEXT:
             fields["logprobs"] = []
         return before + self._event(f"{_DELTAS[kind]}.delta", **fields)
@@ -191,15 +191,15 @@ class Response(Voice):
         return added
 
     def _close(self, kind: Kind) -> bytes:
-        said, place = self._telling.passage.content(kind), self._place(kind)
+        text, place = self._telling.passage.content(kind), self._place(kind)
         if kind is Kind.TOOL:
             name = self._telling.passage.parts.name
-            done = self._event(f"{_DELTAS[kind]}.done", **place, name=name, arguments=said)
+            done = self._event(f"{_DELTAS[kind]}.done", **place, name=name, arguments=text)
         else:
             more: JsonObject = {"logprobs": []} if kind is Kind.TEXT else {}
-            done = self._event(f"{_DELTAS[kind]}.done", **place, text=said, **more)
-            done += self._event("response.content_part.done", **place, part=_part(kind, said))
-        item = self._item(kind, "completed", said)
+            done = self._event(f"{_DELTAS[kind]}.done", **place, text=text, **more)
+            done += self._event("response.content_part.done", **place, part=_part(kind, text))
+        item = self._item(kind, "completed", text)
         return done + self._event("response.output_item.done", output_index=place["output_index"], item=item)
 
     def _event(self, kind: str, **fields: object) -> bytes:

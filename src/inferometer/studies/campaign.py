@@ -148,22 +148,24 @@ def conduct_campaign(campaign: Campaign, out: Path, ui: Ui, confirm: Confirm, co
         return carry_out(campaign, stand, folder, ui, command)
 
 
-def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str) -> Tested:
+def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: str) -> Tested:
     """All tests of a campaign, one after the other, into `folder`, which exists. A system that fails ends its test, and so does
     a plan that this test cannot carry out; the campaign goes on with the next. Raises PlanError when so nothing at all was
     measured; RecordError and InstrumentError after what was measured has been reported."""
     started = time.time_ns()
-    write_atomically(folder / "tests.json", campaigns.to_json(whole))
+    write_atomically(folder / "tests.json", campaigns.to_json(requested))
     tested, known = None, KnownLimits()
     documents: list[ProcedureDocument] = []
     summaries: dict[str, Summary] = {}
     evidence: list[Evidence] = []
     refused: PlanError | None = None
-    for number, name in enumerate(whole.names):
+    for number, name in enumerate(requested.names):
         ui.note(
-            f"test {number + 1} of {len(whole.names)}: {PURPOSES[name].title} (draft {PROCEDURES[name].section})"
+            f"test {number + 1} of {len(requested.names)}: {PURPOSES[name].title} (draft {PROCEDURES[name].section})"
         )
-        one = _Test(whole, PROCEDURES[name], Setup(whole.plan, whole.tests, known), stand, folder, ui)
+        one = _Test(
+            requested, PROCEDURES[name], Setup(requested.plan, requested.tests, known), stand, folder, ui
+        )
         document = one.carry_out()
         known = known | one.results.known
         summaries |= {ran.outcome.run: ran.outcome.summary for ran in runs(one.done)}
@@ -175,19 +177,19 @@ def carry_out(whole: Campaign, stand: Stand, folder: Path, ui: Ui, command: str)
             folder,
             compose(
                 name=folder.name,
-                label="tests" if whole.plan.name == "run" else whole.plan.name,
+                label="tests" if requested.plan.name == "run" else requested.plan.name,
                 started=started,
                 ended=time.time_ns(),
                 simulated=stand.simulated,
-                quick=whole.quick,
+                quick=requested.quick,
                 tests=documents,
                 summaries=summaries,
                 verdict=verdict_of_campaign([(test.test, test.title, test.verdict) for test in documents]),
                 compliance=statement_document(campaign_statement(evidence)) if evidence else None,
-                reproduction=_reproduction(whole, command, documents),
+                reproduction=_reproduction(requested, command, documents),
             ),
         )
-        _write(tested, whole.redact)
+        _write(tested, requested.redact)
         if isinstance(one.failure, RecordError | InstrumentError):
             raise one.failure
         if document.ended_by == "interrupted":

@@ -77,8 +77,8 @@ class Room:
             sent = prompt.sent + prompt.repeated
             if not self.holds(sent, prompt.output):
                 where, advice = _advice(spec, prompt, self.context)
-                said = self.words(sent, prompt.output)
-                raise PlanError([Problem(where, f"{what}request {number:,} {said}. {advice}, {_SERVE}")])
+                problem = self.words(sent, prompt.output)
+                raise PlanError([Problem(where, f"{what}request {number:,} {problem}. {advice}, {_SERVE}")])
             yield prompt
 
 
@@ -125,8 +125,12 @@ def check_trace(trace: Trace, survey: Survey, tokenizer: Tokenizer, room: Room) 
             sent = size if room.holds(size, row.output_tokens) else len(tokenizer.encode(row.prompt))
         assert sent is not None
         if not room.holds(sent, row.output_tokens):
-            said = room.words(sent, row.output_tokens)
+            problem = room.words(sent, row.output_tokens)
             advice = "Leave it out of the window (--trace-start, --trace-end, --requests)"
             raise PlanError(
-                [Problem(f"{survey.facts.file}:{row.line}", f"request {number:,} {said}. {advice}, {_SERVE}")]
+                [
+                    Problem(
+                        f"{survey.facts.file}:{row.line}", f"request {number:,} {problem}. {advice}, {_SERVE}"
+                    )
+                ]
             )

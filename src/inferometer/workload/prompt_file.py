@@ -113,14 +113,14 @@ class Row(Part):
 def segments(chat: Chat) -> list[tuple[Chat, Chat]]:
     """A chat as turns: the messages up to a user's last one in a row, and the assistant's that follow it, if any do."""
     found: list[tuple[list[tuple[str, str]], list[tuple[str, str]]]] = [([], [])]
-    asked = False
+    has_user = False
     for role, text in chat:
-        if role == "assistant" and asked:
+        if role == "assistant" and has_user:
             found[-1][1].append((role, text))
             continue
         if found[-1][1]:
             found.append(([], []))
-        asked = asked or role == "user"
+        has_user = has_user or role == "user"
         found[-1][0].append((role, text))
     return [(tuple(own), tuple(answer)) for own, answer in found]
 

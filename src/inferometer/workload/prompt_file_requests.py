@@ -95,7 +95,7 @@ def generate(
         row, mark, output = request
         chat = _marked(row.chat, mark, common)
         sent = sum(len(tokenizer.encode(text)) for _, text in chat)
-        told = [text for role, text in chat] if not mark else _before(chat, mark)
+        texts = [text for role, text in chat] if not mark else _before(chat, mark)
         alone = len(chat) == 1 and chat[0][0] == "user"
         return Prompt(
             "\n".join(text for _, text in chat), sent, sent, row.output_tokens or output, mark,
@@ -103,7 +103,7 @@ def generate(
             request_class=None if row.class_ is None else classes[row.class_],
             fields=row.fields or None,
             bare="\n".join(text for _, text in row.chat),
-            key=np.concatenate([read(tokenizer, text) for text in told]),
+            key=np.concatenate([read(tokenizer, text) for text in texts]),
         )  # fmt: skip
 
     rows = file.rows(islice(numbers(spec, len(file), skip, contexts), n))

@@ -276,9 +276,9 @@ def _drawn(spec: StandardWorkload | LengthsWorkload, vocab_size: int, n: int) ->
     # The article's prompts cut lengths to whole numbers, the draft's round.
     whole = spec.standard == "normal"
     for _ in range(n):
-        asked = lengths.draw(spec.input_tokens, rng, truncate=whole)
+        requested = lengths.draw(spec.input_tokens, rng, truncate=whole)
         output = lengths.draw(spec.output_tokens, rng)
-        yield below(rng, vocab_size, asked), output
+        yield below(rng, vocab_size, requested), output
 
 
 def ids_prompt(ids: list[int], nonce: str, reserved: frozenset[int], allowed: Sequence[int]) -> list[int]:
@@ -333,7 +333,7 @@ class Writer:
         Neither end is white space, because chat templates may strip that from a message. Each round cuts what is too
         long, at a token, or fills what is too short, with words, and counts again.
         """
-        asked, settled, front = (
+        requested, settled, front = (
             len(drawn),
             0,
             "",
@@ -341,7 +341,7 @@ class Writer:
         tail = self._body(drawn, nonce)
         ids = self._tokenizer.encode(tail)
         for attempt in range(_TRIES):
-            short = asked - settled - len(ids)
+            short = requested - settled - len(ids)
             if (short == 0 and not tail[-1:].isspace()) or (short < 0 and tail == nonce):
                 break
             if short <= 0:
@@ -352,9 +352,9 @@ class Writer:
                     front, settled = self._settle(tail, ids, keep)
                     tail, ids, keep = tail[len(front) :], ids[settled:], keep - settled
                 tail, kept = _cut(tail, ids, keep, self._tokenizer)
-                short = asked - settled - kept
+                short = requested - settled - kept
                 if not front and not tail.startswith(nonce):
-                    tail, short = nonce, asked - self._nonce_tokens
+                    tail, short = nonce, requested - self._nonce_tokens
             tail += self._filling(drawn, short, attempt)
             tail = tail if front else tail.lstrip()
             ids = self._tokenizer.encode(tail)

@@ -431,8 +431,10 @@ def opened(path: Path) -> Made:
         raise refused(path.name, "is no workload that `inferometer workload make` wrote")
     if values["inferometer"] not in READABLE:
         known = " or ".join(map(repr, READABLE))
-        told = f"is of a version this program does not read: {str(values['inferometer'])[:40]!r}, not {known}"
-        raise refused(path.name, told)
+        message = (
+            f"is of a version this program does not read: {str(values['inferometer'])[:40]!r}, not {known}"
+        )
+        raise refused(path.name, message)
     try:
         header = Header.model_validate(values)
         assert header.spec
@@ -470,8 +472,8 @@ def read_through(made: Made, see: Callable[[Row], None] = lambda _: None) -> Rea
             break
     else:
         if count != header.warmup + header.requests:
-            told = f"holds {count:,} rows, and its header says {header.warmup + header.requests:,}"
-            check.problems.append(Problem(made.name, told))
+            message = f"holds {count:,} rows, and its header says {header.warmup + header.requests:,}"
+            check.problems.append(Problem(made.name, message))
     return Reading(f"sha256:{digest.hexdigest()}", check.problems)
 
 
