@@ -70,7 +70,9 @@ EXITS = (
     help="Declare that all sides are configured as in production.",
 )
 @click.option("--shared-resources", is_flag=True, help="Declare that sides share resources.")
-@click.option("--seed", type=int, default=0, metavar="N", help="Seed of the bootstrap. Default: 0.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Seed of the bootstrap. Default: 0."
+)
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML.")
 @click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="Write Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of tables.")

@@ -23,7 +23,7 @@ is repeated only with --trust.
 
 
 def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> int:
-    from inferometer.errors import PlanError, Problem
+    from inferometer.errors import PlanError, Problem, RecordError
     from inferometer.plan.campaign import Campaign
     from inferometer.plan.parse import check_outside
     from inferometer.plan.rerun import Simulated, again, reach
@@ -45,7 +45,10 @@ def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> 
         from inferometer.server.engine.settings import Settings
         from inferometer.simulation.engine import Chosen
 
-        engine = Chosen(found.preset, Settings(**found.settings))
+        try:
+            engine = Chosen(found.preset, Settings(**found.settings))
+        except (TypeError, ValueError) as cause:
+            raise RecordError(f"{report / 'run.json'}: the engine's settings are damaged: {cause}") from cause
         return show(simulate(found.plan, engine, out, Screen(quiet=quiet)), as_json=as_json)
     check_outside(found, os.environ)
     from inferometer.run.conduct import conduct

@@ -45,9 +45,12 @@ def again(path: Path) -> Plan | Campaign | Simulated:
             )
         plan = _of(_document(found), str(found))
         engine = _document(path / "run.json").get("engine") if found.name == "plan.json" else None
-        if isinstance(plan, Plan) and isinstance(engine, Mapping):
-            return Simulated(plan, engine["preset"], engine["settings"])
+        if isinstance(plan, Plan) and engine is not None:
+            return _simulated(plan, engine, f"{path / 'run.json'}")
         return plan
+    facts = path.with_name("run.json")
+    if path.name == "plan.json" and facts.is_file() and _document(facts).get("engine") is not None:
+        raise RecordError(f"{path}: was simulated; give the run's folder, which records the engine")
     return _of(_document(path), str(path))
 
 
@@ -75,6 +78,15 @@ def reach(found: Plan | Campaign | Simulated) -> list[tuple[str, str]]:
     if found.own_system and campaigns.OWN_SYSTEM in found.names and target.url is not None:
         told.append((campaigns.OWN_SYSTEM, f"{target.url} would be pushed past its capacity"))
     return told
+
+
+def _simulated(plan: Plan, engine: object, where: str) -> Simulated:
+    preset, settings = (
+        (engine.get("preset"), engine.get("settings")) if isinstance(engine, Mapping) else (None, None)
+    )
+    if not isinstance(preset, str) or not isinstance(settings, dict):
+        raise RecordError(f"{where}: the engine is damaged: it has no preset, or no settings")
+    return Simulated(plan, preset, settings)
 
 
 def _document(path: Path) -> Values:

@@ -43,6 +43,11 @@ def plan_hash(plan: Plan) -> str:
     return "sha256:" + hashlib.sha256(to_json(plan)).hexdigest()
 
 
+def file_hash(path: Path) -> str:
+    """As `plan_hash`, of the bytes that are there; a plan of version 1 is hashed so in its run.json."""
+    return "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def read(path: Path) -> Plan:
     """Read a saved plan.
 

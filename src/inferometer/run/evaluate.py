@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from inferometer.documents.certificate import CertificateLookup
+from inferometer.documents.run_facts import RunFacts
 from inferometer.documents.summary import Summary
 from inferometer.documents.workload import TraceFacts
 from inferometer.errors import RecordError
@@ -85,7 +86,10 @@ class Assessment:
 def assess(folder: RunFolder) -> Assessment:
     """Measure and judge a sealed run. Raises RecordError."""
     facts = read_facts(folder)
-    plan = with_known_sut(saved.read(folder.plan), facts.engine)
+    own = saved.read(folder.plan)
+    if facts.plan_hash not in (saved.plan_hash(own), saved.file_hash(folder.plan)):
+        raise RecordError(f"{folder.plan}: is not the plan of {folder.facts}, which has another plan_hash")
+    plan = with_known_sut(own, facts.engine)
     table = read_table(folder.record, RECORD)
     record = Record.from_tables(
         table,
@@ -100,13 +104,20 @@ def assess(folder: RunFolder) -> Assessment:
     samples = samples_of(plan, record)
     measurement = measure(plan, record, samples, server_metrics)
     warm_up = warm_up_summary(plan.load, table, facts.warm_prefixes, server_metrics)
-    lookup = CertificateLookup.of_facts(facts.calibration)
+    lookup = _lookup(folder, facts)
     verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up)
     arrival = arrival_comparison(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
     summary = msgspec.structs.replace(summary, compliance=brief_of(summary))
     return Assessment(summary, series(plan, record, samples, server_metrics), notes)
+
+
+def _lookup(folder: RunFolder, facts: RunFacts) -> CertificateLookup:
+    try:
+        return CertificateLookup.of_facts(facts.calibration)
+    except (msgspec.ValidationError, LookupError, TypeError) as cause:
+        raise RecordError(f"{folder.facts}: calibration is damaged: {cause}") from cause
 
 
 def _replay(trace: TraceFacts) -> Replay:
@@ -124,6 +135,10 @@ def _replay(trace: TraceFacts) -> Replay:
 def recover(folder: RunFolder) -> RunResult:
     """Seal the journal of a run whose process was killed, and evaluate it. Raises RecordError."""
     plan = saved.read(folder.plan)
+    if not any(
+        folder.journal.glob("worker-*.arrows")
+    ):  # sealing nothing would replace a record and its reports
+        raise RecordError(f"{folder.journal}: holds no requests, so there is nothing to recover")
     seal(folder, tokenizers.counter(plan.tokenizer).count_all)
     settle(folder)
     return evaluate(folder)

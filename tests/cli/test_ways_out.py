@@ -1,0 +1,118 @@
+"""However a command ends, its exit code tells how: a lost reader, a signal and a damaged file are no bugs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inferometer.cli.app import run
+
+START = "import sys; from inferometer.cli.main import main; main()"
+SIGNALLED = """
+import os, signal
+from inferometer.cli import app, main
+app.run = lambda arguments: os.kill(os.getpid(), signal.SIGTERM)
+main.main([])
+"""
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a simulated run."""
+    out = tmp_path_factory.mktemp("runs")
+    words = ["simulate", "--requests", "20", "--warmup", "0", "--quiet", "--out", str(out)]
+    assert run(words) == 4
+    return next(out.iterdir())
+
+
+@pytest.fixture
+def folder(simulated: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be damaged."""
+    return Path(shutil.copytree(simulated, tmp_path / "copy"))
+
+
+def _changed(path: Path, *place: str, value: object) -> None:
+    document = holder = json.loads(path.read_text())
+    for name in place[:-1]:
+        holder = holder[name]
+    holder[place[-1]] = value
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("redirected", [">&-", "| exec true", "2>&-", "2>&1 | exec true", "0<&-"])
+def test_nobody_reading_changes_no_exit_code(simulated: Path, redirected: str) -> None:
+    """An output closed from the start, or whose reader has left, leaves the command's own code."""
+    script = f'set -o pipefail; "{sys.executable}" -c "{START}" report "{simulated}" {redirected} >&2'
+    if "|" not in redirected:
+        script = script.removesuffix(" >&2")
+    done = subprocess.run(["bash", "-c", script], capture_output=True, timeout=120, check=False)
+    assert done.returncode == 4, done.stderr
+
+
+def test_sigterm_is_an_interruption_at_any_time() -> None:
+    """Also where no load is running: the exit code is Ctrl-C's."""
+    done = subprocess.run([sys.executable, "-c", SIGNALLED], capture_output=True, timeout=120, check=False)
+    assert done.returncode == 130
+
+
+def test_a_plan_of_another_run_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """run.json holds the hash of the plan: a report would else mix two runs."""
+    _changed(folder / "plan.json", "workload", "seed", value=43)
+    assert run(["report", str(folder)]) == 2
+    said = capsys.readouterr().err
+    assert str(folder / "plan.json") in said
+    assert str(folder / "run.json") in said
+
+
+def test_the_spelling_of_a_plan_does_not_matter(folder: Path) -> None:
+    """The same values in other bytes are the same plan."""
+    path = folder / "plan.json"
+    path.write_text(json.dumps(json.loads(path.read_text())))
+    assert run(["report", str(folder)]) == 4
+
+
+def test_recover_leaves_the_reports_of_a_run_without_a_journal(folder: Path) -> None:
+    """There is nothing to recover, and sealing nothing would replace what was measured."""
+    before = (folder / "summary.json").read_bytes()
+    shutil.rmtree(folder / "journal")
+    (folder / "requests.parquet").unlink()
+    assert run(["recover", str(folder)]) == 2
+    assert (folder / "summary.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("command", "place", "value"),
+    [
+        ("rerun", ("engine",), 7),
+        ("rerun", ("engine", "preset"), 7),
+        ("rerun", ("engine", "settings"), None),
+        ("rerun", ("engine", "settings", "max_batch"), "x"),
+        ("rerun", ("engine", "settings", "max_batch"), -1),
+        ("rerun", ("engine", "settings"), {"colour": "red"}),
+        ("report", ("calibration",), {"status": 7}),
+        ("report", ("calibration",), {"status": "found"}),
+        ("report", ("calibration",), {"status": "found", "rungs": [7]}),
+    ],
+)
+def test_a_damaged_run_json_is_named(
+    command: str, place: tuple[str, ...], value: object, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One member of a wrong type ends in the file's name and exit code 2."""
+    _changed(folder / "run.json", *place, value=value)
+    assert run([command, str(folder), *(["--out", str(folder)] if command == "rerun" else [])]) == 2
+    assert str(folder / "run.json") in capsys.readouterr().err
+
+
+def test_the_plan_of_a_simulated_run_does_not_measure(folder: Path) -> None:
+    """Its engine is in run.json: the plan alone would be carried out on a server."""
+    assert run(["rerun", str(folder / "plan.json"), "--out", str(folder)]) == 2
+
+
+def test_a_seed_below_0_is_refused(folder: Path) -> None:
+    """A generator has none."""
+    assert run(["compare", str(folder), str(folder), "--seed", "-1"]) == 2
