@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Withheld = Literal["correlated", "skewed", "few"]
+"""Why a sample gives no interval (measure/stats.py): its values hang together for too long, rare values decide, or too few."""
 
 Interval = tuple[float, float]
 """[low, high] in the unit of the value it is about."""
@@ -10,13 +15,15 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """95 % confidence intervals [low, high] in the metric's unit; None where the sample cannot give one."""
+    """95 % confidence intervals [low, high] in the metric's unit; None where the sample cannot give one, and `withheld` says
+    why, by statistic."""
 
     mean: Interval | None
     p50: Interval | None
     p90: Interval | None
     p95: Interval | None
     p99: Interval | None
+    withheld: Mapping[str, Withheld] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +60,6 @@ STATISTICS = {
 
 QUANTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 """Statistics that are quantiles."""
+
+INTERVALS = {name: QUANTILES[name] for name in ("p50", "p90", "p95", "p99")}
+"""Quantiles whose intervals a summary has."""
