@@ -57,7 +57,7 @@ def stats(
         Stats(n=n, mean=p50, std=0.0, min=p50, max=p99, **at, ci95=NO_INTERVALS),
         **points,  # type: ignore[arg-type]
     )
-    return dataclasses.replace(found, ci95=dataclasses.replace(NO_INTERVALS, **ends))
+    return dataclasses.replace(found, ci95=dataclasses.replace(NO_INTERVALS, **ends))  # type: ignore[arg-type]
 
 
 def quantiles(*steps: tuple[float, float]) -> Quantiles:

@@ -19,7 +19,7 @@ from inferometer.measure.lengths import Lengths
 from inferometer.measure.load import excused_ms, lateness_ms, parts_ns, sent_rows
 from inferometer.measure.measurement import Measurement, Requests, samples_of
 from inferometer.measure.record import Floats, Record
-from inferometer.measure.stats import describe, quantile_interval, wilson
+from inferometer.measure.stats import describe, quantile_interval, quantile_interval_at, wilson
 from inferometer.measure.tokens import SINGLE_TOKEN_SHARE, CountSource
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Plan
@@ -593,8 +593,11 @@ def _value(
 
 
 def _interval(metric: str, p: float, plan: Plan, record: Record) -> Interval | None:
-    """The interval of a percentile that the metric's statistics do not carry. Pooled gaps are not independent: None."""
+    """The interval of a percentile that the metric's statistics do not carry."""
+    samples = samples_of(plan, record)
     if metric == "itl":
-        return None
-    values: Floats = getattr(samples_of(plan, record), metric)
-    return quantile_interval(np.sort(values[~np.isnan(values)]), p)
+        found = quantile_interval_at(samples.itl, samples.gap_ns, p, samples.epochs)
+    else:
+        values: Floats = getattr(samples, metric)[samples.order]
+        found = quantile_interval(values[~np.isnan(values)], p, samples.epochs)
+    return None if isinstance(found, str) else found

@@ -89,7 +89,7 @@ def _of_class(record: Record, samples: Samples, number: int, waits: Floats) -> O
     sent = record.measured & (record.request_class.codes == number)
     cancelled = int((sent & record.outcome.are(Outcome.CANCELLED)).sum())
     mine = record.request_class.codes[samples.rows] == number
-    rows, counts, ttft = samples.rows[mine], samples.counts, describe(samples.ttft[mine])
+    rows, counts, ttft = samples.rows[mine], samples.counts, samples.described(samples.ttft, mine)
 
     def requested(values: Ints) -> Floats:
         chosen: Floats = values[rows].astype(np.float64)
@@ -102,9 +102,9 @@ def _of_class(record: Record, samples: Samples, number: int, waits: Floats) -> O
         failed=int(sent.sum()) - len(rows) - cancelled,
         cancelled=cancelled,
         ttft_ms=ttft,
-        tpot_ms=describe(samples.tpot[mine]),
-        e2e_ms=describe(samples.e2e[mine]),
-        e2e_per_token_ms=describe(_per_token(samples.e2e[mine], counts.output[mine])),
+        tpot_ms=samples.described(samples.tpot, mine),
+        e2e_ms=samples.described(samples.e2e, mine),
+        e2e_per_token_ms=samples.described(_per_token(samples.e2e, counts.output), mine),
         input_tokens=describe(counts.input[mine]),
         output_tokens=describe(counts.output[mine]),
         prompt=MeanLengths(
@@ -238,8 +238,8 @@ def _of_turn(record: Record, samples: Samples, selected: Mask, turn: int, *, las
         and_later=last,
         sent=int(meant.sum()),
         completed=len(rows),
-        ttft_ms=describe(samples.ttft[chosen]),
-        e2e_ms=describe(samples.e2e[chosen]),
+        ttft_ms=samples.described(samples.ttft, chosen),
+        e2e_ms=samples.described(samples.e2e, chosen),
         input_tokens=describe(samples.counts.input[chosen]),
         repeated_mean=float(record.input_tokens_repeated[rows].mean()) if len(rows) else None,
         cached_share=float(cached.values[rows][told].sum()) / read if read else None,

@@ -34,7 +34,6 @@ import numpy as np
 
 from inferometer.measure.record import Floats, Ints
 from inferometer.measure.samples import Samples
-from inferometer.measure.stats import describe, describe_pooled
 from inferometer.metrics.statistics import Stats
 
 Modality = Literal["unimodal", "multimodal", "undetermined"]
@@ -85,7 +84,7 @@ def itl_shape(samples: Samples, *, streamed: bool) -> ItlShape | None:
     sizes = np.diff(samples.gap_offsets)
     gaps = samples.itl[np.repeat(long, sizes)]
     offsets: Ints = np.concatenate(([0], np.cumsum(sizes[long])))
-    stats = describe_pooled(gaps, offsets)
+    stats = samples.gaps_described(long)
     enough = len(gaps) >= LEAST_GAPS
     found = modes(gaps, offsets) if enough else ()
     ratio = stats.p99 / stats.p50 if stats is not None and stats.p50 > 0 else None
@@ -96,8 +95,8 @@ def itl_shape(samples: Samples, *, streamed: bool) -> ItlShape | None:
         short_answers=len(samples) - answers,
         short_share=1 - answers / len(samples),
         itl_ms=stats,
-        jitter_ms=describe(samples.jitter[long]),
-        max_pause_ms=describe(samples.max_pause[long]),
+        jitter_ms=samples.described(samples.jitter, long),
+        max_pause_ms=samples.described(samples.max_pause, long),
         modes_ms=found,
         modality="undetermined" if not found else "multimodal" if len(found) > 1 else "unimodal",
         tail_ratio=ratio,

@@ -24,7 +24,7 @@ import numpy as np
 
 from inferometer.measure.record import Floats, Ints, Mask, Record, between_ms
 from inferometer.measure.samples import Samples
-from inferometer.measure.stats import describe, percentile, quantile_interval
+from inferometer.measure.stats import describe
 from inferometer.measure.tokens import count
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.units import NS_PER_MS, NS_PER_S
@@ -278,11 +278,10 @@ def without_first_wave(record: Record, samples: Samples, slots: int | None) -> W
     order = np.lexsort((record.index[sent], record.t_submit.values[sent]))
     wave = np.zeros(len(record), np.bool_)
     wave[sent[order[:slots]]] = True
-    left = samples.ttft[~wave[samples.rows]]
-    ordered = np.sort(left[~np.isnan(left)])
+    ttft = samples.described(samples.ttft, ~wave[samples.rows])
     return WithoutFirstWave(
         requests=min(slots, len(sent)),
-        ttft_p99_ms=percentile(ordered, 0.99) if len(ordered) else None,
-        ttft_p99_ci95=quantile_interval(ordered, 0.99),
-        n=len(ordered),
+        ttft_p99_ms=None if ttft is None else ttft.p99,
+        ttft_p99_ci95=None if ttft is None else ttft.ci95.p99,
+        n=0 if ttft is None else ttft.n,
     )

@@ -40,7 +40,6 @@ from inferometer.measure.samples import Distributions, Samples, distributions, v
 from inferometer.measure.server import Preempted, Server, preempted, server_seen
 from inferometer.measure.stats import (
     describe,
-    describe_pooled,
     percentile,
     quantile_interval,
 )
@@ -59,6 +58,11 @@ INPUT_BUCKETS = (0, 256, 512, 1024, 2048, 4096)
 
 VARIANT_SHARE = 0.05
 """First tokens closer than a twentieth of TTFT are one: a role event of its own, in the packet before the first token."""
+
+LEAST_OF_A_THIRD = 6
+"""Samples of a third of the load from which its median says something."""
+
+LENGTHS = ("input_tokens", "output_tokens")
 
 WindowRule = Literal["open-last-90", "closed-full-last-90", "none"]
 
@@ -263,7 +267,10 @@ def measure(
 
 
 def _described(samples: Samples, name: str, values: Floats) -> Stats | None:
-    return describe_pooled(values, samples.gap_offsets) if METRICS[name].pooled else describe(values)
+    if METRICS[name].pooled:
+        return samples.gaps_described()
+    # Lengths are drawn by the plan, whatever the load.
+    return describe(values[samples.order]) if name in LENGTHS else samples.described(values)
 
 
 def _requests(record: Record, samples: Samples) -> Requests:
@@ -372,12 +379,14 @@ def _latency_thirds(
 ) -> tuple[tuple[float, ...] | None, tuple[Interval, ...] | None]:
     latency = samples.e2e if np.isnan(samples.ttft).all() else samples.ttft
     defined = ~np.isnan(latency)
-    latency, sent = latency[defined], record.t_submit.values[samples.rows][defined]
-    parts = [] if span is None else [np.sort(latency[within(sent, part)]) for part in thirds(span)]
-    intervals = tuple(one for part in parts if (one := quantile_interval(part, 0.5)) is not None)
-    if len(intervals) < 3:
+    order = samples.order[defined[samples.order]]
+    latency, sent = latency[order], record.t_submit.values[samples.rows][order]
+    parts = [] if span is None else [latency[within(sent, part)] for part in thirds(span)]
+    if any(len(part) < LEAST_OF_A_THIRD for part in parts) or not parts:
         return None, None
-    return tuple(percentile(part, 0.5) for part in parts), intervals
+    found = [quantile_interval(part, 0.5) for part in parts]
+    intervals = tuple(one for one in found if not isinstance(one, str))
+    return tuple(float(np.median(part)) for part in parts), intervals if len(intervals) == 3 else None
 
 
 def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:

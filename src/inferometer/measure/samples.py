@@ -33,9 +33,11 @@ from functools import cached_property
 
 import numpy as np
 
-from inferometer.measure.record import Column, Floats, Ints, Record, between_ms
+from inferometer.measure.record import Column, Floats, Ints, Mask, Record, between_ms
+from inferometer.measure.stats import describe, describe_at, load_epochs
 from inferometer.measure.tokens import Counts, count
 from inferometer.metrics.catalogue import stem
+from inferometer.metrics.statistics import Stats
 from inferometer.plan.slo import Slo
 from inferometer.units import NS_PER_MS
 
@@ -75,6 +77,32 @@ class Samples:
     def last_text_ns(self) -> Ints:
         """Arrival of the last text event; of an answer without one, its end."""
         return np.where(self.text_events > 0, _pick(self._text_ns, self._offsets[1:] - 1), self._end)
+
+    @cached_property
+    def order(self) -> Ints:
+        """The samples in order of sending."""
+        ordered: Ints = np.lexsort((self.record.index[self.rows], self._submit.values))
+        return ordered
+
+    @cached_property
+    def epochs(self) -> float:
+        """How many independent states of the load the samples met: the effective size of the number in flight at each send."""
+        sent = self.record.measured & self.record.t_submit.valid
+        begins, ends = np.sort(self.record.t_submit.values[sent]), np.sort(self.record.t_end[sent])
+        in_flight = np.arange(1, len(begins) + 1) - np.searchsorted(ends, begins, side="right")
+        return load_epochs(in_flight.astype(np.float64))
+
+    def described(self, values: Floats, chosen: Mask | None = None) -> Stats | None:
+        """Statistics of one value a sample (NaN: undefined), of those `chosen`."""
+        order = self.order if chosen is None else self.order[chosen[self.order]]
+        return describe(values[order], self.epochs)
+
+    def gaps_described(self, chosen: Mask | None = None) -> Stats | None:
+        """Statistics of the gaps of all samples, or of those `chosen`, pooled."""
+        if chosen is None:
+            return describe_at(self.itl, self.gap_ns, self.epochs)
+        mine = np.repeat(chosen, np.diff(self.gap_offsets))
+        return describe_at(self.itl[mine], self.gap_ns[mine], self.epochs)
 
     @cached_property
     def _visible(self) -> Column:
@@ -139,12 +167,10 @@ class Samples:
         return _tpot(self.first_text_ns, self.last_text_ns, self.counts.output)
 
     @cached_property
-    def _pooled(self) -> tuple[Floats, Ints]:
-        return (
-            _gaps(self._text_ns, self._offsets)
-            if self.streamed
-            else (np.zeros(0), np.zeros_like(self._offsets))
-        )
+    def _pooled(self) -> tuple[Floats, Ints, Ints]:
+        if not self.streamed:
+            return np.zeros(0), np.zeros_like(self._offsets), np.zeros(0, np.int64)
+        return _gaps(self._text_ns, self._offsets)
 
     @property
     def itl(self) -> Floats:
@@ -155,6 +181,11 @@ class Samples:
     def gap_offsets(self) -> Ints:
         """Whose gaps are whose: see itl."""
         return self._pooled[1]
+
+    @property
+    def gap_ns(self) -> Ints:
+        """When each of the gaps in `itl` ended, on the run's clock."""
+        return self._pooled[2]
 
     @cached_property
     def _spreads(self) -> tuple[Floats, Floats]:
@@ -240,15 +271,15 @@ def _nth_event(record: Record, rows: Ints, nth: Ints, streamed: bool) -> Column:
     return Column(_pick(record.event_ns, np.where(valid, starts + at, -1)), valid)
 
 
-def _gaps(text_ns: Ints, offsets: Ints) -> tuple[Floats, Ints]:
-    """Gaps between consecutive text events of one request, in ms (draft 5.4.3), and their offsets."""
+def _gaps(text_ns: Ints, offsets: Ints) -> tuple[Floats, Ints, Ints]:
+    """Gaps between consecutive text events of one request, in ms (draft 5.4.3), their offsets, and when each ended (ns)."""
     counts = np.maximum(np.diff(offsets) - 1, 0)
     if len(text_ns) < 2:
-        return np.zeros(0), np.zeros_like(offsets)
+        return np.zeros(0), np.zeros_like(offsets), np.zeros(0, np.int64)
     within = np.ones(len(text_ns), np.bool_)
     within[offsets[:-1][np.diff(offsets) > 0]] = False  # a request's first event ends no gap: TTFT stays out
     gaps = np.diff(text_ns)[within[1:]] / NS_PER_MS
-    return gaps, np.concatenate(([0], np.cumsum(counts)))
+    return gaps, np.concatenate(([0], np.cumsum(counts))), text_ns[1:][within[1:]]
 
 
 def _spread(gaps: Floats, offsets: Ints) -> tuple[Floats, Floats]:

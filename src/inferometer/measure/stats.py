@@ -12,11 +12,11 @@ share its luck. A statistic's residuals are u = x - m for the mean and u = [x <=
     t(0.975, B - 1) se_B        se_B from the sums of u over B equal blocks of time (batch means)
     t(0.975, min(B, n_e / 2)) sqrt(V / n)        V the long-run variance, n_e the effective size (dependence.py)
 
-B is what fits of blocks of BLOCK correlation times each, at most BLOCKS_MOST. The correlation time is the longer of two: that of u
-itself, and that of the number of requests in flight, for a metric with much noise of its own hides how slowly the load under it
-moves. The interval of the mean is [m - h + c, m + h + c]: c = min(1, 1.45 g / sqrt(n_e)) h / 1.96 allows for skewed samples
-(Hall 1992), g the larger of their skewness and twice their coefficient of variation, which is a gamma distribution's skewness.
-That of a quantile runs between the empirical quantiles of p - h and p + h (Woodruff 1952).
+B is what fits of blocks of BLOCK correlation times each, at most BLOCKS_MOST. The correlation time is the longer of two: that
+of u itself, and that of the number of requests in flight, for a metric with much noise of its own hides how slowly the load
+under it moves. The interval of the mean is [m - h + c, m + h + c]: c = min(1, 1.45 g / sqrt(n_e)) h / 1.96 allows for skewed
+samples (Hall 1992), g the larger of their skewness and twice their coefficient of variation, which is a gamma distribution's
+skewness. That of a quantile runs between the empirical quantiles of p - h and p + h (Woodruff 1952).
 
 Where the evidence does not reach there is no interval, and a word why:
 
@@ -33,7 +33,7 @@ import numpy as np
 
 from inferometer.measure.dependence import BINS, binned, effective_size, long_run_variance
 from inferometer.measure.record import Floats, Ints
-from inferometer.metrics.statistics import INTERVALS, Interval, Intervals, Stats, Withheld
+from inferometer.metrics.statistics import INTERVALS, QUANTILES, Interval, Intervals, Stats, Withheld
 
 CONFIDENCE = 0.95
 _TAIL = (1 - CONFIDENCE) / 2
@@ -89,7 +89,9 @@ def quantile_interval(values: Floats, p: float, epochs: float = math.inf) -> Int
     return _quantile_interval(values, np.sort(values), p, Bins.in_order(len(values)), epochs)
 
 
-def quantile_interval_at(values: Floats, at_ns: Ints, p: float, epochs: float = math.inf) -> Interval | Withheld:
+def quantile_interval_at(
+    values: Floats, at_ns: Ints, p: float, epochs: float = math.inf
+) -> Interval | Withheld:
     """The same of pooled samples, each at its instant."""
     return _quantile_interval(values, np.sort(values), p, Bins.at(at_ns), epochs)
 
@@ -121,7 +123,7 @@ class Bins:
     def sums(self, values: Floats) -> Floats:
         """Each bin's sum of the samples' values."""
         if self.bin_of is not None:
-            return np.bincount(self.bin_of, weights=values, minlength=self.count)
+            return np.bincount(self.bin_of, weights=values, minlength=self.count).astype(np.float64)
         total: Floats = values if self.count == self.samples else np.add.reduceat(values, self.edges[:-1])
         return total
 
@@ -137,8 +139,9 @@ def _described(values: Floats, bins: Bins, epochs: float) -> Stats:
         **{name: None if isinstance(one, str) else one for name, one in found.items()},
         withheld={name: one for name, one in found.items() if isinstance(one, str)},
     )
-    points = (percentile(ordered, p) for p in (0.5, 0.75, 0.9, 0.95, 0.99, 0.999))
-    return Stats(len(ordered), mean, std, float(ordered[0]), float(ordered[-1]), *points, intervals)
+    p50, p75, p90, p95, p99, p99_9 = (percentile(ordered, p) for p in QUANTILES.values())
+    low, high = float(ordered[0]), float(ordered[-1])
+    return Stats(len(ordered), mean, std, low, high, p50, p75, p90, p95, p99, p99_9, intervals)
 
 
 def _mean_interval(values: Floats, mean: float, bins: Bins, epochs: float) -> Interval | Withheld:
@@ -193,9 +196,13 @@ def half_width(
         return "few" if samples < BLOCK * BLOCKS_LEAST else "correlated"
     edges = np.linspace(0, bins, blocks + 1).astype(np.int64)
     sums = np.add.reduceat(residuals, edges[:-1])
-    of_blocks = math.sqrt(float(sums @ sums) * blocks / (blocks - 1)) / samples
-    half = max(student(blocks - 1) * of_blocks, student(min(blocks, size / 2)) * math.sqrt(per_sample / samples))
-    return half, min(size, variance / max(of_blocks, 1e-300) ** 2)
+    by_blocks = float(sums @ sums) * blocks / (blocks - 1) / samples**2  # the variance of the mean
+    by_spectrum = per_sample / samples
+    half = max(
+        student(blocks - 1) * math.sqrt(by_blocks),
+        student(min(blocks, size / 2)) * math.sqrt(by_spectrum),
+    )
+    return half, variance / max(by_blocks, by_spectrum)
 
 
 def load_epochs(in_flight: Floats) -> float:
