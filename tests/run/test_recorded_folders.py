@@ -41,7 +41,7 @@ def test_a_record_of_an_earlier_version_has_the_figures_it_had(folder: Path) -> 
     """Every number of the summary that was written beside it, and the verdict."""
     then = json.loads((RECORDED / "summary.json").read_bytes())
     now = to_data(evaluate(RunFolder.open(folder)).summary)
-    assert (then["schema"], now["schema"]) == ("inferometer/summary/2", "inferometer/summary/3")
+    assert (then["schema"], now["schema"]) == ("inferometer/summary/2", "inferometer/summary/4")
     for part in FIGURES:
         assert recorded(then[part], now[part]) == then[part], part
     assert now["verdict"]["status"] == then["verdict"]["status"]
@@ -52,13 +52,13 @@ def test_a_summary_of_an_earlier_version_is_refused_by_name(
 ) -> None:
     """Where a summary is read, with what makes one that can be."""
     with pytest.raises(
-        RecordError, match=r"inferometer/summary/2.*inferometer/summary/3.*inferometer report"
+        RecordError, match=r"inferometer/summary/2.*inferometer/summary/4.*inferometer report"
     ):
         read(folder)
     assert run(["compliance", str(folder)]) == 2
     said = capsys.readouterr().err
     assert all(
-        words in said for words in ("inferometer/summary/2", "inferometer/summary/3", "inferometer report")
+        words in said for words in ("inferometer/summary/2", "inferometer/summary/4", "inferometer report")
     )
 
 

@@ -27,7 +27,7 @@ from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Plan
 from inferometer.telemetry.host import Environment
 
-SCHEMA: Final = "inferometer/summary/3"
+SCHEMA: Final = "inferometer/summary/4"
 
 
 class Run(Part, frozen=True):
@@ -339,7 +339,7 @@ class ComplianceBrief(Part, frozen=True):
 class Summary(Part, frozen=True):
     """One run's result. None is: undefined or unknown, never 0."""
 
-    schema: Literal["inferometer/summary/3"]
+    schema: Literal["inferometer/summary/4"]
     version: str
     run: Run
     verdict: RunVerdict

@@ -19,7 +19,7 @@ from inferometer.measure.lengths import Lengths
 from inferometer.measure.load import excused_ms, lateness_ms, parts_ns, sent_rows
 from inferometer.measure.measurement import Measurement, Requests, samples_of
 from inferometer.measure.record import Floats, Record
-from inferometer.measure.stats import describe, quantile_interval, quantile_interval_at, wilson
+from inferometer.measure.stats import describe, quantile_interval, quantile_interval_at, share_interval
 from inferometer.measure.tokens import SINGLE_TOKEN_SHARE, CountSource
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Plan
@@ -579,7 +579,8 @@ def _value(
     if slo.metric == "success_rate":
         failed, ended = failures(measurement.requests, interrupted=record.interrupted)
         good = ended - failed
-        return (good / ended if ended else None), wilson(good, ended), False
+        interval = share_interval(good, ended, measurement.requests.outcomes_effective)
+        return (good / ended if ended else None), interval, False
     if slo.stat is None:
         return getattr(throughput.steady, slo.metric), getattr(throughput.ci95, slo.metric), False
     stats: Stats | None = getattr(measurement.metrics, f"{slo.metric}_ms")

@@ -46,7 +46,7 @@ def _spectrum_at_zero(covariances: Floats, n: int) -> float:
     error, weights = variance, np.zeros(0)
     best, found = n * math.log(variance), variance
     for order in range(1, len(covariances)):
-        reflection = (covariances[order] - float(weights @ covariances[order - 1 : 0 : -1])) / error
+        reflection = (float(covariances[order]) - float(weights @ covariances[order - 1 : 0 : -1])) / error
         weights = np.append(weights - reflection * weights[::-1], reflection)
         error *= 1 - reflection * reflection
         if error <= 0:  # the series is determined by its past

@@ -17,6 +17,7 @@ import numpy as np
 
 from inferometer.journal.schema import EventClass, Outcome
 from inferometer.measure.breakdown import Conversations, Held, OfClass, by_class, conversations, held
+from inferometer.measure.dependence import binned, effective_size
 from inferometer.measure.instrument import Instrument, instrument, losses, read_late
 from inferometer.measure.itl_shape import ItlShape, itl_shape
 from inferometer.measure.lengths import Lengths, cached_beyond_template, output_lengths, prompt_lengths
@@ -38,11 +39,7 @@ from inferometer.measure.load import (
 from inferometer.measure.record import Floats, Record
 from inferometer.measure.samples import Distributions, Samples, distributions, values_of
 from inferometer.measure.server import Preempted, Server, preempted, server_seen
-from inferometer.measure.stats import (
-    describe,
-    percentile,
-    quantile_interval,
-)
+from inferometer.measure.stats import describe, order_statistics, percentile
 from inferometer.measure.steady import Steady, steady
 from inferometer.measure.throughput import rates
 from inferometer.measure.tokens import ItlMethod, itl_method, single_token_share
@@ -59,9 +56,6 @@ INPUT_BUCKETS = (0, 256, 512, 1024, 2048, 4096)
 VARIANT_SHARE = 0.05
 """First tokens closer than a twentieth of TTFT are one: a role event of its own, in the packet before the first token."""
 
-LEAST_OF_A_THIRD = 6
-"""Samples of a third of the load from which its median says something."""
-
 LENGTHS = ("input_tokens", "output_tokens")
 
 WindowRule = Literal["open-last-90", "closed-full-last-90", "none"]
@@ -69,7 +63,10 @@ WindowRule = Literal["open-last-90", "closed-full-last-90", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests of the measured phase, counted; `warmup_*` those before it. `unaccounted` were lost with workers that died."""
+    """Requests of the measured phase, counted; `warmup_*` those before it. `unaccounted` were lost with workers that died.
+
+    `outcomes_effective`: as many independent outcomes tell as much of the success rate, for failures come in bursts.
+    """
 
     sent: int
     completed: int
@@ -81,6 +78,7 @@ class Requests:
     warmup_completed: int
     warmup_output_tokens: int
     finish_reasons: dict[str, int]
+    outcomes_effective: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +290,16 @@ def _requests(record: Record, samples: Samples) -> Requests:
         warmup_completed=int((warm & ok).sum()),
         warmup_output_tokens=int(warm_tokens[warm & ok].sum()),
         finish_reasons=record.finish_reason.counts(reasons),
+        outcomes_effective=_effective_outcomes(record),
     )
+
+
+def _effective_outcomes(record: Record) -> float:
+    """Successes and failures in order of their ends, as a series of ones and zeros."""
+    ended = np.flatnonzero(record.measured)
+    order = ended[np.lexsort((record.ok[ended], record.t_end[ended]))]
+    ok = record.ok[order].astype(np.float64)
+    return len(ok) * min(1.0, effective_size(series) / len(series)) if len(series := binned(ok)) else 0.0
 
 
 def _window(record: Record, parts: Spans, *, keeps_full: bool) -> Window:
@@ -379,14 +386,17 @@ def _latency_thirds(
 ) -> tuple[tuple[float, ...] | None, tuple[Interval, ...] | None]:
     latency = samples.e2e if np.isnan(samples.ttft).all() else samples.ttft
     defined = ~np.isnan(latency)
-    order = samples.order[defined[samples.order]]
-    latency, sent = latency[order], record.t_submit.values[samples.rows][order]
-    parts = [] if span is None else [latency[within(sent, part)] for part in thirds(span)]
-    if any(len(part) < LEAST_OF_A_THIRD for part in parts) or not parts:
+    latency, sent = latency[defined], record.t_submit.values[samples.rows][defined]
+    parts = [] if span is None else [np.sort(latency[within(sent, part)]) for part in thirds(span)]
+    ranks = [order_statistics(len(part), 0.5) for part in parts]
+    intervals = tuple(
+        (float(part[rank[0] - 1]), float(part[rank[1] - 1]))
+        for part, rank in zip(parts, ranks, strict=True)
+        if rank is not None
+    )
+    if len(intervals) < 3:
         return None, None
-    found = [quantile_interval(part, 0.5) for part in parts]
-    intervals = tuple(one for one in found if not isinstance(one, str))
-    return tuple(float(np.median(part)) for part in parts), intervals if len(intervals) == 3 else None
+    return tuple(percentile(part, 0.5) for part in parts), intervals
 
 
 def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:

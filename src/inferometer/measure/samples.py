@@ -81,7 +81,7 @@ class Samples:
     @cached_property
     def order(self) -> Ints:
         """The samples in order of sending."""
-        ordered: Ints = np.lexsort((self.record.index[self.rows], self._submit.values))
+        ordered: Ints = np.lexsort((self._end, self._intended, self._submit.values))
         return ordered
 
     @cached_property

@@ -62,6 +62,28 @@ def student(freedom: float) -> float:
     return float(special.stdtrit(max(freedom, 1.0), 1 - _TAIL))
 
 
+def order_statistics(n: int, p: float) -> tuple[int, int] | None:
+    """Ranks (l, u), counted from 1, of the order statistics that enclose the p-quantile in 95 % of n independent samples.
+
+    None if n is too small: x_1 or x_n is not yet far enough out (P99 needs n >= 368).
+    """
+    from scipy import special  # here, since it takes longer to import than all the rest
+
+    def least(probability: float) -> int:  # the least k with P(Binomial(n, p) <= k) >= probability
+        guess = float(special.bdtrik(probability, n, p))
+        k = (
+            0 if math.isnan(guess) else max(0, math.ceil(guess) - 1)
+        )  # the solver may be off by a rounding error
+        while float(special.bdtr(k, n, p)) < probability:
+            k += 1
+        return k
+
+    if n < 1:
+        return None
+    low, high = least(_TAIL), least(1 - _TAIL) + 1
+    return (low, high) if low >= 1 and high <= n else None
+
+
 def mean_interval(n: int, mean: float, std: float | None) -> Interval | None:
     """Student's interval of the mean of independent values; None for n < 2."""
     if std is None or n < 2:
@@ -132,7 +154,14 @@ def _described(values: Floats, bins: Bins, epochs: float) -> Stats:
     ordered = np.sort(values)
     mean = float(ordered.mean())
     std = float(ordered.std(ddof=1)) if len(ordered) > 1 else None
-    found: dict[str, Interval | Withheld] = {"mean": _mean_interval(values, mean, bins, epochs)}
+    deviations = values - mean
+    variance = float(deviations @ deviations) / len(values)
+    evidence = half_width(bins.sums(deviations), len(values), variance, epochs)
+    found: dict[str, Interval | Withheld] = {
+        "mean": evidence
+        if isinstance(evidence, str)
+        else _mean_interval(deviations, mean, variance, *evidence)
+    }
     for name, p in INTERVALS.items():
         found[name] = _quantile_interval(values, ordered, p, bins, epochs)
     intervals = Intervals(
@@ -141,20 +170,17 @@ def _described(values: Floats, bins: Bins, epochs: float) -> Stats:
     )
     p50, p75, p90, p95, p99, p99_9 = (percentile(ordered, p) for p in QUANTILES.values())
     low, high = float(ordered[0]), float(ordered[-1])
-    return Stats(len(ordered), mean, std, low, high, p50, p75, p90, p95, p99, p99_9, intervals)
+    size = None if isinstance(evidence, str) else evidence[1]
+    return Stats(len(ordered), mean, std, low, high, p50, p75, p90, p95, p99, p99_9, intervals, size)
 
 
-def _mean_interval(values: Floats, mean: float, bins: Bins, epochs: float) -> Interval | Withheld:
-    deviations = values - mean
-    spread = float(deviations @ deviations) / len(values)
-    found = half_width(bins.sums(values) - mean * bins.sizes, len(values), spread, epochs)
-    if isinstance(found, str):
-        return found
-    half, size = found
-    if spread == 0:
+def _mean_interval(
+    deviations: Floats, mean: float, variance: float, half: float, size: float
+) -> Interval | Withheld:
+    if variance == 0:
         return mean, mean
-    third = float((deviations**3).mean()) / spread**1.5
-    skewness = max(third, 2 * math.sqrt(spread) / abs(mean) if mean else 0.0)
+    third = float((deviations**3).mean()) / variance**1.5
+    skewness = max(third, 2 * math.sqrt(variance) / abs(mean) if mean else 0.0)
     if size < SKEW * skewness**2:
         return "skewed"
     shift = min(1.0, HALL * skewness / math.sqrt(size)) * half / Z_95
@@ -219,3 +245,9 @@ def wilson(successes: float, n: float) -> Interval | None:
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z_95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
     return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def share_interval(successes: float, n: float, effective: float | None) -> Interval | None:
+    """Wilson's interval of a share of n correlated trials, which tell as much as `effective` independent ones (None: n)."""
+    size = n if effective is None else min(n, effective)
+    return wilson(successes * size / n, size) if n else None

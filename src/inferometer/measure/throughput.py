@@ -7,6 +7,7 @@ rates are the article's: totals over the time from the first send to the last en
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from inferometer.measure.load import Span, Spans, within
 from inferometer.measure.record import Floats, Ints, Mask
 from inferometer.measure.samples import Samples, values_of
-from inferometer.measure.stats import mean_interval, percentile
+from inferometer.measure.stats import BLOCK, mean_interval, percentile
 from inferometer.metrics.catalogue import RATES, Rates
 from inferometer.metrics.statistics import QUANTILES, Interval
 from inferometer.plan.slo import Slo
@@ -72,18 +73,21 @@ def rates(samples: Samples, spans: Spans) -> tuple[Rates[float], Rates[float], R
             whole[name] = float(weights.sum()) / spans.run.seconds
         if spans.steady is not None:
             steady[name] = float(weights[within(at, spans.steady)].sum()) / spans.steady.seconds
-            intervals[name] = rate_interval(at, weights, spans.steady, long_s)
+            intervals[name] = rate_interval(at, weights, spans.steady, long_s, samples.epochs)
     return Rates(**steady), Rates(**whole), Rates(**intervals)
 
 
-def rate_interval(at: Ints, weights: Floats, span: Span, long_s: float) -> Interval | None:
+def rate_interval(
+    at: Ints, weights: Floats, span: Span, long_s: float, epochs: float = math.inf
+) -> Interval | None:
     """95 % interval of a rate by batch means: the span in B equal parts, then Student's t over their B rates.
 
     Parts of BATCH_REQUESTS long requests (`long_s`, the P90 of their length) are nearly independent; None where fewer than
-    BATCHES_LEAST of them fit.
+    BATCHES_LEAST of them fit, or fewer than that many parts of stats.BLOCK correlation times of the load (`epochs`).
     """
     shortest_s = BATCH_REQUESTS * long_s
-    batches = BATCHES_MOST if shortest_s <= 0 else min(BATCHES_MOST, int(span.seconds / shortest_s))
+    fit = span.seconds / shortest_s if shortest_s > 0 else BATCHES_MOST
+    batches = int(min(BATCHES_MOST, fit, epochs / BLOCK))
     if batches < BATCHES_LEAST:
         return None
     inside = within(at, span)

@@ -28,7 +28,10 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """A metric's statistics over its n samples, in the metric's unit. `std` is None for n < 2."""
+    """A metric's statistics over its n samples, in the metric's unit. `std` is None for n < 2.
+
+    `n_effective`: how many independent samples would tell as much of the mean; None where there is too little to tell.
+    """
 
     n: int
     mean: float
@@ -42,6 +45,7 @@ class Stats:
     p99: float
     p99_9: float
     ci95: Intervals
+    n_effective: float | None = None
 
 
 STATISTICS = {

@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from inferometer.documents.summary import Objective, Summary
-from inferometer.measure.stats import wilson
+from inferometer.measure.stats import share_interval
 from inferometer.plan.slo import Slo
 from inferometer.procedures.summary_access import curve, share_below
 
@@ -133,7 +133,7 @@ def latency(summary: Summary, limit: float, *, final: bool) -> Signal:
     if ttft is None or not values:
         return Signal("latency", None, None, limit, "ms")
     above = 1.0 - share_below(values, shares, limit)
-    interval = wilson(above * ttft.n, ttft.n)
+    interval = share_interval(above * ttft.n, ttft.n, ttft.n_effective)
     more = beyond(above, interval, lambda share: share > 0.01, final=False)
     if more is None and final:
         more = ttft.p99 > limit

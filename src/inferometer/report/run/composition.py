@@ -61,7 +61,7 @@ from inferometer.judge.checks import SloOutcome, failures
 from inferometer.judge.verdict import Verdict
 from inferometer.measure.breakdown import OfClass
 from inferometer.measure.measurement import Bucket, Measurement
-from inferometer.measure.stats import wilson
+from inferometer.measure.stats import share_interval
 from inferometer.metrics.catalogue import RATES, definitions
 from inferometer.plan.schema import Plan
 from inferometer.report import checks
@@ -262,7 +262,8 @@ def _success(measurement: Measurement, *, interrupted: bool) -> SuccessRate:
     """Succeeded of ended requests. Those cancelled by a person have not ended; those cancelled at the drain limit failed."""
     failed, ended = failures(measurement.requests, interrupted=interrupted)
     good = ended - failed
-    return SuccessRate(good / ended if ended else None, wilson(good, ended), good, ended)
+    interval = share_interval(good, ended, measurement.requests.outcomes_effective)
+    return SuccessRate(good / ended if ended else None, interval, good, ended)
 
 
 def _requests(measurement: Measurement, warm_up: WarmUp, *, interrupted: bool) -> RequestCounts:
@@ -273,7 +274,9 @@ def _requests(measurement: Measurement, warm_up: WarmUp, *, interrupted: bool) -
         failed=requests.failed,
         cancelled=requests.cancelled,
         by_error=requests.by_error,
-        failed_share_ci95=wilson(*failures(requests, interrupted=interrupted)),
+        failed_share_ci95=share_interval(
+            *failures(requests, interrupted=interrupted), requests.outcomes_effective
+        ),
         warmup=WarmUpCount(warm_up.requests, warm_up.completed),
     )
 
