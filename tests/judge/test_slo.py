@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from inferometer.judge.checks import SloOutcome, error_rate, slo_outcomes
+from inferometer.judge.checks import error_rate
+from inferometer.judge.slo import SloOutcome, slo_outcomes
 from inferometer.measure.stats import wilson
 
 

@@ -6,7 +6,6 @@ A check that cannot be made says `na` when it does not concern the run, `unsure`
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -17,13 +16,12 @@ from inferometer.documents.workload import RequestStatistics
 from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.lengths import Lengths
 from inferometer.measure.load import excused_ms, lateness_ms, parts_ns, sent_rows
-from inferometer.measure.measurement import Measurement, Requests, samples_of
-from inferometer.measure.record import Floats, Record
-from inferometer.measure.stats import describe, quantile_interval, quantile_interval_at, share_interval
+from inferometer.measure.measurement import Measurement, Requests
+from inferometer.measure.record import Record
+from inferometer.measure.stats import describe
 from inferometer.measure.tokens import SINGLE_TOKEN_SHARE, CountSource
-from inferometer.metrics.statistics import Interval, Stats
+from inferometer.metrics.statistics import Stats
 from inferometer.plan.schema import Plan
-from inferometer.plan.slo import Slo
 from inferometer.units import NS_PER_MS
 
 ERROR_RATE = 0.01
@@ -530,75 +528,3 @@ def ttft_variants(plan: Plan, measurement: Measurement) -> Check:
 
 def _median(stats: Stats | None) -> float | None:
     return None if stats is None else stats.p50
-
-
-# Service level objectives against a measurement.
-#
-# An objective is met when the whole 95 % interval of its value meets it, not met when none of it does, and undecided (None)
-# when the limit lies inside, or when the sample cannot give an interval: more requests would decide it. A maximum is a fact
-# about this run, without an interval; its value alone decides.
-
-
-_BARE = ("max",)
-_FROM_SAMPLES = {"p75": 0.75, "p99_9": 0.999}
-
-
-@dataclass(frozen=True, slots=True)
-class SloOutcome:
-    """One objective's outcome: `value`, `limit` and `ci` in the objective's unit; `met` None is undecided."""
-
-    expr: str
-    value: float | None
-    limit: float
-    unit: str
-    met: bool | None
-    ci: Interval | None
-
-
-def slo_outcomes(plan: Plan, measurement: Measurement, record: Record) -> tuple[SloOutcome, ...]:
-    """Outcomes of the plan's objectives, in its order."""
-    return tuple(_outcome(slo, plan, measurement, record) for slo in plan.slos)
-
-
-def _outcome(slo: Slo, plan: Plan, measurement: Measurement, record: Record) -> SloOutcome:
-    value, interval, bare = _value(slo, plan, measurement, record)
-    met: bool | None = None
-    if value is not None and bare:
-        met = slo.met_by(value)
-    elif interval is not None:
-        ends = {slo.met_by(end) for end in interval}
-        met = ends.pop() if len(ends) == 1 else None
-    return SloOutcome(str(slo), value, slo.limit, slo.unit, met, interval)
-
-
-def _value(
-    slo: Slo, plan: Plan, measurement: Measurement, record: Record
-) -> tuple[float | None, Interval | None, bool]:
-    """The objective's value, its interval, and whether the value decides alone."""
-    throughput = measurement.throughput
-    if slo.metric == "success_rate":
-        failed, ended = failures(measurement.requests, interrupted=record.interrupted)
-        good = ended - failed
-        interval = share_interval(good, ended, measurement.requests.outcomes_effective)
-        return (good / ended if ended else None), interval, False
-    if slo.stat is None:
-        return getattr(throughput.steady, slo.metric), getattr(throughput.ci95, slo.metric), False
-    stats: Stats | None = getattr(measurement.metrics, f"{slo.metric}_ms")
-    if stats is None:
-        return None, None, False
-    if slo.stat in _FROM_SAMPLES:
-        interval = _interval(slo.metric, _FROM_SAMPLES[slo.stat], plan, record)
-    else:
-        interval = getattr(stats.ci95, slo.stat, None)
-    return getattr(stats, slo.stat), interval, slo.stat in _BARE
-
-
-def _interval(metric: str, p: float, plan: Plan, record: Record) -> Interval | None:
-    """The interval of a percentile that the metric's statistics do not carry."""
-    samples = samples_of(plan, record)
-    if metric == "itl":
-        found = quantile_interval_at(samples.itl, samples.gap_ns, p, samples.epochs)
-    else:
-        values: Floats = getattr(samples, metric)[samples.order]
-        found = quantile_interval(values[~np.isnan(values)], p, samples.epochs)
-    return None if isinstance(found, str) else found

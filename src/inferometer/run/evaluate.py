@@ -15,9 +15,9 @@ from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD
 from inferometer.journal.seal import read_table, seal
-from inferometer.judge.checks import slo_outcomes
 from inferometer.judge.compliance.statement import brief_of
 from inferometer.judge.judge import arrival_comparison, judge
+from inferometer.judge.slo import slo_outcomes
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import Record, Replay
 from inferometer.measure.series import RunSeries, series

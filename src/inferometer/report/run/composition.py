@@ -57,7 +57,8 @@ from inferometer.documents.workload import (
 )
 from inferometer.judge.arrival import ArrivalCheck
 from inferometer.judge.calibration import cited_calibration
-from inferometer.judge.checks import SloOutcome, failures
+from inferometer.judge.checks import failures
+from inferometer.judge.slo import SloOutcome
 from inferometer.judge.verdict import Verdict
 from inferometer.measure.breakdown import OfClass
 from inferometer.measure.measurement import Bucket, Measurement

@@ -1,0 +1,84 @@
+"""Service level objectives against a measurement.
+
+An objective is met when the whole 95 % interval of its value meets it, not met when none of it does, and undecided (None)
+when the limit lies inside, or when the sample cannot give an interval: more requests would decide it. A maximum is a fact
+about this run, without an interval; its value alone decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from inferometer.judge.checks import failures
+from inferometer.measure.measurement import Measurement, samples_of
+from inferometer.measure.record import Floats, Record
+from inferometer.measure.stats import quantile_interval, quantile_interval_at, share_interval
+from inferometer.metrics.statistics import Interval, Stats
+from inferometer.plan.schema import Plan
+from inferometer.plan.slo import Slo
+
+_BARE = ("max",)
+_FROM_SAMPLES = {"p75": 0.75, "p99_9": 0.999}
+
+
+@dataclass(frozen=True, slots=True)
+class SloOutcome:
+    """One objective's outcome: `value`, `limit` and `ci` in the objective's unit; `met` None is undecided."""
+
+    expr: str
+    value: float | None
+    limit: float
+    unit: str
+    met: bool | None
+    ci: Interval | None
+
+
+def slo_outcomes(plan: Plan, measurement: Measurement, record: Record) -> tuple[SloOutcome, ...]:
+    """Outcomes of the plan's objectives, in its order."""
+    return tuple(_outcome(slo, plan, measurement, record) for slo in plan.slos)
+
+
+def _outcome(slo: Slo, plan: Plan, measurement: Measurement, record: Record) -> SloOutcome:
+    value, interval, bare = _value(slo, plan, measurement, record)
+    met: bool | None = None
+    if value is not None and bare:
+        met = slo.met_by(value)
+    elif interval is not None:
+        ends = {slo.met_by(end) for end in interval}
+        met = ends.pop() if len(ends) == 1 else None
+    return SloOutcome(str(slo), value, slo.limit, slo.unit, met, interval)
+
+
+def _value(
+    slo: Slo, plan: Plan, measurement: Measurement, record: Record
+) -> tuple[float | None, Interval | None, bool]:
+    """The objective's value, its interval, and whether the value decides alone."""
+    throughput = measurement.throughput
+    if slo.metric == "success_rate":
+        failed, ended = failures(measurement.requests, interrupted=record.interrupted)
+        good = ended - failed
+        interval = share_interval(good, ended, measurement.requests.outcomes_effective)
+        return (good / ended if ended else None), interval, False
+    if slo.stat is None:
+        return getattr(throughput.steady, slo.metric), getattr(throughput.ci95, slo.metric), False
+    stats: Stats | None = getattr(measurement.metrics, f"{slo.metric}_ms")
+    if stats is None:
+        return None, None, False
+    if slo.stat in _FROM_SAMPLES:
+        interval = _interval(slo.metric, _FROM_SAMPLES[slo.stat], plan, record)
+    else:
+        interval = getattr(stats.ci95, slo.stat, None)
+    return getattr(stats, slo.stat), interval, slo.stat in _BARE
+
+
+def _interval(metric: str, p: float, plan: Plan, record: Record) -> Interval | None:
+    """The interval of a percentile that the metric's statistics do not carry."""
+    samples = samples_of(plan, record)
+    if metric == "itl":
+        found = quantile_interval_at(samples.itl, samples.gap_ns, p, samples.epochs)
+    else:
+        values: Floats = getattr(samples, metric)[samples.order]
+        found = quantile_interval(values[~np.isnan(values)], p, samples.epochs)
+    return None if isinstance(found, str) else found
