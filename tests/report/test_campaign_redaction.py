@@ -26,7 +26,8 @@ from inferometer.documents.campaign import (
 from inferometer.documents.note import WITHHELD, WordedNote
 from inferometer.documents.part import from_data, to_data, to_json
 from inferometer.documents.results import Axis, Column, Figure, Mark, Series
-from inferometer.plan.procedure_parameters import HARMLESS, NAMES, Tests
+from inferometer.plan.part import HARMLESS
+from inferometer.plan.procedure_parameters import NAMES, Tests
 from inferometer.report.campaign.console import render_campaign, render_test
 from inferometer.report.campaign.html import render_html
 from inferometer.report.campaign.markdown import render_markdown

@@ -8,8 +8,9 @@ again for every class that inherits it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 
@@ -47,6 +48,21 @@ class Option:
     drops: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Disclosure:
+    """Metadata of a field: whether a redacted report withholds it, as what tells how much the system takes (draft 7.1) and
+    as free text.
+
+    A field without this mark is withheld: a new one is published only after somebody has decided that.
+    """
+
+    capacity: bool
+
+
+HARMLESS = Disclosure(capacity=False)
+"""What was done, nothing about how much the system takes, and no free text."""
+
+
 class Part(BaseModel):
     """Base of every part of a plan: immutable, and a misspelled key is an error.
 
@@ -54,6 +70,23 @@ class Part(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+
+def harmless(kind: type[BaseModel]) -> frozenset[str]:
+    """The fields of a part that a redacted report publishes: those marked as harmless."""
+    return frozenset(
+        name
+        for name, field in kind.model_fields.items()
+        if any(isinstance(mark, Disclosure) and not mark.capacity for mark in field.metadata)
+    )
+
+
+def parts_in(annotation: Any) -> Iterator[type[Part]]:
+    """The parts that a field's type names."""
+    if isinstance(annotation, type) and issubclass(annotation, Part):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from parts_in(inner)
 
 
 def _number(value: Any) -> Any:

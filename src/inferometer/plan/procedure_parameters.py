@@ -7,14 +7,13 @@ of any other plan with such numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from inferometer.plan.document import Values
 from inferometer.plan.lengths import Length, Lognormal, lognormal
-from inferometer.plan.part import NUMBER, SECONDS, Part
+from inferometer.plan.part import HARMLESS, NUMBER, SECONDS, Part, harmless, parts_in
 from inferometer.plan.standard import STANDARD
 from inferometer.plan.target import Priority
 
@@ -25,19 +24,6 @@ Concurrency = Annotated[int, Field(ge=1, le=100_000), NUMBER]
 Percent = Annotated[float, Field(gt=0, le=1_000), NUMBER]
 Share = Annotated[float, Field(gt=0, le=1), NUMBER]
 
-
-@dataclass(frozen=True, slots=True)
-class Disclosure:
-    """Metadata of a parameter: whether it tells how much the system takes, and a redacted report withholds it (draft 7.1).
-
-    A parameter without this mark is withheld: a new one is published only after somebody has decided that.
-    """
-
-    capacity: bool
-
-
-HARMLESS = Disclosure(capacity=False)
-"""What was done, and nothing about how much the system takes."""
 
 LEAST_OUTPUT = 50
 """Draft 5.4.2: answers of fewer tokens give no meaningful gaps."""
@@ -185,11 +171,11 @@ class FairnessClass(Part):
     """Ranges in tokens, both ends included, within which a draw of Synthetic-Skewed belongs to this class. `priority`: sent
     with its requests, where the system has priorities."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,32}$")]
-    input_tokens: Annotated[tuple[Count, Count], Field()]
-    output_tokens: Annotated[tuple[Count, Count], Field()]
-    share: Share
-    priority: Priority | None = None
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,32}$"), HARMLESS]
+    input_tokens: Annotated[tuple[Count, Count], Field(), HARMLESS]
+    output_tokens: Annotated[tuple[Count, Count], Field(), HARMLESS]
+    share: Annotated[Share, HARMLESS]
+    priority: Annotated[Priority | None, HARMLESS] = None
 
     @property
     def lengths(self) -> tuple[Lognormal, Lognormal]:
@@ -357,11 +343,15 @@ def published(test: str) -> frozenset[str]:
     None of a test that this version does not know."""
     fields = {field.alias or name: field for name, field in Tests.model_fields.items()}
     kind: Any = fields[test].annotation if test in fields else Parameters
-    return frozenset(
-        name
-        for name, field in kind.model_fields.items()
-        if any(isinstance(mark, Disclosure) and not mark.capacity for mark in field.metadata)
-    )
+    return harmless(kind)
+
+
+def parameter_parts(test: str) -> dict[str, type[Part]]:
+    """The parts that parameters of a test hold, by the parameter."""
+    fields = {field.alias or name: field for name, field in Tests.model_fields.items()}
+    kind: Any = fields[test].annotation if test in fields else Parameters
+    held = {name: next(parts_in(field.annotation), None) for name, field in kind.model_fields.items()}
+    return {name: part for name, part in held.items() if part is not None}
 
 
 def quickened(given: Values) -> Values:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from inferometer.plan.lengths import LONGEST, Length
-from inferometer.plan.part import NUMBER, Part
+from inferometer.plan.part import HARMLESS, NUMBER, Part
 from inferometer.plan.target import Body, Fields, Headers, Priority, Sampling, fields_of, refuse_twice
 
 MOST_CLASSES = 127
@@ -26,15 +26,24 @@ class SharedPrefix(Part):
     """
 
     tokens: Annotated[
-        int, Field(ge=1, le=LONGEST, examples=[512], description="Length of the prefix in tokens."), NUMBER
+        int,
+        Field(ge=1, le=LONGEST, examples=[512], description="Length of the prefix in tokens."),
+        NUMBER,
+        HARMLESS,
     ]
     share: Annotated[
-        float, Field(gt=0, le=1, description="Fraction of the class's requests that carry a prefix."), NUMBER
+        float,
+        Field(gt=0, le=1, description="Fraction of the class's requests that carry a prefix."),
+        NUMBER,
+        HARMLESS,
     ] = 1.0
-    groups: Annotated[int, Field(ge=1, le=100_000, description="Number of different prefixes."), NUMBER] = 1
+    groups: Annotated[
+        int, Field(ge=1, le=100_000, description="Number of different prefixes."), NUMBER, HARMLESS
+    ] = 1
     zipf: Annotated[
         Annotated[float, Field(gt=0, le=20), NUMBER] | None,
         Field(description="Exponent of a Zipf choice among groups; null: equally likely."),
+        HARMLESS,
     ] = None
 
     @field_validator("zipf")
@@ -66,23 +75,38 @@ class RequestClass(Part):
     `domain` and `language` declare what is not known of the content (draft 4.3.1).
     """
 
-    name: Annotated[ClassName, Field(examples=["chat"], description="Name of the class, in all reports.")]
+    name: Annotated[
+        ClassName, Field(examples=["chat"], description="Name of the class, in all reports."), HARMLESS
+    ]
     weight: Annotated[
-        float, Field(gt=0, le=1e9, description="Share of the requests, over the sum of all weights."), NUMBER
+        float,
+        Field(gt=0, le=1e9, description="Share of the requests, over the sum of all weights."),
+        NUMBER,
+        HARMLESS,
     ] = 1.0
-    input_tokens: Annotated[Length, Field(examples=["uniform(128,512)"], description="Prompt lengths.")]
-    output_tokens: Annotated[Length, Field(examples=["uniform(128,512)"], description="Answer lengths.")]
+    input_tokens: Annotated[
+        Length, Field(examples=["uniform(128,512)"], description="Prompt lengths."), HARMLESS
+    ]
+    output_tokens: Annotated[
+        Length, Field(examples=["uniform(128,512)"], description="Answer lengths."), HARMLESS
+    ]
     shared_prefix: Annotated[
-        SharedPrefix | None, Field(description="A text at the head of some prompts of the class.")
+        SharedPrefix | None,
+        Field(description="A text at the head of some prompts of the class."),
+        HARMLESS,
     ] = None
-    content: Annotated[ClassContent, Field(description="random tokens, english text or code.")] = "random"
-    domain: Annotated[Domain | None, Field(description="Domain of the content (declared).")] = None
+    content: Annotated[ClassContent, Field(description="random tokens, english text or code."), HARMLESS] = (
+        "random"
+    )
+    domain: Annotated[Domain | None, Field(description="Domain of the content (declared)."), HARMLESS] = None
     language: Annotated[Language | None, Field(description="Language of the content (declared).")] = None
     priority: Annotated[
-        Priority | None, Field(description="Priority of its requests; vLLM serves lower ones sooner.")
+        Priority | None,
+        Field(description="Priority of its requests; vLLM serves lower ones sooner."),
+        HARMLESS,
     ] = None
-    sampling: Annotated[Sampling, Field(description="Sampling parameters of its requests.")] = Field(
-        default_factory=Sampling
+    sampling: Annotated[Sampling, Field(description="Sampling parameters of its requests."), HARMLESS] = (
+        Field(default_factory=Sampling)
     )
     extra_body: Annotated[Body, Field(description="JSON object merged into its requests.")] = Field(
         default_factory=dict

@@ -20,7 +20,8 @@ from inferometer.plan.part import NUMBER, SECONDS, Group, Option, Part, Sha256
 from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.slo import Slo
 from inferometer.plan.target import Target
-from inferometer.plan.workload import FileWorkload, StandardWorkload, Workload, own_keys
+from inferometer.plan.version_1 import own_keys
+from inferometer.plan.workload import FileWorkload, StandardWorkload, Workload
 
 SCHEMA: Literal["inferometer/plan/2"] = "inferometer/plan/2"
 VERSION_1 = "inferometer/plan/1"

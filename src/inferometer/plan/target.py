@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator
 
 from inferometer.engines.interface import INTERFACES, Interface, takers
-from inferometer.plan.part import NUMBER, SECONDS, Option, Part
+from inferometer.plan.part import HARMLESS, NUMBER, SECONDS, Option, Part
 
 
 def _registered(name: str) -> str:
@@ -146,32 +146,44 @@ class Sampling(Part):
     """Sampling parameters by the names that OpenAI's interface and vLLM give them. None: not sent."""
 
     temperature: Annotated[
-        Annotated[float, Field(ge=0, le=10), NUMBER] | None, Field(description="Temperature.")
+        Annotated[float, Field(ge=0, le=10), NUMBER] | None,
+        Field(description="Temperature."),
+        HARMLESS,
     ] = None
     top_p: Annotated[
         Annotated[float, Field(gt=0, le=1), NUMBER] | None,
         Field(description="Nucleus sampling: probability mass."),
+        HARMLESS,
     ] = None
     top_k: Annotated[
-        Annotated[int, Field(ge=-1, le=10_000_000), NUMBER] | None, Field(description="Number of candidates.")
+        Annotated[int, Field(ge=-1, le=10_000_000), NUMBER] | None,
+        Field(description="Number of candidates."),
+        HARMLESS,
     ] = None
     min_p: Annotated[
         Annotated[float, Field(ge=0, le=1), NUMBER] | None,
         Field(description="Least probability, relative to the likeliest."),
+        HARMLESS,
     ] = None
     presence_penalty: Annotated[
         Annotated[float, Field(ge=-2, le=2), NUMBER] | None,
         Field(description="Penalty of tokens that occurred."),
+        HARMLESS,
     ] = None
     frequency_penalty: Annotated[
         Annotated[float, Field(ge=-2, le=2), NUMBER] | None,
         Field(description="Penalty by how often tokens occurred."),
+        HARMLESS,
     ] = None
     repetition_penalty: Annotated[
-        Annotated[float, Field(gt=0, le=10), NUMBER] | None, Field(description="Factor on repeated tokens.")
+        Annotated[float, Field(gt=0, le=10), NUMBER] | None,
+        Field(description="Factor on repeated tokens."),
+        HARMLESS,
     ] = None
     seed: Annotated[
-        Annotated[int, Field(ge=0, lt=2**63), NUMBER] | None, Field(description="Seed of the server.")
+        Annotated[int, Field(ge=0, lt=2**63), NUMBER] | None,
+        Field(description="Seed of the server."),
+        HARMLESS,
     ] = None
     stop: Annotated[
         Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1, max_length=16)] | None,

@@ -28,7 +28,7 @@ from pydantic import (
 )
 
 from inferometer.plan.lengths import Distribution, Length, uniform
-from inferometer.plan.part import NUMBER, Option, Part, Sha256
+from inferometer.plan.part import HARMLESS, NUMBER, Option, Part, Sha256
 from inferometer.plan.request_class import MOST_CLASSES, Domain, Language, RequestClass
 from inferometer.plan.standard import (
     CONTENTS,
@@ -53,6 +53,8 @@ AnyWorkload: TypeAlias = (
     "StandardWorkload | LengthsWorkload | MixtureWorkload | PromptsWorkload | FileWorkload | TraceWorkload"
 )
 DEFAULT_SEED = 42
+_KIND = Field(description="Kind of workload.")
+_UNNAMED = Field(description="It is not a standard workload.")
 _LENGTHS = (
     "320, uniform(128,512), normal(550,150), lognormal(5.5,1.0,min=32,max=4096), histogram(128:1,256:3) or "
     "quantiles(0:8,50:156,100:4096)"
@@ -81,6 +83,7 @@ class _Workload(Part):
             help="Let answers end naturally instead of at the requested length.",
             value=False,
         ),
+        HARMLESS,
     ] = True
     min_tokens: Annotated[
         bool,
@@ -88,8 +91,11 @@ class _Workload(Part):
             description="Also send min_tokens, equal to max_tokens: for servers that support it but not ignore_eos."
         ),
         Option("--min-tokens", "Workload", value=True),
+        HARMLESS,
     ] = False
-    temperature: Annotated[float, Field(ge=0, le=10, description="Sampling temperature."), NUMBER] = 0.0
+    temperature: Annotated[
+        float, Field(ge=0, le=10, description="Sampling temperature."), NUMBER, HARMLESS
+    ] = 0.0
 
     @model_validator(mode="before")
     @classmethod
@@ -167,18 +173,21 @@ class _Prompts(_Workload):
         Field(ge=0, lt=2**63, description="Seed of everything drawn: lengths, prompts and arrivals."),
         NUMBER,
         Option("--seed", "Workload", "N"),
+        HARMLESS,
     ] = DEFAULT_SEED
     prompt_format: Annotated[
         Literal["auto", "ids", "text"],
         Field(description="auto, ids or text."),
         Option("--prompt-format", "Workload", "FORMAT"),
+        HARMLESS,
     ] = "auto"
     repeatable_prompts: Annotated[
         bool,
         Field(description="Send the same prompts every run, so that a prefix cache may hit."),
         Option("--repeatable-prompts", "Workload", value=True),
+        HARMLESS,
     ] = False
-    domain: Annotated[Domain | None, Field(description="Domain of the content (declared).")] = None
+    domain: Annotated[Domain | None, Field(description="Domain of the content (declared)."), HARMLESS] = None
     language: Annotated[Language | None, Field(description="Language of the content (declared).")] = None
 
     @property
@@ -215,6 +224,7 @@ class _Turns(_Prompts):
             description="Conversations of N requests each, in the notation of lengths; for a file, at most N per row."
         ),
         Option("--turns", "Workload", "N"),
+        HARMLESS,
     ] = None
     think_ms: Annotated[
         Length | None,
@@ -222,11 +232,13 @@ class _Turns(_Prompts):
             description="Time from the end of an answer to the conversation's next request, in ms, in the notation of lengths."
         ),
         Option("--think-ms", "Workload", "MS", default="none"),
+        HARMLESS,
     ] = None
     replies: Annotated[
         Literal["server", "recorded"],
         Field(description="What a conversation repeats as answers: the server's own, or recorded ones."),
         Option("--replies", "Workload", "WHOSE"),
+        HARMLESS,
     ] = "server"
 
     @property
@@ -250,6 +262,7 @@ class _Drawn(_Turns):
             "WHETHER",
             default="yes for chat with --token-count native",
         ),
+        HARMLESS,
     ] = None
 
 
@@ -266,26 +279,31 @@ class StandardWorkload(_Drawn, _OneClass):
     chosen_by: ClassVar[str] = "workload.name"
     noun: ClassVar[str] = "a standard workload"
 
-    kind: Annotated[Literal["standard"], Field(description="Kind of workload.")] = "standard"
+    kind: Annotated[Literal["standard"], _KIND, HARMLESS] = "standard"
     name: Annotated[
         Literal[Name, "custom"],
         Field(description=f"{', '.join(STANDARD)}; or custom, with lengths."),
         Option(
             "--workload", "Common options", "NAME", drops=("workload.input_tokens", "workload.output_tokens")
         ),
+        HARMLESS,
     ] = "synthetic-uniform"
     based_on: Annotated[
-        Name | None, Field(description="The standard workload that a custom one is based on.")
+        Name | None,
+        Field(description="The standard workload that a custom one is based on."),
+        HARMLESS,
     ] = None
     input_tokens: Annotated[
         Length,
         Field(description=f"Prompt lengths: {_LENGTHS}."),
         Option("--input-tokens", "Common options", "LENGTH", default="the workload's"),
+        HARMLESS,
     ] = uniform(128, 512)
     output_tokens: Annotated[
         Length,
         Field(description="Answer lengths, in the same notation."),
         Option("--output-tokens", "Common options", "LENGTH", default="the workload's"),
+        HARMLESS,
     ] = uniform(64, 256)
     dataset: Annotated[
         Text | None,
@@ -364,10 +382,14 @@ class LengthsWorkload(_Drawn, _OneClass):
 
     based_on: ClassVar[None] = None
 
-    kind: Annotated[Literal["lengths"], Field(description="Kind of workload.")] = "lengths"
-    name: Annotated[Literal["custom"], Field(description="It is not a standard workload.")] = "custom"
-    input_tokens: Annotated[Length, Field(examples=["uniform(128,512)"], description="Prompt lengths.")]
-    output_tokens: Annotated[Length, Field(examples=["uniform(128,512)"], description="Answer lengths.")]
+    kind: Annotated[Literal["lengths"], _KIND, HARMLESS] = "lengths"
+    name: Annotated[Literal["custom"], _UNNAMED, HARMLESS] = "custom"
+    input_tokens: Annotated[
+        Length, Field(examples=["uniform(128,512)"], description="Prompt lengths."), HARMLESS
+    ]
+    output_tokens: Annotated[
+        Length, Field(examples=["uniform(128,512)"], description="Answer lengths."), HARMLESS
+    ]
 
 
 class MixtureWorkload(_Drawn, _NoLengths):
@@ -377,8 +399,8 @@ class MixtureWorkload(_Drawn, _NoLengths):
     noun: ClassVar[str] = "classes"
     decides: ClassVar[str] = "{workload.classes} determine the prompts' lengths and content"
 
-    kind: Annotated[Literal["mixture"], Field(description="Kind of workload.")] = "mixture"
-    name: Annotated[Literal["custom"], Field(description="It is not a standard workload.")] = "custom"
+    kind: Annotated[Literal["mixture"], _KIND, HARMLESS] = "mixture"
+    name: Annotated[Literal["custom"], _UNNAMED, HARMLESS] = "custom"
     classes: Annotated[
         tuple[RequestClass, ...],
         Field(
@@ -387,6 +409,7 @@ class MixtureWorkload(_Drawn, _NoLengths):
             examples=[[{"name": "chat", "input_tokens": "uniform(128,512)", "output_tokens": 160}]],
             description="Classes of requests, drawn by their weights.",
         ),
+        HARMLESS,
     ]
 
     @property
@@ -409,8 +432,8 @@ class PromptsWorkload(_Turns, _OneClass):
     input_tokens: ClassVar[None] = None
     count_template: ClassVar[bool] = False  # prompts are as long as they are
 
-    kind: Annotated[Literal["prompts"], Field(description="Kind of workload.")] = "prompts"
-    name: Annotated[Literal["custom"], Field(description="It is not a standard workload.")] = "custom"
+    kind: Annotated[Literal["prompts"], _KIND, HARMLESS] = "prompts"
+    name: Annotated[Literal["custom"], _UNNAMED, HARMLESS] = "custom"
     prompts: Annotated[
         Text,
         Field(
@@ -423,15 +446,18 @@ class PromptsWorkload(_Turns, _OneClass):
         Literal["file", "shuffled", "sampled"],
         Field(description="Order of the prompts: file, shuffled, or sampled (with replacement)."),
         Option("--prompts-order", "Workload", "ORDER"),
+        HARMLESS,
     ] = "file"
     prompts_sha256: Annotated[
         Sha256 | None, Field(description="The file's SHA-256; filled in when a run begins.")
     ] = None
-    output_tokens: Annotated[Length | None, Field(description="Answer lengths of prompts without one.")] = (
-        None
-    )
+    output_tokens: Annotated[
+        Length | None, Field(description="Answer lengths of prompts without one."), HARMLESS
+    ] = None
     prompt_format: Annotated[
-        Literal["auto", "text"], Field(description="auto or text: a file holds no token ids.")
+        Literal["auto", "text"],
+        Field(description="auto or text: a file holds no token ids."),
+        HARMLESS,
     ] = "auto"
     prefix_sharing: PrefixSharing = None
 
@@ -455,8 +481,8 @@ class TraceWorkload(_Prompts, _OneTurn, _OneClass, _NoLengths):
     count_template: ClassVar[bool] = False  # prompts are as long as traced
     file: ClassVar[None] = None
 
-    kind: Annotated[Literal["trace"], Field(description="Kind of workload.")] = "trace"
-    name: Annotated[Literal["trace"], Field(description="It is a trace's.")] = "trace"
+    kind: Annotated[Literal["trace"], _KIND, HARMLESS] = "trace"
+    name: Annotated[Literal["trace"], Field(description="It is a trace's."), HARMLESS] = "trace"
     prefix_sharing: PrefixSharing = None
 
     @property
@@ -484,7 +510,7 @@ class FileWorkload(_OneTurn, _OneClass, _NoLengths):
     domain: ClassVar[None] = None
     language: ClassVar[None] = None
 
-    kind: Annotated[Literal["file"], Field(description="Kind of workload.")] = "file"
+    kind: Annotated[Literal["file"], _KIND, HARMLESS] = "file"
     file: Annotated[
         Text, Field(examples=["workload.arrow"], description="Workload file to send (.arrow or .jsonl).")
     ]
@@ -555,26 +581,6 @@ def reseeded(workload: W, seed: int) -> W:
 def kinds_with(key: str) -> list[type[AnyWorkload]]:
     """The kinds that have a key."""
     return [kind for kind in KINDS.values() if key in kind.model_fields]
-
-
-def own_keys(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The workload of a version 1 document, which has the keys of every kind, without the defaults of other kinds."""
-    given = {key: value for key, value in values.items() if (key, value) != ("classes", [])}
-    kind = KINDS.get(kind_of(given))
-    return (
-        given
-        if kind is None
-        else {key: value for key, value in given.items() if not _unset(kind, key, value)}
-    )
-
-
-def _unset(kind: type[BaseModel], key: str, value: object) -> bool:
-    """Whether a key that only other kinds have is at its default."""
-    if key in kind.model_fields:
-        return False
-    return any(
-        value == one.model_fields[key].get_default(call_default_factory=True) for one in kinds_with(key)
-    )
 
 
 def _idle(kind: type[BaseModel], key: str, value: object) -> bool:

@@ -40,8 +40,9 @@ from inferometer.errors import InstrumentError, PlanError, Problem
 from inferometer.plan.part import Part
 from inferometer.plan.request_class import ClassName
 from inferometer.plan.target import Api, Body
+from inferometer.plan.version_1 import own_keys
 from inferometer.plan.wording import reason, refusals
-from inferometer.plan.workload import AnyWorkload, own_keys, workload_of
+from inferometer.plan.workload import AnyWorkload, workload_of
 from inferometer.units import NS_PER_MS
 from inferometer.workload.prompt_file import LONGEST_LINE, MOST_PROBLEMS, Message
 from inferometer.workload.prompts import NONCES, Prompt

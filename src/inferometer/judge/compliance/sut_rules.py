@@ -21,6 +21,7 @@ from inferometer.judge.compliance.evidence import (
 )
 from inferometer.judge.procedure_verdict import contradictions
 from inferometer.plan.procedure_parameters import Guardrail
+from inferometer.plan.published import in_own_words
 
 CLOCKS_AGREE_MS = 10.0
 """Draft 4.7.2; up to and including (Q-clock-sync)."""
@@ -41,8 +42,8 @@ def declaration(name: str) -> RuleCheck:
 
 
 def _in_own_words(code: str, words: str, **facts: str) -> Note:
-    """The tester's own words, which may tell a load where they hold a number."""
-    return Note(code, {**facts, "words": words}, any(letter.isdigit() for letter in words))
+    """The tester's own words, which may tell anything."""
+    return Note(code, {**facts, "words": words}, capacity=True)
 
 
 def boundary(evidence: Evidence) -> Ruling | None:
@@ -89,7 +90,7 @@ def same_machine(evidence: Evidence) -> Ruling | None:
         return violated(note("embedded_declared_separate"))
     together = one_machine(evidence)
     if together is None:
-        return violated(note("no_loopback_address", url=evidence.plan.target.url))
+        return violated(note("no_loopback_address", capacity=True, url=evidence.plan.target.url))
     if not together:
         return violated(note("separate_machines"))
     if evidence.embedded or _loopback(evidence):
@@ -124,7 +125,7 @@ def clocks_disclosed(evidence: Evidence) -> Ruling | None:
     method, accuracy = evidence.plan.declared.clock_sync, evidence.plan.declared.clock_accuracy_ms
     if method is None or accuracy is None:
         return violated(note("clock_sync_not_declared"))
-    return satisfied(note("clock_sync", method=method, ms=accuracy))
+    return satisfied(note("clock_sync", capacity=True, method=method, ms=accuracy))
 
 
 def round_trip(evidence: Evidence) -> Ruling | None:
@@ -348,7 +349,8 @@ def prefix_given(evidence: Evidence) -> Ruling | None:
     for value, run in found:
         if value in (None, "none"):
             return violated(note("no_shared_prefix"), run)
-    return satisfied(note("item", value=found[0][0]))
+    free = any(in_own_words(workload) for workload, _ in evidence.workloads)
+    return satisfied(note("item", capacity=free, value=found[0][0]))
 
 
 def configurations(evidence: Evidence) -> Ruling | None:

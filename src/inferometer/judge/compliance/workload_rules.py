@@ -20,6 +20,7 @@ from inferometer.judge.compliance.evidence import (
     unknown,
     violated,
 )
+from inferometer.plan.published import in_own_words
 from inferometer.plan.schema import NO_TOKENIZER
 from inferometer.plan.workload import AnyWorkload
 
@@ -44,7 +45,10 @@ def item(rule: str) -> RuleCheck:
         for items, run in items_by_run:
             if items.get(rule) is None:
                 return violated(note("item_missing"), run)
-        return satisfied(note("item", value=items_by_run[0][0][rule])) if items_by_run else None
+        free = any(in_own_words(workload) for workload, _ in evidence.workloads)
+        return (
+            satisfied(note("item", capacity=free, value=items_by_run[0][0][rule])) if items_by_run else None
+        )
 
     return check
 
@@ -149,9 +153,9 @@ def dataset(evidence: Evidence) -> Ruling | None:
         return not_applicable(note("no_dataset"))
     for run, used in sets:
         if not (used.version or used.revision):
-            return violated(note("no_dataset_version", dataset=used.name), run.name)
+            return violated(note("no_dataset_version", capacity=True, dataset=used.name), run.name)
         if not used.preprocessing:
-            return violated(note("no_preprocessing", dataset=used.name), run.name)
+            return violated(note("no_preprocessing", capacity=True, dataset=used.name), run.name)
     return satisfied(note("dataset_disclosed")) if evidence.runs else None
 
 
@@ -181,8 +185,7 @@ def _handled(name: str) -> RuleCheck:
         topic = "uncounted" if uncounted else name
         if words is None:
             return satisfied(note("special_tokens", topic=topic))
-        capacity = any(letter.isdigit() for letter in words)  # the tester's own words, which may tell a load
-        return declared(note("special_tokens_declared", capacity=capacity, topic=topic, words=words))
+        return declared(note("special_tokens_declared", capacity=True, topic=topic, words=words))
 
     return check
 

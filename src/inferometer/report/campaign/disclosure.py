@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from inferometer.documents.campaign import Campaign, MethodRow, ReportedTable
 from inferometer.documents.note import WITHHELD
 from inferometer.documents.results import Cell
 from inferometer.documents.summary import Summary, Sut, TokenizerAccount
+from inferometer.plan.declarations import Declared
 from inferometer.report.campaign import compliance, overview
 from inferometer.report.campaign.cells import labelled, with_unit
 from inferometer.report.figures import UNDECLARED, UNKNOWN, UNMEASURED, Row, clean, text
@@ -35,7 +38,8 @@ HARMLESS = {
     "Tokenizer": "tokenizer",
     "Seed": "seed",
 }
-"""Keys of the rows of a run's method that tell no load, by their headings. Any other row may tell one."""
+"""Keys of the rows of a run's method that tell no load, by their headings, as long as they hold no words of the tester's. Any
+other row may tell one."""
 
 SHARED = {
     "token_counts": "Token counts",
@@ -53,8 +57,12 @@ PERCENTILES = ("P50", "P90", "P95", "P99", "P99.9")
 
 def of_run(summary: Summary) -> tuple[MethodRow, ...]:
     """A run's method, for the campaign's member `disclosed`."""
-    rows = disclosure.method(summary)
-    return tuple(MethodRow(_key(name), name, value, name not in HARMLESS) for name, value in rows)
+    undeclared = replace(summary, plan=summary.plan.model_copy(update={"declared": Declared()}))
+    own = set(disclosure.method(undeclared))
+    return tuple(
+        MethodRow(_key(name), name, value, name not in HARMLESS or (name, value) not in own)
+        for name, value in disclosure.method(summary)
+    )
 
 
 def _key(name: str) -> str:

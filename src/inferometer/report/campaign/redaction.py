@@ -7,21 +7,23 @@
 | loads that labels and titles are of (`at`), loads of runs      | withheld                                      |
 | free text of the tester and of the system (names, notes,       | withheld: it may tell anything                |
 | problems, how a state was brought about)                       |                                               |
-| parameters that are not marked harmless                        | withheld                                      |
-| (plan/procedure_parameters.py); a plan's parts other than      |                                               |
-| those of PLAN_PARTS                                            |                                               |
+| parameters and keys of a plan's workload that are not marked   | withheld                                      |
+| harmless (plan/published.py); a plan's other parts but those   |                                               |
+| of PLAN_PARTS                                                  |                                               |
+| classes of requests that the tester named                      | numbers, where a label, a cell or a fact is   |
+|                                                                | such a name, or begins or ends with it        |
 | hashes of plans and requests, commands, plan files, durations  | withheld: a load can be guessed and confirmed |
 | names of runs                                                  | numbers                                       |
 | instants                                                       | days: requests over time are a rate           |
 
-No label and no sentence is read: what decides is the mark. Every struct is written out member by member, so that a new member
-has to be decided on here.
+Beside the names of classes, which the plan gives, no label and no sentence is read: what decides is the mark. Every struct
+is written out member by member, so that a new member has to be decided on here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec.structs import replace
 
@@ -37,16 +39,19 @@ from inferometer.documents.campaign import (
     Reproduction,
     StateSwitch,
 )
-from inferometer.documents.note import WITHHELD, WordedNote
+from inferometer.documents.note import WITHHELD, Fact, Note, WordedNote
 from inferometer.documents.results import Figure, Series
 from inferometer.documents.statement import ComplianceStatement, RuleFinding
 from inferometer.documents.summary import Sut
-from inferometer.plan.procedure_parameters import published
+from inferometer.plan.procedure_parameters import parameter_parts, published
+from inferometer.plan.published import ClassNames, within, workload
+from inferometer.report import compliance_notes
+from inferometer.report.campaign import notes
 
 Kind = Literal["capacity"]
 
-PLAN_PARTS = ("schema", "workload", "tokenizer")
-"""Parts of a plan that hold no load."""
+PLAN_PARTS = ("schema", "tokenizer")
+"""Parts of a plan that hold no load, beside what is published of its workload."""
 
 _NOTHING = WordedNote(WITHHELD, {}, True, WITHHELD)
 
@@ -60,6 +65,7 @@ def redact(campaign: Campaign, kind: str) -> Campaign:
     if kind != "capacity":
         raise ValueError(f"{kind} is nothing that can be withheld; `capacity` is")
     names = _Names()
+    tests = tuple(_test(test, names) for test in campaign.tests)
     return Campaign(
         schema=campaign.schema,
         version=campaign.version,
@@ -75,7 +81,7 @@ def redact(campaign: Campaign, kind: str) -> Campaign:
         disclosed=tuple(row for row in campaign.disclosed if not row.capacity),
         verdict=_verdict(campaign.verdict, names),
         minimum=_minimum(campaign.minimum),
-        tests=tuple(_test(test, names) for test in campaign.tests),
+        tests=tests,
         compliance=_statement(campaign.compliance, names),
         reproduction=_reproduction(campaign.reproduction),
         redacted=("capacity",),
@@ -83,10 +89,11 @@ def redact(campaign: Campaign, kind: str) -> Campaign:
 
 
 class _Names:
-    """Folders may be named after a load: a run is told from another by a number."""
+    """Folders may be named after a load: a run is told from another by a number. So is a class that the tester named."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
+        self.classes = ClassNames()
 
     def of(self, run: str) -> str:
         return self._names.setdefault(run, f"run {len(self._names) + 1}")
@@ -157,6 +164,7 @@ def _reproduction(about: Reproduction) -> Reproduction:
 
 
 def _test(test: ProcedureDocument, names: _Names) -> ProcedureDocument:
+    plan, parameters = _plan(test.plan, names), _parameters(test, names)
     return ProcedureDocument(
         schema=test.schema,
         version=test.version,
@@ -170,25 +178,35 @@ def _test(test: ProcedureDocument, names: _Names) -> ProcedureDocument:
         quick=test.quick,
         ended_by=test.ended_by,
         problem=_text(test.problem),
-        parameters=_parameters(test),
-        plan={name: test.plan[name] for name in PLAN_PARTS if name in test.plan},
+        parameters=parameters,
+        plan=plan,
         plan_hash=_text(test.plan_hash),
         verdict=_verdict(test.verdict, names),
         compliance=_statement(test.compliance, names),
         switches=tuple(_switch(one) for one in test.switches),
         runs=tuple(_run(one, names) for one in test.runs),
-        values=tuple(_value(one) for one in test.values),
-        tables=tuple(_table(one) for one in test.tables),
-        figures=tuple(_figure(one) for one in test.figures),
-        notes=_notes(test.notes),
-        undecided=_notes(test.undecided),
+        values=tuple(_value(one, names) for one in test.values),
+        tables=tuple(_table(one, names) for one in test.tables),
+        figures=tuple(_figure(one, names) for one in test.figures),
+        notes=_notes(test.notes, names),
+        undecided=_notes(test.undecided, names),
     )
 
 
-def _parameters(test: ProcedureDocument) -> Mapping[str, Any]:
+def _plan(plan: Mapping[str, Any], names: _Names) -> Mapping[str, Any]:
+    kept = {name: plan[name] for name in PLAN_PARTS if name in plan}
+    made_of = plan.get("workload")
+    return kept | ({"workload": workload(made_of, names.classes, WITHHELD)} if made_of is not None else {})
+
+
+def _parameters(test: ProcedureDocument, names: _Names) -> Mapping[str, Any]:
     kept = published(test.test)
+    inner = parameter_parts(test.test)
     return {
-        name: value if value is None or name in kept else WITHHELD for name, value in test.parameters.items()
+        name: WITHHELD
+        if value is not None and name not in kept
+        else within(inner.get(name), value, names.classes, WITHHELD)
+        for name, value in test.parameters.items()
     }
 
 
@@ -210,36 +228,59 @@ def _run(run: ProcedureRun, names: _Names) -> ProcedureRun:
     )
 
 
-def _note(note: WordedNote) -> WordedNote:
-    return WordedNote(note.code, {}, True, WITHHELD) if note.capacity else note
+def _note(note: WordedNote, names: _Names) -> WordedNote:
+    if note.capacity:
+        return WordedNote(note.code, {}, True, WITHHELD)
+    facts = _facts(note.facts, names)
+    if facts == note.facts:
+        return note
+    return notes.with_words(Note(note.code, facts))
 
 
-def _notes(notes: Sequence[WordedNote]) -> tuple[WordedNote, ...]:
-    return tuple(map(_note, notes))
+def _notes(given: Sequence[WordedNote], names: _Names) -> tuple[WordedNote, ...]:
+    return tuple(_note(one, names) for one in given)
+
+
+def _facts(facts: Mapping[str, Fact], names: _Names) -> Mapping[str, Fact]:
+    """Facts with the classes by number."""
+    return {name: _fact(value, names) for name, value in facts.items()}
+
+
+def _fact(value: Fact, names: _Names) -> Fact:
+    if isinstance(value, tuple | list):  # a list, of a document that was read
+        return tuple(_cell(one, names) for one in value)
+    return _cell(value, names)
+
+
+T = TypeVar("T")
+
+
+def _cell(value: T, names: _Names) -> T | str:
+    return names.classes.within(value) if isinstance(value, str) else value
 
 
 def _level(at: str) -> str:
     return at and WITHHELD
 
 
-def _value(value: ReportedValue) -> ReportedValue:
+def _value(value: ReportedValue, names: _Names) -> ReportedValue:
     hide = value.capacity
     return ReportedValue(
-        name=value.name,
-        label=value.label,
-        value=WITHHELD if hide else value.value,
+        name=names.classes.within(value.name),
+        label=names.classes.within(value.label),
+        value=WITHHELD if hide else _cell(value.value, names),
         unit=value.unit,
         ci=None if hide else value.ci,
-        note=None if hide or value.note is None else _note(value.note),
+        note=None if hide or value.note is None else _note(value.note, names),
         capacity=hide,
         at=_level(value.at),
     )
 
 
-def _table(table: ReportedTable) -> ReportedTable:
+def _table(table: ReportedTable, names: _Names) -> ReportedTable:
     hidden = [column.capacity for column in table.columns]
     rows = tuple(
-        tuple(WITHHELD if hide else cell for cell, hide in zip(row, hidden, strict=True))
+        tuple(WITHHELD if hide else _cell(cell, names) for cell, hide in zip(row, hidden, strict=True))
         for row in table.rows
     )
     return ReportedTable(
@@ -248,13 +289,13 @@ def _table(table: ReportedTable) -> ReportedTable:
         section=table.section,
         columns=() if table.capacity else table.columns,
         rows=() if table.capacity else rows,
-        notes=(_NOTHING,) if table.capacity else _notes(table.notes),
+        notes=(_NOTHING,) if table.capacity else _notes(table.notes, names),
         capacity=table.capacity,
         at=_level(table.at),
     )
 
 
-def _figure(figure: Figure) -> Figure:
+def _figure(figure: Figure, names: _Names) -> Figure:
     hide = figure.capacity or figure.x.capacity or figure.y.capacity
     return Figure(
         name=figure.name,
@@ -262,14 +303,14 @@ def _figure(figure: Figure) -> Figure:
         kind=figure.kind,
         x=figure.x,
         y=figure.y,
-        series=() if hide else tuple(_series(one) for one in figure.series),
+        series=() if hide else tuple(_series(one, names) for one in figure.series),
         marks=() if hide else figure.marks,
         capacity=hide,
     )
 
 
-def _series(series: Series) -> Series:
-    return Series(label=series.label, x=series.x, y=series.y, at=_level(series.at))
+def _series(series: Series, names: _Names) -> Series:
+    return Series(label=names.classes.within(series.label), x=series.x, y=series.y, at=_level(series.at))
 
 
 def _statement(statement: ComplianceStatement | None, names: _Names) -> ComplianceStatement | None:
@@ -289,15 +330,19 @@ def _statement(statement: ComplianceStatement | None, names: _Names) -> Complian
 
 def _finding(finding: RuleFinding, names: _Names) -> RuleFinding:
     hide = finding.capacity or finding.code is None  # words without a code may tell anything
+    facts = finding.facts if hide else _facts(finding.facts, names)
+    renamed = finding.code is not None and not hide and facts != finding.facts
     return RuleFinding(
         id=finding.id,
         section=finding.section,
         level=finding.level,
         text=finding.text,
         state=finding.state,
-        note=_text(finding.note) if hide else finding.note,
+        note=_text(finding.note)
+        if hide
+        else (compliance_notes.worded(Note(finding.code or "", facts)) if renamed else finding.note),
         run=names.of_any(finding.run),
         code=finding.code,
-        facts={} if hide else finding.facts,
+        facts={} if hide else facts,
         capacity=hide,
     )
