@@ -220,6 +220,9 @@ def test_a_gap_is_a_gap() -> None:
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.booleans())
+@example([5e-324], True)
+@example([-1e-310, 1e-310], False)
+@example([0.0, 3e-290], True)
 def test_a_linear_axis_reaches_over_all_values(values: list[float], from_zero: bool) -> None:
     """In order, and each tick inside."""
     found = charts.linear(values, 0, 100, from_zero)

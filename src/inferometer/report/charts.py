@@ -398,12 +398,16 @@ def drawable(value: object, log: bool) -> TypeGuard[float]:
     )
 
 
+LEAST_SPAN = 1e-290
+"""Below this an axis has no steps: a fifth of it, and the power of ten that its ticks are rounded to, leave a float's range."""
+
+
 def linear(values: Sequence[float], start: float, end: float, from_zero: bool) -> Scale:
     """Over all values; from zero on where asked, or where they come near it."""
     low, high = min(values), max(values)
     if from_zero or 0 <= low <= high / 2:
         low, high = min(low, 0.0), max(high, 0.0)
-    if low == high:
+    if high - low < LEAST_SPAN:
         low, high = (low, low + 1) if from_zero else (low - 1, high + 1)
     step = _step((high - low) / 5)
     if all(float(value).is_integer() for value in values):
@@ -422,7 +426,7 @@ def exact_axis(low: float, high: float, start: float, end: float, *, log: bool =
     if log:
         low, high = (low, high) if low < high else (low / 1.1, high * 1.1)
         return Scale(low, high, start, end, True, _decades(low, high))
-    if high <= low:
+    if high - low < LEAST_SPAN:
         low, high = low - 1, high + 1
     step = _step((high - low) / 5)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
