@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from inferometer.cli.app import run
@@ -73,6 +74,25 @@ def test_the_spelling_of_a_plan_does_not_matter(folder: Path) -> None:
     """The same values in other bytes are the same plan."""
     path = folder / "plan.json"
     path.write_text(json.dumps(json.loads(path.read_text())))
+    assert run(["report", str(folder)]) == 4
+
+
+@pytest.mark.parametrize("name", ["requests.parquet", "pulse.parquet"])
+def test_a_record_of_another_run_is_refused(
+    name: str, simulated: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its metadata hold the id of run.json: both files are named. A record without one, of an earlier version, is read."""
+    words = ["simulate", "--requests", "10", "--warmup", "0", "--quiet", "--out", str(tmp_path / "other")]
+    assert run(words) == 4
+    shutil.copy(next((tmp_path / "other").iterdir()) / name, folder / name)
+    capsys.readouterr()
+    assert run(["report", str(folder)]) == 2
+    message = capsys.readouterr().err
+    assert str(folder / name) in message
+    assert str(folder / "run.json") in message
+    table = pq.read_table(simulated / name)
+    kept = {key: value for key, value in table.schema.metadata.items() if key == b"inferometer"}
+    pq.write_table(table.replace_schema_metadata(kept), folder / name)
     assert run(["report", str(folder)]) == 4
 
 

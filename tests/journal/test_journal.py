@@ -86,7 +86,7 @@ def test_sealing_joins_outcomes_with_what_was_asked_and_counts_the_text(folder: 
         journal.add_pulse(5, 1, worker or None, 2, 3, 4, 5, 6, 0, 5, 5, 10)
         journal.flush(1)
         journal.close()
-    seal(folder, lambda texts: [len(text) for text in texts])
+    seal(folder, lambda texts: [len(text) for text in texts], "run")
     record = read_table(folder.record, RECORD)
     assert record.column("index").to_pylist() == list(range(10))
     assert record.column("input_tokens_sent").to_pylist() == [8] * 10
@@ -141,7 +141,7 @@ def test_a_record_of_the_version_before_has_no_server_durations(folder: RunFolde
         journal.add(exchange)
     journal.flush(1)
     journal.close()
-    seal(folder, lambda texts: [len(text) for text in texts])
+    seal(folder, lambda texts: [len(text) for text in texts], "run")
     record = read_table(folder.record, RECORD)
     added = [name for name in RECORD.names if name.startswith("server_")]
     assert len(added) == 4
@@ -181,7 +181,7 @@ def test_a_secret_that_the_server_echoes_reaches_no_file(folder: RunFolder) -> N
     journal.add(echo)
     journal.flush(1)
     journal.close()
-    seal(folder, lambda texts: [0 for _ in texts])
+    seal(folder, lambda texts: [0 for _ in texts], "run")
     spelled = (CANARY.encode(), json.dumps(CANARY)[1:-1].encode(), b"sk-canary")
     for path in folder.path.rglob("*"):
         if path.is_file():

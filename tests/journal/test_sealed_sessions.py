@@ -50,7 +50,7 @@ def test_asked_and_sent_include_what_was_repeated(tmp_path: Path) -> None:
         pa.ipc.new_stream(sink, OUTCOME) as writer,
     ):
         writer.write_batch(pa.RecordBatch.from_pylist(told, schema=OUTCOME))
-    seal(folder, lambda texts: [len(text.split()) for text in texts])
+    seal(folder, lambda texts: [len(text.split()) for text in texts], "run")
     record = read_table(folder.record, RECORD)
     found = {
         (row["index"], row["cycle"]): (

@@ -20,6 +20,9 @@ from inferometer.journal.schema import OUTCOME, PULSE, READ, RECORD
 Count = Callable[[Sequence[str]], Sequence[int | None]]
 """The tokens of each text, None where nobody could count it."""
 
+RUN = b"inferometer.run"
+"""Key of the run's id in a sealed table's metadata."""
+
 _JOINED = (
     "input_tokens_asked",
     "input_tokens_sent",
@@ -59,8 +62,11 @@ def streams(folder: RunFolder, kind: str, schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([read_stream(path, schema) for path in paths] or [schema.empty_table()])
 
 
-def seal(folder: RunFolder, count: Count) -> None:
-    """Join outcomes with the schedule, count the generated text with `count`, and write both parquet files."""
+def seal(folder: RunFolder, count: Count, run: str) -> None:
+    """Join outcomes with the schedule, count the generated text with `count`, and write both parquet files.
+
+    `run`: the id in run.json, which both files carry in their metadata. Readers ignore it but for `run_of`.
+    """
     outcomes = streams(folder, "worker", OUTCOME).sort_by(
         [("t_intended", "ascending"), ("index", "ascending")]
     )
@@ -73,9 +79,26 @@ def seal(folder: RunFolder, count: Count) -> None:
     record = pa.Table.from_arrays(columns, schema=RECORD)
     if asked.column("session").null_count < len(record):
         record = _with_repeated(record, schedule.column("reply").is_valid().take(outcomes.column("index")))
-    write_table(record, folder.record)
+    write_table(_of_run(record, run), folder.record)
     pulses = streams(folder, "pulse", PULSE).sort_by([("t_ns", "ascending")])
-    write_table(pulses, folder.pulse)
+    write_table(_of_run(pulses, run), folder.pulse)
+
+
+def _of_run(table: pa.Table, run: str) -> pa.Table:
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), RUN: run.encode()})
+
+
+def run_of(path: Path) -> str | None:
+    """The id of the run that a sealed table is of; None: an earlier version did not write it. Raises RecordError."""
+    try:
+        found = (pq.read_schema(path).metadata or {}).get(RUN)
+    except (OSError, pa.ArrowInvalid) as cause:
+        raise RecordError(_unreadable(path, cause)) from cause
+    return None if found is None else found.decode(errors="replace")
+
+
+def _unreadable(path: Path, cause: Exception) -> str:
+    return f"{path.name}: missing or damaged ({cause}); try `inferometer recover`"
 
 
 def _with_repeated(record: pa.Table, recorded: pa.ChunkedArray) -> pa.Table:
@@ -128,7 +151,7 @@ def read_table(path: Path, schema: pa.Schema) -> pa.Table:
     try:
         table = pq.read_table(path)
     except (OSError, pa.ArrowInvalid) as cause:
-        raise RecordError(f"{path.name}: missing or damaged ({cause}); try `inferometer recover`") from cause
+        raise RecordError(_unreadable(path, cause)) from cause
     return _current(table, schema, path)
 
 

@@ -14,7 +14,7 @@ from inferometer.documents.workload import TraceFacts
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD
-from inferometer.journal.seal import read_table, seal
+from inferometer.journal.seal import read_table, run_of, seal
 from inferometer.judge.compliance.statement import brief_of
 from inferometer.judge.judge import arrival_comparison, judge
 from inferometer.judge.slo import slo_outcomes
@@ -52,7 +52,7 @@ class RunResult:
 def conclude(folder: RunFolder, tokenizer: tokenizers.Tokenizer, scrapes: Scrapes | None = None) -> RunResult:
     """Seal the journal, end the scraping and evaluate the record. Raises RecordError."""
     try:
-        seal(folder, tokenizer.count_all)
+        seal(folder, tokenizer.count_all, read_facts(folder).id)
         if scrapes is not None:
             settle(folder, scrapes.end(interrupted=read_facts(folder).interrupted))
         return evaluate(folder)
@@ -89,6 +89,9 @@ def assess(folder: RunFolder) -> Assessment:
     own = saved.read(folder.plan)
     if facts.plan_hash not in (saved.plan_hash(own), saved.file_hash(folder.plan)):
         raise RecordError(f"{folder.plan}: is not the plan of {folder.facts}, which has another plan_hash")
+    for path in (folder.record, folder.pulse):
+        if run_of(path) not in (None, facts.id):
+            raise RecordError(f"{path}: is of another run than {folder.facts}, which has the id {facts.id}")
     plan = with_known_sut(own, facts.engine)
     table = read_table(folder.record, RECORD)
     record = Record.from_tables(
@@ -139,6 +142,6 @@ def recover(folder: RunFolder) -> RunResult:
         folder.journal.glob("worker-*.arrows")
     ):  # sealing nothing would replace a record and its reports
         raise RecordError(f"{folder.journal}: holds no requests, so there is nothing to recover")
-    seal(folder, tokenizers.counter(plan.tokenizer).count_all)
+    seal(folder, tokenizers.counter(plan.tokenizer).count_all, read_facts(folder).id)
     settle(folder)
     return evaluate(folder)
