@@ -1,0 +1,131 @@
+"""One member of a document replaced, removed or negated: a command that reads it has a result or refuses the file by name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from inferometer.cli.app import run
+
+REMOVED = object()
+NEGATED = object()
+VALUES: tuple[object, ...] = (
+    REMOVED,
+    NEGATED,
+    None,
+    "x",
+    "",
+    -1,
+    0,
+    1.5,
+    10**30,
+    True,
+    [],
+    [1],
+    ["x"],
+    {},
+    {"a": 1},
+)
+RUN, CAMPAIGN = "run", "campaign"
+
+
+class Reader(NamedTuple):
+    """A command that reads a file of a folder, as words; FOLDER, WHOLE and OUT stand for paths."""
+
+    of: str
+    file: str
+    words: tuple[str, ...]
+
+
+READERS = (
+    Reader(RUN, "run.json", ("report", "FOLDER")),
+    Reader(RUN, "plan.json", ("report", "FOLDER")),
+    Reader(RUN, "run.json", ("rerun", "FOLDER", "--quiet", "--out", "OUT")),
+    Reader(RUN, "plan.json", ("rerun", "FOLDER", "--quiet", "--out", "OUT")),
+    Reader(RUN, "plan.json", ("compare", "FOLDER", "WHOLE")),
+    Reader(RUN, "run.json", ("compare", "FOLDER", "WHOLE")),
+    Reader(RUN, "summary.json", ("compare", "FOLDER", "WHOLE")),
+    Reader(RUN, "summary.json", ("compliance", "FOLDER")),
+    Reader(RUN, "run.json", ("simulate", "--fit", "FOLDER", "--quiet", "--out", "OUT")),
+    Reader(RUN, "plan.json", ("simulate", "--fit", "FOLDER", "--quiet", "--out", "OUT")),
+    Reader(CAMPAIGN, "campaign.json", ("compliance", "FOLDER")),
+    Reader(CAMPAIGN, "campaign.json", ("report", "FOLDER", "--redact", "capacity")),
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A simulated run and a simulated campaign."""
+    runs, tests = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("tests")
+    assert run(["simulate", "--requests", "20", "--warmup", "0", "--quiet", "--out", str(runs)]) == 4
+    words = [
+        "test",
+        "ttft",
+        "--quick",
+        "--simulate",
+        "--param",
+        "ttft.requests=20",
+        "--param",
+        "ttft.rates=[5]",
+    ]
+    run([*words, "--quiet", "--out", str(tests)])
+    return {RUN: next(runs.iterdir()), CAMPAIGN: next(tests.iterdir())}
+
+
+def places(value: Any, before: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The members of a document; of a list, its first two."""
+    members = (
+        value.items() if isinstance(value, dict) else enumerate(value[:2]) if isinstance(value, list) else ()
+    )
+    for name, inner in members:
+        yield (*before, name)
+        yield from places(inner, (*before, name))
+
+
+def damaged(document: Any, place: tuple[str | int, ...], value: object) -> None:
+    """Put a value at a place of a document."""
+    holder = document
+    for name in place[:-1]:
+        holder = holder[name]
+    old = holder[place[-1]]
+    if value is REMOVED:
+        del holder[place[-1]]
+    elif value is NEGATED:
+        holder[place[-1]] = (
+            not old if isinstance(old, bool) else -old if isinstance(old, int | float) else "-"
+        )
+    else:
+        holder[place[-1]] = value
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda one: f"{one.words[0]}-{one.file}")
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_a_damaged_member_is_no_bug(
+    reader: Reader,
+    whole: dict[str, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    capsys: pytest.CaptureFixture[str],
+    data: st.DataObject,
+) -> None:
+    """Whatever stands in a document, the exit code is no bug's; where it is 2, the message names the file."""
+    document = json.loads((whole[reader.of] / reader.file).read_text())
+    place = data.draw(st.sampled_from(list(places(document))))
+    damaged(document, place, data.draw(st.sampled_from(VALUES)))
+    folder = tmp_path_factory.mktemp("copy") / whole[reader.of].name
+    shutil.copytree(whole[reader.of], folder)
+    (folder / reader.file).write_text(json.dumps(document))
+    paths = {"FOLDER": str(folder), "WHOLE": str(whole[reader.of]), "OUT": str(folder.parent / "out")}
+    capsys.readouterr()
+    code = run([paths.get(word, word) for word in reader.words])
+    message = capsys.readouterr().err
+    shutil.rmtree(folder.parent)
+    assert code != 70, message
+    assert code != 2 or reader.file in message, message
