@@ -136,3 +136,24 @@ def test_the_plan_of_a_simulated_run_does_not_measure(folder: Path) -> None:
 def test_a_seed_below_0_is_refused(folder: Path) -> None:
     """A generator has none."""
     assert run(["compare", str(folder), str(folder), "--seed", "-1"]) == 2
+
+
+@pytest.mark.parametrize("name", ["plan.json", "run.json", "summary.json"])
+def test_compliance_of_a_file_asks_for_the_folder(
+    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One file of a run is not enough: the message names the folder to give."""
+    assert run(["compliance", str(folder / name)]) == 2
+    assert f"give the run's folder, {folder}" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_is_named_itself(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not the temporary one beside it."""
+    (folder / "summary.json").unlink()
+    (folder / "summary.json").mkdir()
+    assert run(["report", str(folder)]) != 70
+    message = capsys.readouterr().err
+    assert str(folder / "summary.json") in message
+    assert ".summary.json." not in message

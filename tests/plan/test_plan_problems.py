@@ -236,3 +236,25 @@ if __name__ == "__main__":
     here = Path(sys.argv[1]) / "plan.yaml"
     lines = [json.dumps([*case, problems(*case, here)]) for case in cases()]
     VECTORS.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"target": {"extra_body": {"temperature": 1}}}, "workload.temperature"),
+        ({"target": {"extra_body": {"ignore_eos": False}}}, "workload.ignore_eos"),
+        ({"target": {"extra_body": {"max_completion_tokens": 5}}}, "workload.output_tokens"),
+        (
+            {"sut": {"guardrails": {"names": ["x"], "input_filter": False, "output_filter": False}}},
+            "omit the names",
+        ),
+    ],
+)
+def test_what_contradicts_the_plan_is_refused(values: dict[str, object], named: str, tmp_path: Path) -> None:
+    """The message names the key to use, or what to omit; a null takes a field away and contradicts nothing."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(json.dumps(values))
+    with pytest.raises(PlanError, match=re.escape(named)):
+        build(path)
+    path.write_text(json.dumps({"target": {"extra_body": {"ignore_eos": None}}}))
+    assert build(path).target.extra_body == {"ignore_eos": None}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from inferometer.cli.command import Command
 from inferometer.errors import PlanError, Problem
@@ -102,6 +103,13 @@ def command(
 
     if repeats is not None and not interleave:
         raise PlanError([Problem("--repeats", "needs --interleave: existing runs are not repeated")])
+    if price_source is not None and not prices:
+        raise PlanError([Problem("--price-source", "is the source of prices: give them with --price")])
+    if (
+        not interleave
+        and click.get_current_context().get_parameter_source("out") is ParameterSource.COMMANDLINE
+    ):
+        raise PlanError([Problem("--out", "needs --interleave: existing runs stay where they are")])
     files = {"--junit": junit, "--markdown": markdown}
     nowhere = [name for name, file in files.items() if file is not None and not file.parent.is_dir()]
     if nowhere:  # better now than after the measuring

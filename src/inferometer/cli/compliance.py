@@ -24,6 +24,8 @@ HELP = """\
 Check a run or a campaign against the IETF draft's rules: label, deviations, and every rule with its observation. RUN is
 the folder of either, or a campaign.json. A run by itself is judged as the test of TTFT (section 5.1) with its own load.
 """
+FILES = ("plan.json", "run.json", "summary.json")
+"""Of a run's folder: one by itself is not enough."""
 LEVELS = ("MUST", "REQUIRED", "SHOULD", "RECOMMENDED", "states")
 """Those of judge/compliance/evidence.py, which help does not import."""
 
@@ -85,7 +87,7 @@ def _statements(path: Path) -> tuple[list[ComplianceStatement], ComplianceStatem
     from inferometer.report.compliance import statement_document
 
     whole = path / "campaign.json" if path.is_dir() else path
-    if whole.is_file() and not (path / "summary.json").is_file():
+    if whole.is_file() and whole.name not in FILES and not (path / "summary.json").is_file():
         return _campaign(whole)
     return [statement_document(comply(of_run(_summary(path))))], None
 
@@ -113,6 +115,8 @@ def _summary(folder: Path) -> Summary:
     from inferometer.documents.part import from_json
     from inferometer.documents.summary import SCHEMA, Summary
 
+    if folder.is_file() and folder.name in FILES:
+        raise RecordError(f"{folder}: is a file of a run: give the run's folder, {folder.parent}")
     if not folder.is_dir():
         raise RecordError(f"{folder}: not a folder of a run or a campaign")
     path = folder / "summary.json"

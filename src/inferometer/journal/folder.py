@@ -95,5 +95,9 @@ class RunFolder:
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that a reader sees the old one or the new one, whole."""
     part = path.with_name(path.name + ".part")
-    part.write_bytes(data)
-    os.replace(part, path)
+    try:
+        part.write_bytes(data)
+        os.replace(part, path)
+    except OSError as cause:  # names the file that was wanted, not the one beside it
+        part.unlink(missing_ok=True)
+        raise OSError(cause.errno, cause.strerror, str(path)) from cause

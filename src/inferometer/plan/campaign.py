@@ -105,6 +105,11 @@ def _impossible(whole: Campaign) -> Iterator[Problem]:
             "users have their own load, but the tests choose theirs: use --rate or --concurrency",
         )
     embedded = whole.plan.target.url is None or whole.simulated
+    if not embedded and whole.engine != EngineChoice():
+        yield Problem(
+            "--preset" if whole.engine.preset != EngineChoice().preset else "--set",
+            "is about the reference engine, and --url names another server: omit one",
+        )
     if OWN_SYSTEM in whole.names and not embedded and not whole.own_system:
         yield Problem(
             "--i-own-this-system",

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from inferometer.engines.interface import takers
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Empirical
-from inferometer.plan.schema import NO_TOKENIZER, REFERENCE_TOKENIZER, SERVER_TOKENIZER, Load, Plan
+from inferometer.plan.schema import (
+    NO_TOKENIZER,
+    REFERENCE_TOKENIZER,
+    SERVER_TOKENIZER,
+    Guardrails,
+    Load,
+    Plan,
+)
 from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.target import Target
 from inferometer.plan.workload import AnyWorkload, LengthsWorkload, StandardWorkload, TraceWorkload
@@ -44,6 +51,8 @@ def faults(plan: Plan) -> list[Fault]:
         *_sizes(plan.load),
         *_warm_up(plan.load),
         *_target(plan.target),
+        *_bodies(plan),
+        *_guardrails(plan.sut.guardrails),
         *_classes(plan.workload),
         *_made(plan.workload),
         *_texts(plan.workload),
@@ -218,6 +227,36 @@ def _target(target: Target) -> Iterator[Fault]:
                 yield Fault(
                     (key, "target.url"), "is about TLS, and the server's URL does not begin with https://"
                 )
+
+
+PLANNED = {
+    "temperature": "workload.temperature",
+    "ignore_eos": "workload.ignore_eos",
+    "min_tokens": "workload.min_tokens",
+    "stream_options": "target.stream",
+}
+"""Fields of a body that the plan decides, with its keys. Those that no kind of workload does without stand in target.py."""
+
+
+def _bodies(plan: Plan) -> Iterator[Fault]:
+    """What is merged into every request would contradict what the plan, and so the report, says of it."""
+    body = plan.target.extra_body
+    for name in sorted(PLANNED.keys() & body.keys()):
+        if body[name] is None:  # takes a field away that a server refuses
+            continue
+        yield Fault(
+            ("target.extra_body", PLANNED[name]),
+            f"{{target.extra_body}} cannot set {name}, which the plan decides: use {{{PLANNED[name]}}}",
+        )
+
+
+def _guardrails(declared: Guardrails) -> Iterator[Fault]:
+    if declared.names and declared.input_filter is False and declared.output_filter is False:
+        yield Fault(
+            ("sut.guardrails",),
+            "names filters, and says that neither requests nor answers are filtered: omit the names, or set "
+            "input_filter or output_filter to true",
+        )
 
 
 def _classes(workload: AnyWorkload) -> Iterator[Fault]:

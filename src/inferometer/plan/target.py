@@ -71,6 +71,7 @@ _OURS = {
     "input": "workload",
     "stream": "target.stream",
     "max_tokens": "workload.output_tokens",
+    "max_completion_tokens": "workload.output_tokens",
     "max_output_tokens": "workload.output_tokens",
     "n": "load.requests",
 }

@@ -219,6 +219,11 @@ def rewritten(folder: Path, redacted: Sequence[str]) -> Tested:
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
     tested = Tested(folder, from_json(text, CampaignDocument, CAMPAIGN_SCHEMA, str(path)))
+    for table in (one for test in tested.document.tests for one in test.tables):
+        if any(len(row) != len(table.columns) for row in table.rows):
+            raise RecordError(
+                f"{path}: a row of the table {table.name[:60]!r} has not a cell for each column"
+            )
     _write(tested, redacted)
     return tested
 

@@ -196,7 +196,9 @@ def _test(test: ProcedureDocument, names: _Names) -> ProcedureDocument:
 def _plan(plan: Mapping[str, Any], names: _Names) -> Mapping[str, Any]:
     kept = {name: plan[name] for name in PLAN_PARTS if name in plan}
     made_of = plan.get("workload")
-    return kept | ({"workload": workload(made_of, names.classes, WITHHELD)} if made_of is not None else {})
+    return kept | (
+        {"workload": workload(dict(made_of), names.classes, WITHHELD)} if isinstance(made_of, Mapping) else {}
+    )
 
 
 def _parameters(test: ProcedureDocument, names: _Names) -> Mapping[str, Any]:

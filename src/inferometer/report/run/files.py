@@ -50,7 +50,11 @@ def replace(path: Path, text: str) -> Path:
             os.umask(umask)
             os.fchmod(file.fileno(), 0o666 & ~umask)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as cause:
         os.unlink(temporary)
+        if (
+            isinstance(cause, OSError) and cause.errno is not None
+        ):  # the file that was wanted, not the one beside it
+            raise OSError(cause.errno, cause.strerror, str(path)) from cause
         raise
     return path
