@@ -22,6 +22,7 @@ import inferometer
 from benchmarks import (
     comparison_null,
     costs,
+    coverage,
     histogram_accuracy,
     loads,
     native,
@@ -57,11 +58,21 @@ ALL: dict[str, Benchmark] = {
     "histogram-accuracy": histogram_accuracy.accuracy,
     "metrics-hour": server_metrics.hour,
     "comparison-null": comparison_null.null,
+    "coverage": coverage.coverage,
 }
 QUIET = at_most(0.1)
 """More than this of a core spent on other things, and latencies say more about them than about the instrument."""
 ONCE = frozenset(
-    {"start", "memory", "peers", "trace-start", "histogram-accuracy", "metrics-hour", "comparison-null"}
+    {
+        "start",
+        "memory",
+        "peers",
+        "trace-start",
+        "histogram-accuracy",
+        "metrics-hour",
+        "comparison-null",
+        "coverage",
+    }
 )
 """Repeats within itself, or takes too long to repeat."""
 
