@@ -206,3 +206,34 @@ def test_pairs_see_what_seeds_do_to_both_sides() -> None:
     assert found.welch is not None
     assert found.paired[0] > 0 > found.welch[0]
     assert found.verdict == "no_difference"
+
+
+def test_with_a_threshold_what_may_be_worse_beyond_it_is_no_claim() -> None:
+    """Law: sides alike but for chance are `no_regression` at a threshold that holds the harmful end of every deciding
+    interval, and `no_claim` at one that does not: failing to show a difference shows nothing."""
+    sides = [BASE, side(1.0, first=3)]
+    wide, narrow = (
+        compare(sides, replace(QUICK, threshold=5.0)),
+        compare(sides, replace(QUICK, threshold=0.0001)),
+    )
+    assert wide.outcome == "no_regression"
+    assert narrow.outcome == "no_claim"
+    for one in narrow.contrasts[0]:
+        if one.verdict == "no_difference":
+            ends = one.paired if one.test == "paired" else one.welch
+            assert ends is not None
+            assert ends[0] > -0.0001 if one.better == "more" else ends[1] < 0.0001
+
+
+def test_what_could_be_seen_has_an_interval_that_narrows_with_more_runs() -> None:
+    """Law: the detectable difference lies within its own interval, whose ends are further apart for fewer runs."""
+
+    def spread(runs: int) -> float:
+        one = figure(compare([side(1.0, runs=runs), side(1.0, runs=runs, first=20)], QUICK), "tpot_p50")
+        assert one.detectable is not None
+        assert one.detectable_ci95 is not None
+        low, high = one.detectable_ci95
+        assert low < one.detectable < high
+        return high / low
+
+    assert spread(3) > spread(8)

@@ -14,7 +14,7 @@ from inferometer.documents.statement import ComplianceStatement
 from inferometer.documents.verdict import RunStatus
 from inferometer.metrics.statistics import Interval
 
-SCHEMA: Final = "inferometer/comparison/2"
+SCHEMA: Final = "inferometer/comparison/3"
 
 Outcome = Literal["regression", "no_regression", "no_claim", "invalid", "not_comparable"]
 """regression: worse in a deciding figure; no_claim: the evidence does not suffice; invalid: a run is INVALID;
@@ -135,8 +135,9 @@ class NoiseFloor(Part, frozen=True):
 class Difference(Part, frozen=True):
     """One figure of one side against the baseline.
 
-    `p_holm`: after Holm's correction; `detectable`: what the test would have found four times out of five; `equivalent`:
-    whether the whole interval lies within the threshold; `held`: what kept it from being called better or worse.
+    `p_holm`: after Holm's correction; `detectable`: what the test would have found four times out of five, with its own
+    interval, for the spread of few runs is known but roughly; `equivalent`: whether the whole interval lies within the
+    threshold; `held`: what kept it from being called better or worse; `test`: which of the two intervals decides.
     """
 
     name: str
@@ -157,6 +158,8 @@ class Difference(Part, frozen=True):
     equivalent: bool | None
     verdict: FigureVerdict
     held: tuple[Held, ...]
+    test: Literal["welch", "paired"]
+    detectable_ci95: Interval | None
 
 
 class TitledDifference(Difference, frozen=True):
@@ -199,7 +202,7 @@ class ComparisonDocument(Part, frozen=True):
     """What `inferometer compare --json` prints. `contrasts`: one for each side after the baseline; `compliance`: the
     statement on draft section 6."""
 
-    schema: Literal["inferometer/comparison/2"]
+    schema: Literal["inferometer/comparison/3"]
     version: str
     outcome: Outcome
     conclusion: str

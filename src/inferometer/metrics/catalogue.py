@@ -362,8 +362,8 @@ CONVENTIONS = {
     " warm-up requests are counted but have no latency here.",
     "percentiles": "Percentiles interpolate linearly between the two nearest ordered samples.",
     "std": "Standard deviations divide by n - 1.",
-    "ci95": "Intervals hold the true value with 95 % confidence: percentiles from order statistics "
-    "without assuming a distribution.",
+    "ci95": "Intervals are 95 % confidence intervals of the served load's value; they allow for correlation in time "
+    "and within requests, and are withheld where the run holds too little evidence.",
     "throughput": "Throughput counts what arrived in the steady window only: the last 90 % of the sending "
     "time, or in a closed loop of the time in which concurrency was full; the figures of the "
     "whole run stand beside it.",

@@ -23,7 +23,7 @@ from typing import Protocol
 
 from inferometer.documents.summary import Summary
 from inferometer.metrics.catalogue import RATES, Rate
-from inferometer.metrics.statistics import Stats
+from inferometer.metrics.statistics import Stats, Withheld
 
 THIN = "\u202f"
 """Narrow no-break space."""
@@ -89,6 +89,20 @@ def share(value: float | None) -> str:
 def interval(bounds: Sequence[float] | None) -> str:
     """`[lo, hi]` as two figures with a dash between them, or a dash alone."""
     return ABSENT if bounds is None else f"{figure(bounds[0])}{THIN}{DASH}{THIN}{figure(bounds[1])}"
+
+
+WITHHELD: dict[Withheld, str] = {
+    "correlated": "none: too short",
+    "skewed": "none: too skewed",
+    "few": "none: too few",
+}
+"""Why a statistic has no interval (docs/statistics.md)."""
+
+
+def statistic_interval(stats: Stats, name: str) -> str:
+    """The interval of one of the statistics, or why there is none; a dash for those that never have one."""
+    why = stats.ci95.withheld.get(name)
+    return WITHHELD[why] if why else interval(getattr(stats.ci95, name, None))
 
 
 def seconds(value: float | None) -> str:

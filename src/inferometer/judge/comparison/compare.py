@@ -259,10 +259,15 @@ class _Draft:
     other: Floats | None
     floor: NoiseFloor | None
     test: welch.Test | None = None
-    paired: Interval | None = None
+    paired: welch.Test | None = None
     bootstrap: Interval | None = None
     p_holm: float | None = None
     family: int = 1
+
+    @property
+    def decides(self) -> welch.Test | None:
+        """By pairs of runs where the design has them, else by Welch's: the design chooses, never the data."""
+        return self.paired or self.test
 
     @property
     def scale(self) -> float | None:
@@ -297,8 +302,8 @@ def _pair(drafts: Sequence[Sequence[_Draft]], rows: Sequence[Sequence[Run]], fac
         for one in row:
             if one.base is None or one.other is None or one.scale is None:
                 continue
-            test = welch.paired(one.base[[a for a, _ in found]], one.other[[b for _, b in found]])
-            one.paired = None if test is None else _scaled(test.interval, one.scale)
+            if not one.apart:
+                one.paired = welch.paired(one.base[[a for a, _ in found]], one.other[[b for _, b in found]])
 
 
 def _decided(
@@ -306,23 +311,24 @@ def _decided(
 ) -> tuple[tuple[Difference, ...], ...]:
     for deciding in (True, False):  # two families: what decides does not pay for what is only shown
         family = [one for row in drafts for one in row if one.deciding is deciding]
-        tested = [one for one in family if one.test is not None]
-        adjusted = welch.holm([one.test.p for one in tested if one.test is not None])
+        tested = [one for one in family if one.decides is not None]
+        adjusted = welch.holm([one.decides.p for one in tested if one.decides is not None])
         for one, p in zip(tested, adjusted, strict=True):
             one.p_holm, one.family = p, len(tested)
     return tuple(tuple(_difference(one, threshold, allowed) for one in row) for row in drafts)
 
 
 def _difference(draft: _Draft, threshold: float, allowed: FigureVerdict | None) -> Difference:
-    test, scale = draft.test, draft.scale
+    test, scale = draft.decides, draft.scale
     baseline, side = _estimate(draft.base), _estimate(draft.other)
-    relative = interval = detectable = None
+    relative = interval = detectable = detectable_ci = None
     if baseline is not None and side is not None and scale is not None:
         relative = (side.mean - baseline.mean) / scale
     effect = None
     if test is not None and scale is not None:
         interval = _scaled(test.interval, scale)
         detectable = welch.detectable(test.se / scale, test.df, welch.ALPHA / draft.family)
+        detectable_ci = welch.interval_of_spread(detectable, test.df)
         assert draft.base is not None
         assert draft.other is not None
         effect = welch.hedges_g(draft.base, draft.other)
@@ -334,19 +340,30 @@ def _difference(draft: _Draft, threshold: float, allowed: FigureVerdict | None) 
         baseline,
         side,
         relative,
-        interval,
+        None if draft.test is None or scale is None else _scaled(draft.test.interval, scale),
         None if test is None else test.p,
         draft.p_holm,
-        draft.paired,
+        None if draft.paired is None or scale is None else _scaled(draft.paired.interval, scale),
         draft.bootstrap,
         None if effect is None else effect[0],
         None if effect is None else effect[1],
         detectable,
         draft.floor,
         None if interval is None or not threshold else max(map(abs, interval)) < threshold,
-        _verdict(draft, relative, held, allowed),
+        _verdict(draft, relative, held, allowed, _excludes_harm(draft.name, interval, threshold)),
         held,
+        "paired" if draft.paired is not None else "welch",
+        detectable_ci,
     )
+
+
+def _excludes_harm(name: str, interval: Interval | None, threshold: float) -> bool:
+    """Whether no change for the worse beyond the threshold is left inside the interval. Without a threshold nobody asked."""
+    if not threshold:
+        return True
+    if interval is None:
+        return False
+    return interval[0] > -threshold if FIGURES[name].more else interval[1] < threshold
 
 
 def _held(
@@ -371,16 +388,20 @@ def _held(
 
 
 def _verdict(
-    draft: _Draft, relative: float | None, held: Sequence[Held], allowed: FigureVerdict | None
+    draft: _Draft,
+    relative: float | None,
+    held: Sequence[Held],
+    allowed: FigureVerdict | None,
+    excludes_harm: bool,
 ) -> FigureVerdict:
     if relative is None or draft.apart:
         return "not_comparable"
     if allowed is not None:
         return allowed
-    if draft.test is None:
+    if draft.decides is None:
         return "no_claim"
     if held:
-        return "no_difference"
+        return "no_difference" if excludes_harm else "no_claim"
     return "better" if (relative > 0) is FIGURES[draft.name].more else "worse"
 
 

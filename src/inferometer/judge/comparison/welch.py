@@ -93,6 +93,15 @@ def detectable(se: float, df: float, alpha: float) -> float:
     return se * _noncentrality(df, critical, 1 - POWER)
 
 
+def interval_of_spread(value: float, df: float) -> Interval:
+    """95 % interval of a value that is proportional to a standard error with `df` degrees of freedom: df s^2 / sigma^2 is
+    chi-squared for normal values. Three runs a side know their own spread to a factor of two and a half."""
+    from scipy import special
+
+    low, high = (float(special.chdtri(df, p)) for p in (ALPHA / 2, 1 - ALPHA / 2))  # upper tails
+    return value * math.sqrt(df / low), value * math.sqrt(df / high)
+
+
 def hedges_g(baseline: Floats, other: Floats) -> tuple[float, Interval] | None:
     """Hedges' g and its 95 % interval; None for fewer than two values on a side, or without any spread."""
     sizes = len(baseline), len(other)

@@ -82,7 +82,7 @@ def _figures(contrast: Contrast) -> str:
             words.span(one.paired),
             _effect(one.hedges_g, one.hedges_ci95),
             words.percent(one.floor.value if one.floor else None).lstrip("+"),
-            words.percent(one.detectable).lstrip("+"),
+            words.could_see(one),
             words.VERDICTS[one.verdict] + why,
         )
         rows.append(cells)

@@ -15,14 +15,15 @@ from inferometer.documents.comparison import (
 )
 from inferometer.documents.statement import ComplianceStatement
 from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, stem
-from inferometer.metrics.statistics import STATISTICS
+from inferometer.metrics.statistics import STATISTICS, Interval
 from inferometer.report.figures import clean, figure, moment
 from inferometer.report.run.composition import moment as written
 
 DECIDES = (
-    "A figure is better or worse only if Welch's t-test on per-run values rejects after Holm's correction, the bootstrap of "
-    "the pooled samples (clustered by run and by request) agrees, and the difference exceeds threshold and noise floor. "
-    "Paired differences are a second opinion and decide nothing."
+    "A figure is better or worse only if a t-test on per-run values rejects after Holm's correction (on the differences of "
+    "pairs where runs are paired by seed, else Welch's), the bootstrap of the pooled samples (clustered by run and by "
+    "request) agrees, and the difference exceeds threshold and noise floor. With a threshold, no difference is claimed only "
+    "where the interval holds no change for the worse beyond it."
 )
 MULTIPLICITY = (
     "Holm's correction over the deciding figures of all sides, and apart from them over all others: the chance of any false "
@@ -280,9 +281,25 @@ def _claims(contrasts: Sequence[Contrast]) -> str:
     return " ".join(claims)
 
 
+def deciding_interval(one: TitledDifference) -> Interval | None:
+    """The interval of the test that decides."""
+    return one.paired if one.test == "paired" else one.welch
+
+
+def could_see(one: TitledDifference) -> str:
+    """The detectable difference with its own interval, in per cent: `3.1 (1.9 to 8.9) %`."""
+    if one.detectable is None:
+        return "-"
+    value = percent(one.detectable).lstrip("+")
+    if one.detectable_ci95 is None:
+        return value
+    low, high = (percent(end).lstrip("+").removesuffix(" %") for end in one.detectable_ci95)
+    return f"{value.removesuffix(' %')} ({low} to {high}) %"
+
+
 def _claim(one: TitledDifference) -> str:
     if one.verdict in ("better", "worse"):
-        return f"{one.title} ({percent(one.relative)}, {span(one.welch)})"
+        return f"{one.title} ({percent(one.relative)}, {span(deciding_interval(one))})"
     return one.title
 
 
@@ -290,7 +307,7 @@ def _missed(contrasts: Sequence[Contrast]) -> str:
     """What could have been there without being seen, for a figure without a difference has not been shown to be the same."""
     worst: dict[str, float] = {}
     for one in (one for contrast in contrasts for one in contrast.metrics):
-        if one.deciding and one.verdict == "no_difference" and one.detectable:
+        if one.deciding and one.verdict in ("no_difference", "no_claim") and one.detectable:
             least = max(one.detectable, one.floor.value if one.floor else 0.0)
             worst[one.title] = max(worst.get(one.title, 0.0), least)
     if not worst:

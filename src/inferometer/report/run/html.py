@@ -26,6 +26,7 @@ from inferometer.report.figures import (
     moment,
     rates_of,
     share,
+    statistic_interval,
     stats_of,
 )
 from inferometer.report.html_page import (
@@ -166,7 +167,7 @@ def _intervals(summary: Summary) -> Table:
     for name in TABLE:
         stats, metric = stats_of(summary, name), METRICS[name]
         if stats is not None:
-            bounds = [interval(getattr(stats.ci95, key)) for key in ("mean", "p50", "p90", "p95", "p99")]
+            bounds = [statistic_interval(stats, key) for key in ("mean", "p50", "p90", "p95", "p99")]
             rows.append([Cell(metric.title, unit=metric.unit), *bounds])
     return table("Intervals", ["Metric", "Mean", "P50", "P90", "P95", "P99"], rows)
 

@@ -23,6 +23,7 @@ from inferometer.report.figures import (
     interval,
     rates_of,
     statistic,
+    statistic_interval,
     stats_of,
     text,
     with_mark,
@@ -113,7 +114,7 @@ def _ttft(summary: Summary) -> str:
     if stats is None:
         return f"TTFT was {UNMEASURED}."
     rows = [["all", figure(stats.n), *(figure(statistic(stats, key)) for key in _POINTS)]]
-    rows.append(["95 % interval", "", *(interval(getattr(stats.ci95, key, None)) for key in _POINTS)])
+    rows.append(["95 % interval", "", *(statistic_interval(stats, key) for key in _POINTS)])
     for part in summary.ttft_by_input:
         tokens = bucket(part.from_tokens, part.to_tokens)
         rows.append([tokens, figure(part.n), *(figure(statistic(part, key)) for key in _POINTS)])
