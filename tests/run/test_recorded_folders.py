@@ -24,6 +24,9 @@ RECORDED = Path(__file__).parent.parent / "vectors" / "folders" / "record-3"
 FIGURES = ("requests", "metrics", "throughput", "slos", "ttft_by_input")
 
 
+INTERVALS = ("ci95", "met", "ci")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A copy of the recorded folder."""
@@ -31,14 +34,20 @@ def folder(tmp_path: Path) -> Path:
 
 
 def recorded(values: Any, today: Any) -> Any:
-    """Today's values as far as there were such then: a later version may know more, and says the same of the rest."""
+    """Today's values as far as there were such then: a later version may know more, and says the same of the rest.
+
+    Intervals, and the objectives that rest on them, are made by another method since.
+    """
     if isinstance(values, dict):
-        return {name: recorded(values[name], today[name]) for name in values}
+        return {
+            name: values[name] if name in INTERVALS else recorded(values[name], today[name])
+            for name in values
+        }
     return today
 
 
 def test_a_record_of_an_earlier_version_has_the_figures_it_had(folder: Path) -> None:
-    """Every number of the summary that was written beside it, and the verdict."""
+    """Every number of the summary that was written beside it but for the ends of intervals, and the verdict."""
     then = json.loads((RECORDED / "summary.json").read_bytes())
     now = to_data(evaluate(RunFolder.open(folder)).summary)
     assert (then["schema"], now["schema"]) == ("inferometer/summary/2", "inferometer/summary/4")
