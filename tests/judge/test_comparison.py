@@ -47,7 +47,8 @@ def test_slower_is_worse_and_faster_is_better() -> None:
 def test_every_figure_of_a_run_is_compared_with_all_its_evidence() -> None:
     """In the table's order, each with both means, three intervals, an effect and what could have been seen."""
     found = compare([BASE, side(1.2, first=2)], QUICK).contrasts[0]
-    assert [one.name for one in found] == [name for name in FIGURES if name != "output_tok_dollar_h"]
+    unknown = ("output_tok_dollar_h", "chunk_gap_p99")
+    assert [one.name for one in found] == [name for name in FIGURES if name not in unknown]
     for one in found:
         if one.name == "success_rate":
             continue

@@ -18,9 +18,9 @@ from inferometer.plan.slo import Slo
 
 
 def request(start: float, events: list[float], **more: Any) -> dict[str, Any]:
-    """A request submitted at `start` ms, with text events so many ms after."""
+    """A request submitted at `start` ms, with text events of one token so many ms after."""
     texts = [(start + after, EventClass.CONTENT) for after in events]
-    return {"t_intended": start, "t_submit": start, "events": texts} | more
+    return {"t_intended": start, "t_submit": start, "events": texts, "usage_output": len(texts)} | more
 
 
 def good(record: Record, *objectives: str, streamed: bool = True) -> list[bool] | None:

@@ -170,7 +170,7 @@ def test_fifty_tokens_are_enough_and_too_few_gaps_tell_no_shape(build: Callable[
         (lambda random: random.gamma(2, 10, LEAST_GAPS), "exponential or lighter"),
         (lambda random: around(random, 20, 0.6), "exponential or lighter"),
         (lambda random: around(random, 20, 1.2), "heavy"),
-        (lambda random: random.pareto(1.2, LEAST_GAPS), "heavy"),
+        (lambda random: 20 * random.pareto(1.2, LEAST_GAPS), "heavy"),
     ],
 )
 def test_tails_lie_on_their_side_of_the_exponential(

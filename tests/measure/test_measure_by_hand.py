@@ -103,7 +103,7 @@ def test_requests_are_counted_once_each(found: Measurement) -> None:
         ("e2e_from_intended_ms", [90, 64]),
         ("stream_end_ms", [98, 66]),
         ("tpot_ms", [10, 10]),
-        ("itl_ms", [10, 20, 10]),
+        ("chunk_gap_ms", [10, 20, 10]),
         ("jitter_ms", [math.sqrt(50)]),
         ("max_pause_ms", [20, 10]),
         ("connect_ms", [0.25]),

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 
 from inferometer.journal.schema import EventClass as E
+from inferometer.measure.delivery import Delivery, itl_method
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.samples import Samples
 from inferometer.measure.throughput import rate_interval
-from inferometer.measure.tokens import itl_method, single_token_share
+from inferometer.measure.tokens import single_token_share
 
 OPEN = {"load": {"model": "open", "rate": 100, "requests": 40}}
 seeds = st.integers(0, 2**32)
@@ -108,10 +109,10 @@ def test_gaps_add_up_from_first_to_last_text_and_leave_ttft_out(
     """Law: a request's gaps sum to e2e - ttft_any: no part of the wait for the first token is among them (draft 5.4.3)."""
     samples = Samples(build(*random_rows(seed, 30)), streamed=True)
     sums = np.array(
-        [samples.itl[a:b].sum() for a, b in np.lib.stride_tricks.sliding_window_view(samples.gap_offsets, 2)]
+        [samples.gaps[a:b].sum() for a, b in np.lib.stride_tricks.sliding_window_view(samples.gap_offsets, 2)]
     )
     np.testing.assert_allclose(sums, samples.e2e - samples.ttft_any, atol=1e-9)
-    assert len(samples.itl) == (samples.text_events - 1).sum()
+    assert len(samples.gaps) == (samples.text_events - 1).sum()
 
 
 @given(seeds, st.booleans())
@@ -246,10 +247,14 @@ def test_the_single_token_share_never_exceeds_the_truth(requests: list[list[int]
 
 
 def test_direct_measurement_needs_more_than_nine_tenths_single_tokens() -> None:
-    """Law: strictly above 90 % (draft B.2.1); unknown counts claim nothing."""
-    assert itl_method(0.91) == "direct"
-    assert itl_method(0.9) == "chunk"
-    assert itl_method(None) == "chunk"
+    """Law: strictly above 90 % of the events and of those that arrive alone (draft B.2.1), and at most one answer in a hundred
+    lumped; unknown counts claim nothing."""
+
+    def method(single: float | None, alone: float | None = 1.0, lumped: float | None = 0.0) -> str:
+        return itl_method(single, Delivery(10, 10, 0, 0, alone, lumped, 0.0))
+
+    assert method(0.91) == method(0.91, 0.91) == method(1.0, 1.0, 0.01) == method(1.0, None, None) == "direct"
+    assert method(0.9) == method(None) == method(1.0, 0.9) == method(1.0, 1.0, 0.011) == "chunk"
     assert single_token_share(np.array([3]), np.array([np.nan])) is None
 
 

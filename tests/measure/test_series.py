@@ -73,7 +73,7 @@ def test_a_long_run_is_drawn_with_few_points_that_keep_the_extremes(build: Any, 
         late = 300.0 if i == 2345 else float(random.random())
         rows.append(
             {"index": i, "t_intended": start, "t_submit": start + late, "t_end": float(events[-1]) + late}
-            | {"events": [(float(t) + late, E.CONTENT) for t in events]}
+            | {"events": [(float(t) + late, E.CONTENT) for t in events], "usage_output": 6}
         )
     plan, record = plan_of(**OPEN), build(*rows)
     drawn, found = series(plan, record), measure(plan, record)

@@ -253,7 +253,7 @@ class OutputLengths(Part, frozen=True):
 
 
 class TokenAccount(Part, frozen=True):
-    """Who counted tokens, and how stream events carry them."""
+    """Who counted tokens, and how stream events carry them. `chunk_tokens`: tokens that arrived together (draft 4.6.3)."""
 
     count_source: str | None
     tokenizer: TokenizerAccount
@@ -264,6 +264,7 @@ class TokenAccount(Part, frozen=True):
     tokens_per_event: float | None
     prompt: PromptLengths
     output: OutputLengths
+    chunk_tokens: Spread | None = None
 
 
 class Objective(Part, frozen=True):

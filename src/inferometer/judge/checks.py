@@ -19,7 +19,7 @@ from inferometer.measure.load import excused_ms, lateness_ms, parts_ns, sent_row
 from inferometer.measure.measurement import Measurement, Requests
 from inferometer.measure.record import Record
 from inferometer.measure.stats import describe
-from inferometer.measure.tokens import SINGLE_TOKEN_SHARE, CountSource
+from inferometer.measure.tokens import CountSource
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.schema import Plan
 from inferometer.units import NS_PER_MS
@@ -67,10 +67,6 @@ DRAWN_LEAST = 1_000
 
 PROMPT_GROWN = 0.8
 """Tokenizers and texts differ by a few per cent between short and long prompts, not by a fifth."""
-
-AT_ONCE_LEAST = 20
-AT_ONCE_SHARE = 0.5
-"""A proxy that buffers holds back every answer; a quick server may write some short ones in one go."""
 
 GROWTH_SHARE, GROWTH_REQUESTS = 0.1, 2.0
 """A queue that grows: by more than a tenth and by two requests between the first and last third of the load."""
@@ -200,16 +196,6 @@ def _gap(server: int, own: int, stops: int) -> float:
     """|server - own| / server; up to `stops` more on the server's side are end-of-sequence tokens."""
     excess = server - own
     return (max(0, excess - stops) if excess > 0 else -excess) / server
-
-
-def streamed(plan: Plan, measurement: Measurement) -> Check:
-    """Share of the answers of several tokens, read promptly, whose text came at one instant: nothing was streamed to us."""
-    tokens = measurement.tokens
-    facts = {"at_once": tokens.at_once, "judged": tokens.several}
-    if not plan.target.stream or tokens.several < AT_ONCE_LEAST:
-        return Check("streamed", "na", None, AT_ONCE_SHARE, facts=facts)
-    share = tokens.at_once / tokens.several
-    return Check("streamed", _within(share, AT_ONCE_SHARE), share, AT_ONCE_SHARE, facts=facts)
 
 
 def lateness(plan: Plan, measurement: Measurement, record: Record) -> Check:
@@ -431,23 +417,6 @@ def sample_counts(measurement: Measurement) -> tuple[Check, Check, Check]:
 
 def _at_least(code: str, n: int, limit: int, otherwise: CheckStatus) -> Check:
     return Check(code, "pass" if n >= limit else otherwise, float(n), float(limit))
-
-
-def tokens_per_event(plan: Plan, measurement: Measurement) -> Check:
-    """Share of events holding one token (draft B.2.1). At or below the limit, gaps are times between chunks: a note."""
-    tokens = measurement.tokens
-    share = tokens.single_token_share
-    facts = {
-        "method": tokens.itl_method,
-        "events": tokens.events,
-        "tokens": tokens.tokens,
-        "tokens_per_event": tokens.tokens_per_event,
-        "itl_zero_share": tokens.itl_zero_share,
-    }
-    if not plan.target.stream or measurement.requests.completed == 0:
-        return Check("tokens_per_event", "na", None, SINGLE_TOKEN_SHARE, facts=facts)
-    status: CheckStatus = "unsure" if share is None else "pass" if share > SINGLE_TOKEN_SHARE else "note"
-    return Check("tokens_per_event", status, share, SINGLE_TOKEN_SHARE, facts=facts)
 
 
 def clock_step(measurement: Measurement) -> Check:

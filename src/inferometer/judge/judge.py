@@ -12,7 +12,7 @@ import numpy as np
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.summary import WarmUp
 from inferometer.documents.workload import RequestStatistics
-from inferometer.judge import checks
+from inferometer.judge import checks, delivery
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare, replayed_checks
 from inferometer.judge.calibration import NOTHING_LOOKED_UP, calibration
 from inferometer.judge.server_metrics import server_queue, server_tokens, server_ttft
@@ -91,7 +91,7 @@ CHECKS = (
                ("share",), LimitSource.METHOD),
     CheckEntry("few_samples", lambda run: run.samples[2],
                ("number",), LimitSource.METHOD),
-    CheckEntry("streamed", lambda run: checks.streamed(run.plan, run.measurement),
+    CheckEntry("streamed", lambda run: delivery.streamed(run.plan, run.measurement),
                ("share",), LimitSource.METHOD, ("4.2.2",), of_instrument=True),
     CheckEntry("lateness", lambda run: checks.lateness(run.plan, run.measurement, run.record),
                ("ms", "share"), LimitSource.METHOD, ("4.2.3", "4.2.4", "4.2.5"), of_instrument=True, simulated=False),
@@ -135,7 +135,7 @@ CHECKS = (
                ("number",), LimitSource.DRAFT, ("5.1.4.3",)),
     CheckEntry("samples_p99_9", lambda run: run.samples[1],
                ("number",), LimitSource.DRAFT, ("5.1.4.3",)),
-    CheckEntry("tokens_per_event", lambda run: checks.tokens_per_event(run.plan, run.measurement),
+    CheckEntry("tokens_per_event", lambda run: delivery.tokens_per_event(run.plan, run.measurement),
                ("share",), LimitSource.DRAFT, ("B.2.1",)),
     CheckEntry("ttft_variants", lambda run: checks.ttft_variants(run.plan, run.measurement),
                ("share",), LimitSource.ANY, ("5.1.3.1",)),

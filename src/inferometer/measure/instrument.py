@@ -16,14 +16,11 @@ import numpy as np
 
 from inferometer.journal.schema import Phase
 from inferometer.measure.load import Span
-from inferometer.measure.record import Column, Death, Mask, Pulse, Record, TimestampSource
+from inferometer.measure.record import Column, Death, Pulse, Record, TimestampSource
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import describe
 from inferometer.metrics.statistics import Stats
 from inferometer.units import NS_PER_MS
-
-LATE_MS = 1.0
-"""A request with a read this late may have had tokens merged; so may one with a read late by half a usual gap, if less."""
 
 ENOUGH_GAPS = 100
 """Gaps of promptly read requests that say how often the server itself writes two tokens at once."""
@@ -60,7 +57,7 @@ def instrument(record: Record, samples: Samples, run: Span | None) -> Instrument
         timestamp_source=record.timestamp_source,
         workers=len(workers),
         receive_lag_ms=describe(record.lag_ns[heard] / NS_PER_MS),
-        merged_share=_merged_share(record, samples),
+        merged_share=_merged_share(samples),
         cpu_fraction=tuple(_fraction(pulse, cpu, int(one), run) for one in workers),
         run_delay_fraction=tuple(_fraction(pulse, pulse.run_delay_ns, int(one), run) for one in workers),
         stall_max_ms=_stall_max_ms(pulse, run),
@@ -74,29 +71,21 @@ def _none(workers: int) -> Instrument:
     return Instrument("virtual", workers, None, None, (None,) * workers, (None,) * workers, None, None, ())
 
 
-def _merged_share(record: Record, samples: Samples) -> float | None:
+def _merged_share(samples: Samples) -> float | None:
     """Share of all gaps between tokens that late reading made zero; None without gaps.
 
     Two tokens found by one read share a stamp, so their gap is zero; but servers also write several events at once. Only
-    requests read late at least once can have been merged by us (late: by LATE_MS, or by half the median gap that is not
-    zero, if that is less), and the zeros of the others show what the server does:
-    share = (zeros among the late - gaps of the late x zero share of the others) / all gaps, not below 0.
+    requests read late at least once (delivery.py) can have been merged by us, and the zeros of the others show what the server
+    does: share = (zeros among the late - gaps of the late x zero share of the others) / all gaps, not below 0.
     """
-    zero = samples.itl == 0
-    if not len(zero):
+    gaps, offsets, _ = samples.event_gaps
+    if not len(gaps) or not samples.streamed:
         return None
-    late = np.repeat(read_late(record, samples), np.diff(samples.gap_offsets))
+    zero = gaps == 0
+    late = np.repeat(samples.read_late, np.diff(offsets))
     others = ~late
     usual = float(zero[others].mean()) if others.sum() >= ENOUGH_GAPS else 0.0
     return max(0.0, (float(zero[late].sum()) - usual * float(late.sum())) / len(zero))
-
-
-def read_late(record: Record, samples: Samples) -> Mask:
-    """Which samples had a read so late (see `_merged_share`) that it may have found tokens together that came apart."""
-    apart = samples.itl[samples.itl > 0]
-    late_ms = min(LATE_MS, float(np.median(apart)) / 2) if len(apart) else LATE_MS
-    late: Mask = record.lag_ns[samples.rows] > late_ms * NS_PER_MS
-    return late
 
 
 def _fraction(pulse: Pulse, spent: Column, worker: int, run: Span | None) -> float | None:

@@ -61,7 +61,8 @@ LEAST_SHARE = 0.02
 @dataclass(frozen=True, slots=True)
 class ItlShape:
     """`answers` of at least `least_output_tokens`, and the shorter ones with their share of all; of the former the gaps, jitter
-    and longest pauses in ms, the gaps' modes in ms, in order, and P99 / P50."""
+    and longest pauses in ms, the gaps' modes in ms, in order, and P99 / P50. Gaps are between tokens, or between chunks where
+    the run's `itl_method` is `chunk`."""
 
     least_output_tokens: int
     answers: int
@@ -82,7 +83,7 @@ def itl_shape(samples: Samples, *, streamed: bool) -> ItlShape | None:
         return None
     long = samples.counts.output >= LEAST_OUTPUT_TOKENS
     sizes = np.diff(samples.gap_offsets)
-    gaps = samples.itl[np.repeat(long, sizes)]
+    gaps = samples.gaps[np.repeat(long, sizes)]
     offsets: Ints = np.concatenate(([0], np.cumsum(sizes[long])))
     stats = samples.gaps_described(long)
     enough = len(gaps) >= LEAST_GAPS

@@ -62,7 +62,7 @@ LENGTHS_APART = 1.3
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Lengths in tokens of `n` requests."""
+    """Lengths in tokens of `n` prompts, answers or chunks."""
 
     n: int
     mean: float
@@ -115,7 +115,7 @@ def prompt_lengths(record: Record, samples: Samples, *, native: bool, with_templ
     grown = None if native else grown_share(sent[known], server[known])
     return Lengths(
         _mean(requested), _mean(sent), _mean(server), _mean(judged), misses, len(samples), grown,
-        counted=_spread(server),
+        counted=spread(server),
     )  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def output_lengths(record: Record, samples: Samples, *, forced: bool) -> Lengths
         int(missed.sum()),
         len(samples),
         by_server=by_server,
-        counted=_spread(judged),
+        counted=spread(judged),
     )
 
 
@@ -224,7 +224,8 @@ def grown_share(sent: Floats, server: Floats) -> float | None:
     return (server_long - template) / sent_long / rate if rate > 0 else None
 
 
-def _spread(values: Floats) -> Spread | None:
+def spread(values: Floats) -> Spread | None:
+    """Of values in any order; NaN entries are none. None where nothing is left."""
     known = np.sort(values[~np.isnan(values)])
     if not len(known):
         return None

@@ -17,10 +17,18 @@ import numpy as np
 
 from inferometer.journal.schema import EventClass, Outcome
 from inferometer.measure.breakdown import Conversations, Held, OfClass, by_class, conversations, held
+from inferometer.measure.delivery import Delivery, ItlMethod
 from inferometer.measure.dependence import binned, effective_size
-from inferometer.measure.instrument import Instrument, instrument, losses, read_late
+from inferometer.measure.instrument import Instrument, instrument, losses
 from inferometer.measure.itl_shape import ItlShape, itl_shape
-from inferometer.measure.lengths import Lengths, cached_beyond_template, output_lengths, prompt_lengths
+from inferometer.measure.lengths import (
+    Lengths,
+    Spread,
+    cached_beyond_template,
+    output_lengths,
+    prompt_lengths,
+    spread,
+)
 from inferometer.measure.load import (
     Causes,
     Span,
@@ -42,7 +50,6 @@ from inferometer.measure.server import Preempted, Server, preempted, server_seen
 from inferometer.measure.stats import describe, order_statistics, percentile
 from inferometer.measure.steady import Steady, steady
 from inferometer.measure.throughput import rates
-from inferometer.measure.tokens import ItlMethod, itl_method, single_token_share
 from inferometer.metrics.catalogue import METRICS, Metrics, Rates
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Load, Plan
@@ -156,8 +163,7 @@ class LoadSeen:
 class Tokens:
     """Who counted tokens, and how events carry them. Totals are over samples; `*_where_both` over those with usage.
 
-    `several`: answers, read promptly, that surely hold two tokens or more, since the server's usage or two events say so;
-    `at_once`: those of them whose text came at one instant.
+    `chunk_tokens`: tokens of each chunk (draft 4.6.3); None where nothing was streamed. `delivery`: how answers arrived.
     """
 
     count_source: str | None
@@ -176,8 +182,8 @@ class Tokens:
     stops_where_both: int
     server_where_local: int
     local_where_both: int
-    several: int
-    at_once: int
+    chunk_tokens: Spread | None
+    delivery: Delivery
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +217,11 @@ class Measurement:
 def samples_of(plan: Plan, record: Record) -> Samples:
     """The record's samples; `measure` and `series` can share them."""
     return Samples(
-        record, streamed=bool(plan.target.stream), reference=_reference(plan), objectives=plan.slos
+        record,
+        streamed=bool(plan.target.stream),
+        reference=_reference(plan),
+        native=plan.tokenizer.own,
+        objectives=plan.slos,
     )
 
 
@@ -266,7 +276,7 @@ def measure(
 
 def _described(samples: Samples, name: str, values: Floats) -> Stats | None:
     if METRICS[name].pooled:
-        return samples.gaps_described()
+        return samples.gaps_described() if len(values) else None
     # Lengths are drawn by the plan, whatever the load.
     return describe(values[samples.order]) if name in LENGTHS else samples.described(values)
 
@@ -406,23 +416,21 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
     known = counts.server_output
     if native:  # only the model's own tokenizer can stand in for the server's count
         known = np.where(np.isnan(known), counts.local_output, known)
-    share = single_token_share(events, known) if plan.target.stream else None
     # How many tokens an event carries is the server's doing, so its own count says it, where there is one.
     carried = np.where(np.isnan(known), counts.output, known)
     total_events, total_tokens = int(events.sum()), float(carried.sum())
     usage = ~np.isnan(counts.server_output)
     # A text with U+FFFD has lost characters, so its count says nothing of the tokens it was made of.
     both = usage & ~np.isnan(counts.local_output) & ~record.text_lossy[samples.rows]
-    several = (events > 0) & ((events > 1) | (counts.server_output >= 2)) & ~read_late(record, samples)
     return Tokens(
         count_source=max(by_source, key=lambda name: by_source[name]) if by_source else None,
         by_source=by_source,
-        itl_method=itl_method(share),
-        single_token_share=share,
+        itl_method=samples.itl_method,
+        single_token_share=samples.single_token_share,
         events=total_events,
         tokens=total_tokens,
         tokens_per_event=total_tokens / total_events if total_events else None,
-        itl_zero_share=float((samples.itl == 0).mean()) if len(samples.itl) else None,
+        itl_zero_share=_zero_share(samples),
         # A file's prompts are as long as they are: what can be wrong is that the server does not read them to their end.
         prompt=prompt_lengths(
             record,
@@ -437,9 +445,15 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
         stops_where_both=int(record.finish_reason.are("stop")[samples.rows][usage].sum()),
         server_where_local=int(counts.server_output[both].sum()),
         local_where_both=int(counts.local_output[both].sum()),
-        several=int(several.sum()),
-        at_once=int((several & (samples.e2e == samples.ttft_any)).sum()),
+        chunk_tokens=spread(samples.chunks.tokens(carried)) if samples.streamed else None,
+        delivery=samples.delivery,
     )
+
+
+def _zero_share(samples: Samples) -> float | None:
+    """Share of the gaps between text events that are zero."""
+    gaps = samples.event_gaps[0]
+    return float((gaps == 0).mean()) if len(gaps) and samples.streamed else None
 
 
 def _silent_events(record: Record, samples: Samples) -> Floats:

@@ -9,20 +9,23 @@ first that is not white space, the first such of class content, and the last wit
 | ttft_any              | e_first - t_submit                        | no text, or not streamed                     |
 | ttfo                  | e_answer - t_submit                       | no answer content, or not streamed           |
 | ttfe                  | first event of any class - t_submit       | no event, or not streamed                    |
-| second_token          | e_2nd - e_first over text events          | fewer than two text events, or not streamed  |
+| second_token          | the first of its gaps                     | as gaps                                      |
 | ttft_from_intended    | e_visible - t_intended                    | as ttft                                      |
 | e2e                   | e_last - t_submit                         | never; not streamed: t_end - t_submit        |
 | e2e_from_intended     | the same from t_intended                  | never                                        |
 | stream_end            | t_end - t_submit                          | never                                        |
-| tpot                  | (e_last - e_first) / (n - 1)              | n < 2, or all text came at one instant       |
-| gaps (ITL)            | e_(i+1) - e_i over text events (5.4.3)    | fewer than two text events                   |
+| tpot                  | (e_last - e_first) / (n - 1)              | n < 2, all text came at one instant, or too  |
+|                       |                                           | much of it at the first (delivery.py)        |
+| gaps: ITL             | e_(i+1) - e_i over text events (5.4.3)    | the method is `chunk`; under two text events |
+| gaps: chunk_gap       | the same over chunks (4.6.3, delivery.py) | it is not; under two chunks                  |
 | jitter                | standard deviation (n - 1) of its gaps    | fewer than two gaps (draft 5.4.3)            |
 | max_pause             | its largest gap (draft 5.4.4.2)           | no gap                                       |
 | request_output_tok_s  | n / e2e: the article's per-request TPS    | e2e = 0                                      |
 | connect               | t_connected - t_connect                   | a connection was reused                      |
 | tls                   | t_tls - t_connected                       | reused, or no TLS                            |
 
-TTFT is no part of TPOT, ITL, jitter or pauses. Gaps are differences of recorded arrivals; none is interpolated.
+TTFT is no part of TPOT, gaps, jitter or pauses. Gaps are differences of recorded arrivals; none is interpolated. Jitter and
+pauses are of the gaps that the run has: between tokens, or between chunks.
 """
 
 from __future__ import annotations
@@ -33,9 +36,18 @@ from functools import cached_property
 
 import numpy as np
 
+from inferometer.measure.delivery import (
+    Chunks,
+    Delivery,
+    ItlMethod,
+    bent_pace,
+    delivery,
+    itl_method,
+    late_ms,
+)
 from inferometer.measure.record import Column, Floats, Ints, Mask, Record, between_ms
 from inferometer.measure.stats import describe, describe_at, load_epochs
-from inferometer.measure.tokens import Counts, count
+from inferometer.measure.tokens import Counts, count, single_token_share
 from inferometer.metrics.catalogue import stem
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.slo import Slo
@@ -48,15 +60,23 @@ class Samples:
     """The samples of a record: `rows` are their rows in it. Every array has one entry a sample, in ms where not said otherwise.
 
     `streamed`: the plan requests a stream; otherwise no event time means anything, and what rests on one is NaN. `counts`: the
-    token counts of each sample. `objectives`: the plan's, which goodput is about. Properties are worked out when they are first
+    token counts of each sample. `native`: the tokenizer at hand is the model's own, so that its counts can stand in for the
+    server's. `objectives`: the plan's, which goodput is about. Properties are worked out when they are first
     read. A metric of metrics/catalogue.py has one here, named like it without its unit.
     """
 
     def __init__(
-        self, record: Record, *, streamed: bool, reference: bool = False, objectives: Sequence[Slo] = ()
+        self,
+        record: Record,
+        *,
+        streamed: bool,
+        reference: bool = False,
+        native: bool = False,
+        objectives: Sequence[Slo] = (),
     ) -> None:
         self.record = record
         self.streamed = streamed
+        self.native = native
         self.objectives = objectives
         self.rows: Ints = np.flatnonzero(record.samples)
         self.counts: Counts = count(record, self.rows, reference=reference)
@@ -100,9 +120,9 @@ class Samples:
     def gaps_described(self, chosen: Mask | None = None) -> Stats | None:
         """Statistics of the gaps of all samples, or of those `chosen`, pooled."""
         if chosen is None:
-            return describe_at(self.itl, self.gap_ns, self.epochs)
+            return describe_at(self.gaps, self.gap_ns, self.epochs)
         mine = np.repeat(chosen, np.diff(self.gap_offsets))
-        return describe_at(self.itl[mine], self.gap_ns[mine], self.epochs)
+        return describe_at(self.gaps[mine], self.gap_ns[mine], self.epochs)
 
     @cached_property
     def _visible(self) -> Column:
@@ -133,10 +153,10 @@ class Samples:
 
     @cached_property
     def second_token(self) -> Floats:
-        """From the first text event to the second: each sample's first gap."""
+        """Each sample's first gap."""
         gaps = np.full(len(self), np.nan)
         some = np.diff(self.gap_offsets) > 0
-        gaps[some] = self.itl[self.gap_offsets[:-1][some]]
+        gaps[some] = self.gaps[self.gap_offsets[:-1][some]]
         return gaps
 
     @cached_property
@@ -164,32 +184,85 @@ class Samples:
         """Time per output token."""
         if not self.streamed:
             return np.full(len(self), np.nan)
-        return _tpot(self.first_text_ns, self.last_text_ns, self.counts.output)
+        paces = _tpot(self.first_text_ns, self.last_text_ns, self.counts.output)
+        return np.where(bent_pace(self.chunks), np.nan, paces)
+
+    @cached_property
+    def chunks(self) -> Chunks:
+        """What arrived together."""
+        return Chunks(self._text_ns, self._offsets)
+
+    @cached_property
+    def event_gaps(self) -> tuple[Floats, Ints, Ints]:
+        """Gaps between neighbouring text events of one answer, whatever they hold; their offsets; when each ended."""
+        return _gaps(self._text_ns, self._offsets)
+
+    @cached_property
+    def _late_ms(self) -> tuple[float, float]:
+        return late_ms(self.event_gaps[0])
+
+    @cached_property
+    def read_late(self) -> Mask:
+        """Which samples the client read so late that tokens may have been merged."""
+        late: Mask = self.record.lag_ns[self.rows] > self._late_ms[0] * NS_PER_MS
+        return late
+
+    @cached_property
+    def delivery(self) -> Delivery:
+        """How the answers arrived."""
+        to_text = between_ms(self._submit, self.first_text_ns)
+        return delivery(self.chunks, self.counts.server_output, to_text, self.read_late, self._late_ms[1])
+
+    @cached_property
+    def single_token_share(self) -> float | None:
+        """Least share of text events that hold one token; None where it is not known, or nothing was streamed."""
+        known = self.counts.server_output
+        if self.native:  # only the model's own tokenizer can stand in for the server's count
+            known = np.where(np.isnan(known), self.counts.local_output, known)
+        return single_token_share(self.text_events, known) if self.streamed else None
+
+    @cached_property
+    def itl_method(self) -> ItlMethod:
+        """What the gaps of this run are."""
+        return itl_method(self.single_token_share, self.delivery)
 
     @cached_property
     def _pooled(self) -> tuple[Floats, Ints, Ints]:
         if not self.streamed:
             return np.zeros(0), np.zeros_like(self._offsets), np.zeros(0, np.int64)
-        return _gaps(self._text_ns, self._offsets)
+        if self.itl_method == "direct":
+            return self.event_gaps
+        return _gaps(self.chunks.arrived, self.chunks.chunk_offsets)
 
     @property
-    def itl(self) -> Floats:
-        """Gaps of all samples, pooled: sample i owns `itl[gap_offsets[i]:gap_offsets[i + 1]]`."""
+    def gaps(self) -> Floats:
+        """Gaps of all samples, pooled, between tokens or between chunks by `itl_method`: sample i owns
+        `gaps[gap_offsets[i]:gap_offsets[i + 1]]`."""
         return self._pooled[0]
 
     @property
     def gap_offsets(self) -> Ints:
-        """Whose gaps are whose: see itl."""
+        """Whose gaps are whose: see gaps."""
         return self._pooled[1]
 
     @property
     def gap_ns(self) -> Ints:
-        """When each of the gaps in `itl` ended, on the run's clock."""
+        """When each of the gaps in `gaps` ended, on the run's clock."""
         return self._pooled[2]
+
+    @property
+    def itl(self) -> Floats:
+        """The gaps, if they are gaps between tokens; else none."""
+        return self.gaps if self.itl_method == "direct" else np.zeros(0)
+
+    @property
+    def chunk_gap(self) -> Floats:
+        """The gaps, if they are times between chunks; else none (draft 4.6.3, option A)."""
+        return np.zeros(0) if self.itl_method == "direct" else self.gaps
 
     @cached_property
     def _spreads(self) -> tuple[Floats, Floats]:
-        return _spread(self.itl, self.gap_offsets)
+        return _spread(self.gaps, self.gap_offsets)
 
     @property
     def jitter(self) -> Floats:
@@ -341,11 +414,12 @@ class Distributions:
     itl_ms: Quantiles | None
     tpot_ms: Quantiles | None
     e2e_ms: Quantiles | None
+    chunk_gap_ms: Quantiles | None = None
 
 
 def distributions(samples: Samples) -> Distributions:
     """Those of the samples; gaps are pooled."""
-    each = (samples.ttft, samples.itl, samples.tpot, samples.e2e)
+    each = (samples.ttft, samples.itl, samples.tpot, samples.e2e, samples.chunk_gap)
     return Distributions(*(quantiles(values) for values in each))
 
 

@@ -88,6 +88,7 @@ class RunSeries:
 
     ttft_ms: Distribution = Distribution()
     itl_ms: Distribution = Distribution()
+    chunk_gap_ms: Distribution = Distribution()
     tpot_ms: Distribution = Distribution()
     e2e_ms: Distribution = Distribution()
     timeline: Timeline | None = None
@@ -109,6 +110,7 @@ def series(
     return RunSeries(
         ttft_ms=_distribution(samples.ttft),
         itl_ms=_distribution(samples.itl),
+        chunk_gap_ms=_distribution(samples.chunk_gap),
         tpot_ms=_distribution(samples.tpot),
         e2e_ms=_distribution(samples.e2e),
         timeline=_timeline(record, samples, sweep, run),

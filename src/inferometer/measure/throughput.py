@@ -111,19 +111,24 @@ def rate_interval(
 # A request without the text that another metric waits for does not meet it. Failed requests are no samples: never good.
 
 
-PACES = frozenset({"tpot", "itl", "second_token"})
+GAPS = {"itl": "direct", "chunk_gap": "chunk"}
+"""Metrics that are the gaps of a run, by what the gaps have to be for it."""
+PACES = frozenset({"tpot", "second_token", *GAPS})
 """Metrics that an answer of one token or one event does not have."""
 
 
 def meets_objectives(samples: Samples) -> Mask | None:
-    """For each sample, whether it meets all latency objectives; None where the plan has none that the run can show."""
+    """For each sample, whether it meets all latency objectives; None where the plan has none that the run can show,
+    or one on gaps of a kind that the run does not have."""
     good: Mask | None = None
     for slo in loosest(samples.objectives):
-        values = (
-            _gap_statistic(samples, slo.stat)
-            if slo.metric == "itl"
-            else values_of(samples, f"{slo.metric}_ms")
-        )
+        gaps = GAPS.get(slo.metric)
+        if samples.streamed and gaps not in (
+            None,
+            samples.itl_method,
+        ):  # not measured: who meets it is not known
+            return None
+        values = _gap_statistic(samples, slo.stat) if gaps else values_of(samples, f"{slo.metric}_ms")
         undefined = np.isnan(values)
         if undefined.all() and not samples.streamed:  # no request can show it
             continue
@@ -148,10 +153,10 @@ def _gap_statistic(samples: Samples, statistic: str | None) -> Floats:
     some, starts = sizes > 0, samples.gap_offsets[:-1]
     found = np.full(len(samples), np.nan)
     if statistic == "mean":
-        found[some] = np.add.reduceat(samples.itl, starts[some]) / sizes[some] if some.any() else 0.0
+        found[some] = np.add.reduceat(samples.gaps, starts[some]) / sizes[some] if some.any() else 0.0
         return found
     owner = np.repeat(np.arange(len(samples)), sizes)
-    ordered = samples.itl[np.lexsort((samples.itl, owner))]
+    ordered = samples.gaps[np.lexsort((samples.gaps, owner))]
     position = (sizes[some] - 1) * (1.0 if statistic == "max" else QUANTILES[str(statistic)])
     below = np.floor(position).astype(np.int64)
     low = ordered[starts[some] + below]

@@ -20,16 +20,10 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from inferometer.measure.record import Column, Floats, Ints, Mask, Record
-
-ItlMethod = Literal["direct", "chunk", "distributed", "server"]
-
-SINGLE_TOKEN_SHARE = 0.9
-"""Strictly above this share of single-token events, gaps are inter-token latencies (draft B.2.1 step 2)."""
 
 CHARS_PER_TOKEN = 4
 
@@ -105,8 +99,3 @@ def single_token_share(events: Ints, tokens: Floats) -> float | None:
         return None
     single = np.clip(2 * events[known] - tokens[known], 0, events[known])
     return float(single.sum()) / total
-
-
-def itl_method(share: float | None) -> ItlMethod:
-    """Draft 4.6.3 and B.2.1: `direct` if single tokens dominate, else `chunk`: the gaps are times between chunks."""
-    return "direct" if share is not None and share > SINGLE_TOKEN_SHARE else "chunk"

@@ -63,8 +63,9 @@ class Rate:
     optional: bool = False
 
 
-class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Statistics of each metric; None where no sample defines it."""
+class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Statistics of each metric; None where no sample defines it. A run has either inter-token latencies or times between
+    chunks."""
 
     ttft_ms: Annotated[
         Stats | None,
@@ -104,7 +105,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "ms",
             "Every single gap between neighbouring tokens of one answer, all answers pooled "
             "(draft 4.6.3); an article's or tool's \"ITL\" that is a mean per request is TPOT "
-            "here.",
+            "here. Not measured where tokens arrive in chunks.",
             section="4.6.3",
             better="less",
             row=True,
@@ -113,6 +114,22 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             pooled=True,
         ),
     ]
+    chunk_gap_ms: Annotated[
+        Stats | None,
+        Metric(
+            "Time Between Chunks",
+            "TBC",
+            "ms",
+            "Where tokens arrive in chunks, in the place of ITL: every gap between neighbouring chunks of one answer, all "
+            "answers pooled; a chunk is what arrived together (draft 4.6.3, option A).",
+            section="4.6.3",
+            better="less",
+            row=True,
+            objective=True,
+            compared=("p99",),
+            pooled=True,
+        ),
+    ] = None
     tpot_ms: Annotated[
         Stats | None,
         Metric(
@@ -120,7 +137,8 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "TPOT",
             "ms",
             "One figure a request: time from its first to its last token, divided by the number "
-            "of tokens less one; undefined for answers of one token or one event.",
+            "of tokens less one; undefined for answers of one token or one event, and for those of which more than a "
+            "twentieth of the events arrived together with the first.",
             better="less",
             row=True,
             objective=True,
@@ -202,8 +220,8 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Time to Second Token",
             "TTST",
             "ms",
-            "One figure a request: from the arrival of its first text event to that of its second, the gap in which an "
-            "engine goes from prefill to decode.",
+            "One figure a request: from the arrival of its first token to that of its second (of its first chunk to that "
+            "of its second, where tokens arrive in chunks), the gap in which an engine goes from prefill to decode.",
             better="less",
             objective=True,
         ),
@@ -267,7 +285,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Jitter",
             "Jitter",
             "ms",
-            "One figure a request: the standard deviation of its inter-token gaps.",
+            "One figure a request: the standard deviation of its gaps, between tokens or between chunks.",
             section="5.4.3",
             better="less",
         ),
@@ -278,7 +296,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "Longest Pause",
             "Max pause",
             "ms",
-            "One figure a request: its longest inter-token gap.",
+            "One figure a request: its longest gap, between tokens or between chunks.",
             section="5.4.4.2",
             better="less",
         ),

@@ -27,7 +27,7 @@ from inferometer.procedures.setup import (
     workload_key,
 )
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
-from inferometer.procedures.summary_access import curve, interval, percent, statistic
+from inferometer.procedures.summary_access import Curve, curve, interval, percent, statistic
 
 NAME, SECTION = "itl", "5.4"
 
@@ -46,6 +46,7 @@ ROWS = (
 """Draft Table 6, above the ratio."""
 PER_REQUEST = (("jitter_ms", "Jitter"), ("max_pause_ms", "Maximum pause"))
 PERCENTILES = ("p50", "p95", "p99")
+CHUNKS = "Time Between Chunks"
 
 
 def steps(setup: Setup) -> Steps:
@@ -135,11 +136,15 @@ def _words(one: PerformedRun) -> str:
 def gap_name(summaries: Sequence[Summary]) -> str:
     """What a gap is called: ITL only where each token is timed."""
     by_chunk = any(summary.tokens.itl_method == "chunk" for summary in summaries)
-    return "Time Between Chunks" if by_chunk else "ITL"
+    return CHUNKS if by_chunk else "ITL"
 
 
 def _named(performed: Sequence[PerformedRun]) -> str:
     return gap_name([one.outcome.summary for one in performed])
+
+
+def _curve(summary: Summary) -> Curve:
+    return curve(summary, "chunk_gap" if gap_name([summary]) == CHUNKS else "itl")
 
 
 def _values(one: PerformedRun) -> tuple[Value, ...]:
@@ -248,7 +253,7 @@ def _shape_row(one: PerformedRun) -> tuple[Cell, ...]:
 
 def _cdf(performed: Sequence[PerformedRun]) -> Figure:
     gap = _named(performed)
-    series = tuple(Series(_words(one), *curve(one.outcome.summary, "itl")) for one in performed)
+    series = tuple(Series(_words(one), *_curve(one.outcome.summary)) for one in performed)
     return Figure(
         "itl_cdf",
         f"Distribution of {gap}",

@@ -12,7 +12,7 @@ from inferometer.documents.summary import Summary
 from inferometer.measure.samples import Quantiles
 from inferometer.metrics.statistics import Interval, Stats
 
-Metric = Literal["ttft", "tpot", "e2e", "itl"]
+Metric = Literal["ttft", "tpot", "e2e", "itl", "chunk_gap"]
 Rate = Literal["output_tok_s", "input_tok_s", "request_s"]
 Curve = tuple[tuple[float, ...], tuple[float, ...]]
 """Values, and the share of samples up to each."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from inferometer.report.delivery_check_sentences import DELIVERY
 from inferometer.report.server_check_sentences import SERVER
 from inferometer.report.server_check_sentences import Wording as Wording
 
@@ -72,6 +73,8 @@ VARIANT = {
     "receive_lag": "source",
     "prompt_length": "judged_by",
     "stale_connections": "kept",
+    "streamed": "of",
+    "tokens_per_event": "of",
     "calibration": "of",
     "arrival_rate": "of",
     "arrival_dispersion": "of",
@@ -82,6 +85,8 @@ VARIANT = {
     "server_ttft": "side",
 }
 """The fact that decides what a check of two kinds measured."""
+
+_ELSEWHERE = SERVER | DELIVERY
 
 CHECKS: dict[str, Wording] = {
     "error_rate": Wording(
@@ -179,21 +184,6 @@ CHECKS: dict[str, Wording] = {
             ("server", "events"): "Server: {server} tokens; client: {events} events with text.",
             ("against",): "Compared with the client's {against}.",
         },
-    ),
-    "streamed": Wording(
-        "Streaming",
-        "share",
-        {
-            "pass": "{value} of the multi-token answers arrived all at once; up to {limit} is accepted.",
-            "fail": "{value} of the multi-token answers arrived all at once, more than the accepted {limit}: a proxy buffers "
-            "the stream or the server does not stream, and TTFT is the end-to-end latency.",
-            "na": "Too few streamed multi-token answers were read promptly enough to decide.",
-        },
-        {
-            "fail": "Look for a buffering proxy (nginx: proxy_buffering off) and measure without it, or request "
-            "non-streaming answers (--no-stream)."
-        },
-        {("at_once", "judged"): "At once: {at_once} of {judged}."},
     ),
     "lateness": Wording(
         "Lateness",
@@ -466,23 +456,6 @@ CHECKS: dict[str, Wording] = {
             "na": "No P99.9 is reported.",
         },
     ),
-    "tokens_per_event": Wording(
-        "Tokens per event",
-        "share",
-        {
-            "pass": "{value} of the stream events carried exactly one token (more than {limit} is required), so gaps between "
-            "events are gaps between tokens.",
-            "note": "{value} of the stream events carried exactly one token, not more than {limit}, "
-            "so gaps between events are not gaps between tokens.",
-            "unsure": "The number of tokens per event is unknown, so gaps between events may not be gaps between tokens.",
-            "na": "No streamed answer completed.",
-        },
-        {
-            "note": "Compare TPOT between servers rather than ITL.",
-            "unsure": "Name the model's own tokenizer (--tokenizer PATH), and use TPOT rather than ITL.",
-        },
-        {("method",): "ITL method: {method}.", ("itl_zero_share",): "Gaps of zero: {itl_zero_share}."},
-    ),
     "clock_step": Wording(
         "Clock",
         "ms",
@@ -593,4 +566,4 @@ CHECKS: dict[str, Wording] = {
         },
         {"unsure": "Find out why the others failed, or send more requests (--requests)."},
     ),
-} | SERVER
+} | _ELSEWHERE

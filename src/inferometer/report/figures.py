@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from inferometer.documents.summary import Summary
-from inferometer.metrics.catalogue import RATES, Rate
+from inferometer.metrics.catalogue import RATES, TABLE, Rate
 from inferometer.metrics.statistics import Stats, Withheld
 
 THIN = "\u202f"
@@ -137,6 +137,12 @@ def stats_of(summary: Summary, name: str) -> Stats | None:
     """The statistics of the metric of this name; None where it was not measured."""
     found: Stats | None = getattr(summary.metrics, name)
     return found
+
+
+def table_of(summary: Summary) -> list[str]:
+    """Metrics of the result table. Time between chunks stands in the place of ITL where tokens came in chunks."""
+    hidden = "chunk_gap_ms" if summary.metrics.chunk_gap_ms is None else "itl_ms"
+    return [name for name in TABLE if name != hidden]
 
 
 def rates_of(summary: Summary) -> list[tuple[str, Rate, float | None]]:

@@ -257,7 +257,7 @@ def _sampled(
     reference: bool,
 ) -> Sampled:
     """The samples behind the figures, request by request; failed requests have no latency."""
-    samples = Samples(record, streamed=streamed, reference=reference)
+    samples = Samples(record, streamed=streamed, reference=reference, native=summary.plan.tokenizer.own)
     failed, good = summary.requests.failed, len(samples)
     requests = good + failed
 
@@ -267,7 +267,8 @@ def _sampled(
     compared = {name: metric for name, metric in METRICS.items() if metric.compared}
     pooled = {stem(name): padded(values_of(samples, name)) for name in compared if not METRICS[name].pooled}
     ends = np.full(failed, samples.gap_offsets[-1])
-    pooled["itl"] = Pooled(samples.itl, np.concatenate((samples.gap_offsets, ends)))
+    gaps = Pooled(samples.gaps, np.concatenate((samples.gap_offsets, ends)))
+    pooled["itl" if samples.itl_method == "direct" else "chunk_gap"] = gaps
     pooled["success"] = Pooled.one_each((np.arange(requests) < good).astype(np.float64))
     rates = {name: value for name in RATES if (value := values.get(name)) is not None}
     return Sampled(requests, pooled, rates)

@@ -122,8 +122,10 @@ class MeasuredRun:
         )
 
     def measured(self, metric: str) -> Stats | None:
-        """A metric's statistics, if it has samples."""
+        """A metric's statistics, if it has samples. Times between chunks are gaps too, where ITL was not measured."""
         stats: Stats | None = getattr(self.summary.metrics, metric)
+        if metric == "itl_ms" and stats is None:
+            stats = self.summary.metrics.chunk_gap_ms
         return stats if stats and stats.n else None
 
 

@@ -43,7 +43,7 @@ def distributions(summary: Summary, series: RunSeries, name: str) -> tuple[Chart
     edges, x_values = (tuple(max(value, within[0]) for value in values) for values in (drawn.edges, drawn.x))
     counts = Series(title, edges, (*drawn.counts, 0))
     shares = Series(title, x_values, tuple(100 * share for share in drawn.p))
-    what = "gaps" if name == "itl_ms" else "requests"
+    what = "gaps" if METRICS[name].pooled else "requests"
 
     def chart(suffix: str, kind: Kind, y: Axis, one: Series) -> Chart:
         return Chart(f"{title}, {suffix}", kind, x, y, (one,) if drawn.x else (), marks, LOW, within)

@@ -376,4 +376,5 @@ def _tokens(plan: Plan, run: RunFacts, measurement: Measurement) -> TokenAccount
             misses=output.misses,
             counted=output.counted,
         ),
+        chunk_tokens=tokens.chunk_tokens,
     )

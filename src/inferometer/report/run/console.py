@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from inferometer.documents.summary import Objective, Summary
-from inferometer.metrics.catalogue import METRICS, TABLE
+from inferometer.metrics.catalogue import METRICS
 from inferometer.metrics.statistics import STATISTICS
 from inferometer.report import checks
 from inferometer.report.figures import (
@@ -21,6 +21,7 @@ from inferometer.report.figures import (
     marked,
     rates_of,
     stats_of,
+    table_of,
     text,
     with_mark,
 )
@@ -67,7 +68,7 @@ def _results(summary: Summary, screen: Screen) -> list[str]:
     """The table of results; returns the headings of the statistics that have no room."""
     long = screen.width >= _WIDE
     rows = []
-    for name in TABLE:
+    for name in table_of(summary):
         metric, stats = METRICS[name], stats_of(summary, name)
         label = f"{metric.title} ({metric.unit})" if long else f"{metric.short} {_short_unit(metric.unit)}"
         rows.append([label, *(with_mark(stats, key) for key in STATISTICS)])
@@ -117,7 +118,7 @@ def _objective(objective: Objective) -> str:
 
 def _footnotes(summary: Summary, missing: Sequence[str], screen: Screen, *, rough: bool) -> None:
     shown = [key for key, heading in STATISTICS.items() if heading not in missing]
-    if rough or any(marked(stats_of(summary, name), key)[1] for name in TABLE for key in shown):
+    if rough or any(marked(stats_of(summary, name), key)[1] for name in table_of(summary) for key in shown):
         screen.say(f"{MARK} fewer samples than this percentile needs: a rough figure", "dim")
     if missing:
         screen.say(f"{', '.join(missing)}: in the report", "dim")

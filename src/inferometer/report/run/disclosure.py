@@ -19,6 +19,7 @@ from inferometer.documents.summary import (
     Window,
 )
 from inferometer.measure.itl_shape import ItlShape
+from inferometer.measure.lengths import Spread
 from inferometer.measure.steady import Steady
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.declarations import BOS_EOS, NO_ADJUSTMENT, TOOLS, UNCOUNTED
@@ -42,8 +43,10 @@ from inferometer.report.run.rows import guardrails, server
 from inferometer.report.workload import best_hits, disclosed_rows
 
 ITL_METHODS = {
-    "direct": "direct: over 90 % of the events carry one token, each gap between events is a gap between tokens (draft B.2.1)",
-    "chunk": "chunk: gaps between events that may carry several tokens (draft 4.6.3, option A)",
+    "direct": "direct: over 90 % of the events carry one token and arrive alone, each gap between events is a gap between "
+    "tokens (draft B.2.1)",
+    "chunk": "chunk: ITL is not measured, gaps are times between chunks, which may carry several tokens (draft 4.6.3, "
+    "option A)",
 }
 
 SPECIAL_TOKENS = {False: f"{BOS_EOS}; {TOOLS}", True: f"{UNCOUNTED}; {TOOLS}"}
@@ -248,11 +251,27 @@ def _counted(summary: Summary) -> list[Row]:
         (
             "Chunking",
             f"{share(tokens.single_token_share)} of {figure(tokens.events)} events carry one token; "
-            f"mean {figure(tokens.tokens_per_event)} tokens an event",
+            f"mean {figure(tokens.tokens_per_event)} tokens an event; {_chunk_tokens(tokens.chunk_tokens)}",
         ),
         ("ITL option", ITL_METHODS.get(tokens.itl_method or "", text(tokens.itl_method))),
         ("Gaps between tokens", _gaps(summary.itl_shape)),
     ]
+
+
+def _chunk_tokens(chunks: Spread | None) -> str:
+    """The distribution of chunk sizes (draft 4.6.3, option A)."""
+    if chunks is None:
+        return "no chunks were timed"
+    points = ", ".join(
+        f"{label} {figure(value)}"
+        for label, value in (
+            ("P50", chunks.p50),
+            ("P95", chunks.p95),
+            ("P99", chunks.p99),
+            ("max", chunks.max),
+        )
+    )
+    return f"tokens that arrive together: mean {figure(chunks.mean)}, {points} of {figure(chunks.n)} chunks"
 
 
 def _system(summary: Summary) -> str:

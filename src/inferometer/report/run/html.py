@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from inferometer.documents.summary import Objective, Summary
@@ -28,6 +28,7 @@ from inferometer.report.figures import (
     share,
     statistic_interval,
     stats_of,
+    table_of,
 )
 from inferometer.report.html_page import (
     Cell,
@@ -124,7 +125,7 @@ def _requests(summary: Summary) -> Headline:
     return Headline("Requests", figure(counts.completed), "ok", failed, note)
 
 
-def _results(summary: Summary, label: str, names: tuple[str, ...]) -> Table:
+def _results(summary: Summary, label: str, names: Iterable[str]) -> Table:
     rows = []
     for name in names:
         stats, metric = stats_of(summary, name), METRICS[name]
@@ -164,7 +165,7 @@ def _objectives(slos: tuple[Objective, ...]) -> Table:
 
 def _intervals(summary: Summary) -> Table:
     rows = []
-    for name in TABLE:
+    for name in table_of(summary):
         stats, metric = stats_of(summary, name), METRICS[name]
         if stats is not None:
             bounds = [statistic_interval(stats, key) for key in ("mean", "p50", "p90", "p95", "p99")]
@@ -276,7 +277,7 @@ def _caption(summary: Summary, name: str) -> str:
     stats, metric = stats_of(summary, name), METRICS[name]
     if stats is None:
         return f"{metric.title} was {UNMEASURED}."
-    what = "gaps" if name == "itl_ms" else "requests"
+    what = "gaps" if METRICS[name].pooled else "requests"
     return (
         f"{metric.title} of {figure(stats.n)} {what}: half lie at or below {figure(stats.p50)} ms, "
         f"99{THIN}% at or below {figure(stats.p99)} ms, the largest is {figure(stats.max)} ms."
@@ -365,7 +366,7 @@ def render_html(summary: Summary, series: RunSeries) -> str:
         "measured": disclosure.measured(summary),
         "headline": headline(summary),
         "pace_title": METRICS[pace_metric(summary)].title,
-        "results": _results(summary, "Results", TABLE),
+        "results": _results(summary, "Results", table_of(summary)),
         "more": _results(summary, "Further metrics", further) if further else None,
         "rates": _rates(summary),
         "intervals": _intervals(summary),

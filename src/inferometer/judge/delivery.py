@@ -1,0 +1,82 @@
+"""The checks of how text arrives: does the server stream, and is a gap between events a gap between tokens?
+
+What makes an answer held back or lumped stands in measure/delivery.py. The share of answers held back decides what a headline
+is worth:
+
+| share            | TTFT and TPOT                                                                 | `streamed` |
+| ---------------- | ----------------------------------------------------------------------------- | ---------- |
+| up to HELD_SHARE | no percentile printed is moved                                                | pass       |
+| up to half       | medians are the server's; of P99 it cannot be told whose waiting it is         | unsure     |
+| more than half   | TTFT is the time of a later token, TPOT that of the last few                   | fail       |
+
+TTFT is what a user of this path sees in each case; who held the text back, the engine or something in front of it, cannot be
+seen from here. A share is taken to be above a limit if its 95 % interval is, so that a few answers decide nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+from inferometer.documents.verdict import CheckStatus
+from inferometer.judge.verdict import Check, Facts
+from inferometer.measure.delivery import DIRECT_SHARE, LUMPED_SHARE
+from inferometer.measure.measurement import Measurement
+from inferometer.measure.stats import wilson
+from inferometer.plan.schema import Plan
+
+AT_ONCE_SHARE = 0.5
+"""A proxy that buffers holds back every answer; a quick server may write some short ones in one go."""
+
+HELD_SHARE = 0.01
+"""What is decided at P99 can be the doing of one answer in a hundred."""
+
+
+def streamed(plan: Plan, measurement: Measurement) -> Check:
+    """Share of the answers of several tokens, read promptly, that were held back, but for those that we may have merged."""
+    seen = measurement.tokens.delivery
+    facts: Facts = {
+        "held": seen.held,
+        "at_once": seen.at_once,
+        "judged": seen.prompt,
+        "several": seen.several,
+    }
+    if not plan.target.stream or not seen.several:
+        return Check("streamed", "na", None, HELD_SHARE, facts=facts)
+    theirs = max(0, seen.held - math.ceil(seen.merged))
+    interval = wilson(theirs, seen.prompt)
+    if interval is None:
+        return Check("streamed", "unsure", None, HELD_SHARE, facts=facts)
+    share, (low, high) = theirs / seen.prompt, interval
+    if low > AT_ONCE_SHARE:
+        return Check("streamed", "fail", share, AT_ONCE_SHARE, facts=facts)
+    if high > AT_ONCE_SHARE:
+        return Check("streamed", "unsure", share, AT_ONCE_SHARE, facts=facts | {"of": "few"})
+    return Check("streamed", "unsure" if low > HELD_SHARE else "pass", share, HELD_SHARE, facts=facts)
+
+
+def tokens_per_event(plan: Plan, measurement: Measurement) -> Check:
+    """Share of events holding one token (draft B.2.1), or of those that arrive alone; or of lumped answers. At or beyond its
+    limit gaps are times between chunks: a note."""
+    tokens = measurement.tokens
+    seen, share = tokens.delivery, tokens.single_token_share
+    facts: Facts = {
+        "method": tokens.itl_method,
+        "events": tokens.events,
+        "tokens": tokens.tokens,
+        "tokens_per_event": tokens.tokens_per_event,
+        "itl_zero_share": tokens.itl_zero_share,
+    }
+    if tokens.chunk_tokens is not None:
+        facts |= {
+            f"chunk_{name}": getattr(tokens.chunk_tokens, name) for name in ("mean", "p50", "p99", "max")
+        }
+    if not plan.target.stream or measurement.requests.completed == 0:
+        return Check("tokens_per_event", "na", None, DIRECT_SHARE, facts=facts)
+    if share is not None and share > DIRECT_SHARE and tokens.itl_method == "chunk":
+        if seen.alone_share is not None and seen.alone_share <= DIRECT_SHARE:
+            facts |= {"of": "alone"}
+            return Check("tokens_per_event", "note", seen.alone_share, DIRECT_SHARE, facts=facts)
+        facts |= {"of": "lumped"}
+        return Check("tokens_per_event", "note", seen.lumped_share, LUMPED_SHARE, facts=facts)
+    status: CheckStatus = "unsure" if share is None else "pass" if share > DIRECT_SHARE else "note"
+    return Check("tokens_per_event", status, share, DIRECT_SHARE, facts=facts)

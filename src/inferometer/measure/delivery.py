@@ -1,0 +1,197 @@
+"""How the text of answers arrived: token by token, or in lumps that something on the way held back (draft 4.6.2, B.2.1).
+
+A chunk is what arrived together: the text events of one answer, each less than TOGETHER_NS after the one before it. The tokens
+of an answer are spread evenly over its events, so an answer of n tokens in e events has n / e tokens times the events of a
+chunk in it. One event of several tokens, and several events in one packet, are chunks alike.
+
+| an answer is | if                                                                                                       |
+| ------------ | -------------------------------------------------------------------------------------------------------- |
+| lumped       | at least half of its events did not arrive alone                                                         |
+| held back    | all of it arrived together; or its first chunk has f > 1 of its e events, and either                     |
+|              | f - 1 > BENT_SHARE (e - 1), so that TPOT is too short by more than that share, or                         |
+|              | (f - 1) times the pace after the first chunk > max(BENT_SHARE TTFT, BENT_MS), so that TTFT is too long    |
+
+The pace after the first chunk is (last arrival - first) / (e - f) an event. A first chunk of several events means that the
+first of them was ready before it was sent on; one event of several tokens does not: an engine may produce them in one step.
+An engine that guesses ahead (speculative decoding) produces its first token alone.
+
+Only answers that the client read promptly show what the server does: two packets found by one read share a stamp.
+
+The gaps of a run are gaps between tokens (`direct`) if each of these holds, else times between chunks (`chunk`):
+
+- more than DIRECT_SHARE of the events hold one token (tokens.py);
+- more than DIRECT_SHARE of the events of the answers that were read promptly arrived alone;
+- at most LUMPED_SHARE of these answers are lumped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from inferometer.measure.record import Floats, Ints, Mask
+from inferometer.units import NS_PER_MS
+
+ItlMethod = Literal["direct", "chunk", "distributed", "server"]
+
+TOGETHER_NS = 100_000
+"""Ten thousand tokens a second are several times what the fastest engines produce for one answer. Events closer than that were
+not made one after the other: they waited for one another."""
+
+DIRECT_SHARE = 0.9
+"""Strictly above this share of single-token chunks, gaps are inter-token latencies (draft B.2.1 step 2)."""
+
+LUMPED_SHARE = 0.01
+"""What is decided at P99 can be the doing of one answer in a hundred."""
+
+BENT_SHARE = 0.05
+"""A figure that is off by more than a twentieth is another figure."""
+
+BENT_MS = 0.2
+"""No headline is known better than this."""
+
+LATE_MS = 1.0
+"""A request with a read this late may have had tokens merged; so may one with a read late by half a usual gap, if less."""
+
+
+def late_ms(gaps: Floats) -> tuple[float, float]:
+    """How late a read may have found packets together that came apart: LATE_MS, or half the median gap between what did not
+    arrive together, if that is less; and the chance that a read which did find them together is less late than that, since a
+    read is as late as its last packet: that time over the median gap. `gaps` in ms, of all samples."""
+    apart = gaps[gaps >= TOGETHER_NS / NS_PER_MS]
+    if not len(apart):
+        return LATE_MS, 0.0
+    gap = float(np.median(apart))
+    late = min(LATE_MS, gap / 2)
+    return late, late / gap
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """The chunks of all samples. `arrivals`: of text events, ns; sample i has `arrivals[offsets[i]:offsets[i + 1]]`."""
+
+    arrivals: Ints
+    offsets: Ints
+
+    @cached_property
+    def first(self) -> Ints:
+        """The first event of each chunk."""
+        begins = np.ones(len(self.arrivals), np.bool_)
+        begins[1:] = np.diff(self.arrivals) >= TOGETHER_NS
+        begins[self.offsets[:-1][np.diff(self.offsets) > 0]] = True
+        found: Ints = np.flatnonzero(begins)
+        return found
+
+    @cached_property
+    def chunk_offsets(self) -> Ints:
+        """Sample i has chunks `chunk_offsets[i]` to `chunk_offsets[i + 1]`."""
+        found: Ints = np.searchsorted(self.first, self.offsets)
+        return found
+
+    @cached_property
+    def events(self) -> Ints:
+        """Text events of each chunk."""
+        sizes: Ints = np.diff(np.append(self.first, len(self.arrivals)))
+        return sizes
+
+    @property
+    def arrived(self) -> Ints:
+        """When each chunk began to arrive, ns."""
+        return self.arrivals[self.first]
+
+    @cached_property
+    def of_sample(self) -> Ints:
+        """Chunks of each sample."""
+        sizes: Ints = np.diff(self.chunk_offsets)
+        return sizes
+
+    @cached_property
+    def first_events(self) -> Ints:
+        """Text events of each sample's first chunk; 0 without text."""
+        some = self.of_sample > 0
+        found = np.zeros(len(some), np.int64)
+        found[some] = self.events[self.chunk_offsets[:-1][some]]
+        return found
+
+    @cached_property
+    def alone(self) -> Ints:
+        """Text events of each sample that are a chunk of their own."""
+        before = np.concatenate(([0], np.cumsum(self.events == 1)))
+        found: Ints = np.diff(before[self.chunk_offsets])
+        return found
+
+    def tokens(self, tokens: Floats) -> Floats:
+        """Tokens of each chunk, of samples that have `tokens`."""
+        events = np.diff(self.offsets)
+        each = np.divide(tokens, events, out=np.full(len(tokens), np.nan), where=events > 0)
+        spread: Floats = self.events * np.repeat(each, self.of_sample)
+        return spread
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What answers say of how they were delivered. `prompt`: samples that were read promptly and surely hold two tokens or
+    more, since the server's usage or two events say so; `several`: those and the ones read late. Of the prompt ones `held` were
+    held back and `at_once` arrived whole; `alone_share` of their events arrived alone, `lumped_share` of those that have
+    several events are lumped. None: there are none. `merged`: how many of the prompt ones the client may have merged all the
+    same, by the number of those read late and the chance of `late_ms`."""
+
+    several: int
+    prompt: int
+    held: int
+    at_once: int
+    alone_share: float | None
+    lumped_share: float | None
+    merged: float
+
+
+def delivery(chunks: Chunks, tokens: Floats, ttft_ms: Floats, late: Mask, chance: float) -> Delivery:
+    """See above. One entry a sample: `tokens` by the server (NaN: not known), `ttft_ms` to the first text, `late`: read so;
+    `chance`: see late_ms."""
+    events = np.diff(chunks.offsets)
+    several = (events > 0) & ((events > 1) | (tokens >= 2))
+    prompt = several & ~late
+    spread = prompt & (events > 1)
+    total = int(events[spread].sum())
+    lumped = 2 * chunks.alone[spread] <= events[spread]
+    return Delivery(
+        several=int(several.sum()),
+        prompt=int(prompt.sum()),
+        held=int((prompt & held_back(chunks, ttft_ms)).sum()),
+        at_once=int((prompt & (chunks.of_sample == 1)).sum()),
+        alone_share=float(chunks.alone[spread].sum()) / total if total else None,
+        lumped_share=float(lumped.mean()) if total else None,
+        merged=float((several & late).sum()) * chance / (1.0 - chance),
+    )
+
+
+def held_back(chunks: Chunks, ttft_ms: Floats) -> Mask:
+    """Which samples were held back, if they hold several tokens."""
+    events, first = np.diff(chunks.offsets), chunks.first_events
+    some, rest = events > 0, events - first
+    last_ns = np.zeros(len(events), np.int64)
+    begin_ns = np.zeros(len(events), np.int64)
+    last_ns[some] = chunks.arrivals[chunks.offsets[1:][some] - 1]
+    begin_ns[some] = chunks.arrivals[chunks.offsets[:-1][some]]
+    pace_ms = np.divide((last_ns - begin_ns) / NS_PER_MS, rest, out=np.zeros(len(events)), where=rest > 0)
+    waited = (first - 1) * pace_ms > np.maximum(BENT_SHARE * np.nan_to_num(ttft_ms), BENT_MS)
+    found: Mask = some & ((rest == 0) | (bent_pace(chunks) | ((first > 1) & waited)))
+    return found
+
+
+def bent_pace(chunks: Chunks) -> Mask:
+    """Which samples have so many events in their first chunk that the time after it says nothing of all tokens' pace."""
+    events, first = np.diff(chunks.offsets), chunks.first_events
+    found: Mask = (first > 1) & (first - 1 > BENT_SHARE * (events - 1))
+    return found
+
+
+def itl_method(single_share: float | None, found: Delivery) -> ItlMethod:
+    """Draft 4.6.3 and B.2.1, by the three rules above. `single_share`: of events that hold one token, None: not known."""
+    single = single_share is not None and single_share > DIRECT_SHARE
+    alone = found.alone_share is None or found.alone_share > DIRECT_SHARE
+    even = found.lumped_share is None or found.lumped_share <= LUMPED_SHARE
+    return "direct" if single and alone and even else "chunk"
