@@ -4,8 +4,10 @@ Every dialect's decoder writes here, so that nothing after it depends on the dia
 while the text is at hand (docs/definitions.md):
 
 first_text     the first generated text of any class, white space included (`ttft_any`)
-first_visible  the first that is not all white space: draft 5.1.3.1's first token (`ttft`)
+first_visible  the first of which a reader sees something (visibility.py): draft 5.1.3.1's first token (`ttft`)
 first_answer   the first such of class content (`ttfo`); differs from first_visible when a model thinks aloud
+
+Before them, an event of nothing but format or control characters is no text: its characters are put before the next text.
 
 What servers report wrongly is settled here too: counts that are none, finish reasons that name a failure, errors in the shape
 of another vendor, and events after the end.
@@ -18,11 +20,12 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
+from inferometer.engines.visibility import hidden, visible
 from inferometer.journal.schema import EventClass
 
 CONTENT = int(EventClass.CONTENT)
 _TEXTS = frozenset({CONTENT, int(EventClass.REASONING), int(EventClass.TOOL_CALL)})
-_ERROR, _DONE = int(EventClass.ERROR), int(EventClass.DONE)
+_EMPTY, _ERROR, _DONE = int(EventClass.EMPTY), int(EventClass.ERROR), int(EventClass.DONE)
 
 REFUSAL_REASONS = frozenset({"content_filter", "refusal"})
 """Finish reasons of a refusal."""
@@ -76,12 +79,14 @@ class Answer:
         "server_prefill_ns",
         "server_total_ns",
         "texts",
+        "unseen",
     )
 
     def __init__(self) -> None:
         self.event_ns = array("q")
         self.event_class = bytearray()
         self.texts: list[str] = []
+        self.unseen = ""
         self._contents: dict[int, str] = {}  # what is content, of the texts that are not all of one class
         self.first_text = -1
         self.first_visible = -1
@@ -108,6 +113,11 @@ class Answer:
     def text(self, kind: int, text: str, at: int) -> None:
         """An event of a text class arrived at `at`."""
         if self.first_answer < 0:
+            if hidden(text):
+                self.unseen += text
+                self.mark(_EMPTY, at)
+                return
+            text, self.unseen = self.unseen + text, ""
             self._firsts(kind, text)
         self.event_ns.append(at)
         self.event_class.append(kind)
@@ -203,7 +213,7 @@ class Answer:
         index = len(self.event_class)
         if self.first_text < 0:
             self.first_text = index
-        if not text.isspace():
+        if visible(text):
             if self.first_visible < 0:
                 self.first_visible = index
             if kind == CONTENT:

@@ -59,14 +59,14 @@ CONCURRENCY_HELD = 0.95
 
 HELD_SHARE = 0.01
 
-CACHE_SHARE = 0.05
-"""Prompts are made to share nothing; a chat template's own tokens may still hit and are left out where they can be told."""
-
 DRAWN_LEAST = 1_000
 """Of fewer draws a P99, and the mean of a skewed length, say little."""
 
 PROMPT_GROWN = 0.8
 """Tokenizers and texts differ by a few per cent between short and long prompts, not by a fifth."""
+
+FEWER_TOKENS = (0.25, 0.5)
+"""No tokenizer makes one token of four of another's in a text, and hardly any one of two."""
 
 GROWTH_SHARE, GROWTH_REQUESTS = 0.1, 2.0
 """A queue that grows: by more than a tenth and by two requests between the first and last third of the load."""
@@ -118,11 +118,29 @@ def failures(requests: Requests, *, interrupted: bool) -> tuple[int, int]:
 def prompt_length(measurement: Measurement) -> Check:
     """Share of prompts not as long as asked; or, under a reference tokenizer, how the server's counts grow with them."""
     prompt = measurement.tokens.prompt
-    check = _length("prompt_length", prompt, {"grown_share": prompt.grown})
-    if check.status == "fail" or prompt.grown is None or prompt.grown >= PROMPT_GROWN:
+    facts: Facts = {
+        "grown_share": prompt.grown,
+        "counted_share": prompt.counted_share,
+        "piled_share": prompt.piled,
+    }
+    check = _length("prompt_length", prompt, facts)
+    if check.status == "fail":
         return check
-    facts = check.facts | {"judged_by": "growth"}
-    return Check("prompt_length", "fail", prompt.grown, PROMPT_GROWN, facts=facts)
+    if prompt.grown is not None and prompt.grown < PROMPT_GROWN:
+        facts = check.facts | {"judged_by": "growth"}
+        return Check("prompt_length", "fail", prompt.grown, PROMPT_GROWN, facts=facts)
+    few = prompt.counted_share
+    if few is not None and few < FEWER_TOKENS[1]:
+        limit = FEWER_TOKENS[0] if few < FEWER_TOKENS[0] else FEWER_TOKENS[1]
+        status: CheckStatus = "fail" if few < FEWER_TOKENS[0] else "unsure"
+        return Check("prompt_length", status, few, limit, facts=check.facts | {"judged_by": "count"})
+    if prompt.piled is not None and prompt.piled > LENGTH_MISSES:
+        # Counts below what was sent are cut; above, a hidden prompt of constant length would look the same.
+        status = "fail" if few is not None and few < 1 else "unsure"
+        return Check(
+            "prompt_length", status, prompt.piled, LENGTH_MISSES, facts=check.facts | {"judged_by": "pile"}
+        )
+    return check
 
 
 def output_length(measurement: Measurement, *, native: bool) -> Check:
@@ -135,6 +153,10 @@ def output_length(measurement: Measurement, *, native: bool) -> Check:
     trusted = by_server + (tokens.by_source.get(CountSource.TOKENIZER, 0) if native else 0)
     if check.status == "fail" and trusted * 2 < tokens.output.judged:
         return Check(check.code, "unsure", check.value, check.limit, check.unit, check.facts)
+    if check.status == "pass" and tokens.output.unsupported > LENGTH_MISSES * tokens.output.judged:
+        share = tokens.output.unsupported / tokens.output.judged
+        facts = check.facts | {"judged_by": "text", "local_mean": tokens.output.local_mean}
+        return Check(check.code, "unsure", share, LENGTH_MISSES, facts=facts)
     return check
 
 
@@ -365,34 +387,6 @@ def stale_connections(plan: Plan, record: Record) -> Check:
         return Check("stale_connections", "note", opened, OPENED_SHARE, facts=facts | {"kept": "none"})
     share = float(np.mean(retried))
     return Check("stale_connections", "note" if share > 0 else "pass", share, 0.0, facts=facts)
-
-
-def cache_hits(
-    plan: Plan, measurement: Measurement, record: Record, drawn: RequestStatistics | None
-) -> Check:
-    """Share of prompt tokens the server took from a cache, where none were meant to be found in one.
-
-    Where requests share prefixes, the best share possible within the run is meant, and only what is beyond that is not.
-    """
-    share = measurement.throughput.cached_beyond_template
-    replay = record.replay
-    hits = None if drawn is None else drawn.prefix_hits.exact
-    best = hits if replay is None else replay.best_hits
-    if replay is not None and replay.shares_prefixes and best is None:
-        return Check("cache_hits", "na", share, CACHE_SHARE, facts={"of": "trace"})
-    # How much of the server's own replies there was to repeat is not known beforehand.
-    answers = plan.workload.turns is not None and plan.workload.replies == "server"
-    shares = plan.workload.shares or (replay is not None and replay.shares_prefixes)
-    if share is None or plan.workload.repeatable_prompts or (shares and answers):
-        return Check("cache_hits", "na", share, CACHE_SHARE)
-    if not shares:
-        return Check("cache_hits", _within(share, CACHE_SHARE), share, CACHE_SHARE)
-    if best is None:
-        return Check("cache_hits", "na", share, CACHE_SHARE)
-    limit = min(1.0, best + CACHE_SHARE)
-    return Check(
-        "cache_hits", _within(share, limit), share, limit, facts={"of": "shared", "best_share": best}
-    )
 
 
 def workload_lengths(drawn: RequestStatistics | None) -> Check:

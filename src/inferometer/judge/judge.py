@@ -12,7 +12,7 @@ import numpy as np
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.summary import WarmUp
 from inferometer.documents.workload import RequestStatistics
-from inferometer.judge import checks, delivery
+from inferometer.judge import cache, checks, delivery
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare, replayed_checks
 from inferometer.judge.calibration import NOTHING_LOOKED_UP, calibration
 from inferometer.judge.server_metrics import server_queue, server_tokens, server_ttft
@@ -121,7 +121,7 @@ CHECKS = (
                ("share",), LimitSource.METHOD, of_instrument=True),
     CheckEntry("token_counts", lambda run: checks.token_counts(run.measurement, native=run.native),
                ("share",), LimitSource.METHOD, ("4.4.2",), of_instrument=True),
-    CheckEntry("cache_hits", lambda run: checks.cache_hits(run.plan, run.measurement, run.record, run.drawn),
+    CheckEntry("cache_hits", lambda run: cache.cache_hits(run.plan, run.measurement, run.record, run.drawn),
                ("share",), LimitSource.METHOD),
     CheckEntry("workload_lengths", lambda run: checks.workload_lengths(run.drawn),
                ("number",), LimitSource.CHANCE),

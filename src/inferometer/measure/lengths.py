@@ -32,10 +32,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inferometer.journal.schema import EventClass
 from inferometer.measure.record import Floats, Ints, Mask, Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import percentile
 from inferometer.measure.tokens import off_by_more
+from inferometer.measure.truncation import counted_share, piled_share
 
 PROMPT_MISS = (2.0, 0.02)
 """A prompt misses its length by more than this many tokens or this share, whichever is larger: re-encoding text may shift a
@@ -49,6 +51,9 @@ TEMPLATE_TOKENS = 128.0
 
 TEMPLATE_SPREAD = 16.0
 """Caches that keep single tokens may also find the first of a nonce's nine digits; 16 tokens is a usual cache block."""
+
+MOST_PER_TOKEN = 4.0
+"""No tokenizer makes four tokens of one of another's, but for one that counts bytes, whose server sends them in events."""
 
 LEAST_GROWTH = 0.25
 """No tokenizer makes one token of four."""
@@ -79,6 +84,8 @@ class Lengths:
 
     `grown`: see above; of prompts under a reference tokenizer only, None where it cannot be told. `by_server`: of outputs, how
     many were judged by the server's count. `counted`: the prompts that the server counted; the outputs as they are judged.
+    `piled`, `counted_share`: of prompts under a reference tokenizer, see truncation.py. `unsupported`: outputs whose text does
+    not hold as many tokens as the server counted.
     """
 
     asked_mean: float | None
@@ -90,14 +97,20 @@ class Lengths:
     grown: float | None = None
     by_server: int = 0
     counted: Spread | None = None
+    piled: float | None = None
+    counted_share: float | None = None
+    unsupported: int = 0
 
 
-def prompt_lengths(record: Record, samples: Samples, *, native: bool, with_template: bool) -> Lengths:
+def prompt_lengths(
+    record: Record, samples: Samples, *, native: bool, with_template: bool, alike: bool = False
+) -> Lengths:
     """Judged by the declared tokenizer, or by server usage less its constant overhead if that tokenizer is the model's.
 
     `with_template`: the lengths asked for are those the server should count, so its usage is judged as it is, and where it
     gives none, what was sent and the tokens that were left to the template: the median of (asked - sent). What the template
-    puts around a shared system message, or what a turn repeats, is on top of that, as those messages are.
+    puts around a shared system message, or what a turn repeats, is on top of that, as those messages are. `alike`: texts may
+    repeat.
     """
     requested = record.input_tokens_asked[samples.rows].astype(np.float64)
     sent = record.input_tokens_sent[samples.rows].astype(np.float64)
@@ -112,10 +125,13 @@ def prompt_lengths(record: Record, samples: Samples, *, native: bool, with_templ
         judged = np.where(np.isnan(server), judged, server - overhead)
     misses = int(off_by_more(judged, requested, *PROMPT_MISS).sum())
     known = ~np.isnan(server)
-    grown = None if native else grown_share(sent[known], server[known])
+    both = sent[known], server[known]
     return Lengths(
-        _mean(requested), _mean(sent), _mean(server), _mean(judged), misses, len(samples), grown,
+        _mean(requested), _mean(sent), _mean(server), _mean(judged), misses, len(samples),
+        grown=None if native else grown_share(*both),
         counted=spread(server),
+        piled=None if native else piled_share(*both, TEMPLATE_TOKENS, alike=alike),
+        counted_share=None if native else counted_share(*both),
     )  # fmt: skip
 
 
@@ -141,7 +157,27 @@ def output_lengths(record: Record, samples: Samples, *, forced: bool) -> Lengths
         len(samples),
         by_server=by_server,
         counted=spread(judged),
+        unsupported=int((_shown(record, samples) > _supported(record, samples)).sum()),
     )
+
+
+def _shown(record: Record, samples: Samples) -> Floats:
+    """The server's count of each output, less reasoning tokens that were not sent; NaN where there is none."""
+    thoughts = np.concatenate(([0], np.cumsum(record.event_class == EventClass.REASONING)))
+    sent = np.diff(thoughts[record.event_offsets])[samples.rows] > 0
+    withheld = np.where(sent, 0, record.usage_reasoning.values[samples.rows])
+    shown: Floats = samples.counts.server_output - withheld
+    return shown
+
+
+def _supported(record: Record, samples: Samples) -> Floats:
+    """The most tokens that each output can hold: none without a byte that can be seen; and, but where events show as many,
+    MOST_PER_TOKEN for one of the tokenizer at hand. One more ends the sequence. Infinite without text."""
+    size, local = record.text_bytes[samples.rows], samples.counts.local_output
+    held = np.fmax(MOST_PER_TOKEN * local, samples.text_events)
+    held = np.where(np.isnan(local), np.inf, held)
+    most: Floats = np.where(size.valid, np.minimum(size.values, held) + 1.0, np.inf)
+    return most
 
 
 def cached_beyond_template(record: Record, samples: Samples, reported: Mask, *, native: bool) -> Floats:

@@ -125,7 +125,8 @@ class Throughput:
 
     `cached_beyond_template` leaves the chat template's own tokens out, which every prompt begins with (measure/lengths.py).
     `cached_prefix_share`: of the tokens that requests have in common with others, min(cached, shared) a request (draft 5.7.4).
-    `ci95`: intervals of the steady rates.
+    `ci95`: intervals of the steady rates. `cached_beyond_shared`: what is cached beyond the template, what a request shares
+    with others and what its conversation repeats.
     """
 
     steady: Rates[float]
@@ -134,6 +135,7 @@ class Throughput:
     cached_beyond_template: float | None
     cached_prefix_share: float | None
     ci95: Rates[Interval]
+    cached_beyond_shared: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +358,9 @@ def _throughput(record: Record, samples: Samples, parts: Spans, native: bool) ->
     share, share_beyond = (float(part.sum()) / prompt if prompt else None for part in (cached, beyond))
     shared = record.input_tokens_shared[samples.rows][told].astype(np.float64)
     prefix = float(np.minimum(cached, shared).sum()) / float(shared.sum()) if shared.any() else None
-    return Throughput(steady, whole, share, share_beyond, prefix, intervals)
+    own = shared + record.input_tokens_repeated[samples.rows][told]
+    unshared = float(np.maximum(beyond - own, 0.0).sum()) / prompt if prompt else None
+    return Throughput(steady, whole, share, share_beyond, prefix, intervals, unshared)
 
 
 def _load(record: Record, samples: Samples, sweep: Sweep, parts: Spans, load: Load) -> LoadSeen:
@@ -437,6 +441,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
             samples,
             native=native and not isinstance(plan.workload, PromptsWorkload),
             with_template=bool(plan.workload.count_template),
+            alike=isinstance(plan.workload, PromptsWorkload),
         ),
         output=output_lengths(record, samples, forced=plan.workload.forced),
         server_where_both=int(counts.server_output[usage].sum()),

@@ -162,10 +162,12 @@ class Record:
     status: Column
     finish_reason: Labels
     text_chars: Column
+    text_bytes: Column
     text_lossy: Mask
     usage_input: Column
     usage_output: Column
     usage_cached: Column
+    usage_reasoning: Column
     lag_ns: Ints
     input_tokens_asked: Ints
     input_tokens_sent: Ints
@@ -259,6 +261,7 @@ class Record:
             outcome=_labels(record, "outcome"),
             finish_reason=_labels(record, "finish_reason"),
             text_chars=_column(record, "text", pc.utf8_length),
+            text_bytes=_column(record, "text", _shown_bytes),
             text_lossy=_column(record, "text", _lossy).values > 0,
             request_class=_classed(record, classes),
             pulse=pulses,
@@ -295,11 +298,23 @@ _NULLABLE = (
     "usage_input",
     "usage_output",
     "usage_cached",
+    "usage_reasoning",
     "output_tokens_local",
     "session",
     "user",
     "due_ns",
 )
+
+
+_UNSEEN = (
+    "[\\x00-\\x08\\x0e-\\x1f\\x7f\\p{Cf}\\x{115f}\\x{1160}\\x{3164}\\x{ffa0}\\x{2800}\\x{fe00}-\\x{fe0f}]"
+)
+"""Characters that nobody sees and that are no white space; more of them in engines/visibility.py."""
+
+
+def _shown_bytes(texts: Any) -> Any:
+    """UTF-8 bytes of each text without what nobody sees."""
+    return pc.binary_length(pc.replace_substring_regex(texts, _UNSEEN, ""))
 
 
 def _lossy(texts: Any) -> Any:

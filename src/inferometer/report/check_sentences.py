@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from inferometer.report.content_check_sentences import CONTENT
 from inferometer.report.delivery_check_sentences import DELIVERY
 from inferometer.report.server_check_sentences import SERVER
 from inferometer.report.server_check_sentences import Wording as Wording
@@ -72,6 +73,7 @@ VARIANT = {
     "warmup": "of",
     "receive_lag": "source",
     "prompt_length": "judged_by",
+    "output_length": "judged_by",
     "stale_connections": "kept",
     "streamed": "of",
     "tokens_per_event": "of",
@@ -86,7 +88,7 @@ VARIANT = {
 }
 """The fact that decides what a check of two kinds measured."""
 
-_ELSEWHERE = SERVER | DELIVERY
+_ELSEWHERE = SERVER | DELIVERY | CONTENT
 
 CHECKS: dict[str, Wording] = {
     "error_rate": Wording(
@@ -401,6 +403,16 @@ CHECKS: dict[str, Wording] = {
         {
             "fail": "Turn prefix caching off on the server, or use --repeatable-prompts if the cache is what you measure."
         },
+    ),
+    "cache_hits:cold": Wording(
+        "Prefix cache",
+        "share",
+        {
+            "pass": "The server took {value} of the prompt tokens from a cache declared cold; up to {limit} is accepted.",
+            "fail": "The server took {value} of the prompt tokens from a cache that was declared cold, more than the accepted "
+            "{limit}: it knew prompts from before the run.",
+        },
+        {"fail": "Empty the server's cache before the run, or declare its state as it is (--cache-state)."},
     ),
     "cache_hits:shared": Wording(
         "Prefix cache",

@@ -1,0 +1,63 @@
+"""What is said where a server's counts contradict what was sent or what arrived; the form is that of check_sentences.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inferometer.report.server_check_sentences import Wording
+
+_MEANS: Mapping[tuple[str, ...], str] = {
+    (
+        "asked_mean",
+        "server_mean",
+    ): "Requested {asked_mean} tokens on average, the server counted {server_mean}.",
+}
+_UNCUT = (
+    "Check whether the server truncates prompts (a context or truncation limit), or plan with shorter ones; otherwise name "
+    "the model's own tokenizer (--tokenizer PATH)."
+)
+
+CONTENT: dict[str, Wording] = {
+    "prompt_length:count": Wording(
+        "Prompt length",
+        "share",
+        {
+            "fail": "The server counted {value} of the prompt tokens that were sent; no tokenizer makes fewer than {limit}: it "
+            "truncates prompts.",
+            "unsure": "The server counted {value} of the prompt tokens that were sent; few tokenizers make fewer than {limit}: "
+            "it may truncate prompts.",
+        },
+        {"fail": _UNCUT, "unsure": _UNCUT},
+        _MEANS,
+    ),
+    "prompt_length:pile": Wording(
+        "Prompt length",
+        "share",
+        {
+            "fail": "For {value} of the prompts, which differ, the server counted the same number of tokens, fewer than were "
+            "sent; up to {limit} is accepted: it truncates prompts.",
+            "unsure": "For {value} of the prompts, which differ, the server counted the same number of tokens; up to {limit} "
+            "is accepted: it may truncate prompts, or put text of its own before them.",
+        },
+        {"fail": _UNCUT, "unsure": _UNCUT},
+        _MEANS,
+    ),
+    "output_length:text": Wording(
+        "Output length",
+        "share",
+        {
+            "unsure": "In {value} of the answers the text cannot hold as many tokens as the server counted; up to {limit} is "
+            "accepted. The server may repeat the number that was requested, or generate tokens that it does not send.",
+        },
+        {
+            "unsure": "Compare the server's usage with the text of one answer by hand, or name the model's own tokenizer "
+            "(--tokenizer PATH)."
+        },
+        {
+            (
+                "server_mean",
+                "local_mean",
+            ): "The server counted {server_mean} tokens on average, the tokenizer {local_mean} in the text.",
+        },
+    ),
+}
