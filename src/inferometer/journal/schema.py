@@ -126,7 +126,7 @@ OUTCOME = pa.schema(
         pa.field("event_ns", pa.list_(pa.int64()), nullable=False),
         pa.field("event_class", pa.binary(), nullable=False),  # one byte an event
         pa.field("first_text", pa.int32(), nullable=False),  # index of the first event with text; -1: none
-        pa.field("first_visible", pa.int32(), nullable=False),  # ... that is not white space (ttft)
+        pa.field("first_visible", pa.int32(), nullable=False),  # ... that is visible (ttft)
         pa.field("first_answer", pa.int32(), nullable=False),  # ... of class content (ttfo)
         pa.field("outcome", pa.string(), nullable=False),
         pa.field("detail", pa.string()),  # at most 200 characters, secrets struck out

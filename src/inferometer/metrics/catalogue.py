@@ -74,7 +74,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             "TTFT",
             "ms",
             "From the moment the kernel took the last byte of the request to the arrival of the "
-            "first generated token that is not white space, be it answer, reasoning or tool call"
+            "first generated token of which a reader sees something, be it answer, reasoning or tool call"
             " (draft 5.1.3.1, B.1.1).",
             section="5.1.3.1",
             better="less",
