@@ -15,6 +15,7 @@ from inferometer.judge.checks import failures
 from inferometer.measure.measurement import Measurement, samples_of
 from inferometer.measure.record import Floats, Record
 from inferometer.measure.stats import quantile_interval, quantile_interval_at, share_interval
+from inferometer.metrics.catalogue import METRICS
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
@@ -76,8 +77,8 @@ def _value(
 def _interval(metric: str, p: float, plan: Plan, record: Record) -> Interval | None:
     """The interval of a percentile that the metric's statistics do not carry."""
     samples = samples_of(plan, record)
-    if metric == "itl":
-        found = quantile_interval_at(samples.itl, samples.gap_ns, p, samples.epochs)
+    if METRICS[f"{metric}_ms"].pooled:  # a metric that is not measured has no statistics, and does not come here
+        found = quantile_interval_at(samples.gaps, samples.gap_ns, p, samples.epochs)
     else:
         values: Floats = getattr(samples, metric)[samples.order]
         found = quantile_interval(values[~np.isnan(values)], p, samples.epochs)
