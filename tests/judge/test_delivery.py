@@ -146,6 +146,7 @@ def test_several_tokens_an_event_are_chunks_and_valid(run: Any, each: int) -> No
         "output_tokens_local": lambda v: np.full(len(v), TOKENS * each),
         "plan": {"tokenizer": {"method": "native"}, "workload": {"count_template": False}},
         "usage_input": lambda v: v,
+        "text": lambda v: ["word " * TOKENS * each] * len(v),
     }
     measurement, verdict = delivered(run, lambda _, sent: sent, **counts)
     assert verdict.status == "VALID"

@@ -14,11 +14,10 @@ from msgspec.structs import replace
 
 from inferometer.documents.summary import Summary
 from inferometer.measure.series import RunSeries
-from inferometer.metrics.catalogue import TABLE
 from inferometer.metrics.statistics import STATISTICS
 from inferometer.plan.saved import resolved
 from inferometer.report import checks
-from inferometer.report.figures import figure
+from inferometer.report.figures import figure, table_of
 from inferometer.report.html_page import embedded_json
 from inferometer.report.run.charts import by_server, distributions, over_time
 from inferometer.report.run.html import pace_metric, render_html
@@ -151,5 +150,5 @@ def test_pace_is_itl_only_where_every_gap_was_seen(valid: Summary, invalid: Summ
 def test_every_row_of_the_table_shows_its_median(valid: Summary, series: RunSeries) -> None:
     """The numbers in the page are the summary's."""
     text = Page(render_html(valid, series)).text
-    for name in TABLE:
+    for name in table_of(valid):
         assert figure(getattr(valid.metrics, name).p50).replace("\u202f", " ") in text
