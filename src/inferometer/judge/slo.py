@@ -77,7 +77,7 @@ def _value(
 def _interval(metric: str, p: float, plan: Plan, record: Record) -> Interval | None:
     """The interval of a percentile that the metric's statistics do not carry."""
     samples = samples_of(plan, record)
-    if METRICS[f"{metric}_ms"].pooled:  # a metric that is not measured has no statistics, and does not come here
+    if METRICS[f"{metric}_ms"].pooled:
         found = quantile_interval_at(samples.gaps, samples.gap_ns, p, samples.epochs)
     else:
         values: Floats = getattr(samples, metric)[samples.order]
