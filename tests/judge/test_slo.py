@@ -37,6 +37,15 @@ def test_too_few_samples_leave_a_percentile_undecided(run: Any) -> None:
     assert found.value is not None
 
 
+def test_a_percentile_without_an_interval_is_decided_by_the_share_beyond_its_limit(run: Any) -> None:
+    """Law: where P99 has no interval, none of enough values beyond the limit shows that it is met, half of them that it is
+    missed, and about as many as a P99 allows decides nothing."""
+    far, near = (outcome(run, expr, n=490) for expr in ("ttft_p99<5000ms", "ttft_p99<1ms"))
+    assert (far.met, far.ci, near.met) == (True, None, False)
+    assert far.value is not None
+    assert outcome(run, f"ttft_p99<{far.value:.3f}ms", n=490).met is None
+
+
 @pytest.mark.parametrize(
     "expr", ["ttft_p75<500ms", "e2e_mean<500ms", "itl_p99<50ms", "tpot_p50<=40ms", "e2e_p95<500ms"]
 )

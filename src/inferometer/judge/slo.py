@@ -3,6 +3,10 @@
 An objective is met when the whole 95 % interval of its value meets it, not met when none of it does, and undecided (None)
 when the limit lies inside, or when the sample cannot give an interval: more requests would decide it. A maximum is a fact
 about this run, without an interval; its value alone decides.
+
+A percentile without an interval may be decided all the same: P99 is below a limit just when less than 1 % of the values are
+beyond it. So the share of those is held against 1 - p by Wilson's interval, with as many independent values as the sample is
+worth (measure/dependence.py). None of 400 independent values beyond 500 ms shows P99 < 500 ms, wherever P99 itself may lie.
 """
 
 from __future__ import annotations
@@ -12,11 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.judge.checks import failures
+from inferometer.measure.dependence import binned, effective_size
 from inferometer.measure.measurement import Measurement, samples_of
 from inferometer.measure.record import Floats, Record
 from inferometer.measure.stats import quantile_interval, quantile_interval_at, share_interval
 from inferometer.metrics.catalogue import METRICS
-from inferometer.metrics.statistics import Interval, Stats
+from inferometer.metrics.statistics import QUANTILES, Interval, Stats
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
 
@@ -49,6 +54,8 @@ def _outcome(slo: Slo, plan: Plan, measurement: Measurement, record: Record) -> 
     elif interval is not None:
         ends = {slo.met_by(end) for end in interval}
         met = ends.pop() if len(ends) == 1 else None
+    elif slo.stat in QUANTILES:
+        met = _by_share(slo, plan, measurement, record)
     return SloOutcome(str(slo), value, slo.limit, slo.unit, met, interval)
 
 
@@ -72,6 +79,23 @@ def _value(
     else:
         interval = getattr(stats.ci95, slo.stat, None)
     return getattr(stats, slo.stat), interval, slo.stat in _BARE
+
+
+def _by_share(slo: Slo, plan: Plan, measurement: Measurement, record: Record) -> bool | None:
+    """Whether the share of values beyond the limit is clearly below or above what the percentile allows."""
+    stats: Stats | None = getattr(measurement.metrics, f"{slo.metric}_ms")
+    if stats is None or stats.n_effective is None or METRICS[f"{slo.metric}_ms"].pooled or slo.stat is None:
+        return None
+    samples = samples_of(plan, record)
+    values: Floats = getattr(samples, slo.metric)[samples.order]
+    beyond = np.array([not slo.met_by(value) for value in values[~np.isnan(values)].tolist()], np.float64)
+    series = binned(beyond)
+    worth = min(stats.n_effective, len(beyond) * effective_size(series) / len(series))
+    interval = share_interval(float(beyond.sum()), len(beyond), worth)
+    allowed = 1 - QUANTILES[slo.stat]
+    if interval is None or interval[0] <= allowed <= interval[1]:
+        return None
+    return interval[1] < allowed
 
 
 def _interval(metric: str, p: float, plan: Plan, record: Record) -> Interval | None:
