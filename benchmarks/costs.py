@@ -100,8 +100,9 @@ def synthetic_run(parent: Path, requests: int) -> RunFolder:
         journal.add_pulse(at, at // 3, 0, 1, 1_000, 1_000, 1_000, 0, streams, sent, sent, sent * TOKENS)
     journal.flush(Phase.MEASURE)
     journal.close()
-    seal(folder, lambda texts: [TOKENS] * len(texts), folder.path.name)
-    write_facts(folder, _facts(plan))
+    facts = _facts(plan)
+    seal(folder, lambda texts: [TOKENS] * len(texts), facts.id)
+    write_facts(folder, facts)
     return folder
 
 

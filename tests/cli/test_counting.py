@@ -101,7 +101,7 @@ def test_prompts_that_leave_no_room_for_the_template_are_refused(tmp_path: Path)
         words = ["--url", url, "--token-count", "native"]
         code, _, stderr = run("run", *FEW, *words, *LENGTHS, out=tmp_path)
     assert code == 2
-    assert "60 tokens around every prompt" in stderr
+    assert "60 tokens to every prompt" in stderr
     assert "--count-template no" in stderr
     assert not list(tmp_path.iterdir())
 

@@ -147,8 +147,8 @@ def test_a_run_on_the_embedded_server_can_be_fitted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (["plan.yaml"], "plan.yaml: cannot stand beside --fit"),
-        (["--rate", "3", "--no-stream"], "--no-stream: cannot stand beside --fit"),
+        (["plan.yaml"], "plan.yaml: cannot be combined with --fit"),
+        (["--rate", "3", "--no-stream"], "--no-stream: cannot be combined with --fit"),
         (["--set", "speed=3"], "--set speed=3"),
         (["--preset", "none"], "--preset"),
     ],
