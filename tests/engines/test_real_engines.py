@@ -317,7 +317,10 @@ def refused(
 
 
 def test_an_engine_that_heeds_no_ignore_eos_is_found_out(engine: RunningEngine, tmp_path: Path) -> None:
-    """With the end made likely, mlx-lm stops short and the verdict says so; vLLM and llama.cpp go on to the length asked."""
+    """With the end made likely, mlx-lm stops short and the verdict says so; vLLM and llama.cpp go on to the length asked.
+
+    Most of vLLM's tokens are then ends of text, which nobody sees: its word for their number is not enough.
+    """
     found = run(engine, tmp_path, *CLOSED, *FAVOUR_THE_END)
     rows = found.measured
     if engine.name == "mlx":
@@ -326,7 +329,7 @@ def test_an_engine_that_heeds_no_ignore_eos_is_found_out(engine: RunningEngine, 
         assert found.code in (3, 5)
     else:
         assert all(row["usage_output"] == row["output_tokens_asked"] for row in rows)
-        assert found.check("output_length")["status"] == "pass"
+        assert found.check("output_length")["status"] == ("unsure" if engine.name == "vllm" else "pass")
 
 
 @pytest.mark.parametrize(
