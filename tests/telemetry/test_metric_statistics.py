@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from metrics_play import SECOND, START, URL, at, exported, scrapes_of, store_of, vector
 
@@ -113,6 +113,9 @@ NUMBERS = st.sampled_from(
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 @given(rows=st.lists(st.lists(NUMBERS, min_size=6, max_size=6), min_size=1, max_size=5))
+@example(
+    rows=[[-1.7e308, -1.7e308, -1.0, -1.0, -1e30, -1.0], [-1.7e308, -1.7e308, 2.0**53, -1.0, -1e19, 0.0]]
+)
 def test_whatever_the_numbers_no_statistic_is_without_one(name: str, rows: list[list[float]]) -> None:
     """Neither null nor a warning, and no count beyond those of a float: what is too large is no sample."""
     body = (

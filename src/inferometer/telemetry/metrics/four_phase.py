@@ -82,7 +82,8 @@ def estimate(observed: Observed) -> Floats | None:
     total_sum = observed.sum
     beyond = float(observed.cumulative[-1] - observed.cumulative[number - 1])
     each = each[:number]
-    total = float(each.sum()) + beyond
+    # Counts that fall from bucket to bucket are a damaged histogram: what is missing makes no room for the rest.
+    total = float(np.maximum(each, 0.0).sum()) + max(beyond, 0.0)
     if total > MOST_PLACED:
         each, total_sum = each * (MOST_PLACED / total), total_sum * (MOST_PLACED / total)
         beyond = float(np.ceil(beyond * (MOST_PLACED / total)))
