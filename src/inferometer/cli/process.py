@@ -1,0 +1,57 @@
+"""The process and its surroundings: signals that end it, and outputs that nobody reads."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+
+def carry_out(arguments: Sequence[str], *, own_outputs: bool) -> int:
+    """Carry out one command line; gives the exit code. SIGTERM ends it as Ctrl-C does, from here on.
+
+    `own_outputs`: standard output and error are the process's own, to be guarded against readers that leave.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if own_outputs:
+        _outlive_readers()
+    gc.set_threshold(50_000)  # modules and tables are no garbage: looking for some costs a tenth of the start
+    try:
+        from inferometer.cli.app import run
+
+        return run(arguments)
+    except KeyboardInterrupt:  # before the command's own handling, or after it
+        return 130
+
+
+class _Pipe(io.FileIO):
+    """An output whose reader may leave: what is written from then on is dropped."""
+
+    def write(self, data: Any, /) -> int:
+        """As FileIO's; a broken pipe takes everything."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return memoryview(data).nbytes
+
+
+def _outlive_readers() -> None:
+    """Output that nobody reads, closed from the start or left later, changes neither the work nor the exit code."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    sys.stdout = _text(1, sys.stdout, os.isatty(1))
+    sys.stderr = _text(2, sys.stderr, lines=True)
+
+
+def _text(number: int, before: TextIO | None, lines: bool) -> TextIO:
+    """Text to a file descriptor, encoded as it was before."""
+    encoding, errors = ("utf-8", "replace") if before is None else (before.encoding, before.errors)
+    out = io.BufferedWriter(_Pipe(number, "wb", closefd=False))
+    return io.TextIOWrapper(out, encoding, errors, line_buffering=lines)
