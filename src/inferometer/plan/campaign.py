@@ -15,9 +15,9 @@ from pydantic import Field, ValidationError
 
 from inferometer.errors import PlanError, Problem, RecordError
 from inferometer.plan import document, wording
-from inferometer.plan.document import Document, Values
+from inferometer.plan.document import Document
 from inferometer.plan.parse import build
-from inferometer.plan.part import Part
+from inferometer.plan.part import Part, Values
 from inferometer.plan.procedure_parameters import NAMES, Tests, quickened
 from inferometer.plan.rules import faults
 from inferometer.plan.saved import resolved

@@ -16,12 +16,10 @@ from typing import Any
 import yaml
 
 from inferometer.errors import Problem
+from inferometer.plan.part import Values
 
 Key = tuple[str | int, ...]
 """Where in a document: names of mappings and indices of lists, from the top."""
-
-Values = dict[str, Any]
-"""Values by key as a file or the command line gives them, before they are checked."""
 
 MOST_BYTES = 1 << 20
 _MOST_NODES = 20_000

@@ -17,19 +17,16 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from inferometer.errors import Problem
 from inferometer.plan.declarations import declare
-from inferometer.plan.part import Group, Option
+from inferometer.plan.part import Group, Option, Values
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import KINDS
-
-if TYPE_CHECKING:  # help does not wait for YAML
-    from inferometer.plan.document import Values
 
 
 @dataclass(frozen=True, slots=True)

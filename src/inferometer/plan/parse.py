@@ -23,8 +23,9 @@ from pydantic import ValidationError
 from inferometer.addresses import REDACTED
 from inferometer.errors import PlanError, Problem
 from inferometer.plan import document, flags, rules, wording
-from inferometer.plan.document import Document, Key, Values
+from inferometer.plan.document import Document, Key
 from inferometer.plan.flags import Flag
+from inferometer.plan.part import Values
 from inferometer.plan.rules import Fault
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import KINDS, PromptsWorkload

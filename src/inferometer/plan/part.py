@@ -28,6 +28,9 @@ Group = Literal[
 ]
 """Under which heading a flag stands in help and docs, in this order."""
 
+Values = dict[str, Any]
+"""Values by key as a file or the command line gives them, before they are checked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Option:

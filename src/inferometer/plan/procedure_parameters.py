@@ -11,9 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from inferometer.plan.document import Values
 from inferometer.plan.lengths import Length, Lognormal, lognormal
-from inferometer.plan.part import HARMLESS, NUMBER, SECONDS, Part, harmless, parts_in
+from inferometer.plan.part import HARMLESS, NUMBER, SECONDS, Part, Values, harmless, parts_in
 from inferometer.plan.standard import STANDARD
 from inferometer.plan.target import Priority
 

@@ -14,8 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from inferometer.plan.document import Values
-from inferometer.plan.part import Part, harmless, parts_in
+from inferometer.plan.part import Part, Values, harmless, parts_in
 from inferometer.plan.procedure_parameters import Fairness
 from inferometer.plan.workload import KINDS, AnyWorkload, kind_of
 

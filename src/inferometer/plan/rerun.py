@@ -18,8 +18,9 @@ from pathlib import Path
 from inferometer.errors import RecordError
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
-from inferometer.plan.document import Document, Values
+from inferometer.plan.document import Document
 from inferometer.plan.parse import build
+from inferometer.plan.part import Values
 from inferometer.plan.schema import READABLE, Plan
 
 _EMBEDDED = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)

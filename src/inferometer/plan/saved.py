@@ -16,9 +16,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import WithDefaultSchema
 
 from inferometer.errors import RecordError
-from inferometer.plan.document import Values
 from inferometer.plan.parse import build
-from inferometer.plan.part import Part
+from inferometer.plan.part import Part, Values
 from inferometer.plan.schema import READABLE, Plan
 
 

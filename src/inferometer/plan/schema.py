@@ -15,8 +15,7 @@ from pydantic import (
 )
 
 from inferometer.plan.declarations import Declared
-from inferometer.plan.document import Values
-from inferometer.plan.part import NUMBER, SECONDS, Group, Option, Part, Sha256
+from inferometer.plan.part import NUMBER, SECONDS, Group, Option, Part, Sha256, Values
 from inferometer.plan.server_metrics import ServerMetrics
 from inferometer.plan.slo import Slo
 from inferometer.plan.target import Target
