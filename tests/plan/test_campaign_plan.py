@@ -97,6 +97,20 @@ def test_what_is_no_test_or_no_parameter_is_refused() -> None:
     assert "tests.ttft.requests" in problems(["ttft"], parameters=["ttft.requests=many"])
 
 
+def test_a_parameter_on_the_command_line_is_of_a_chosen_test(tmp_path: Path) -> None:
+    """Law: --param of a test that is not carried out is refused; of `search`, which several
+    tests share, and in a file, which may serve several campaigns, it is not."""
+    found = problems(
+        ["ttft"], parameters=["capacity.initial=16", "prefix-cache.requests=9", "ttft.requests=9"]
+    )
+    assert list(found) == ["--param capacity.initial=16", "--param prefix-cache.requests=9"]
+    assert "add capacity" in found["--param capacity.initial=16"]
+    file = tmp_path / "plan.yaml"
+    file.write_text("tests: {capacity: {initial: 16}}\n")
+    tests = campaign(["ttft"], file, None, ["search.longer=0"]).tests
+    assert (tests.capacity.initial, tests.search.longer) == (16, 0)
+
+
 def test_a_system_is_pushed_past_its_capacity_only_by_whoever_owns_it() -> None:
     """Draft 7.4; the reference engine is everybody's own."""
     elsewhere = {"--url": "http://localhost:1"}

@@ -78,7 +78,7 @@ def campaign(
     problems: list[Problem] = []
     chosen = _chosen(names, problems)
     wanted, switched = file.values.pop("tests", {}), file.values.pop("switch", {})
-    _override(wanted, parameters, problems)
+    _override(wanted, parameters, chosen, problems)
     if options.get("quick") and isinstance(wanted, dict):
         wanted = quickened(wanted)
     tests = _part(Tests, wanted, file, "tests", problems)
@@ -126,8 +126,14 @@ def _chosen(names: Sequence[str], problems: list[Problem]) -> tuple[str, ...]:
     return tuple(name for name in ORDER if name in asked)
 
 
-def _override(tests: object, parameters: Sequence[str], problems: list[Problem]) -> None:
-    """`capacity.ttft_p99_ms=500` into the file's tests; a value is read as JSON if it is some, else it is text."""
+def _override(
+    tests: object, parameters: Sequence[str], chosen: Sequence[str], problems: list[Problem]
+) -> None:
+    """`capacity.ttft_p99_ms=500` into the file's tests; a value is read as JSON if it is some, else it is text.
+
+    A file's parameters may be those of more tests than are chosen. On the command line such a parameter is a mistake: no test
+    would read it, and the report would not show it. `search` is several tests'.
+    """
     for text in parameters:
         form = re.fullmatch(r"([a-z-]+)\.([a-z0-9_]+)=(.*)", text)
         if form is None:
@@ -135,6 +141,11 @@ def _override(tests: object, parameters: Sequence[str], problems: list[Problem])
                 Problem(f"--param {text}", "write test.name=value, for example capacity.ttft_p99_ms=500")
             )
             continue
+        if form[1] in ORDER and form[1] not in chosen:
+            message = (
+                f"is a parameter of {form[1]}, which is not among the tests: add {form[1]}, or leave this out"
+            )
+            problems.append(Problem(f"--param {text}", message))
         part = tests.setdefault(form[1], {}) if isinstance(tests, dict) else None
         if isinstance(part, dict):
             try:
