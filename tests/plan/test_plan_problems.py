@@ -169,18 +169,20 @@ CHOOSERS = {
 }
 """The keys and flags that make a workload one of a kind."""
 
-READ_NOW = [
+READ_NOW: list[tuple[dict[str, object], dict[str, object]]] = [
     ({"workload": {"prompts": "own.jsonl", "file": "made.jsonl"}}, {}),
     ({"workload": {"file": "made.jsonl", "classes": KEYS["workload.classes"]}}, {}),
-    ({}, {"--prompts": "own.jsonl", "--workload-file": "made.jsonl"}),
 ]
 """Keys beside a workload file are held to what it says. These were refused for a name that nobody had written."""
 REFUSED_NOW: list[tuple[dict[str, object], dict[str, object]]] = [
     ({"workload": {"based_on": "normal"}, "trace": {"file": "trace.jsonl"}}, {})
 ]
 """A key without effect."""
-ELSEWHERE = [({"workload": {"prompt_format": "ids"}}, {"--prompts": "own.jsonl"})]
-"""Told where the value stands, not at the flag beside it."""
+ELSEWHERE: list[tuple[dict[str, object], dict[str, object]]] = [
+    ({"workload": {"prompt_format": "ids"}}, {"--prompts": "own.jsonl"}),
+    ({}, {"--prompts": "own.jsonl", "--workload-file": "made.jsonl"}),
+]
+"""Told where the value stands, not at the flag beside it, nor at one that was not given."""
 
 
 def _without_effect(values: dict[str, object], found: dict[str, list[str]]) -> bool:
@@ -258,3 +260,14 @@ def test_what_contradicts_the_plan_is_refused(values: dict[str, object], named: 
         build(path)
     path.write_text(json.dumps({"target": {"extra_body": {"ignore_eos": None}}}))
     assert build(path).target.extra_body == {"ignore_eos": None}
+
+
+def test_prompts_beside_a_workload_file_are_refused_with_the_plan(tmp_path: Path) -> None:
+    """Law: two flags that each determine what is sent contradict each other, whatever the files hold; a flag beside a plan
+    file's key takes its place, and a plan file may have both, since it may be the one that made the workload file."""
+    path = tmp_path / "plan.yaml"
+    both: dict[str, object] = {"--prompts": "own.jsonl", "--workload-file": "made.jsonl"}
+    assert problems({}, both, path) == {"--prompts": ["--prompts", "--workload-file"]}
+    for key, flag in (("file", "--prompts"), ("prompts", "--workload-file")):
+        assert not problems({"workload": {key: "a.jsonl"}}, {flag: "b.jsonl"}, path)
+    assert not problems({"workload": {"prompts": "own.jsonl", "file": "made.jsonl"}}, {}, path)

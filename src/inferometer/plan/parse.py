@@ -251,6 +251,10 @@ def _written(draft: _Draft) -> Iterator[Fault]:
     if base is not None and workload.get("name") not in ("custom", base):
         needs = f"is for a custom workload: set {{workload.name}} to custom, or to {base} and leave it out"
         yield Fault(("workload.based_on", "workload.name"), needs)
+    # In a plan's file both may stand: that plan made the workload file, and is held to what it holds.
+    if _keyed("workload.prompts") in draft.flagged and workload.get("file") is not None:
+        choose = "choose one: {workload.prompts} are prompts to send, {workload.file} holds requests that were made before"
+        yield Fault(("workload.prompts", "workload.file"), choose)
     load = draft.values.get("load") or {}
     traced = draft.values.get("trace") is not None or load.get("arrival") == "trace"
     if traced:
