@@ -7,17 +7,22 @@ from feeding import same_however_cut, split_at
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.protocol.event_decoder import EventTooLarge
+from inferometer.protocol.event_decoder import EventTooLarge, NamedEvent
 from inferometer.protocol.sse import SseDecoder
 
+Named = tuple[bytes, bytes]
+"""An event that is given out with its name: the name, and its data."""
 
-def decode(pieces: list[bytes]) -> list[bytes | None]:
+
+def decode(pieces: list[bytes]) -> list[bytes | Named | None]:
     decoder = SseDecoder()
-    return [event for piece in pieces for event in decoder.feed(piece)]
+    found = [event for piece in pieces for event in decoder.feed(piece)]
+    return [(event.name, bytes(event)) if isinstance(event, NamedEvent) else event for event in found]
 
 
-def by_the_book(stream: bytes) -> list[bytes | None]:
-    """The standard's algorithm, as slow and literal as can be: the independent partner."""
+def by_the_book(stream: bytes) -> list[bytes | Named | None]:
+    """The standard's algorithm, as slow and literal as can be: the independent partner. A name is given out unless it is
+    `message`, or stands in the data in quotes."""
     if stream.startswith(b"\xef\xbb\xbf"):
         stream = stream[3:]
     lines, line, i = [], b"", 0
@@ -31,19 +36,23 @@ def by_the_book(stream: bytes) -> list[bytes | None]:
         else:
             line += byte
         i += 1
-    events: list[bytes | None] = []
+    events: list[bytes | Named | None] = []
     data: bytes | None = None
+    name = b""
     for line in lines:  # an unfinished last line is not a line
         if line == b"":
             if data is not None:
-                events.append(data)
-            data = None
+                repeated = name in (b"", b"message") or b'"' + name + b'"' in data
+                events.append(data if repeated else (name, data))
+            data, name = None, b""
         elif line.startswith(b":"):
             events.append(None)
         else:
             field, _, value = line.partition(b":")
-            if field == b"data":
-                value = value.removeprefix(b" ")
+            value = value.removeprefix(b" ")
+            if field == b"event":
+                name = value
+            elif field == b"data":
                 data = value if data is None else data + b"\n" + value
     return events
 
@@ -57,19 +66,24 @@ def by_the_book(stream: bytes) -> list[bytes | None]:
         (b"data\n\ndata\ndata\n\n", [b"", b"\n"]),
         (b": keep-alive\n\ndata: a\n\n:\n", [None, b"a", None]),
         (b"\xef\xbb\xbfdata: a\n\n", [b"a"]),
-        (b"event: x\nid: 1\nretry: 3\ndata: a\nnonsense\n\n", [b"a"]),
+        (b"event: x\nid: 1\nretry: 3\ndata: a\nnonsense\n\n", [(b"x", b"a")]),
         (b"\n\n\ndata: a\n\n\n\n", [b"a"]),
-        (b"event: x\ndata: a\n\n", [b"a"]),
+        (b"event: x\ndata: a\n\n", [(b"x", b"a")]),
         (b"event: x\n\ndata: a\n\n", [b"a"]),
-        (b"event: x\ndata: a\ndata: b\n\n", [b"a\nb"]),
-        (b"event: x\ndata: a\n\nevent: y\ndata: b\n\n", [b"a", b"b"]),
+        (b'event: x\ndata: {"type":"x"}\n\n', [b'{"type":"x"}']),
+        (b"event: message\ndata: a\n\nevent\ndata: b\n\n", [b"a", b"b"]),
+        (b"data: a\nevent:x\nevent:  y\n\ndata: b\n\n", [(b" y", b"a"), b"b"]),
+        (b"event: x\ndata: a\ndata: b\n\n", [(b"x", b"a\nb")]),
+        (b"event: x\ndata: a\n\nevent: y\ndata: b\n\n", [(b"x", b"a"), (b"y", b"b")]),
         (b"data: a\n\ndata: never dispatched\n", [b"a"]),
         (b"data: a\n\ndata: cut", [b"a"]),
         (b"database: x\ndata : y\n\n", []),
         ("data: hé ↯\n\n".encode(), ["hé ↯".encode()]),
     ],
 )
-def test_the_standards_cases_decode_alike_however_cut(stream: bytes, events: list[bytes | None]) -> None:
+def test_the_standards_cases_decode_alike_however_cut(
+    stream: bytes, events: list[bytes | Named | None]
+) -> None:
     """Line ends, comments, multi-line data, byte order mark and unfinished ends follow the standard at any cut."""
     assert same_however_cut(stream, decode) == events
 
@@ -88,6 +102,7 @@ pieces = st.sampled_from(
         b":",
         b" ",
         b"event: e",
+        b'data: "e"\n\n',
         b"event: e\ndata: {}\n\n",
         b"\xef\xbb\xbf",
     ]
@@ -106,6 +121,8 @@ events = st.sampled_from(
     [
         b"data: a\n\n",
         b"event: e\ndata: b\n\n",
+        b'event: e\ndata: {"type": "e"}\n\n',
+        b"event: message\ndata: b\n\n",
         b"event: e\n\n",
         b"event: e\ndata: c",
         b"\n",

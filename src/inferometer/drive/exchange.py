@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from inferometer.engines.answer import DETAIL_LIMIT, Answer, error_text, names_a_policy
-from inferometer.engines.dialect import Dialect
+from inferometer.engines.dialect import Dialect, read_named
 from inferometer.engines.interface import Framing
 from inferometer.journal.schema import EventClass, Outcome
-from inferometer.protocol.event_decoder import EventDecoder
+from inferometer.protocol.event_decoder import EventDecoder, NamedEvent
 from inferometer.protocol.ndjson import NdjsonDecoder
 from inferometer.protocol.sse import SseDecoder
 
@@ -143,10 +143,12 @@ class Exchange:
         assert decoder is not None
         answer, read_event = self.answer, self._read_event
         for payload in decoder.feed(data):
-            if payload is not None:
+            if payload.__class__ is bytes:
                 read_event(answer, payload, at)
-            else:
+            elif payload is None:
                 answer.mark(_COMMENT, at)
+            elif isinstance(payload, NamedEvent):
+                read_named(self.dialect, answer, payload, payload.name.decode("utf-8", "replace"), at)
 
     def event(self, payload: bytes, at: int) -> None:
         """One event that the protocol itself framed, received at `at`: no head and no body is needed."""

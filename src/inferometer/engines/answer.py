@@ -59,6 +59,7 @@ class Answer:
     __slots__ = (
         "_contents",
         "cached_tokens",
+        "closed",
         "done",
         "error",
         "event_class",
@@ -87,6 +88,7 @@ class Answer:
         self.event_class = bytearray()
         self.texts: list[str] = []
         self.unseen = ""
+        self.closed = 0  # texts up to the last part that a dialect with parts has closed
         self._contents: dict[int, str] = {}  # what is content, of the texts that are not all of one class
         self.first_text = -1
         self.first_visible = -1
@@ -259,7 +261,7 @@ _WORDS = ("error", "message", "detail", "response")
 
 def error_in(payload: bytes, *, alone: bool) -> bool:
     """Whether this JSON is an error in one of the shapes above. `alone`: it has nothing else that its dialect reads."""
-    content = _decoded(payload)
+    content = decoded(payload)
     if not isinstance(content, dict):
         return False
     kind = content.get("type")
@@ -276,7 +278,7 @@ _NO_ERROR: tuple[object, ...] = (None, False, {}, [])
 
 def error_text(body: bytes) -> str:
     """The message inside an error body; else its beginning. Any text can be encoded again."""
-    content = _decoded(body)
+    content = decoded(body)
     if content is None:
         return body[:DETAIL_LIMIT].decode("utf-8", "replace")
     try:
@@ -294,7 +296,7 @@ def error_text(body: bytes) -> str:
 
 def names_a_policy(body: bytes) -> bool:
     """Whether an error body's code or type states that a policy refused the request; its message is not interpreted."""
-    level = _decoded(body)
+    level = decoded(body)
     while isinstance(level, dict):  # {"error": {"code": ..., "innererror": {"code": ...}}}
         if any(isinstance(code := level.get(key), str) and code in POLICY_CODES for key in ("code", "type")):
             return True
@@ -302,7 +304,7 @@ def names_a_policy(body: bytes) -> bool:
     return False
 
 
-def _decoded(body: bytes) -> Any:
+def decoded(body: bytes) -> Any:
     """A body's JSON, whatever bytes are in its strings; None if it is none."""
     try:
         return json.loads(body.decode("utf-8", "replace"))

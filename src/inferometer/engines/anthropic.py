@@ -262,4 +262,5 @@ ANTHROPIC = Dialect(
     headers={"anthropic-version": VERSION},
     key_headers=_key_headers,
     system_apart=True,
+    typed_events=True,
 )

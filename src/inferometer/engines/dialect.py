@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from inferometer.engines.answer import Answer
+from inferometer.engines.answer import Answer, decoded
 from inferometer.engines.interface import INTERFACES, Interface, JsonObject
 
 Read = Callable[[Answer, bytes, int], None]
@@ -99,6 +99,8 @@ class Dialect:
     """The header lines of a key for a host name ("": the embedded server's)."""
     system_apart: bool = False
     """A system prompt is a field of the body, not a message: each turn of a conversation has to carry it."""
+    typed_events: bool = False
+    """Events have a `type`. A stream may give it as the event's name alone."""
 
 
 def load(name: str) -> Dialect:
@@ -107,6 +109,19 @@ def load(name: str) -> Dialect:
     dialect = getattr(import_module(f"inferometer.engines.{module}"), constant)
     assert isinstance(dialect, Dialect)
     return dialect
+
+
+def read_named(dialect: Dialect, answer: Answer, payload: bytes, name: str, at: int) -> None:
+    """Write one event that arrived at `at` under a name that its payload does not repeat: an error by its name, or a type in
+    the place of the payload's own. Never raises."""
+    if name == "error" and not answer.done:
+        answer.fail(payload, at)
+        return
+    if dialect.typed_events:
+        fields = decoded(payload)
+        if isinstance(fields, dict) and "type" not in fields:
+            payload = json.dumps({"type": name} | fields).encode()
+    dialect.read_event(answer, payload, at)
 
 
 def encode(fields: JsonObject) -> bytes:

@@ -11,7 +11,11 @@
 | `completed`, `incomplete`                                         | done, with usage and a finish reason; see below    |
 | `failed`, `cancelled`; `error`, which has no prefix; other errors | error                                              |
 | a `delta` that is empty or no text                                | empty                                              |
+| `output_text.done` and those of the other deltas                  | role; without a delta before it, its text          |
 | everything else: `created`, `in_progress`, `*.added`, `*.done`    | role: it opens or closes a part, and has no text   |
+
+Parts are streamed one after the other, so a part whose end comes without a text since the part before it had no delta. Of a
+response that ends without any text, what its last event has in `output` is the text.
 
 There is no `[DONE]`; a server that sends one all the same does no harm. Finish reasons are recorded in the words of chat
 completions: `completed` is `stop`, `incomplete` for `max_output_tokens` is `length`, for `content_filter` is that.
@@ -49,6 +53,8 @@ _CLASSES = {
     "response.custom_tool_call_input.delta": _TOOL_CALL,
     "response.mcp_call_arguments.delta": _TOOL_CALL,
 }
+_CLOSING = {name.removesuffix(".delta") + ".done": kind for name, kind in _CLASSES.items()}
+_REFUSED = "response.refusal.done"
 _PREFIX = "response."
 _ENDS = frozenset(_PREFIX + status for status in ("completed", "incomplete", "failed", "cancelled"))
 _FINISH = {"completed": "stop", "max_output_tokens": "length", "content_filter": "content_filter"}
@@ -62,6 +68,15 @@ class _Part(msgspec.Struct, gc=False):
     type: str = ""
     text: str | None = None
     refusal: str | None = None
+
+
+class _Closed(msgspec.Struct, gc=False):
+    """The whole text of a part, under the name that its kind has for it."""
+
+    text: Any = None
+    refusal: Any = None
+    arguments: Any = None
+    input: Any = None
 
 
 class _Item(msgspec.Struct, gc=False):
@@ -97,6 +112,7 @@ class _Event(msgspec.Struct, gc=False):
 
 _decode = msgspec.json.Decoder(_Event).decode
 _decode_item = msgspec.json.Decoder(_Item).decode
+_decode_closed = msgspec.json.Decoder(_Closed).decode
 _decode_part = msgspec.json.Decoder(_Part).decode
 _decode_whole = msgspec.json.Decoder(_Response).decode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -134,7 +150,7 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
         elif _odd(event) and error_in(payload, alone=not event.type):
             answer.fail(payload, at)
         else:
-            _read(answer, event, at)
+            _read(answer, event, payload, at)
     except _UNREADABLE as cause:
         answer.unreadable(payload, cause, at)
 
@@ -158,7 +174,7 @@ def _odd(event: _Event) -> bool:
     return event.error is not None or not event.type.startswith(_PREFIX)
 
 
-def _read(answer: Answer, event: _Event, at: int) -> None:
+def _read(answer: Answer, event: _Event, payload: bytes, at: int) -> None:
     if (kind := _CLASSES.get(event.type)) is not None:
         if event.type == _REFUSAL:
             answer.refused = True
@@ -166,22 +182,38 @@ def _read(answer: Answer, event: _Event, at: int) -> None:
             answer.text(kind, event.delta, at)
         else:
             answer.mark(_EMPTY, at)
+    elif (kind := _CLOSING.get(event.type)) is not None:
+        _close(answer, event, kind, payload, at)
     elif event.type in _ENDS:
         response = _Response() if bytes(event.response) in _NULL else _decode_whole(event.response)
         answer.refused = answer.refused or any(map(_refuses, response.output or ()))
+        if not answer.texts and not answer.unseen:
+            answer.together([part for item in response.output or () for part in _texts(answer, item)], at)
         _end(answer, response, response.status or event.type.removeprefix(_PREFIX))
         answer.mark(_DONE if answer.done else _ROLE if answer.error is None else _ERROR, at)
     elif event.type in _PARTS:
         part = _Part() if bytes(event.part) in _NULL else _decode_part(event.part)
         answer.refused = answer.refused or part.type == "refusal"
         answer.mark(_ROLE, at)
-    elif event.type == "response.refusal.done":
-        answer.refused = True
-        answer.mark(_ROLE, at)
     elif event.type == "response.output_item.added" and (name := _called(_decode_item(event.item))):
         answer.text(_TOOL_CALL, name, at)
+        answer.closed = len(answer.texts)
     else:
         answer.mark(_EMPTY if event.type.endswith(".delta") else _ROLE, at)
+
+
+def _close(answer: Answer, event: _Event, kind: int, payload: bytes, at: int) -> None:
+    """The end of a part: its text, if no delta had any."""
+    part = _decode_closed(payload)
+    text = part.text or part.refusal or part.arguments or part.input
+    if event.type == _REFUSED:
+        answer.refused = True
+    missing = len(answer.texts) == answer.closed and text != answer.unseen
+    if missing and text and isinstance(text, str):
+        answer.text(kind, text, at)
+    else:
+        answer.mark(_ROLE, at)
+    answer.closed = len(answer.texts)
 
 
 def _refuses(item: _Item) -> bool:
@@ -239,4 +271,5 @@ RESPONSES = Dialect(
     models_path="/v1/models",
     read_models=read_models,
     length_fields=("max_output_tokens",),
+    typed_events=True,
 )

@@ -13,6 +13,18 @@ class EventTooLarge(ValueError):
     """One event outgrew the limit. The decoder is of no use afterwards."""
 
 
+class NamedEvent(bytes):
+    """The data of an event with a name that the data does not repeat, so that its reader needs the name."""
+
+    name: bytes
+
+    def __new__(cls, data: bytes, name: bytes) -> NamedEvent:
+        """Bytes are fixed when they are made; the name is an attribute of theirs."""
+        event = super().__new__(cls, data)
+        event.name = name
+        return event
+
+
 class EventDecoder(Protocol):
     """Cuts a body into events; made with a limit in bytes for one event."""
 
@@ -28,7 +40,8 @@ class EventDecoder(Protocol):
         """True if the stream would end inside an event, which is then dropped."""
 
     def feed(self, chunk: bytes) -> Sequence[bytes | None]:
-        """The payloads of the events that `chunk` completes, in order; None for a comment. Raises EventTooLarge."""
+        """The payloads of the events that `chunk` completes, in order, some of them a NamedEvent; None for a comment. Raises
+        EventTooLarge."""
 
     def end(self) -> Sequence[bytes]:
         """The body has ended: the payloads that its end completes."""

@@ -6,7 +6,11 @@
 | starts with `:` | a comment: given out as None, since servers use it as a keep-alive   |
 | `data:X`        | X joins the data lines, less one leading space                      |
 | `data`          | an empty line of data                                               |
-| anything else   | ignored (`event`, `id`, `retry` too: every dialect we read repeats the type inside its JSON) |
+| `event:X`       | the event's name; `message` is that of an event without one          |
+| anything else   | ignored, `id` and `retry` too                                        |
+
+Typed dialects repeat the name inside their JSON, where it is read. Only an event whose data does not have it in quotes is given
+out with its name, as a NamedEvent.
 
 A line ends in LF, CR or CRLF; one byte order mark at the very start is dropped; an event without its final blank line is
 never dispatched.
@@ -17,7 +21,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from inferometer.protocol.event_decoder import BOM, EventTooLarge
+from inferometer.protocol.event_decoder import BOM, EventTooLarge, NamedEvent
+
+_UNNAMED = (b"", b"message")
 
 
 class SseDecoder:
@@ -29,12 +35,25 @@ class SseDecoder:
     CONTENT_TYPES: ClassVar[tuple[str, ...]] = ("text/event-stream",)
     STARTS: ClassVar[tuple[bytes, ...]] = (b"data:", b"event:", b"id:", b"retry:", b":", BOM)
 
-    __slots__ = ("_between", "_buffer", "_data", "_held", "_limit", "_skip_lf", "_started")
+    __slots__ = (
+        "_between",
+        "_buffer",
+        "_data",
+        "_held",
+        "_kind",
+        "_limit",
+        "_name",
+        "_quoted",
+        "_skip_lf",
+        "_started",
+    )
 
     def __init__(self, limit: int = 1 << 20) -> None:
         self._limit = limit
         self._buffer = b""
         self._data: list[bytes] = []
+        self._name = b""  # of the event that is being read
+        self._kind = self._quoted = b""  # the last typed event's first line, and its name in quotes
         self._held = 0
         self._skip_lf = False
         self._started = False
@@ -63,7 +82,9 @@ class SseDecoder:
             kind, separator, payload = chunk[:-2].partition(b"\ndata: ")
             if separator and kind.find(b"\n") < 0 and payload.find(b"\n") < 0 and len(payload) <= self._limit:
                 self._started = True
-                return (payload,)
+                if kind != self._kind:
+                    self._kind, self._quoted = kind, b'"%b"' % kind[7:]
+                return (payload if payload.find(self._quoted) >= 0 else _named(payload, kind[7:]),)
         return self._feed_lines(chunk)
 
     def end(self) -> Sequence[bytes]:
@@ -97,7 +118,7 @@ class SseDecoder:
                 elif buffer[at : at + 1] == b"\n":
                     at += 1
         self._buffer = buffer[at:]
-        self._between = not (self._buffer or self._data or self._skip_lf)
+        self._between = not (self._buffer or self._data or self._skip_lf or self._name)
         if self._held + len(self._buffer) > self._limit:
             raise EventTooLarge(f"an event of more than {self._limit} bytes")
         return events
@@ -105,9 +126,10 @@ class SseDecoder:
     def _line(self, line: bytes, events: list[bytes | None]) -> None:
         if not line:
             if self._data:
-                events.append(b"\n".join(self._data))
+                events.append(_named(b"\n".join(self._data), self._name))
                 self._data = []
                 self._held = 0
+            self._name = b""
         elif line[:5] == b"data:":
             value = line[6:] if line[5:6] == b" " else line[5:]
             self._held += len(value)
@@ -116,8 +138,17 @@ class SseDecoder:
             self._data.append(value)
         elif line == b"data":
             self._data.append(b"")
+        elif line[:6] == b"event:":
+            self._name = line[7:] if line[6:7] == b" " else line[6:]
+        elif line == b"event":
+            self._name = b""
         elif line[:1] == b":":
             events.append(None)
+
+
+def _named(data: bytes, name: bytes) -> bytes:
+    """An event's data, with its name if only that has it."""
+    return data if name in _UNNAMED or b'"%b"' % name in data else NamedEvent(data, name)
 
 
 def _line_end(buffer: bytes, start: int) -> int:
