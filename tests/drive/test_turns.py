@@ -13,7 +13,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inferometer.drive.pacer import Ending, Hit, Share, TurnShare, share_of
+from inferometer.drive.pacer import Ending, Hit
+from inferometer.drive.share import Assignment, Share, TurnShare, share_of
 from inferometer.engines.dialect import GenerationRequest, messages_bytes
 from inferometer.engines.openai import CHAT
 from inferometer.journal.schedule import Schedule, Scheduled, write
@@ -76,7 +77,7 @@ def played(
     """Run one worker's share from instant 1000 against answers `reply to ROW` that take `service` long; and every body sent."""
     path = folder / "requests.arrow"
     write(path, rows)
-    share = share_of(Schedule(path), Phase.MEASURE, slots, worker, workers)
+    share = share_of(Schedule(path), Assignment(Phase.MEASURE, slots, worker, workers))
     assert isinstance(share, TurnShare)
     pacer = share.pacer(1000, duration, again=again)
     now = 1000
@@ -207,7 +208,7 @@ def test_nothing_is_given_out_at_or_behind_the_end(tmp_path: Path) -> None:
 def test_a_stopped_pacer_gives_out_nothing_more_whatever_ends(tmp_path: Path) -> None:
     """Also if an answer comes that a turn was waiting for."""
     write(tmp_path / "requests.arrow", sessions([2, 2], 0))
-    pacer = share_of(Schedule(tmp_path / "requests.arrow"), Phase.MEASURE, 1).pacer(0)
+    pacer = share_of(Schedule(tmp_path / "requests.arrow"), Assignment(Phase.MEASURE, 1)).pacer(0)
     assert pacer.take(0) == Hit(0, 0, 0)
     pacer.stop()
     pacer.ended(Ending(0, 0, 5, ok=True))
@@ -226,4 +227,4 @@ def test_requests_that_stand_alone_are_shared_out_as_ever(tmp_path: Path) -> Non
     """No turns, no users: none of this."""
     rows = [Scheduled(at, int(Phase.MEASURE), None, b"{}", -1, 0, 1, 1, 1) for at in range(4)]
     write(tmp_path / "requests.arrow", rows)
-    assert type(share_of(Schedule(tmp_path / "requests.arrow"), Phase.MEASURE, 2)) is Share
+    assert type(share_of(Schedule(tmp_path / "requests.arrow"), Assignment(Phase.MEASURE, 2))) is Share

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inferometer.drive.pacer import Hit, TailShare
+from inferometer.drive.pacer import Hit
+from inferometer.drive.share import TailShare
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import APPENDED, PIECE, Appender, Schedule, Scheduled, Tail, write
 from inferometer.journal.schema import Phase

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from inferometer.drive.pacer import Share
+from inferometer.drive.share import Assignment, Share
 from inferometer.engines.openai import CHAT
 from inferometer.journal import schedule as schedules
 from inferometer.journal.redact import Redactor
@@ -57,7 +57,8 @@ def play(tmp_path: Path) -> Play:
         )
         schedules.write(here / "requests.arrow", rows)
         share = Share(
-            schedules.Schedule(here / "requests.arrow"), Phase.MEASURE, None if due is not None else slots
+            schedules.Schedule(here / "requests.arrow"),
+            Assignment(Phase.MEASURE, None if due is not None else slots),
         )
         journal = Journal(here, 0, Redactor())
         server = Server(

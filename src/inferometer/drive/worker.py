@@ -21,8 +21,9 @@ from inferometer.drive import clock, progress_counters
 from inferometer.drive.channel import ChannelKind
 from inferometer.drive.channel_kinds import KINDS
 from inferometer.drive.exchange import Exchange
-from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer, Share, TailShare, share_of
+from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.reactor import Reactor
+from inferometer.drive.share import Assignment, Share, TailShare, share_of
 from inferometer.drive.transport import Peer
 from inferometer.drive.worker_messages import Command, Go, Job, More, PhaseDone, Ready, Report, Stop
 from inferometer.engines import dialect
@@ -99,7 +100,8 @@ class Worker:
             self._read_on()
             return self._share.pacer
         slots = None if job.open_loop else job.slots
-        self._share = share_of(Schedule(path), go.phase, slots, job.worker, job.workers, go.part, go.cycle)
+        assignment = Assignment(go.phase, slots, job.worker, job.workers, go.part, go.cycle)
+        self._share = share_of(Schedule(path), assignment)
         return self._share.pacer(go.start_ns, go.duration_ns, again=go.again)
 
     def _read_on(self) -> None:

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.run_facts import PreemptionCounts, SimulatedEngine
-from inferometer.drive.pacer import share_of
 from inferometer.drive.progress_counters import Progress
+from inferometer.drive.share import Assignment, share_of
 from inferometer.engines import dialect as dialects
 from inferometer.engines.dialect import GenerationRequest
 from inferometer.journal.folder import RunFolder
@@ -201,7 +201,8 @@ def _simulate(
 
         def play(part: Part) -> bool:
             rows = part.first, part.stop
-            driver.run(part.phase, share_of(schedule, part.phase, slots, part=rows, cycle=part.cycle))
+            assignment = Assignment(part.phase, slots, part=rows, cycle=part.cycle)
+            driver.run(part.phase, share_of(schedule, assignment))
             return not interrupt.pressed
 
         seen = partial(streams, folder, "worker", OUTCOME)
@@ -211,7 +212,7 @@ def _simulate(
         if not interrupt.pressed:
             driver.run(
                 Phase.MEASURE,
-                share_of(schedule, Phase.MEASURE, slots),
+                share_of(schedule, Assignment(Phase.MEASURE, slots)),
                 duration_ns=seconds_to_ns(load.duration_s) if load.duration_s is not None else 0,
                 again=slots is not None and load.requests is None,
             )

@@ -23,8 +23,9 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from inferometer.drive.exchange import Exchange, outcome_of_status
-from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer, Share
+from inferometer.drive.pacer import Ending, Hit, OpenPacer, Pacer
 from inferometer.drive.progress_counters import Progress
+from inferometer.drive.share import Share
 from inferometer.engines.dialect import Dialect
 from inferometer.journal.schema import Outcome
 from inferometer.journal.writer import Journal

@@ -3,7 +3,7 @@
 The messages of the turns are drawn as for requests of one turn, one after the other: conversations change nothing about what is
 said, only who repeats it. A turn sends everything that was said in its session before, and adds its own messages. Nobody
 knows the server's replies before the start, so the worker that sends the turns puts together what they repeat
-(drive/pacer.py). Recorded replies come with the turn that they answer: those of a file, or for drawn prompts pieces of the
+(drive/share.py). Recorded replies come with the turn that they answer: those of a file, or for drawn prompts pieces of the
 English corpus, as long as the answer asked for.
 """
 

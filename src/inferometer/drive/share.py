@@ -1,0 +1,220 @@
+"""One worker's part of one phase: which rows of the schedule are its, when they are due, and the bytes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from inferometer.drive.pacer import (
+    ClosedPacer,
+    Ending,
+    Hit,
+    LaterPacer,
+    OpenPacer,
+    Pacer,
+    TailPacer,
+    deal,
+    slots_of,
+)
+from inferometer.drive.turn_pacer import Lanes, TurnPacer
+from inferometer.engines.dialect import extended, inserted, messages_bytes
+from inferometer.journal.schedule import Schedule, Tail
+from inferometer.journal.schema import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What one of `workers` is to send of a `phase`.
+
+    `slots`: of the closed loop, over all workers; None: open loop. `part`: only the rows from the first up to before the
+    second. `cycle`: how often they were sent before.
+    """
+
+    phase: int
+    slots: int | None
+    worker: int = 0
+    workers: int = 1
+    part: tuple[int, int] | None = None
+    cycle: int = 0
+
+
+class Share:
+    """The requests of an assignment that do not wait for each other's answers."""
+
+    listens = False
+    """Whether what is sent depends on what was answered: then `ended` is to be called."""
+
+    def __init__(self, schedule: Schedule, assignment: Assignment) -> None:
+        self._schedule = schedule
+        self._assignment = assignment
+        phase, part = assignment.phase, assignment.part
+        first, stop = part or (0, len(schedule))
+        phases = schedule.table.column("phase").slice(first, stop - first).to_pylist()
+        self._rows = [row for row, its_phase in enumerate(phases, first) if its_phase == phase]
+        self._classes: bytes = schedule.table.column("request_class").fill_null(0).to_numpy().tobytes()
+        # A single probe has no use for them, and is asked for often.
+        columns = ["nonce_at", "nonce_len", "phase"] if part is None or assignment.cycle else []
+        self._nonces: dict[str, list[int]] = schedule.table.select(columns).to_pydict()
+        self._marked: dict[int, int] | None = None  # which rows have a nonce, found when it is needed
+        self._others: list[int] = []
+
+    def pacer(self, start_ns: int, duration_ns: int = 0, *, again: bool = False) -> Pacer:
+        """When they are due, from `start_ns` on. `duration_ns` 0: until all is sent. `again`: over and over."""
+        pacer = self._paced(start_ns, duration_ns, again=again)
+        cycle = self._assignment.cycle
+        return LaterPacer(pacer, cycle) if cycle else pacer
+
+    @property
+    def slots(self) -> int | None:
+        """Of the closed loop, over all workers; None: open loop."""
+        return self._assignment.slots
+
+    def _dealt(self, count: int) -> Sequence[int]:
+        """Which of so many requests, or lanes of them, are this worker's."""
+        mine = self._assignment
+        return deal(count, mine.worker, mine.workers, mine.slots)
+
+    @property
+    def _own_slots(self) -> int:
+        mine = self._assignment
+        return slots_of(mine.worker, mine.workers, mine.slots or 0)
+
+    def _paced(self, start_ns: int, duration_ns: int, *, again: bool) -> Pacer:
+        rows = self._rows
+        chosen = [rows[i] for i in self._dealt(len(rows))]
+        if self.slots is None:
+            due = self._schedule.table.column("due_ns").to_numpy()
+            return OpenPacer(chosen, [start_ns + int(due[row]) for row in chosen])
+        until = start_ns + duration_ns if duration_ns else None
+        return ClosedPacer(chosen, self._own_slots, start_ns, until, again=again)
+
+    def body(self, hit: Hit) -> bytes:
+        """The body of a request that is due."""
+        body = self._schedule.body(hit.row)
+        return self._renew_nonce(body, hit) if hit.cycle else body
+
+    def request_class(self, hit: Hit) -> int:
+        """The class of a request that is due; 0 where it has none."""
+        return self._classes[hit.row]
+
+    def ended(self, end: Ending, reply: str) -> None:
+        """A request has ended; `reply` is what the server answered."""
+
+    def _renew_nonce(self, body: bytes, hit: Hit) -> bytes:
+        """The schedule is gone through again: pair this body with another's nonce, so that no prefix recurs."""
+        at, length = self._nonces["nonce_at"][hit.row], self._nonces["nonce_len"][hit.row]
+        if at < 0:
+            return body
+        if self._marked is None:
+            rows = zip(self._nonces["phase"], self._nonces["nonce_at"], strict=True)
+            marked = [
+                row
+                for row, (phase, nonce) in enumerate(rows)
+                if phase == self._assignment.phase and nonce >= 0
+            ]
+            self._marked = {row: number for number, row in enumerate(marked)}
+            self._others = marked
+        other = self._others[(self._marked[hit.row] + hit.cycle) % len(self._others)]
+        other_at = self._nonces["nonce_at"][other]
+        nonce = self._schedule.body(other)[other_at : other_at + length]
+        return body[:at] + nonce + body[at + length :]
+
+
+class TailShare:
+    """The part of one of so many `workers` in a phase whose schedule is still being written.
+
+    Its requests wait for no answers. `first`: row of the schedule that the appended part begins with. The i-th request of the
+    phase is worker i mod workers', as in any open loop.
+    """
+
+    listens = False
+
+    def __init__(self, tail: Tail, first: int, start_ns: int, worker: int = 0, workers: int = 1) -> None:
+        self._tail, self._first, self._worker, self._workers = tail, first, worker, workers
+        self.pacer = TailPacer(start_ns)
+
+    def read_on(self, size: int, *, final: bool) -> None:
+        """Take in what has been appended. `final`: nothing more will be."""
+        worker, workers, first = self._worker, self._workers, self._first
+        for row, due in self._tail.read_on(size):
+            skip = (worker - row) % workers
+            self.pacer.extend(range(first + row + skip, first + row + len(due), workers), due[skip::workers])
+        if final:
+            self.pacer.finish()
+
+    def body(self, hit: Hit) -> bytes:
+        """The body of a request that is due."""
+        return self._tail.body(hit.row - self._first)
+
+    def request_class(self, _hit: Hit) -> int:
+        """0: a trace's requests have no class."""
+        return 0
+
+    def ended(self, end: Ending, reply: str) -> None:
+        """See Share."""
+
+
+class TurnShare(Share):
+    """As Share, of requests that wait for answers. A session, or all that a user asks, is one worker's."""
+
+    listens = True
+
+    def __init__(self, schedule: Schedule, assignment: Assignment) -> None:
+        super().__init__(schedule, assignment)
+        self._lanes = Lanes(schedule)
+        own = schedule.table.select(["own_at", "own_len", "reply"])
+        self._own_at, self._own_len = own.column("own_at").to_pylist(), own.column("own_len").to_pylist()
+        self._reply = own.column("reply")
+        self._history: dict[tuple[int, int], bytes] = {}  # by session and cycle
+        self._sent: dict[tuple[int, int], bytes] = {}  # the own messages of what is in flight
+
+    def _paced(self, start_ns: int, duration_ns: int, *, again: bool) -> TurnPacer:
+        lanes, rows = self._lanes, self._rows
+        firsts, follower = lanes.chains(rows)
+        mine: list[int] = []
+        for at in self._dealt(len(firsts)):
+            row = firsts[at]
+            while row >= 0:
+                mine.append(row)
+                row = follower.get(row, -1)
+        slots = None if self.slots is None else self._own_slots
+        until = start_ns + duration_ns if duration_ns else None
+        return TurnPacer(lanes, mine, start_ns, slots, until, again=again)
+
+    def body(self, hit: Hit) -> bytes:
+        """The body of a turn, with all that it repeats."""
+        body = super().body(hit)
+        at = self._own_at[hit.row]
+        session = self._lanes.session[hit.row]
+        if at < 0 or session is None:
+            return body
+        turn = self._lanes.turn[hit.row]
+        self._sent[hit.row, hit.cycle] = body[at : at + self._own_len[hit.row]]
+        return inserted(body, at, self._history.get((session, hit.cycle), b"") if turn else b"")
+
+    def ended(self, end: Ending, reply: str) -> None:
+        """See Share. After a failure the conversation ends."""
+        own = self._sent.pop((end.row, end.cycle), None)
+        session = self._lanes.session[end.row]
+        if own is None or session is None:
+            return
+        key = (session, end.cycle)
+        history = self._history.pop(key, b"") if self._lanes.turn[end.row] else b""
+        if not end.ok or not self._goes_on(end.row):
+            return
+        recorded = self._reply[end.row].as_py()
+        repeated = messages_bytes([("assistant", reply)]) if recorded is None else recorded
+        self._history[key] = extended(history, own, repeated)
+
+    def _goes_on(self, row: int) -> bool:
+        turns = self._lanes.turn
+        return row + 1 < len(turns) and turns[row + 1] == turns[row] + 1
+
+
+def share_of(schedule: Schedule, assignment: Assignment) -> Share:
+    """The requests of an assignment. A probe is due at once, whatever the load."""
+    if assignment.phase == Phase.PROBE:
+        return Share(schedule, replace(assignment, slots=None))
+    table = schedule.table
+    alone = table.column("session").null_count == table.column("user").null_count == len(schedule)
+    return (Share if alone else TurnShare)(schedule, assignment)
