@@ -44,7 +44,7 @@ CODES = {
         "ttft_variants",
         "warmup",
     ),
-    *("streamed", "stationary", "stale_connections", "server_tokens", "server_ttft", "server_queue"),
+    *("streamed", "drift", "stationary", "stale_connections", "server_tokens", "server_ttft", "server_queue"),
 }
 NATIVE = {"tokenizer": {"method": "native"}, "workload": {"count_template": False}}
 

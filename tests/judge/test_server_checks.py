@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from inferometer.documents.workload import PrefixHits, PublishedFigure, RequestStatistics, SharedPrefixes
-from inferometer.judge.checks import stationary
 from inferometer.judge.judge import judge
 from inferometer.judge.verdict import Check, Verdict
 
@@ -176,7 +175,7 @@ def queue(run: Any, seed: int, load: float, servers: float) -> Check:
         "event_ns": list(times.astype(np.int64)),
         "t_end": times[:, -1].astype(np.int64),
     }
-    return stationary(*run(**columns))
+    return judge(*run(**columns)).check("stationary")
 
 
 @pytest.mark.parametrize(("load", "servers"), [(0.7, 1), (0.5, 1), (10.0, np.inf), (200.0, np.inf)])

@@ -15,9 +15,9 @@ WORST = {
     "fail": "error_rate prompt_length output_length token_counts lateness receive_lag worker_cpu arrival_rate "
     "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive streamed",
     "unsure": "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples "
-    "stationary calibration",
+    "stationary drift calibration",
     "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections calibration workload_lengths users_held "
-    "server_queue",
+    "server_queue drift",
 }
 """The checks by the statuses, other than pass and na, that the judge may give them."""
 

@@ -6,7 +6,6 @@ A check that cannot be made says `na` when it does not concern the run, `unsure`
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 
@@ -67,12 +66,6 @@ PROMPT_GROWN = 0.8
 
 FEWER_TOKENS = (0.25, 0.5)
 """No tokenizer makes one token of four of another's in a text, and hardly any one of two."""
-
-GROWTH_SHARE, GROWTH_REQUESTS = 0.1, 2.0
-"""A queue that grows: by more than a tenth and by two requests between the first and last third of the load."""
-
-LEVELLED_SHARE = 0.25
-"""Steady growth adds half of its rise from the second third to the last; the ramp at a run's start adds next to nothing."""
 
 OPENED_SHARE = 0.5
 """A server that keeps connections alive needs new ones for few requests only."""
@@ -322,42 +315,6 @@ def concurrency_held(plan: Plan, measurement: Measurement) -> Check:
         "",
         facts,
     )
-
-
-def stationary(plan: Plan, measurement: Measurement, record: Record) -> Check:
-    """Did the queue grow through an open-loop run? Value: requests in flight in the last third of the load less the first.
-    A trace's load rises and falls by itself, so its queue is not looked at.
-
-    Growing: in-flight means and median latencies both rise from third to third and by more than GROWTH_SHARE in all, the
-    former by GROWTH_REQUESTS at least; the intervals of the first and last median are apart; and the growth did not level
-    off. A queue that is only busy wanders: over the 2 n / 3
-    arrivals between the thirds' centres, arrivals (squared variation c of their gaps) and completions (as random as a Poisson
-    process) differ by sqrt((1 + c) 2 n / 3) in standard deviation, and less in a queue with room. A lesser rise says nothing.
-    """
-    load = plan.load
-    if record.replay is not None:
-        return Check("stationary", "na", None, None, facts={"of": "trace"})
-    flight, latency = measurement.load.in_flight_thirds, measurement.load.latency_thirds_ms
-    intervals = measurement.load.latency_thirds_ci
-    if load.model != "open" or flight is None or latency is None or intervals is None:
-        return Check("stationary", "na", None, None)
-    variation = {"constant": 0.0, "poisson": 1.0, "gamma": 1.0 / (load.burstiness or 1.0)}[load.arrival]
-    if measurement.conversations is not None:
-        # Conversations of k turns bring requests k at a time: n / E[k] arrivals of variance E[k^2].
-        turns = record.turns[record.measured & (record.turn == 0)].astype(np.float64)
-        variation *= float((turns**2).mean() / turns.mean())
-    wander = math.sqrt((1.0 + variation) * measurement.requests.sent * 2.0 / 3.0)
-    limit = max(GROWTH_REQUESTS, GROWTH_SHARE * flight[0], wander)
-    rise = flight[2] - flight[0]
-    growing = (
-        all(later > earlier for part in (flight, latency) for earlier, later in pairwise(part))
-        and latency[2] > (1 + GROWTH_SHARE) * latency[0]
-        and intervals[2][0] > intervals[0][1]
-        and rise > limit
-        and flight[2] - flight[1] > LEVELLED_SHARE * rise
-    )
-    facts = {"in_flight": list(flight), "latency_ms": list(latency)}
-    return Check("stationary", "unsure" if growing else "pass", rise, limit, "", facts)
 
 
 def users_held(measurement: Measurement) -> Check:

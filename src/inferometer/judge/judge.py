@@ -16,6 +16,7 @@ from inferometer.judge import cache, checks, delivery
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare, replayed_checks
 from inferometer.judge.calibration import NOTHING_LOOKED_UP, calibration
 from inferometer.judge.server_metrics import server_queue, server_tokens, server_ttft
+from inferometer.judge.steadiness import drift, gap_variation, stationary, work_variation
 from inferometer.judge.verdict import Check, Verdict, verdict_of
 from inferometer.measure.load import connecting_ms, excused_ms, lateness_ms
 from inferometer.measure.measurement import Measurement
@@ -82,6 +83,18 @@ class CheckEntry(NamedTuple):
     simulated: bool = True
 
 
+def _drift(run: JudgedRun) -> Check:
+    return drift(run.measurement.drift, run.measurement.steady, trace=run.record.replay is not None)
+
+
+def _stationary(run: JudgedRun) -> Check:
+    """With how much arrivals and work vary."""
+    load, metrics = run.plan.load, run.measurement.metrics
+    arrivals = gap_variation(load, run.record)
+    work = work_variation((metrics.input_tokens, metrics.output_tokens))
+    return stationary(load, run.measurement.backlogs, arrivals, work, trace=run.record.replay is not None)
+
+
 CHECKS = (
     CheckEntry("workers_alive", lambda run: checks.workers_alive(run.measurement, run.record),
                ("share",), LimitSource.ANY, ("4.2.5",), of_instrument=True, simulated=False),
@@ -105,7 +118,9 @@ CHECKS = (
                ("share",), LimitSource.METHOD, ("4.2.4",), of_instrument=True),
     CheckEntry("users_held", lambda run: checks.users_held(run.measurement),
                ("share",), LimitSource.METHOD),
-    CheckEntry("stationary", lambda run: checks.stationary(run.plan, run.measurement, run.record),
+    CheckEntry("drift", _drift,
+               ("number",), LimitSource.CHANCE),
+    CheckEntry("stationary", _stationary,
                ("number",), LimitSource.CHANCE),
     CheckEntry("receive_lag", lambda run: checks.receive_lag(run.measurement),
                ("share", "ms"), LimitSource.METHOD, ("4.2.1",), of_instrument=True, simulated=False),

@@ -7,7 +7,7 @@ that are from its documentation alone decide nothing: what would be unsure is a 
 from __future__ import annotations
 
 from inferometer.documents.verdict import CheckStatus
-from inferometer.judge.checks import GROWTH_REQUESTS, GROWTH_SHARE
+from inferometer.judge.steadiness import GROWTH_REQUESTS, GROWTH_SHARE
 from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.server import Pair, Server, Whole

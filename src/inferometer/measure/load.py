@@ -56,15 +56,18 @@ class Spans:
 
 
 class Sweep:
-    """N(t) of the measured requests that were sent; `sends` are their send times, in order."""
+    """N(t) of the measured requests that were sent; `sends` are their send times, in order.
 
-    def __init__(self, record: Record) -> None:
+    `until`: the instant at which each row of the record stops counting; by default its end.
+    """
+
+    def __init__(self, record: Record, until: Ints | None = None) -> None:
         rows = record.measured & record.t_submit.valid
         self.sends: Ints = np.sort(record.t_submit.values[rows])
         self.begins: Ints = np.sort(
             np.where(record.opened, record.t_connect.values, record.t_send.values)[rows]
         )
-        self.ends: Ints = np.sort(record.t_end[rows])
+        self.ends: Ints = np.sort((record.t_end if until is None else until)[rows])
         self._origin = int(self.begins[0]) if len(self.begins) else 0
         self._begin_sums = _sums(self._since(self.begins))
         self._end_sums = _sums(self._since(self.ends))

@@ -16,9 +16,11 @@ from typing import Literal
 import numpy as np
 
 from inferometer.journal.schema import EventClass, Outcome
+from inferometer.measure.backlog import Backlog, backlogs
 from inferometer.measure.breakdown import Conversations, Held, OfClass, by_class, conversations, held
 from inferometer.measure.delivery import Delivery, ItlMethod
 from inferometer.measure.dependence import binned, effective_size
+from inferometer.measure.drift import Drift, drift_of
 from inferometer.measure.instrument import Instrument, instrument, losses
 from inferometer.measure.itl_shape import ItlShape, itl_shape
 from inferometer.measure.lengths import (
@@ -39,15 +41,13 @@ from inferometer.measure.load import (
     causes,
     lateness_ms,
     spans,
-    thirds,
     tokens_in_flight,
-    within,
     without_first_wave,
 )
 from inferometer.measure.record import Floats, Record
 from inferometer.measure.samples import Distributions, Samples, distributions, values_of
 from inferometer.measure.server import Preempted, Server, preempted, server_seen
-from inferometer.measure.stats import describe, order_statistics, percentile
+from inferometer.measure.stats import describe, percentile
 from inferometer.measure.steady import Steady, steady
 from inferometer.measure.throughput import rates
 from inferometer.metrics.catalogue import METRICS, Metrics, Rates
@@ -142,9 +142,6 @@ class Throughput:
 class LoadSeen:
     """The load as it was: sends per second and requests in flight over the load span, lateness in ms, and of
     what it is made.
-
-    Of each third of the load span: the mean number in flight, and the median latency of the requests sent in it (TTFT, or
-    end to end where nothing was streamed) with its interval; None without a span, or when a third has too few samples.
     """
 
     model: Literal["closed", "open", "users"]
@@ -156,9 +153,6 @@ class LoadSeen:
     lateness_ms: Stats | None
     lateness_causes_ms: Causes | None
     lateness_shares: dict[str, float] | None
-    in_flight_thirds: tuple[float, ...] | None
-    latency_thirds_ms: tuple[float, ...] | None
-    latency_thirds_ci: tuple[Interval, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +203,8 @@ class Measurement:
     ttft_variant_share: float | None
     first_event_classes: dict[str, int]
     steady: Steady | None
+    drift: Drift | None
+    backlogs: tuple[Backlog, ...]
     in_flight_tokens: TokensInFlight | None
     first_wave: WithoutFirstWave | None
     itl_shape: ItlShape | None
@@ -254,7 +250,7 @@ def measure(
         conversations=conversations(record, samples),
         held=held(record),
         throughput=_throughput(record, samples, parts, plan.tokenizer.own),
-        load=_load(record, samples, sweep, parts, plan.load),
+        load=_load(record, sweep, parts, plan.load),
         tokens=_tokens(record, samples, plan),
         instrument=instrument(record, samples, parts.run),
         server=server_seen(
@@ -268,6 +264,8 @@ def measure(
         ttft_variant_share=_variant_share(samples),
         first_event_classes=_first_event_classes(record, samples),
         steady=steady(record, samples, sweep, parts.steady, told, closed=closed),
+        drift=drift_of(record, samples, parts.steady, slots),
+        backlogs=backlogs(record, sweep, parts.load, told, streamed=bool(plan.target.stream)),
         in_flight_tokens=tokens_in_flight(record, parts.steady or parts.load, reference=_reference(plan)),
         first_wave=without_first_wave(record, samples, plan.load.concurrency if closed else None),
         itl_shape=itl_shape(samples, streamed=bool(plan.target.stream)),
@@ -363,12 +361,11 @@ def _throughput(record: Record, samples: Samples, parts: Spans, native: bool) ->
     return Throughput(steady, whole, share, share_beyond, prefix, intervals, unshared)
 
 
-def _load(record: Record, samples: Samples, sweep: Sweep, parts: Spans, load: Load) -> LoadSeen:
+def _load(record: Record, sweep: Sweep, parts: Spans, load: Load) -> LoadSeen:
     sends = sweep.sends
     elapsed = (int(sends[-1]) - int(sends[0])) / NS_PER_S if len(sends) else 0.0
     mean = sweep.mean(parts.load)
     parts_ms, shares = causes(record)
-    medians, intervals = _latency_thirds(record, samples, parts.load)
     return LoadSeen(
         model=load.model,
         offered_rate=_offered_rate(record, load),
@@ -379,38 +376,11 @@ def _load(record: Record, samples: Samples, sweep: Sweep, parts: Spans, load: Lo
         lateness_ms=describe(lateness_ms(record)),
         lateness_causes_ms=parts_ms,
         lateness_shares=shares,
-        in_flight_thirds=_in_flight_thirds(sweep, parts.load),
-        latency_thirds_ms=medians,
-        latency_thirds_ci=intervals,
     )
 
 
 def _offered_rate(record: Record, load: Load) -> float | None:
     return load.offered_rate if record.replay is None else record.replay.rate
-
-
-def _in_flight_thirds(sweep: Sweep, span: Span | None) -> tuple[float, ...] | None:
-    means = [] if span is None else [sweep.mean(part) for part in thirds(span)]
-    known = tuple(mean for mean in means if mean is not None)
-    return known if len(known) == 3 else None
-
-
-def _latency_thirds(
-    record: Record, samples: Samples, span: Span | None
-) -> tuple[tuple[float, ...] | None, tuple[Interval, ...] | None]:
-    latency = samples.e2e if np.isnan(samples.ttft).all() else samples.ttft
-    defined = ~np.isnan(latency)
-    latency, sent = latency[defined], record.t_submit.values[samples.rows][defined]
-    parts = [] if span is None else [np.sort(latency[within(sent, part)]) for part in thirds(span)]
-    ranks = [order_statistics(len(part), 0.5) for part in parts]
-    intervals = tuple(
-        (float(part[rank[0] - 1]), float(part[rank[1] - 1]))
-        for part, rank in zip(parts, ranks, strict=True)
-        if rank is not None
-    )
-    if len(intervals) < 3:
-        return None, None
-    return tuple(percentile(part, 0.5) for part in parts), intervals
 
 
 def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:

@@ -62,28 +62,6 @@ def student(freedom: float) -> float:
     return float(special.stdtrit(max(freedom, 1.0), 1 - _TAIL))
 
 
-def order_statistics(n: int, p: float) -> tuple[int, int] | None:
-    """Ranks (l, u), counted from 1, of the order statistics that enclose the p-quantile in 95 % of n independent samples.
-
-    None if n is too small: x_1 or x_n is not yet far enough out (P99 needs n >= 368).
-    """
-    from scipy import special  # here, since it takes longer to import than all the rest
-
-    def least(probability: float) -> int:  # the least k with P(Binomial(n, p) <= k) >= probability
-        guess = float(special.bdtrik(probability, n, p))
-        k = (
-            0 if math.isnan(guess) else max(0, math.ceil(guess) - 1)
-        )  # the solver may be off by a rounding error
-        while float(special.bdtr(k, n, p)) < probability:
-            k += 1
-        return k
-
-    if n < 1:
-        return None
-    low, high = least(_TAIL), least(1 - _TAIL) + 1
-    return (low, high) if low >= 1 and high <= n else None
-
-
 def mean_interval(n: int, mean: float, std: float | None) -> Interval | None:
     """Student's interval of the mean of independent values; None for n < 2."""
     if std is None or n < 2:

@@ -16,6 +16,7 @@ from inferometer.report.content_check_sentences import CONTENT
 from inferometer.report.delivery_check_sentences import DELIVERY
 from inferometer.report.server_check_sentences import SERVER
 from inferometer.report.server_check_sentences import Wording as Wording
+from inferometer.report.steadiness_sentences import STEADINESS
 
 _OPEN_ONLY = "Arrivals are judged only in an open loop with at least 100 requests."
 _ACCEPTED = "Simulations of the requested process stay between {low} and {high}."
@@ -82,6 +83,7 @@ VARIANT = {
     "arrival_dispersion": "of",
     "arrival_lag1": "of",
     "stationary": "of",
+    "drift": "of",
     "cache_hits": "of",
     "server_tokens": "side",
     "server_ttft": "side",
@@ -277,13 +279,6 @@ CHECKS: dict[str, Wording] = {
     ),
     "arrival_dispersion:trace": Wording("Arrival spread", "number", {"na": _OF_A_TRACE}),
     "arrival_lag1:trace": Wording("Arrival independence", "number", {"na": _OF_A_TRACE}),
-    "stationary:trace": Wording(
-        "Steady queue",
-        "number",
-        {
-            "na": "A trace's load rises and falls by design, and the queue with it: its growth says nothing about the server."
-        },
-    ),
     "cache_hits:trace": Wording(
         "Prefix cache",
         "share",
@@ -347,25 +342,7 @@ CHECKS: dict[str, Wording] = {
         },
         {("held", "of"): "Held: {held} of {of}."},
     ),
-    "stationary": Wording(
-        "Steady queue",
-        "number",
-        {
-            "pass": "From the first to the last third of the load the requests in flight rose by {value}, and the queue did "
-            "not keep growing; a rise of up to {limit} is always accepted.",
-            "unsure": "From the first to the last third of the load the requests in flight rose by {value}, more than the "
-            "{limit} that chance explains, and latency rose too: the queue was growing, and percentiles depend on the length "
-            "of the run.",
-            "na": "A growing queue is judged only in an open loop that runs long enough.",
-        },
-        {"unsure": "Lower the rate, or run longer (--duration) if the server was only warming up."},
-        {
-            (
-                "in_flight",
-                "latency_ms",
-            ): "By thirds: in flight {in_flight}; median latency in ms {latency_ms}.",
-        },
-    ),
+    **STEADINESS,
     "stale_connections": Wording(
         "Kept connections",
         "share",

@@ -12,6 +12,7 @@ from inferometer.documents.verdict import CheckResult
 from inferometer.judge.verdict import Check
 from inferometer.report.check_sentences import CHECKS, LATE_CAUSES, VARIANT, Wording
 from inferometer.report.figures import clean, figure, share
+from inferometer.report.steadiness_sentences import SERIES
 
 AnyCheck = Check | CheckResult
 """As judged, or as a summary has it."""
@@ -97,6 +98,8 @@ def _fact(fact: object, name: str = "") -> str:
         return "not known"
     if name == "cause":
         return LATE_CAUSES.get(str(fact), clean(fact))
+    if name in ("series", "source"):
+        return SERIES.get(str(fact), clean(fact))
     if isinstance(fact, bool) or not isinstance(fact, int | float):
         return clean(fact)
     return share(fact) if name.endswith("_share") else figure(fact, trim=True)

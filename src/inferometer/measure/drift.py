@@ -1,0 +1,327 @@
+"""Whether the server kept its speed: latencies over time, given the load that they met, tested for a change by rank.
+
+A latency rises when the server becomes slower, and also when more requests are in flight. So each of three series holds the
+logarithm of a latency beside the load at that time, in order of time:
+
+| series        | value                                          | load (except in the first, logarithms)                      |
+| ------------- | ---------------------------------------------- | ----------------------------------------------------------- |
+| `first_token` | TTFT of a request (streamed)                   | requests and prompt tokens that wait for a first token when |
+|               |                                                | it is sent, itself included; requests in flight; its prompt |
+| `token_gap`   | lower quartile of the gaps that end in one of  | requests between first and last token, tokens of their      |
+|               | at most GAP_BINS bins of equally many          | contexts, requests in flight; and the squares of these      |
+| `request`     | end-to-end time of a request (not streamed)    | its output tokens, requests in flight, its prompt           |
+
+Prompt tokens that the server reports as cached are not counted. The lower quartile of the gaps is that of iterations without a
+prompt in them, or with a short one; gaps of zero, between tokens of one event, are left out.
+
+The effect of the load is estimated within BLOCKS blocks of time (the within estimator of panel data), because between them it
+cannot be told from a change of the server: a server that becomes slower has more requests in flight. TTFT is a sum over what
+waits, times a level of the block; the others are products of powers, a level for each block. What is left, r_1 ... r_n, is the
+server's slowness given its load, on a logarithmic scale.
+
+Pettitt's test (1979) looks for one change of level: with the centred ranks R_i, scaled to +-1/2, and S_k = R_1 + ... + R_k,
+
+    z = max |S_k| / sqrt(n V)              P(z > x) = 2 exp(-2 x^2) without a change (Kolmogorov's distribution)
+
+For independent values V is 1/12. Here it is the long-run variance of the ranks (dependence.py), so that correlation in time is
+allowed for, and is taken after the best-fitting change is subtracted: a ramp at the maximising k, from a step (width 0) to a
+straight line over the whole run. A steady drift, too, makes |S_k| large. Its size is
+exp(mean after k - mean before k) - 1.
+
+Where it looks: the steady span (measure/load.py), which excludes the drain; in a closed loop after the first wave, in which all
+requests are at the same place.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from inferometer.measure.backlog import first_texts
+from inferometer.measure.dependence import BINS, binned, long_run_variance
+from inferometer.measure.load import Span, within
+from inferometer.measure.record import Floats, Ints, Mask, Record
+from inferometer.measure.samples import Samples
+from inferometer.units import NS_PER_S
+
+BLOCKS, BLOCK_LEAST = 10, 8
+"""Blocks in which the effect of the load is estimated, and values each has at least."""
+
+GAP_BINS, GAPS_LEAST, GAP_REQUESTS = 200, 8, 4
+"""Bins of gaps at most, and gaps and requests that each bin has at least."""
+
+GAPS_MOST = 1_000_000
+"""Of more gaps, every k-th is taken, to bound the time of sorting them."""
+
+GAP_BINS_LEAST = 40
+"""Bins of gaps below which they are not tested: their long-run variance would not be known."""
+
+GENERATIONS, PER_GENERATION = 8, 8
+"""Requests in flight together are a generation, and share what happens to them. Ranks of requests are summed in bins of an
+eighth of one, so that the lags of the autoregression span a generation and more; with fewer than 8 they are not tested."""
+
+WIDTHS = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
+"""Half the duration of a change, as a share of the run, that are tried to subtract it."""
+
+Source = Literal["first_token", "token_gap", "request"]
+
+
+class Timed(NamedTuple):
+    """n logarithms of a latency in order of time, their instants (ns), and the load at each: n rows, a column a kind."""
+
+    values: Floats
+    at_ns: Ints
+    load: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The largest change of a series of n values: `statistic` z, `share` by which latency given the load is longer after it
+    (negative: shorter), and when, in s from the start of the run. `load_spread`: by how much the effect of the load differs
+    between blocks of time, a standard deviation of logarithms."""
+
+    source: Source
+    n: int
+    statistic: float
+    share: float
+    load_spread: float
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The largest change of each series that is long enough, and Pettitt's statistic of the gaps between sends, as if they were
+    independent: large where the load itself rose, fell or came in waves."""
+
+    changes: tuple[Change, ...]
+    arrivals: float
+
+
+def drift_of(record: Record, samples: Samples, span: Span | None, slots: int | None) -> Drift | None:
+    """Changes over the steady `span`; None without one. `slots`: of a closed loop."""
+    if span is None or not len(samples):
+        return None
+    load = Load(record)
+    start = load.sent[0]
+    span = _after_first_wave(load, span, slots)
+    series: dict[Source, Timed] = {}
+    if samples.streamed:
+        series["first_token"] = first_token_series(record, samples, load, span)
+        series["token_gap"] = token_gap_series(samples, load, span)
+    else:
+        series["request"] = request_series(samples, load, span)
+    found = []
+    for source, timed in series.items():
+        # Bins of gaps are as short as iterations, and so have no generations.
+        gaps = source == "token_gap"
+        bins = len(timed.values) if gaps else min(len(timed.values), _bins(load, span))
+        if bins >= (GAP_BINS_LEAST if gaps else GENERATIONS * PER_GENERATION):
+            effect = proportional if source == "first_token" else given_load
+            left = effect(timed.values, timed.load)
+            statistic, k = change_point(left, bins)
+            at_s = float(timed.at_ns[k] - start) / NS_PER_S
+            share = math.expm1(float(left[k:].mean() - left[:k].mean()))
+            spread = _spread_of_blocks(timed.values - left)
+            found.append(Change(source, len(timed.values), statistic, share, spread, at_s))
+    return Drift(tuple(found), arrivals_change(load.sent[within(load.sent, span)]))
+
+
+class Load:
+    """The measured requests that were sent, in order of sending: instants of sending, first text and end, and prompt tokens
+    that were computed. A request without text is taken to wait until its end."""
+
+    def __init__(self, record: Record) -> None:
+        rows = np.flatnonzero(record.measured & record.t_submit.valid)
+        rows = rows[np.lexsort((record.index[rows], record.t_submit.values[rows]))]
+        self.rows: Ints = rows
+        self.sent: Ints = record.t_submit.values[rows]
+        self.ended: Ints = record.t_end[rows]
+        self.first: Ints = first_texts(record)[rows]
+        cached = np.where(record.usage_cached.valid, record.usage_cached.values, 0)[rows]
+        self.prompt: Floats = np.maximum(record.input_tokens_sent[rows] - cached, 1).astype(np.float64)
+
+    def in_flight(self, at_ns: Ints) -> Ints:
+        """Requests sent by then and not ended."""
+        ended = np.searchsorted(np.sort(self.ended), at_ns, side="right")
+        counted: Ints = np.searchsorted(self.sent, at_ns, side="right") - ended
+        return counted
+
+    def waiting(self) -> tuple[Ints, Floats]:
+        """Requests, and their prompt tokens, that wait for their first text when each is sent, itself included."""
+        order = np.argsort(self.first, kind="stable")
+        served = np.searchsorted(self.first[order], self.sent, side="right")
+        done = np.concatenate(([0.0], np.cumsum(self.prompt[order])))
+        count: Ints = np.arange(1, len(self.sent) + 1) - served
+        return count, np.cumsum(self.prompt) - done[served]
+
+
+def _after_first_wave(load: Load, span: Span, slots: int | None) -> Span:
+    """From where a closed loop's first requests no longer matter: they have their first tokens, and twice as many requests as
+    slots, but at most a quarter of all, were sent."""
+    if slots is None or span.end <= span.start:
+        return span
+    second = int(load.sent[min(2 * slots, len(load.sent) // 4)])
+    return Span(max(span.start, second, int(load.first[:slots].max())), span.end)
+
+
+def _bins(load: Load, span: Span) -> int:
+    """PER_GENERATION for each generation that the span holds."""
+    sent = load.sent[within(load.sent, span)]
+    if not len(sent):
+        return 0
+    return int(PER_GENERATION * len(sent) / max(1.0, float(load.in_flight(sent).mean())))
+
+
+def first_token_series(record: Record, samples: Samples, load: Load, span: Span) -> Timed:
+    """The series `first_token` of the table above."""
+    ttft = np.full(len(record), np.nan)
+    ttft[samples.rows] = samples.ttft
+    values = ttft[load.rows]
+    requests, tokens = load.waiting()
+    chosen = within(load.sent, span) & (values > 0) & (requests > 0)
+    columns = (requests, tokens, load.in_flight(load.sent), load.prompt)
+    return Timed(
+        np.log(values[chosen]), load.sent[chosen], np.column_stack(columns)[chosen].astype(np.float64)
+    )
+
+
+def request_series(samples: Samples, load: Load, span: Span) -> Timed:
+    """The series `request` of the table above."""
+    order = samples.order
+    position = np.searchsorted(load.rows[np.argsort(load.rows)], samples.rows[order])
+    mine = np.argsort(load.rows)[position]
+    values, sent = samples.e2e[order], load.sent[mine]
+    chosen = within(sent, span) & (values > 0)
+    columns = (np.maximum(samples.counts.output[order], 1.0), load.in_flight(sent), load.prompt[mine])
+    return _timed(values, sent, columns, chosen)
+
+
+def _timed(values: Floats, at_ns: Ints, columns: tuple[Floats | Ints, ...], chosen: Mask) -> Timed:
+    load = np.log(np.maximum(np.column_stack(columns)[chosen].astype(np.float64), 1.0))
+    return Timed(np.log(values[chosen]), at_ns[chosen], load)
+
+
+def token_gap_series(samples: Samples, load: Load, span: Span) -> Timed:
+    """The series `token_gap` of the table above."""
+    chosen = np.flatnonzero((samples.gaps > 0) & within(samples.gap_ns, span))
+    chosen = chosen[:: -(-len(chosen) // GAPS_MOST) or 1]
+    chosen = chosen[np.argsort(samples.gap_ns[chosen], kind="stable")]
+    gaps, at_ns = samples.gaps[chosen], samples.gap_ns[chosen]
+    bins = min(GAP_BINS, len(gaps) // GAPS_LEAST, len(samples) // GAP_REQUESTS)
+    if bins < GAP_BINS_LEAST:
+        return Timed(np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)))
+    edges = np.linspace(0, len(gaps), bins + 1).astype(np.int64)
+    sizes = np.diff(edges)
+    owner = np.searchsorted(samples.gap_offsets, chosen, side="right") - 1
+    context = samples.counts.input[owner] + (chosen - samples.gap_offsets[owner])
+    first, last = np.sort(load.first), np.sort(load.ended)
+    decoding = np.searchsorted(first, at_ns) - np.searchsorted(last, at_ns)
+    columns = (decoding, decoding * context, load.in_flight(at_ns))
+    means = [np.add.reduceat(column.astype(np.float64), edges[:-1]) / sizes for column in columns]
+    loads = np.log(np.maximum(np.column_stack(means), 0.0) + 1.0)
+    loads -= loads.mean(axis=0)
+    quartiles = [np.quantile(gaps[low:high], 0.25, method="lower") for low, high in pairwise(edges)]
+    return Timed(np.log(quartiles), at_ns[edges[:-1] + sizes // 2], np.column_stack((loads, loads**2)))
+
+
+def given_load(values: Floats, load: Floats) -> Floats:
+    """`values` less the effect of the load on them, as estimated within blocks of time. A load that is constant has none."""
+    blocks = max(1, min(BLOCKS, len(values) // BLOCK_LEAST))
+    edges = np.linspace(0, len(values), blocks + 1).astype(np.int64)
+    sizes = np.diff(edges)
+    means = np.add.reduceat(load, edges[:-1], axis=0) / sizes[:, None]
+    inside = load - np.repeat(means, sizes, axis=0)
+    level = np.add.reduceat(values, edges[:-1]) / sizes
+    varies = inside.std(axis=0) > VARIES
+    if not varies.any():
+        return values
+    effect, *_ = np.linalg.lstsq(inside[:, varies], values - np.repeat(level, sizes), rcond=1e-6)
+    left: Floats = values - load[:, varies] @ effect
+    return left
+
+
+def proportional(values: Floats, load: Floats) -> Floats:
+    """`values` less the logarithm of the effect of the load, exp(values) = s (b_0 + b_1 load_1 + ...).
+
+    s is constant in a block: a server that is slower by a factor is slower in all terms. Both factors are found in turns, b by
+    least squares of relative errors.
+    """
+    blocks = max(1, min(BLOCKS, len(values) // BLOCK_LEAST))
+    edges = np.linspace(0, len(values), blocks + 1).astype(np.int64)
+    sizes = np.diff(edges)
+    terms = np.column_stack((np.ones(len(values)), load / np.maximum(load.mean(axis=0), 1e-9)))
+    level, fit = np.zeros(len(values)), np.exp(values)
+    for _ in range(TURNS):
+        latency = np.exp(values - level)
+        effect, *_ = np.linalg.lstsq(terms / fit[:, None], latency / fit, rcond=1e-8)
+        fit = np.maximum(terms @ effect, FIT_LEAST * float(np.median(latency)))
+        by_block = np.add.reduceat(values - np.log(fit), edges[:-1]) / sizes
+        level = np.repeat(by_block - by_block.mean(), sizes)
+    left: Floats = values - np.log(fit)
+    return left
+
+
+TURNS = 6
+FIT_LEAST = 0.1
+"""Of the median latency, below which the effect of a load is not taken to fall."""
+
+VARIES = 1e-6
+"""Standard deviation of a logarithm below which a load is constant."""
+
+
+def _spread_of_blocks(values: Floats) -> float:
+    """The standard deviation of the means of BLOCKS blocks of time."""
+    return float(np.std([block.mean() for block in np.array_split(values, min(BLOCKS, len(values)))]))
+
+
+def change_point(values: Floats, bins: int = BINS) -> tuple[float, int]:
+    """Pettitt's statistic z of a series in order of time, and the place k of the change. See above.
+
+    `bins`: at most so many are the ranks summed in for their long-run variance.
+    """
+    n = len(values)
+    ranks = centred_ranks(values)
+    sums = np.abs(np.cumsum(ranks)[:-1])
+    k = int(np.argmax(sums)) + 1
+    left = binned(_without_change(ranks, k), min(bins, BINS))
+    variance = max(long_run_variance(left) * n / len(left), LEAST_VARIANCE)
+    return float(sums[k - 1]) / math.sqrt(n * variance), k
+
+
+LEAST_VARIANCE = 1e-9
+"""Of ranks that are explained by a change completely."""
+
+
+def arrivals_change(sent: Ints) -> float:
+    """Pettitt's statistic of the gaps between sends with V = 1 / 12; 0.0 for fewer than three."""
+    if len(sent) < 3:
+        return 0.0
+    ranks = centred_ranks(np.diff(sent).astype(np.float64))
+    return float(np.abs(np.cumsum(ranks)).max()) / math.sqrt(len(ranks) / 12)
+
+
+def centred_ranks(values: Floats) -> Floats:
+    """Mean ranks of n values, from -1/2 to 1/2."""
+    ordered = np.sort(values)
+    places = np.searchsorted(ordered, values) + np.searchsorted(ordered, values, side="right")
+    ranks: Floats = places / (2 * len(values)) - 0.5
+    return ranks
+
+
+def _without_change(ranks: Floats, k: int) -> Floats:
+    """The ranks less the ramp around k, of one of WIDTHS, that leaves the least sum of squares."""
+    n = len(ranks)
+    place = np.arange(n) - (k - 0.5)
+    best, least = ranks, math.inf
+    for width in WIDTHS:
+        ramp = np.clip(place / max(width * n, 0.5), -1.0, 1.0)
+        ramp -= ramp.mean()
+        left = ranks - ramp * float(ramp @ ranks) / float(ramp @ ramp)
+        squares = float(left @ left)
+        if squares < least:
+            best, least = left, squares
+    return best

@@ -1,0 +1,75 @@
+"""The sentences of the checks of whether a run was steady; see `check_sentences`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from inferometer.report.server_check_sentences import Wording
+
+SERIES = {
+    "first_token": "time to first token",
+    "token_gap": "time between tokens",
+    "request": "end-to-end time",
+    "waiting": "requests without a first token",
+    "in_flight": "requests in flight",
+    "server": "the server's own queue",
+}
+"""What the facts `series` and `source` name."""
+
+_CHANGE: Mapping[tuple[str, ...], str] = {
+    ("series", "change_share", "at_s"): "Largest change: {series} {change_share} after {at_s} s.",
+    ("output_tok_s",): "Output tokens per second by thirds: {output_tok_s}.",
+}
+_STATISTIC = "change-point statistic {value}, limit {limit}"
+_CHANGED = f"At equal load the server's latency changed during the run ({_STATISTIC})"
+
+STEADINESS: dict[str, Wording] = {
+    "drift": Wording(
+        "Steady speed",
+        "number",
+        {
+            "pass": f"At equal load the server's latency did not change during the run beyond chance ({_STATISTIC}).",
+            "note": f"At equal load the server's latency did not change beyond chance ({_STATISTIC}), but a third of the run "
+            "had more than 10 % more or less output per second than the mean.",
+            "unsure": f"{_CHANGED}: the figures describe a mixture of speeds, and depend on the length of the run.",
+            "unsure unknown": "The run is too short for its requests in flight to tell whether the server's speed changed.",
+            "na": "Judged only in a run with a steady part.",
+        },
+        {
+            "note": "Run longer if throughput matters: its thirds then average over more requests.",
+            "unsure": "Look for what changed on the server (clock speed, temperature, another client, a cache that filled), "
+            "then run again, with at least 12 times as many requests as are in flight.",
+        },
+        _CHANGE,
+    ),
+    "drift:trace": Wording(
+        "Steady speed",
+        "number",
+        {
+            "note": f"{_CHANGED}, but so did the load of the trace, whose effect is known only approximately.",
+        },
+        {"note": "Replay a part of the trace with a steady load to find out."},
+        _CHANGE,
+    ),
+    "stationary:trace": Wording(
+        "Steady queue",
+        "number",
+        {
+            "na": "A trace's load rises and falls by design, and the queue with it: its growth says nothing about the server."
+        },
+    ),
+    "stationary": Wording(
+        "Steady queue",
+        "number",
+        {
+            "pass": "From the first to the last tenth of the load the requests waiting rose by {value}; up to {limit} is "
+            "what a server at 85 % of its capacity may hold by chance.",
+            "unsure": "From the first to the last tenth of the load the requests waiting rose by {value}; a server at 85 % of "
+            "its capacity holds more than {limit} in 1 of 1,000 runs. The queue was growing, and percentiles depend on the "
+            "length of the run.",
+            "na": "A growing queue is judged only in an open loop that runs long enough.",
+        },
+        {"unsure": "Lower the rate, or run longer (--duration) if the server was only warming up."},
+        {("source", "waiting"): "First, middle and last tenth ({source}): {waiting}."},
+    ),
+}
