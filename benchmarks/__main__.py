@@ -20,6 +20,7 @@ from typing import Any
 
 import inferometer
 from benchmarks import (
+    arrival_power,
     comparison_null,
     costs,
     coverage,
@@ -59,6 +60,7 @@ ALL: dict[str, Benchmark] = {
     "metrics-hour": server_metrics.hour,
     "comparison-null": comparison_null.null,
     "coverage": coverage.coverage,
+    "arrival-power": arrival_power.power,
 }
 QUIET = at_most(0.1)
 """More than this of a core spent on other things, and latencies say more about them than about the instrument."""
@@ -72,6 +74,7 @@ ONCE = frozenset(
         "metrics-hour",
         "comparison-null",
         "coverage",
+        "arrival-power",
     }
 )
 """Repeats within itself, or takes too long to repeat."""

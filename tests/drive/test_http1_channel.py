@@ -27,7 +27,6 @@ def carrying(head: RequestHead | None = None, body: bytes = b"{}") -> tuple[Http
     channel.opened()
     channel.submit(exchange)
     exchange.t_send = exchange.t_submit = 1
-    exchange.sent_whole = True
     return channel, exchange
 
 
@@ -108,7 +107,7 @@ def test_tokens_alone_give_the_reactor_nothing_to_do() -> None:
 def test_a_response_to_a_request_that_is_still_being_sent_is_the_last() -> None:
     """Its rest would be read as the next request's beginning."""
     channel, exchange = carrying()
-    exchange.sent_whole = False
+    exchange.t_submit = 0
     channel.feed(OK, 1, 0)
     assert (exchange.outcome, channel.capacity, channel.closing) == ("ok", 0, True)
 

@@ -90,6 +90,7 @@ SUT = {
 }
 GUARDRAILS = {"input_filter": True, "output_filter": True, "names": ("Llama Guard",)}
 CODES = (
+    "load_exact",
     "arrival_rate",
     "arrival_dispersion",
     "arrival_lag1",

@@ -12,7 +12,9 @@ import pytest
 from inferometer.journal.schema import PULSE, RECORD, EventClass
 from inferometer.measure.measurement import Measurement, measure
 from inferometer.measure.record import Record
-from inferometer.plan.schema import Plan
+from inferometer.plan.arrivals import instants
+from inferometer.plan.schema import Load, Plan
+from inferometer.plan.workload import DEFAULT_SEED
 
 MS = 1_000_000
 EVENTS = 4
@@ -28,10 +30,14 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def good_columns(n: int, warm: int) -> dict[str, Any]:
-    """Columns of a good Poisson run: `warm` warm-up requests, then n, each with a role event and 4 tokens 10 ms apart."""
+    """Columns of a good Poisson run: `warm` warm-up requests, then n, each with a role event and 4 tokens 10 ms apart. They are
+    due when the plan of `run` has them due."""
     random = np.random.default_rng(11)
     total = warm + n
-    intended = (np.cumsum(random.exponential(1 / RATE, total)) * 1e9).astype(np.int64) + 10**12
+    load = Load(model="open", rate=RATE, requests=n, warmup=warm)
+    before, due = instants(load, DEFAULT_SEED, warm, None, stream=1), instants(load, DEFAULT_SEED, n, None)
+    start = 10**12 + int(before.max(initial=0))
+    intended = np.concatenate((10**12 + before, start + due))
     submit = intended + random.integers(10_000, 100_000, total)
     ttft = random.lognormal(np.log(40 * MS), 0.2, total).astype(np.int64)
     text = (submit + ttft)[:, None] + np.arange(EVENTS) * 10 * MS
@@ -40,6 +46,7 @@ def good_columns(n: int, warm: int) -> dict[str, Any]:
     return {
         "index": np.arange(total),
         "phase": (np.arange(total) >= warm).astype(np.int8),
+        "due_ns": np.concatenate((before, due)),
         "t_intended": intended,
         "t_taken": intended,
         "t_send": submit,

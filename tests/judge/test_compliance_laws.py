@@ -105,6 +105,7 @@ ONE: list[tuple[str, str, Any, set[str]]] = [
     ("ttft", f"{RUN}.sut.stream", False, {"D-4.2.2-streaming"}),
     ("ttft", f"{RUN}.tokens.events", 0, {"D-4.2.2-arrivals"}),
     ("ttft", f"{RUN}.verdict.checks.streamed.status", "fail", {"D-4.2.2-arrivals"}),
+    ("ttft", f"{RUN}.verdict.checks.load_exact.status", "fail", {"D-4.2.3-open-loop"}),
     ("ttft", f"{RUN}.verdict.checks.arrival_rate.status", "fail", {"D-4.2.3-open-loop"}),
     ("ttft", f"{RUN}.verdict.checks.arrival_lag1.status", "fail", {"D-4.2.3-poisson"}),
     ("ttft", f"{RUN}.verdict.checks.lateness.status", "fail", {"D-4.2.3-open-loop", "D-4.2.5-isolation"}),

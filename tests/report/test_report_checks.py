@@ -12,12 +12,13 @@ from inferometer.metrics import catalogue as metrics
 from inferometer.report import check_sentences, checks
 
 WORST = {
-    "fail": "error_rate prompt_length output_length token_counts lateness receive_lag worker_cpu arrival_rate "
+    "fail": "error_rate prompt_length output_length token_counts lateness receive_lag worker_cpu load_exact "
+    "arrival_rate "
     "arrival_dispersion arrival_lag1 concurrency_held cache_hits clock_step workers_alive streamed",
     "unsure": "error_rate output_length token_counts samples_p99 tokens_per_event interrupted few_samples "
     "stationary drift calibration",
     "note": "samples_p99_9 tokens_per_event warmup ttft_variants stale_connections calibration workload_lengths users_held "
-    "server_queue drift",
+    "server_queue drift arrival_rate arrival_dispersion arrival_lag1",
 }
 """The checks by the statuses, other than pass and na, that the judge may give them."""
 
@@ -103,7 +104,6 @@ def test_a_check_of_two_kinds_is_worded_for_the_kind_that_was_made(
     [
         ("prompt_length", "fail", {"judged_by": "growth"}, "counted only 12.3"),
         ("stale_connections", "note", {"kept": "none"}, "does not keep connections alive: 12.3"),
-        ("stale_connections", "note", {"kept": "single_use"}, "12.3\u202f% of the requests found one"),
     ],
 )
 def test_a_second_way_to_trip_a_check_has_words_of_its_own(

@@ -80,13 +80,11 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
 
 
 class PhaseDone(msgspec.Struct, frozen=True, tag="done"):
-    """All requests of a phase have ended. Of its reads so many had a kernel stamp, and so many had none. `single_use`: the
-    server closes each connection after one answer, so that every request gets a fresh one."""
+    """All requests of a phase have ended. Of its reads so many had a kernel stamp, and so many had none."""
 
     phase: int
     stamped: int
     unstamped: int
-    single_use: bool
 
 
 Report = Ready | PhaseDone

@@ -8,9 +8,10 @@ From the send times s_1 <= ... <= s_n (t_submit) come the gaps g_i = s_(i+1) - s
 | dispersion | sum (g - m)^2 / ((n - 1) m^2), the gaps' CV^2        | 1       | 1 / k          | 0        |
 | lag1       | sum (g_i - m)(g_(i+1) - m) / sum (g_i - m)^2         | 0       | 0              | -        |
 
-Each slip leaves a trace in one of them: workers that send in step raise the dispersion; a schedule re-anchored when late, and
-arrivals dropped when busy, lower the rate; gaps of the wrong kind have the wrong dispersion; bursts and pauses that follow
-each other correlate neighbours.
+This is what an outsider can verify, who sees the sends and knows the process but not its instants. Gross faults leave a trace:
+workers that send in step raise the dispersion, gaps of the wrong kind have the wrong dispersion, bursts and pauses that follow
+each other correlate neighbours, and a fifth of the arrivals dropped lowers the rate. Small ones leave none in a run of ordinary
+length (docs/method.md has the measured power), so whether the load was the plan's is decided by load_proof.py, exactly.
 
 Limits come from simulating the asked process with the same n (fixed seed): centre +- LIMIT_SD standard deviations, on a
 logarithmic scale for rate and dispersion, and wider on the side to which the statistic leans: by (z^2 - 1) skewness / 6
@@ -35,8 +36,9 @@ from inferometer.measure.record import Floats
 MIN_SENDS = 100
 """With fewer sends the limits are so wide that a pass would mean nothing."""
 
-LIMIT_SD = 4.5
-"""Two-sided normal tail 7e-6 a statistic; the true ones have heavier tails, and 1e-3 false alarms a run are allowed in all."""
+LIMIT_SD = 3.7
+"""Two-sided normal tail 2.2e-4 for each of three statistics, which have somewhat heavier tails: less than one false alarm in a
+thousand runs. Measured rate: benchmarks/arrival_power.py, docs/method.md."""
 
 CONSTANT_RATE_ERROR = 0.005
 """A constant process has no variance of its own; half a percent lets clocks and the last gap be what they are."""
@@ -196,8 +198,12 @@ def compare(
     )
 
 
-def arrival_checks(comparison: ArrivalCheck | None) -> tuple[Check, Check, Check]:
-    """The three checks; `na` where nothing could be compared. A check's limit is the bound on its value's side."""
+def arrival_checks(comparison: ArrivalCheck | None, *, proved: bool = False) -> tuple[Check, Check, Check]:
+    """The three checks; `na` where nothing could be compared. A check's limit is the bound on its value's side.
+
+    `proved`: each arrival was held against its own instant (load_proof.py) and late by no more than is accepted, so a statistic
+    that is off is a note.
+    """
     if comparison is None:
         return (
             Check("arrival_rate", "na", None, None, "1/s"),
@@ -211,6 +217,7 @@ def arrival_checks(comparison: ArrivalCheck | None) -> tuple[Check, Check, Check
             comparison.rate_limits,
             "1/s",
             {"expected": comparison.rate_expected, "n": comparison.n},
+            proved=proved,
         ),
         _check(
             "arrival_dispersion",
@@ -218,8 +225,11 @@ def arrival_checks(comparison: ArrivalCheck | None) -> tuple[Check, Check, Check
             comparison.dispersion_expected,
             "",
             {"n": comparison.n},
+            proved=proved,
         ),
-        _check("arrival_lag1", comparison.lag1, comparison.lag1_limit, "", {"n": comparison.n}),
+        _check(
+            "arrival_lag1", comparison.lag1, comparison.lag1_limit, "", {"n": comparison.n}, proved=proved
+        ),
     )
 
 
@@ -242,11 +252,13 @@ def _check(
     allowed: tuple[float, float] | None,
     unit: str,
     facts: dict[str, float],
+    *,
+    proved: bool,
 ) -> Check:
     if allowed is None:
         return Check(code, "na", value, None, unit, dict(facts))
     low, high = allowed
-    status: CheckStatus = "pass" if low <= value <= high else "fail"
+    status: CheckStatus = "pass" if low <= value <= high else "note" if proved else "fail"
     return Check(
         code,
         status,

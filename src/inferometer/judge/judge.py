@@ -15,6 +15,7 @@ from inferometer.documents.workload import RequestStatistics
 from inferometer.judge import cache, checks, delivery
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare, replayed_checks
 from inferometer.judge.calibration import NOTHING_LOOKED_UP, calibration
+from inferometer.judge.load_proof import load_exact
 from inferometer.judge.server_metrics import server_queue, server_tokens, server_ttft
 from inferometer.judge.steadiness import drift, gap_variation, stationary, work_variation
 from inferometer.judge.verdict import Check, Verdict, verdict_of
@@ -29,13 +30,15 @@ MS_PER_S = 1_000.0
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """What checks are made of. `arrivals`, `samples`: checks that come of one computation; `lookup`: the calibration
-    certificate as the run noted it when it began; `drawn`: statistics of its requests, `warm_up`: its warm-up, None where not
-    known."""
+    """What checks are made of. `load_exact`, `lateness`: the checks of these names, on which `arrivals` rest. `arrivals`,
+    `samples`: checks that come of one computation; `lookup`: the calibration certificate as the run noted it when it began;
+    `drawn`: statistics of its requests, `warm_up`: its warm-up, None where not known."""
 
     plan: Plan
     measurement: Measurement
     record: Record
+    load_exact: Check
+    lateness: Check
     arrivals: tuple[Check, Check, Check]
     samples: tuple[Check, Check, Check]
     lookup: CertificateLookup
@@ -106,8 +109,10 @@ CHECKS = (
                ("number",), LimitSource.METHOD),
     CheckEntry("streamed", lambda run: delivery.streamed(run.plan, run.measurement),
                ("share",), LimitSource.METHOD, ("4.2.2",), of_instrument=True),
-    CheckEntry("lateness", lambda run: checks.lateness(run.plan, run.measurement, run.record),
+    CheckEntry("lateness", lambda run: run.lateness,
                ("ms", "share"), LimitSource.METHOD, ("4.2.3", "4.2.4", "4.2.5"), of_instrument=True, simulated=False),
+    CheckEntry("load_exact", lambda run: run.load_exact,
+               ("number",), LimitSource.ANY, ("4.2.3",), of_instrument=True),
     CheckEntry("arrival_rate", lambda run: run.arrivals[0],
                ("1/s", "number"), LimitSource.CHANCE, ("4.2.3",), of_instrument=True),
     CheckEntry("arrival_dispersion", lambda run: run.arrivals[1],
@@ -178,11 +183,15 @@ def judge(
 
     In a simulation the checks of NOT_SIMULATED do not apply either.
     """
+    exact, late = load_exact(plan, measurement, record), checks.lateness(plan, measurement, record)
+    proved = exact.status == "pass" and late.status == "pass"
     run = JudgedRun(
         plan=plan,
         measurement=measurement,
         record=record,
-        arrivals=_arrival(plan, measurement, record),
+        load_exact=exact,
+        lateness=late,
+        arrivals=_arrival(plan, measurement, record, proved=proved),
         samples=checks.sample_counts(measurement),
         lookup=lookup,
         drawn=drawn,
@@ -235,14 +244,17 @@ def _duration(load: Load, sent: int, interrupted: bool) -> float | None:
     return None if interrupted or by_count else load.duration_s
 
 
-def _arrival(plan: Plan, measurement: Measurement, record: Record) -> tuple[Check, Check, Check]:
-    """Rate, dispersion and lag-1 correlation. A run by count that sent fewer than asked dropped arrivals: its rate fails."""
+def _arrival(
+    plan: Plan, measurement: Measurement, record: Record, *, proved: bool
+) -> tuple[Check, Check, Check]:
+    """Rate, dispersion and lag-1 correlation. `proved`: each arrival left for its own
+    instant, and late by no more than is accepted; then what these find is a note."""
     if record.replay is not None:
         offered = (
             measurement.requests.sent + measurement.requests.unaccounted
         )  # the lost ones are workers_alive's
         return replayed_checks(offered, record.replay.rows, interrupted=record.interrupted)
-    rate, dispersion, lag1 = arrival_checks(arrival_comparison(plan, measurement, record))
+    rate, dispersion, lag1 = arrival_checks(arrival_comparison(plan, measurement, record), proved=proved)
     load, sent = plan.load, measurement.requests.sent
     dropped = 0
     if (

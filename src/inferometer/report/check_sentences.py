@@ -12,37 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from inferometer.report.arrival_check_sentences import ARRIVALS
+from inferometer.report.arrival_check_sentences import LATE_CAUSES as LATE_CAUSES
 from inferometer.report.content_check_sentences import CONTENT
 from inferometer.report.delivery_check_sentences import DELIVERY
 from inferometer.report.server_check_sentences import SERVER
 from inferometer.report.server_check_sentences import Wording as Wording
 from inferometer.report.steadiness_sentences import STEADINESS
 
-_OPEN_ONLY = "Arrivals are judged only in an open loop with at least 100 requests."
-_ACCEPTED = "Simulations of the requested process stay between {low} and {high}."
-
-_LATE: Mapping[tuple[str, ...], str] = {
-    ("cause", "cause_share"): "Main cause: {cause} ({cause_share} of the lateness that counts).",
-    (
-        "unprepared",
-        "unprepared_ms",
-    ): "Not yet generated when due: {unprepared} requests, by up to {unprepared_ms} ms; lower --trace-speed, or replay "
-    "a shorter or sparser part.",
-    (
-        "scheduling_share",
-        "socket_share",
-        "back_pressure_share",
-    ): "Of all lateness {scheduling_share} was scheduling, {socket_share} waiting for a connection, "
-    "{back_pressure_share} back-pressure.",
-}
-_OF_A_TRACE = (
-    "The arrivals are a trace's: each is compared with its own instant (see Lateness), not with a process."
-)
-LATE_CAUSES = {
-    "preparation": "the trace's requests were not generated in time",
-    "scheduling": "the client started requests late",
-    "socket": "the client was slow to hand requests to their connections",
-}
 _STALL: Mapping[tuple[str, ...], str] = {("stall_max_ms",): "Longest stall of a worker: {stall_max_ms} ms."}
 
 
@@ -71,6 +48,7 @@ def _certified(what: str) -> Wording:
 
 VARIANT = {
     "lateness": "loop",
+    "load_exact": "of",
     "warmup": "of",
     "receive_lag": "source",
     "prompt_length": "judged_by",
@@ -90,7 +68,7 @@ VARIANT = {
 }
 """The fact that decides what a check of two kinds measured."""
 
-_ELSEWHERE = SERVER | DELIVERY | CONTENT
+_ELSEWHERE = SERVER | DELIVERY | CONTENT | ARRIVALS
 
 CHECKS: dict[str, Wording] = {
     "error_rate": Wording(
@@ -189,30 +167,6 @@ CHECKS: dict[str, Wording] = {
             ("against",): "Compared with the client's {against}.",
         },
     ),
-    "lateness": Wording(
-        "Lateness",
-        "ms",
-        {
-            "pass": "99\u202f% of the requests were sent at most {value} after they were due; up to {limit} is accepted.",
-            "fail": "One request in a hundred was sent {value} or more after it was due, more than the accepted {limit}: the "
-            "load was not the requested load.",
-            "na": "No request was sent, so none was late.",
-        },
-        {"fail": "Use more workers (--workers), lower the rate, or give the client a dedicated machine."},
-        _LATE,
-    ),
-    "lateness:closed": Wording(
-        "Lateness",
-        "share",
-        {
-            "pass": "A free slot waited for the client {value} of the time; up to {limit} is accepted.",
-            "fail": "A free slot waited for the client {value} of the time, more than the accepted {limit}: the server "
-            "received a lighter load than the plan specifies.",
-            "na": "No request ended, so lateness is unknown.",
-        },
-        {"fail": "Use more workers (--workers) or give the client a dedicated machine."},
-        {("p50", "p99"): "Lateness: P50 {p50} ms, P99 {p99} ms.", **_LATE},
-    ),
     "receive_lag": Wording(
         "Read delay",
         "ms",
@@ -252,33 +206,6 @@ CHECKS: dict[str, Wording] = {
             ("waited_share",): "Ready to run but without a core: {waited_share}.",
         },
     ),
-    "arrival_rate": Wording(
-        "Arrival rate",
-        "number",
-        {
-            "pass": "Requests were sent at the requested rate: {value} per second, bound {limit}.",
-            "fail": "Requests were not sent at the requested rate: {value} per second, bound {limit}.",
-            "na": _OPEN_ONLY,
-        },
-        {
-            "fail": "Use more workers (--workers) or lower the rate; the numbers describe the achieved rate, not the "
-            "requested one."
-        },
-        {("expected",): "Requested: {expected} per second.", ("low", "high"): _ACCEPTED},
-    ),
-    "arrival_rate:trace": Wording(
-        "Arrivals",
-        "number",
-        {
-            "pass": "{value} of the trace's {limit} arrivals were sent, each with its own instant.",
-            "fail": "Only {value} of the trace's {limit} arrivals were sent: the server received a different load than was "
-            "recorded.",
-            "na": "The run was stopped before the trace's end.",
-        },
-        {"fail": "Read log.txt in the run folder, then run again."},
-    ),
-    "arrival_dispersion:trace": Wording("Arrival spread", "number", {"na": _OF_A_TRACE}),
-    "arrival_lag1:trace": Wording("Arrival independence", "number", {"na": _OF_A_TRACE}),
     "cache_hits:trace": Wording(
         "Prefix cache",
         "share",
@@ -286,32 +213,6 @@ CHECKS: dict[str, Wording] = {
             "na": "The trace's prompts share prefixes by design; the server took {value} of the prompt tokens from a cache.",
             "na unknown": "The trace's prompts share prefixes by design; the server reports no cached tokens.",
         },
-    ),
-    "arrival_dispersion": Wording(
-        "Arrival spread",
-        "number",
-        {
-            "pass": "Arrivals are as bursty as the requested process: dispersion {value}, bound {limit}.",
-            "fail": "Arrivals are not as bursty as the requested process: dispersion {value}, bound {limit}.",
-            "na": _OPEN_ONLY,
-        },
-        {
-            "fail": "See the lateness figure; a client that falls behind sends in bursts. Use more workers or lower the rate."
-        },
-        {("low", "high"): _ACCEPTED},
-    ),
-    "arrival_lag1": Wording(
-        "Arrival independence",
-        "number",
-        {
-            "pass": "Gaps between arrivals do not depend on one another: lag-1 correlation {value}, bound {limit}.",
-            "fail": "Gaps between arrivals depend on one another: lag-1 correlation {value}, bound {limit}.",
-            "na": _OPEN_ONLY,
-        },
-        {
-            "fail": "See the lateness figure; something delays sends. Use more workers (--workers) or lower the rate."
-        },
-        {("low", "high"): _ACCEPTED},
     ),
     "concurrency_held": Wording(
         "Concurrency held",
@@ -353,7 +254,7 @@ CHECKS: dict[str, Wording] = {
             "na": "No connection was to be reused.",
         },
         {
-            "note": "Let the server keep idle connections longer; the wait before the second attempt is part of TTFT."
+            "note": "Let the server keep idle connections longer; the wait before the second attempt is not part of TTFT."
         },
         {("retried", "sent"): "Sent twice: {retried} of {sent}."},
     ),
@@ -365,16 +266,6 @@ CHECKS: dict[str, Wording] = {
             "{limit}).",
         },
         {"note": "Let the server keep connections alive, or set --connection new to state it in the plan."},
-        {("retried", "sent"): "Sent twice: {retried} of {sent}."},
-    ),
-    "stale_connections:single_use": Wording(
-        "Kept connections",
-        "share",
-        {
-            "note": "The server closes each connection after one answer without announcing it. Once that was known, each "
-            "request was sent on a fresh connection; {value} of the requests found one that had been opened ahead of need.",
-        },
-        {"note": "Nothing is wrong with the figures. Set --connection new to state it in the plan."},
         {("retried", "sent"): "Sent twice: {retried} of {sent}."},
     ),
     "cache_hits": Wording(

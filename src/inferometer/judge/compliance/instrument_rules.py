@@ -194,7 +194,9 @@ CHECKS: dict[str, RuleCheck] = {
     "D-4.2.1-microsecond": microseconds,
     "D-4.2.2-streaming": streaming,
     "D-4.2.2-arrivals": arrivals,
-    "D-4.2.3-open-loop": _built_in(OPEN, ("arrival_rate", *LATE), note("open_loop_drawn_ahead")),
+    "D-4.2.3-open-loop": _built_in(
+        OPEN, ("load_exact", "arrival_rate", *LATE), note("open_loop_drawn_ahead")
+    ),
     "D-4.2.3-poisson": _built_in(OPEN, ("arrival_dispersion", "arrival_lag1"), note("poisson_by_default")),
     "D-4.2.3-uniform": _built_in((), (), note("constant_arrivals_offered")),
     "D-4.2.3-bursty": _built_in((), (), note("bursty_arrivals_offered")),

@@ -1,0 +1,125 @@
+"""Was each request of the plan sent, once, for its own instant? An exact proof, arrival by arrival.
+
+The plan alone fixes when each request of an open loop is due: offsets o_1 <= ... <= o_n from the start of the measurement
+(plan/arrivals.py). They are drawn anew here, from the plan, and held against the record. Every request there has the offset
+d that it was given and the instant t on the run's clock at which it was due, whatever became of it.
+
+| an arrival is | if                                                           | because                               |
+| ------------- | ------------------------------------------------------------ | ------------------------------------- |
+| missing       | its offset o is not among the d, as often as in the plan     | it was never sent                     |
+| added         | its offset d is not among the o, as often as in the record   | it was sent twice, or not in the plan |
+| moved         | t - d differs from the start that most of the requests have  | the schedule was shifted              |
+| early         | it was taken up, or its first byte sent, before t            | it left before it was due             |
+
+None of these may occur once. What is left is lateness, which is on record one by one, and which the check `lateness` limits.
+So the process that the server met is the plan's, each arrival displaced by its own lateness, and no statistic of the gaps
+(arrival.py) can add to that.
+
+| load           | the plan's offsets                                                                                     |
+| -------------- | ------------------------------------------------------------------------------------------------------ |
+| by count       | n of them                                                                                              |
+| by time        | those before the end                                                                                   |
+| conversations  | of their first turns; by count, those of the conversations that the number of turns reaches            |
+| trace          | the trace's, as they were written when it was surveyed; how many are due is known from the survey      |
+| users, closed  | none: a request waits for an answer, so `users_held` and `concurrency_held` judge these                |
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from inferometer.judge.verdict import Check
+from inferometer.measure.measurement import Measurement
+from inferometer.measure.record import Ints, Mask, Record
+from inferometer.plan.arrivals import phase_instants
+from inferometer.plan.schema import Plan
+from inferometer.units import NS_PER_MS
+
+
+def load_exact(plan: Plan, measurement: Measurement, record: Record) -> Check:
+    """Arrivals that are missing, added, moved or early; none may be. `na` where the plan fixes no instants.
+
+    What died with a worker is left to `workers_alive`, and what a person's stop kept from being sent to `interrupted`.
+    """
+    rows = np.flatnonzero(record.measured & (record.turn == 0))
+    if plan.load.model != "open" or not len(rows):
+        return Check("load_exact", "na", None, 0.0)
+    due = record.due_ns[rows]
+    if not due.valid.all():  # a record of an earlier version
+        return Check("load_exact", "na", None, 0.0, facts={"of": "unrecorded"})
+    missing, added, planned = _compared(plan, measurement, record, due.values)
+    if record.interrupted:
+        missing = 0
+    missing = max(0, missing - measurement.requests.unaccounted)
+    starts = record.t_intended[rows] - due.values
+    moved = int((starts != _usual(starts)).sum())
+    early = int(_early(record, rows).sum())
+    faults = missing + added + moved + early
+    late = (_offered(record, rows) - record.t_intended[rows]) / NS_PER_MS
+    facts = {
+        "planned": planned,
+        "arrivals": len(rows),
+        "missing": missing,
+        "added": added,
+        "moved": moved,
+        "early": early,
+        "late_p50_ms": float(np.quantile(late, 0.5)),
+        "late_p99_ms": float(np.quantile(late, 0.99)),
+        "late_max_ms": float(late.max()),
+        "overtaken": _overtaken(record, rows, due.values),
+    }
+    return Check("load_exact", "fail" if faults else "pass", float(faults), 0.0, facts=facts)
+
+
+def _compared(plan: Plan, measurement: Measurement, record: Record, due: Ints) -> tuple[int, int, int]:
+    """How many arrivals are missing, how many were added, and how many the plan has."""
+    if record.replay is not None:  # the survey counted the trace's; its instants are those on record
+        rows = record.replay.rows
+        return max(0, rows - len(due)), max(0, len(due) - rows), rows
+    planned = phase_instants(plan.load, plan.workload.seed)
+    behind = 0
+    if measurement.conversations is not None and plan.load.requests is not None:
+        # How many turns the conversations have is the workload's; a number of turns ends the last of them.
+        sent = measurement.requests.sent + measurement.conversations.left_out
+        behind = max(0, plan.load.requests - sent)
+        reached = record.session[record.measured & (record.turn == 0)].values
+        planned = planned[: int(reached.max()) + 1]
+    return _less(planned, due) + behind, _less(due, planned), len(planned)
+
+
+def _less(of: Ints, other: Ints) -> int:
+    """Size of the difference of two multisets: how many entries of `of` are left when those of `other` are taken out."""
+    values, counts = np.unique(of, return_counts=True)
+    others, other_counts = np.unique(other, return_counts=True)
+    at = np.searchsorted(others, values)
+    there = np.zeros(len(values), np.int64)
+    inside = at < len(others)
+    inside[inside] = others[at[inside]] == values[inside]
+    there[inside] = other_counts[at[inside]]
+    return int(np.maximum(counts - there, 0).sum())
+
+
+def _usual(starts: Ints) -> int:
+    """The start that most requests have."""
+    values, counts = np.unique(starts, return_counts=True)
+    return int(values[counts.argmax()])
+
+
+def _early(record: Record, rows: Ints) -> Mask:
+    """Taken up, or its first byte sent, before it was due."""
+    sent = record.t_send[rows]
+    early: Mask = record.t_taken[rows] < record.t_intended[rows]
+    return early | (sent.valid & (sent.values < record.t_intended[rows]))
+
+
+def _offered(record: Record, rows: Ints) -> Ints:
+    """When each was offered: its first byte, or if none was sent, when it was taken up."""
+    sent = record.t_send[rows]
+    return np.where(sent.valid, sent.values, record.t_taken[rows])
+
+
+def _overtaken(record: Record, rows: Ints, due: Ints) -> int:
+    """Requests that left after one that was due later."""
+    order = np.argsort(due, kind="stable")
+    offered = _offered(record, rows)[order]
+    return int((np.minimum.accumulate(offered[::-1])[::-1] < offered).sum())
