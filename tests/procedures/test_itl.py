@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from procedures.driving import Silent
 from procedures.modelled import System, carried, results, rows, summary, value
-from procedures.summaries import stats
+from procedures.summaries import changed, stats
 
 from inferometer.documents.note import Note
 from inferometer.documents.summary import Summary
@@ -90,6 +90,23 @@ def test_gaps_between_chunks_are_called_so() -> None:
     assert rows(found, "shape")[0]["tokens_per_event"] == 1.8
     assert found.notes[0].facts == {"method": "chunk"}
     assert "Time Between Chunks" in found.figures[0].title
+
+
+def test_gaps_by_the_servers_stamps_have_a_table_of_their_own() -> None:
+    """Law: where the server stamps its tokens, its figures stand beside Table 6, which stays what the client measured; where it
+    does not, there is no table."""
+    plain = gaps(method="chunk")
+
+    def stamped(plan: Plan) -> Summary:
+        found = plain(plan)
+        return changed(found, metrics=changed(found.metrics, itl_server_ms=stats(7.0, 9.0, n=77)))
+
+    without = results("itl", asked(), carried("itl", asked(), plain))
+    found = results("itl", asked(), carried("itl", asked(), stamped))
+    assert "itl_server" not in [table.name for table in without.tables]
+    assert rows(found, "itl") == rows(without, "itl")
+    assert [row["at_50"] for row in rows(found, "itl_server")][:2] == [77, 7.0]
+    assert rows(found, "itl_server")[0]["metric"] == "ITL Samples"
 
 
 @pytest.mark.parametrize(

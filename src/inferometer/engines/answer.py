@@ -7,6 +7,9 @@ first_text     the first generated text of any class, white space included (`ttf
 first_visible  the first of which a reader sees something (visibility.py): draft 5.1.3.1's first token (`ttft`)
 first_answer   the first such of class content (`ttfo`); differs from first_visible when a model thinks aloud
 
+A server may say when it emitted the token of an event. `emitted_ns` has these instants as long as every text event has one:
+gaps between them are the server's own (draft 4.6.3, option C).
+
 Before them, an event of nothing but format or control characters is no text: its characters are put before the next text.
 
 What servers report wrongly is settled here too: counts that are none, finish reasons that name a failure, errors in the shape
@@ -61,6 +64,7 @@ class Answer:
         "cached_tokens",
         "closed",
         "done",
+        "emitted_ns",
         "error",
         "event_class",
         "event_ns",
@@ -86,6 +90,7 @@ class Answer:
     def __init__(self) -> None:
         self.event_ns = array("q")
         self.event_class = bytearray()
+        self.emitted_ns = array("q")
         self.texts: list[str] = []
         self.unseen = ""
         self.closed = 0  # texts up to the last part that a dialect with parts has closed
@@ -141,6 +146,21 @@ class Answer:
         self.event_ns.append(at)
         self.event_class.append(CONTENT if contents else parts[0][0])
         self.texts.append("".join(text for _, text in parts))
+
+    def stamp(self, instant: object, before: int) -> None:
+        """The server's instant (ns, on any clock of its own) of the event just read, if that had text: there were `before`
+        texts without it. A dialect reads no event of such an answer by itself."""
+        self.flowing = False
+        if (
+            len(self.emitted_ns) == before == len(self.texts) - 1
+            and (at := number(instant, MOST_NS)) is not None
+        ):
+            self.emitted_ns.append(at)
+
+    @property
+    def stamps(self) -> array[int]:
+        """The server's instants, one a text event; none if one is missing."""
+        return self.emitted_ns if len(self.emitted_ns) == len(self.texts) else array("q")
 
     def mark(self, kind: int, at: int) -> None:
         """An event without text arrived at `at`."""

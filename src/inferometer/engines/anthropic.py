@@ -103,6 +103,7 @@ class _Event(msgspec.Struct, gc=False):
     usage: Any = None  # a wrong type in it is no reason to lose the event
     content: list[_Block] | None = None
     stop_reason: str | None = None
+    emitted_monotonic_ns: Any = None  # of the reference server
 
 
 _decode = msgspec.json.Decoder(_Event).decode
@@ -151,7 +152,10 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
     elif (event.error is not None or event.type not in _TYPES) and error_in(payload, alone=not event.type):
         answer.fail(payload, at)
     else:
+        before = len(answer.texts)
         _read(answer, event, at)
+        if event.emitted_monotonic_ns is not None:
+            answer.stamp(event.emitted_monotonic_ns, before)
 
 
 def read_whole(answer: Answer, payload: bytes, at: int) -> None:

@@ -23,6 +23,8 @@ no `ignore_eos`. It cuts a prompt that is longer than `options.num_ctx` without 
 from __future__ import annotations
 
 import json
+import re
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -76,6 +78,8 @@ class _Line(msgspec.Struct, gc=False):
     done: bool | None = None
     done_reason: str | None = None
     error: Any = None
+    emitted_monotonic_ns: Any = None  # of the reference server
+    created_at: Any = None  # of each token
     # A wrong type in these is no reason to lose the end.
     total_duration: Any = None
     load_duration: Any = None
@@ -85,6 +89,7 @@ class _Line(msgspec.Struct, gc=False):
     eval_duration: Any = None
 
 
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 _decode = msgspec.json.Decoder(_Line).decode
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -126,8 +131,14 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
             return
     if answer.done:
         answer.mark(_DONE, at)
-    else:
-        _read(answer, line, payload, at)
+        return
+    before = len(answer.texts)
+    _read(answer, line, payload, at)
+    if len(answer.texts) > before:
+        precise = line.emitted_monotonic_ns
+        instant = instant_ns(line.created_at) if precise is None else precise
+        if instant is not None:
+            answer.stamp(instant, before)
 
 
 def read_whole(answer: Answer, payload: bytes, at: int) -> None:
@@ -161,6 +172,18 @@ def _read(answer: Answer, line: _Line, payload: bytes, at: int) -> None:
         _end(answer, line)
     if len(answer.event_class) == before:
         answer.mark(_DONE if line.done else _EMPTY, at)
+
+
+def instant_ns(text: object) -> int | None:
+    """An instant of RFC 3339 with up to nine digits of a second in ns since 1970; None for anything else."""
+    form = _INSTANT.fullmatch(text) if isinstance(text, str) else None
+    if form is None:
+        return None
+    try:
+        seconds = datetime.fromisoformat(form[1] + form[3].replace("Z", "+00:00")).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return int(seconds) * 1_000_000_000 + int((form[2] or "").ljust(9, "0")) if seconds >= 0 else None
 
 
 def _json(arguments: Any) -> str:

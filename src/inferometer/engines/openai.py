@@ -63,6 +63,7 @@ class _Reply(msgspec.Struct, gc=False):
     usage: Any = None  # a wrong type in it is no reason to lose the event
     error: Any = None
     message: Any = None  # beside `choices` only in an error
+    emitted_monotonic_ns: Any = None  # of the reference server
 
 
 _decode: Callable[[bytes], _Reply] = msgspec.json.Decoder(_Reply).decode
@@ -147,8 +148,11 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
                 return
     if answer.done:
         answer.mark(_DONE, at)
-    else:
-        _read(answer, reply, payload, at)
+        return
+    before = len(answer.texts)
+    _read(answer, reply, payload, at)
+    if reply.emitted_monotonic_ns is not None:
+        answer.stamp(reply.emitted_monotonic_ns, before)
 
 
 def read_whole(answer: Answer, payload: bytes, at: int) -> None:

@@ -104,6 +104,7 @@ class _Event(msgspec.Struct, gc=False):
     type: str = ""
     error: Any = None
     delta: Any = None  # text, with one vendor's server an object
+    emitted_monotonic_ns: Any = None  # of the reference server
     # Large, and of use in few events: decoded only there.
     item: msgspec.Raw = msgspec.Raw()
     part: msgspec.Raw = msgspec.Raw()
@@ -150,7 +151,10 @@ def read_event(answer: Answer, payload: bytes, at: int) -> None:
         elif _odd(event) and error_in(payload, alone=not event.type):
             answer.fail(payload, at)
         else:
+            before = len(answer.texts)
             _read(answer, event, payload, at)
+            if event.emitted_monotonic_ns is not None:
+                answer.stamp(event.emitted_monotonic_ns, before)
     except _UNREADABLE as cause:
         answer.unreadable(payload, cause, at)
 

@@ -14,9 +14,9 @@ import enum
 
 import pyarrow as pa
 
-VERSION = "4"
+VERSION = "5"
 """Of OUTCOME and RECORD; SCHEDULE and PULSE are as they were in version 3."""
-READ = {"outcome": ("3", "4"), "record": ("3", "4"), "schedule": ("3",), "pulse": ("3",)}
+READ = {"outcome": ("3", "4", "5"), "record": ("3", "4", "5"), "schedule": ("3",), "pulse": ("3",)}
 """The versions of each table that this program reads. Columns that an earlier one lacks are null (seal.py)."""
 
 
@@ -125,6 +125,7 @@ OUTCOME = pa.schema(
         *(pa.field(name, pa.int64(), nullable=nullable) for name, nullable in _TIMES),
         pa.field("event_ns", pa.list_(pa.int64()), nullable=False),
         pa.field("event_class", pa.binary(), nullable=False),  # one byte an event
+        pa.field("emitted_ns", pa.list_(pa.int64())),  # text events by the server's own clock; empty: not all
         pa.field("first_text", pa.int32(), nullable=False),  # index of the first event with text; -1: none
         pa.field("first_visible", pa.int32(), nullable=False),  # ... that is visible (ttft)
         pa.field("first_answer", pa.int32(), nullable=False),  # ... of class content (ttfo)

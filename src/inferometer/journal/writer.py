@@ -20,6 +20,7 @@ from inferometer.journal.schema import OUTCOME, PULSE
 class _Answer(Protocol):
     event_ns: array[int]
     event_class: bytearray
+    stamps: array[int]
     texts: list[str]
     first_text: int
     first_visible: int
@@ -129,6 +130,8 @@ class Journal:
         self._integers = array("q")
         self._event_ns = array("q")
         self._event_ends = array("i", [0])
+        self._emitted_ns = array("q")
+        self._emitted_ends = array("i", [0])
         self._classes: list[bytes] = []
         self._outcome: list[str] = []
         self._detail: list[str | None] = []
@@ -172,6 +175,8 @@ class Journal:
         )
         self._event_ns.extend(answer.event_ns)
         self._event_ends.append(len(self._event_ns))
+        self._emitted_ns.extend(answer.stamps)
+        self._emitted_ends.append(len(self._emitted_ns))
         self._classes.append(bytes(answer.event_class))
         self._outcome.append(exchange.outcome)
         self._detail.append(None if exchange.detail is None else _words(self._redact, exchange.detail))
@@ -216,6 +221,9 @@ class Journal:
             "worker": [self._worker] * self.pending,
             "event_ns": pa.ListArray.from_arrays(
                 _flat(self._event_ends, pa.int32()), _flat(self._event_ns, pa.int64())
+            ),
+            "emitted_ns": pa.ListArray.from_arrays(
+                _flat(self._emitted_ends, pa.int32()), _flat(self._emitted_ns, pa.int64())
             ),
             "event_class": self._classes,
             "outcome": self._outcome,

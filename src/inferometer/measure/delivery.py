@@ -35,7 +35,8 @@ import numpy as np
 from inferometer.measure.record import Floats, Ints, Mask
 from inferometer.units import NS_PER_MS
 
-ItlMethod = Literal["direct", "chunk", "distributed", "server"]
+ItlMethod = Literal["direct", "chunk"]
+"""What the gaps that the client measured are. Options B and C of draft 4.6.3 are metrics beside them (samples.py)."""
 
 TOGETHER_NS = 100_000
 """Ten thousand tokens a second are several times what the fastest engines produce for one answer. Events closer than that were

@@ -50,7 +50,7 @@ from inferometer.measure.server import Preempted, Server, preempted, server_seen
 from inferometer.measure.stats import describe, percentile
 from inferometer.measure.steady import Steady, steady
 from inferometer.measure.throughput import rates
-from inferometer.metrics.catalogue import METRICS, Metrics, Rates
+from inferometer.metrics.catalogue import METRICS, Metrics, Rates, stem
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Load, Plan
 from inferometer.plan.workload import PromptsWorkload
@@ -276,7 +276,7 @@ def measure(
 
 def _described(samples: Samples, name: str, values: Floats) -> Stats | None:
     if METRICS[name].pooled:
-        return samples.gaps_described() if len(values) else None
+        return samples.pooled_described(stem(name))
     # Lengths are drawn by the plan, whatever the load.
     return describe(values[samples.order]) if name in LENGTHS else samples.described(values)
 

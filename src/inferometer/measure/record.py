@@ -9,6 +9,7 @@ one of offsets, row i owning `values[offsets[i]:offsets[i + 1]]`, taken from Arr
 | integer, may be null    | `Column`: `int64` values (0 where null) and a mask of the valid ones      |
 | string                  | `Labels`: a code per row and the names the codes stand for                |
 | list of times, classes  | `event_ns`, `event_class` over one array of offsets                       |
+| list that may be null   | `emitted_ns` over `emitted_offsets`, empty where null                      |
 
 Nanoseconds stay integers: a double holds them exactly for 104 days of uptime only. Differences are taken first and become
 milliseconds last.
@@ -155,6 +156,8 @@ class Record:
     event_ns: Ints
     event_class: NDArray[np.uint8]
     event_offsets: Ints
+    emitted_ns: Ints
+    emitted_offsets: Ints
     first_text: Ints
     first_visible: Ints
     first_answer: Ints
@@ -237,6 +240,7 @@ class Record:
         """
         pulses = Pulse.from_table(pulse)
         event_ns, offsets = _ragged(record, "event_ns")
+        emitted_ns, emitted_offsets = _ragged(record, "emitted_ns")
         event_class, class_offsets = _bytes(record, "event_class")
         if not np.array_equal(np.diff(offsets), np.diff(class_offsets)):
             raise RecordError("the record is damaged: a request has not as many event classes as event times")
@@ -258,6 +262,8 @@ class Record:
             event_ns=event_ns,
             event_class=event_class,
             event_offsets=offsets,
+            emitted_ns=emitted_ns,
+            emitted_offsets=emitted_offsets,
             outcome=_labels(record, "outcome"),
             finish_reason=_labels(record, "finish_reason"),
             text_chars=_column(record, "text", pc.utf8_length),

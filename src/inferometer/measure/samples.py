@@ -18,6 +18,10 @@ first that is not white space, the first such of class content, and the last wit
 |                       |                                           | much of it at the first (delivery.py)        |
 | gaps: ITL             | e_(i+1) - e_i over text events (5.4.3)    | the method is `chunk`; under two text events |
 | gaps: chunk_gap       | the same over chunks (4.6.3, delivery.py) | it is not; under two chunks                  |
+| itl_server            | gaps of the server's stamps (4.6.3, C)    | a text event without a stamp, stamps that go |
+|                       |                                           | back; or the events hold several tokens      |
+| itl_distributed       | chunk_gap, and n less the number of       | the method is `direct`; n by the server is   |
+|                       | chunks zeros an answer (4.6.3, B)         | not known                                    |
 | jitter                | standard deviation (n - 1) of its gaps    | fewer than two gaps (draft 5.4.3)            |
 | max_pause             | its largest gap (draft 5.4.4.2)           | no gap                                       |
 | request_output_tok_s  | n / e2e: the article's per-request TPS    | e2e = 0                                      |
@@ -37,6 +41,7 @@ from functools import cached_property
 import numpy as np
 
 from inferometer.measure.delivery import (
+    DIRECT_SHARE,
     Chunks,
     Delivery,
     ItlMethod,
@@ -116,6 +121,11 @@ class Samples:
         """Statistics of one value a sample (NaN: undefined), of those `chosen`."""
         order = self.order if chosen is None else self.order[chosen[self.order]]
         return describe(values[order], self.epochs)
+
+    def pooled_described(self, name: str) -> Stats | None:
+        """Statistics of a pooled metric, by its name without unit."""
+        values, at_ns = self.pooled[name]
+        return describe_at(values, at_ns, self.epochs)
 
     def gaps_described(self, chosen: Mask | None = None) -> Stats | None:
         """Statistics of the gaps of all samples, or of those `chosen`, pooled."""
@@ -261,6 +271,55 @@ class Samples:
         return np.zeros(0) if self.itl_method == "direct" else self.gaps
 
     @cached_property
+    def pooled(self) -> dict[str, tuple[Floats, Ints]]:
+        """Of each pooled metric, by its name without unit: its values, and when each was observed (ns, the run's clock)."""
+        return {
+            "itl": (self.itl, self.gap_ns),
+            "chunk_gap": (self.chunk_gap, self.gap_ns),
+            "itl_server": self._server_gaps,
+            "itl_distributed": self._distributed_gaps,
+        }
+
+    @property
+    def itl_server(self) -> Floats:
+        """Gaps between tokens by the server's stamps (draft 4.6.3, option C)."""
+        return self._server_gaps[0]
+
+    @property
+    def itl_distributed(self) -> Floats:
+        """Gaps between tokens that all have the arrival time of their chunk (draft 4.6.3, option B)."""
+        return self._distributed_gaps[0]
+
+    @cached_property
+    def _server_gaps(self) -> tuple[Floats, Ints]:
+        """A stamp is an event's: only where an event is a token is it the token's."""
+        share = self.single_token_share
+        if share is None or share <= DIRECT_SHARE:
+            return np.zeros(0), np.zeros(0, np.int64)
+        stamps, offsets = _ragged_rows(self.record.emitted_ns, self.record.emitted_offsets, self.rows)
+        gaps, gap_offsets, _ = _gaps(stamps, offsets)
+        # Stamps of a clock that was set back are none.
+        back = np.repeat(np.arange(len(self)), np.diff(gap_offsets))[gaps < 0]
+        stamped = np.diff(offsets) == self.text_events
+        stamped[back] = False
+        arrivals, arrival_offsets = _ragged_rows(self._text_ns, self._offsets, np.flatnonzero(stamped))
+        kept = np.repeat(stamped, np.diff(gap_offsets))
+        return gaps[kept], _gaps(arrivals, arrival_offsets)[2]
+
+    @cached_property
+    def _distributed_gaps(self) -> tuple[Floats, Ints]:
+        """An answer of n tokens in c chunks has n - 1 gaps: the c - 1 between its chunks, and zeros."""
+        if not self.streamed or self.itl_method == "direct":
+            return np.zeros(0), np.zeros(0, np.int64)
+        chunks = self.chunks
+        zeros = np.nan_to_num(self.counts.server_output).astype(np.int64) - chunks.of_sample
+        known = (zeros >= 0) & (chunks.of_sample > 0)
+        of_known = np.repeat(known, np.diff(self.gap_offsets))
+        gaps, at = self.gaps[of_known], self.gap_ns[of_known]
+        zeros_at = np.repeat(self.first_text_ns[known], zeros[known])
+        return np.concatenate((gaps, np.zeros(len(zeros_at)))), np.concatenate((at, zeros_at))
+
+    @cached_property
     def _spreads(self) -> tuple[Floats, Floats]:
         return _spread(self.gaps, self.gap_offsets)
 
@@ -329,6 +388,14 @@ def _text_events(record: Record, rows: Ints) -> tuple[Ints, Ints]:
     before = np.concatenate(([0], np.cumsum(keep)))  # text events kept before each event
     counts = np.diff(before[record.event_offsets])[rows]
     return record.event_ns[keep], np.concatenate(([0], np.cumsum(counts)))
+
+
+def _ragged_rows(values: Ints, offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """The values of these rows, in order, and their offsets."""
+    wanted = np.zeros(len(offsets) - 1, np.bool_)
+    wanted[rows] = True
+    sizes = np.diff(offsets)
+    return values[np.repeat(wanted, sizes)], np.concatenate(([0], np.cumsum(sizes[rows])))
 
 
 def _pick(values: Ints, at: Ints) -> Ints:

@@ -65,7 +65,7 @@ class Rate:
 
 class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Statistics of each metric; None where no sample defines it. A run has either inter-token latencies or times between
-    chunks."""
+    chunks; what the server or an assumption makes of gaps stands beside these under names of its own."""
 
     ttft_ms: Annotated[
         Stats | None,
@@ -127,6 +127,33 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             row=True,
             objective=True,
             compared=("p99",),
+            pooled=True,
+        ),
+    ] = None
+    itl_server_ms: Annotated[
+        Stats | None,
+        Metric(
+            "Inter-Token Latency (server)",
+            "ITL server",
+            "ms",
+            "Every gap between the instants at which the server reports to have emitted neighbouring tokens of one answer, all "
+            "answers pooled: without the network and the client (draft 4.6.3, option C). Only of answers whose every "
+            "token has such a stamp.",
+            section="4.6.3",
+            better="less",
+            row=True,
+            pooled=True,
+        ),
+    ] = None
+    itl_distributed_ms: Annotated[
+        Stats | None,
+        Metric(
+            "Inter-Token Latency (distributed)",
+            "ITL distr.",
+            "ms",
+            "Where tokens arrive in chunks: every token has the arrival time of its chunk, so all but one gap of a chunk are "
+            "zero, which understates the variance (draft 4.6.3, option B).",
+            section="4.6.3",
             pooled=True,
         ),
     ] = None

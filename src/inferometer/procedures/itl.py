@@ -1,7 +1,8 @@
 """Draft 5.4, Inter-Token Latency Distribution: how evenly tokens follow one another, at several shares of saturation.
 
 Gaps are of answers of at least 50 tokens (measure/itl_shape.py); the wait for the first token is no gap. Where an event holds
-several tokens, a gap is the time between two chunks and is called so (draft 4.6.3, B.2.1).
+several tokens, a gap is the time between two chunks and is called so (draft 4.6.3, B.2.1). Gaps by the server's own stamps
+have a table of their own (option C).
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
                   Note("highest_sustainable_rate"), capacity=True),
             *(value for one in performed for value in _values(one)),
         ),
-        tables=(_table(performed), _per_request(performed), _shapes(performed)),
+        tables=(
+            _table(performed), *_by_the_server(performed), _per_request(performed), _shapes(performed)
+        ),
         figures=(_cdf(performed),),
         notes=_notes(performed),
         undecided=tuple(_undecided(setup, performed)),
@@ -176,12 +179,7 @@ def _values(one: PerformedRun) -> tuple[Value, ...]:
 
 def _table(performed: Sequence[PerformedRun]) -> Table:
     """Draft Table 6."""
-    gap = _named(performed)
-    columns = (
-        Column("metric", "Metric"),
-        Column("unit", "Unit"),
-        *(Column(f"at_{_percent(one):g}", f"at {_words(one)}") for one in performed),
-    )
+    gap, columns = _named(performed), _columns(performed)
     rows: list[tuple[Cell, ...]] = [
         (label.format(gap=gap), unit, *(_stat(one, "itl_ms", name) for one in performed))
         for name, label, unit in ROWS
@@ -192,6 +190,25 @@ def _table(performed: Sequence[PerformedRun]) -> Table:
         Note("gaps_of_long_answers", {"least": LEAST_OUTPUT}),
     )
     return Table("itl", f"{gap} by load level", "5.4.5", columns, tuple(rows), notes)
+
+
+def _columns(performed: Sequence[PerformedRun]) -> tuple[Column, ...]:
+    levels = (Column(f"at_{_percent(one):g}", f"at {_words(one)}") for one in performed)
+    return Column("metric", "Metric"), Column("unit", "Unit"), *levels
+
+
+def _by_the_server(performed: Sequence[PerformedRun]) -> tuple[Table, ...]:
+    """Draft 4.6.3, option C, where the server stamps its tokens: the rows of Table 6, of all answers."""
+    stats = [one.outcome.summary.metrics.itl_server_ms for one in performed]
+    if not any(stats):
+        return ()
+    rows = tuple(
+        (label.format(gap="ITL"), unit, *(statistic(one, name) for one in stats))
+        for name, label, unit in ROWS
+    )
+    notes = (Note("levels_are_shares_of_saturation"), Note("gaps_by_the_servers_stamps"))
+    title = "ITL by the server's stamps, by load level"
+    return (Table("itl_server", title, "4.6.3", _columns(performed), rows, notes),)
 
 
 def _per_request(performed: Sequence[PerformedRun]) -> Table:

@@ -140,9 +140,12 @@ def stats_of(summary: Summary, name: str) -> Stats | None:
 
 
 def table_of(summary: Summary) -> list[str]:
-    """Metrics of the result table. Time between chunks stands in the place of ITL where tokens came in chunks."""
-    hidden = "chunk_gap_ms" if summary.metrics.chunk_gap_ms is None else "itl_ms"
-    return [name for name in TABLE if name != hidden]
+    """Metrics of the result table. Time between chunks stands in the place of ITL where tokens came in chunks; what the server
+    stamped stands beside either."""
+    hidden = {"chunk_gap_ms" if summary.metrics.chunk_gap_ms is None else "itl_ms"}
+    if summary.metrics.itl_server_ms is None:
+        hidden.add("itl_server_ms")
+    return [name for name in TABLE if name not in hidden]
 
 
 def rates_of(summary: Summary) -> list[tuple[str, Rate, float | None]]:

@@ -80,8 +80,6 @@ def _itl_method(method: str | None) -> str:
 ITL_METHODS = {
     "direct": "direct: one token an event, each gap is timed",
     "chunk": "chunk timing: several tokens an event, gaps are times between chunks",
-    "distributed": "distributed timing: the time of an event is shared out among its tokens",
-    "server": "server-side timing",
 }
 
 
@@ -329,6 +327,8 @@ ITL: dict[str, Words] = {
     "distribution_shape": _shape,
     "levels_are_shares_of_saturation": "Levels are shares of the saturation rate.",
     "gaps_of_long_answers": "Over answers of at least {least} tokens; TTFT is no part of it.",
+    "gaps_by_the_servers_stamps": "Gaps between the instants at which the server reports to have emitted its tokens "
+    "(draft 4.6.3, option C), of all answers: without the network and the client, and not verified by it.",
     "jitter_and_pause": "Jitter is the standard deviation of the gaps of one answer, a pause its longest gap.",
     "itl_method": _itl_method,
     "short_answers_left_out": _short_answers,

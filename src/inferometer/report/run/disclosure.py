@@ -253,9 +253,23 @@ def _counted(summary: Summary) -> list[Row]:
             f"{share(tokens.single_token_share)} of {figure(tokens.events)} events carry one token; "
             f"mean {figure(tokens.tokens_per_event)} tokens an event; {_chunk_tokens(tokens.chunk_tokens)}",
         ),
-        ("ITL option", ITL_METHODS.get(tokens.itl_method or "", text(tokens.itl_method))),
+        ("ITL option", ITL_METHODS.get(tokens.itl_method or "", text(tokens.itl_method)) + _beside(summary)),
         ("Gaps between tokens", _gaps(summary.itl_shape)),
     ]
+
+
+def _beside(summary: Summary) -> str:
+    """The options of draft 4.6.3 that stand beside the gaps that the client measured, with option B's warning."""
+    server, spread_out = summary.metrics.itl_server_ms, summary.metrics.itl_distributed_ms
+    words = ""
+    if server is not None:
+        words += "; server: ITL by the server's own stamps stands beside them (option C)"
+    if spread_out is not None:
+        words += (
+            "; distributed: stands beside them too, with zeros between the tokens of a chunk, which understate the variance "
+            f"(option B): {figure(spread_out.n)} gaps, P50 {figure(spread_out.p50)} ms"
+        )
+    return words
 
 
 def _chunk_tokens(chunks: Spread | None) -> str:

@@ -91,7 +91,7 @@ def _bounds(bounds: Interval | None) -> str:
 
 def pace_metric(summary: Summary) -> str:
     """ITL where every gap was seen (direct or server stamps), else TPOT, which does not depend on how tokens were chunked."""
-    every_gap = summary.tokens.itl_method in ("direct", "server") and summary.metrics.itl_ms is not None
+    every_gap = summary.tokens.itl_method == "direct" and summary.metrics.itl_ms is not None
     return "itl_ms" if every_gap else "tpot_ms"
 
 
