@@ -9,6 +9,7 @@ import time
 from inferometer.drive.channel import ChannelKind, RequestHead
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.http1_channel import HTTP1
+from inferometer.drive.keep_alive import KeepAlive
 from inferometer.drive.reactor import Reactor
 from inferometer.drive.transport import Peer
 from inferometer.engines.openai import CHAT
@@ -44,6 +45,7 @@ def exchange_all(
         kind,
         ended.append,
         reuse=reuse,
+        keep_alive=KeepAlive(PATIENCE_NS),  # or a busy machine's server would close too late
         connect_timeout_ns=2_000_000_000,
     )
     give_up = time.monotonic_ns() + 2 * PATIENCE_NS

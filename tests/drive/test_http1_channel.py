@@ -27,6 +27,7 @@ def carrying(head: RequestHead | None = None, body: bytes = b"{}") -> tuple[Http
     channel.opened()
     channel.submit(exchange)
     exchange.t_send = exchange.t_submit = 1
+    exchange.sent_whole = True
     return channel, exchange
 
 
@@ -107,7 +108,7 @@ def test_tokens_alone_give_the_reactor_nothing_to_do() -> None:
 def test_a_response_to_a_request_that_is_still_being_sent_is_the_last() -> None:
     """Its rest would be read as the next request's beginning."""
     channel, exchange = carrying()
-    exchange.t_submit = 0
+    exchange.sent_whole = False
     channel.feed(OK, 1, 0)
     assert (exchange.outcome, channel.capacity, channel.closing) == ("ok", 0, True)
 

@@ -12,13 +12,14 @@ import time
 
 import pytest
 import trustme
-from driving import exchange, exchange_all
+from driving import PATIENCE_NS, exchange, exchange_all
 from peers import Script, Seen, chunked, scripted, tokens, whole
 from serving import serving
 
 from inferometer.client.trust import context
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.http1_channel import HTTP1
+from inferometer.drive.keep_alive import KeepAlive
 from inferometer.drive.probe import endpoint, resolve
 from inferometer.drive.reactor import Reactor
 from inferometer.drive.transport import Peer
@@ -297,7 +298,12 @@ def test_a_kept_connection_that_is_gone_before_the_first_byte_is_sent_costs_a_se
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve, args=(listener,), daemon=True)
         thread.start()
-        reactor = Reactor(Peer(socket.AF_INET, listener.getsockname()), HTTP1, ended.append)
+        reactor = Reactor(
+            Peer(socket.AF_INET, listener.getsockname()),
+            HTTP1,
+            ended.append,
+            keep_alive=KeepAlive(PATIENCE_NS),
+        )
         give_up = time.monotonic_ns() + 10_000_000_000
         for index in range(2):
             now = time.monotonic_ns()

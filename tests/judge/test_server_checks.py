@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,19 @@ def test_a_server_that_keeps_no_connection_is_noted(run: Any) -> None:
     assert found(run, "stale_connections", **opened(3)).status == "pass"
     new = {"target": {"connection": "new"}}
     assert found(run, "stale_connections", **opened(1), plan=new).status == "na"
+
+
+def test_a_server_that_closes_after_each_answer_is_noted_with_the_connections_that_were_ready(
+    run: Any,
+) -> None:
+    """Law: where that was found, the share of first attempts on a fresh connection from before they were due is given."""
+    again = np.arange(TOTAL) % 100 == 0
+    taken = run()[2].t_taken
+    fresh = [None if twice else int(t) - 1 for twice, t in zip(again, taken, strict=True)]
+    plan, measurement, record = run(t_connect=fresh, attempts=lambda v: v + again)
+    check = judge(plan, measurement, replace(record, single_use=True)).check("stale_connections")
+    assert (check.status, check.facts["kept"], check.facts["retried"]) == ("note", "single_use", 12)
+    assert check.value == pytest.approx(0.99)
 
 
 def queue(run: Any, seed: int, load: float, servers: float) -> Check:

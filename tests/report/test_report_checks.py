@@ -104,6 +104,7 @@ def test_a_check_of_two_kinds_is_worded_for_the_kind_that_was_made(
     [
         ("prompt_length", "fail", {"judged_by": "growth"}, "counted only 12.3"),
         ("stale_connections", "note", {"kept": "none"}, "does not keep connections alive: 12.3"),
+        ("stale_connections", "note", {"kept": "single_use"}, "12.3\u202f% of the requests found one"),
     ],
 )
 def test_a_second_way_to_trip_a_check_has_words_of_its_own(

@@ -83,7 +83,8 @@ class RequestFacts(msgspec.Struct, frozen=True):
 
 class RunFacts(Part, frozen=True, omit_defaults=True):
     """The facts. `calibration`: see CertificateLookup.of_facts. `interrupted` is true until the end is reached: should the
-    process die, that is what became of the run."""
+    process die, that is what became of the run. `single_use`: the server closed its connections after one answer, without
+    announcing it, so that from then on each request had a fresh one."""
 
     schema: Literal["inferometer/run/2"]
     id: str
@@ -115,3 +116,4 @@ class RunFacts(Part, frozen=True, omit_defaults=True):
     engine: SimulatedEngine | None = None
     calibration: Mapping[str, Any] | None = None
     preempted: PreemptionCounts | None = None
+    single_use: bool = False

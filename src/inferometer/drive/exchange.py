@@ -48,6 +48,9 @@ class TooLarge(Exception):
 class Exchange:
     """One request and its response, in a dialect. Times are monotonic ns; 0 means: did not happen.
 
+    Of a request that is sent again, all times up to `t_submit` stay those of the first attempt: the wait for the second is part
+    of its latency. `sent_whole`: the socket has accepted the last byte of the attempt that is under way.
+
     `request_head` is as the channel's kind prepared it, the same for a class of requests; `request_body` is this one's own.
     """
 
@@ -69,6 +72,7 @@ class Exchange:
         "request_body",
         "request_head",
         "retry_after_s",
+        "sent_whole",
         "status",
         "t_connect",
         "t_connected",
@@ -100,7 +104,7 @@ class Exchange:
         self.request_body = request_body
         self.deadline = deadline
         self.t_connect = self.t_connected = self.t_tls = 0
-        self.t_taken = self.t_end = 0
+        self.t_taken = self.t_send = self.t_submit = self.t_end = 0
         self.lag_ns = 0
         self.attempts = 0
         self.outcome = ""
@@ -108,8 +112,9 @@ class Exchange:
         self.restart()
 
     def restart(self) -> None:
-        """Forget the response: the request is to be sent again, since its kept-alive connection was gone."""
-        self.t_send = self.t_submit = self.t_first_byte = 0
+        """Forget the response, not the first attempt's times: the request is to be sent again on another connection."""
+        self.t_first_byte = 0
+        self.sent_whole = False
         self.status = 0
         self.retry_after_s: float | None = None
         self.attempts += 1

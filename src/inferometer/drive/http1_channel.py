@@ -78,7 +78,7 @@ class Http1Channel:
             if not decoder.complete:
                 return False
             exchange.end(at)
-            alive = decoder.keep_alive and exchange.t_submit > 0
+            alive = decoder.keep_alive and exchange.sent_whole
         except BadResponse as cause:
             # What the same read held before the fault counts.
             with contextlib.suppress(Exception):

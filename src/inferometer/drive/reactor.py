@@ -7,9 +7,12 @@ Theory of the pool: a request never waits for another's place. Channels with cap
 `spare` places are held ready beyond those in use. When there is none at the due instant, the request joins a transport that is
 being opened, if its channel is to carry several, or else one is opened for it; its lateness shows it.
 
-A kept transport may be closed by the server at the very moment of its reuse. That says nothing about the server's service, so
-a request of which nothing was answered goes out once more on a fresh transport, and the record says `attempts` = 2. The same
-holds of a request that the peer says it has not begun.
+A kept transport may be closed by the server at the very moment of its reuse (keep_alive.py). That says nothing about the
+server's service, so a request of which nothing was answered goes out once more on a fresh transport, and the record says
+`attempts` = 2. The same holds of a request that the peer says it has not begun. Either keeps the instants of its first attempt.
+
+A server that closes every transport after one answer, without announcing it, gets fresh ones: opened ahead of need, as many as
+were needed at once so far, and used in the order in which the server accepted them, since it may serve them in that order.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from inferometer.drive import clock
 from inferometer.drive.channel import ChannelKind
 from inferometer.drive.clock import ANCILLARY_BYTES
 from inferometer.drive.exchange import Exchange
+from inferometer.drive.keep_alive import KeepAlive
 from inferometer.drive.poller import READABLE, ROOM_NS, WRITABLE, Poller, Timer, pause_ns
 from inferometer.drive.transport import (
     CLOSED,
@@ -37,8 +41,10 @@ from inferometer.journal.schema import Outcome
 
 SPIN_NS = 80_000
 """The timer is set this much early and the rest is spun away: a wake-up through the scheduler takes tens of microseconds."""
-STALE_NS = 1_000_000_000
-"""A kept transport found closed this soon after the request went out was closed before it arrived."""
+READY = 8
+"""Fresh transports held ready at first for a server that closes each after one answer; one more whenever there was none."""
+REFILL_NS = 1_000_000_000
+"""One held ready that the server closed is replaced if it stood this long: a server that closes each at once gets no more."""
 WAITED_NS = 50_000
 """A poll that took longer than this did not find its first socket ready at once."""
 MOST_READS = 32
@@ -87,7 +93,10 @@ class Vitals:
 
 
 class Reactor:
-    """All transports of one worker, with channels of one kind. `on_end` is called with every exchange that has ended."""
+    """All transports of one worker, with channels of one kind. `on_end` is called with every exchange that has ended.
+
+    `single_use`: the server was found to close each transport after one answer; then at most `most_ready` are held ready.
+    """
 
     def __init__(
         self,
@@ -97,6 +106,8 @@ class Reactor:
         *,
         reuse: bool = True,
         spare: int = 0,
+        most_ready: int = READY,
+        keep_alive: KeepAlive | None = None,
         connect_timeout_ns: int = 10_000_000_000,
     ) -> None:
         self._peer = peer
@@ -105,6 +116,9 @@ class Reactor:
         self._reuse = reuse
         self._spare = spare if reuse else 0
         self._shared = reuse and kind.places > 1
+        self._keep_alive = keep_alive or KeepAlive()
+        self._most_ready = most_ready
+        self.single_use = False
         self._expected = kind.places  # that a channel will carry: as many as the latest one did
         self._connect_timeout_ns = connect_timeout_ns
         self._poller = Poller()
@@ -142,7 +156,7 @@ class Reactor:
         return self._opening
 
     def open(self, places: int) -> None:
-        """Begin to open transports ahead of need, for so many exchanges."""
+        """Begin to open transports ahead of need, for so many exchanges; none if it is not above 0."""
         for _ in range(-(-places // self._expected)):
             try:
                 transport = self._connect(clock.monotonic_ns())
@@ -157,31 +171,43 @@ class Reactor:
         self.vitals.sent += 1
         self.vitals.in_flight += 1
         if self._free:
-            transport = self._free[-1]
-            if not transport.used:
-                transport.used = True
-                transport.introduce(exchange)
-            transport.channel.submit(exchange)
-            self._count(transport)
-            self._send(transport, now)
-            if self._places + self._opening * self._expected < self._spare:
-                self.open(1)
-        else:
-            self._open_for(exchange, now)
+            self._carry(exchange, now)
+            return
+        self._open_for(exchange, now)
+        if self.single_use:
+            self._spare = min(self._spare + 1, self._most_ready)
+            self._open_spare()
+
+    def _carry(self, exchange: Exchange, now: int) -> None:
+        """Send it on a transport with capacity; there is one."""
+        transport = self._free[0 if self.single_use else -1]
+        if not transport.used:
+            transport.used = True
+            transport.introduce(exchange)
+        transport.channel.submit(exchange)
+        self._count(transport)
+        self._send(transport, now)
+        self._open_spare()
+
+    def _open_spare(self) -> None:
+        """Open one transport ahead of need if fewer than wanted are ready."""
+        if self._places + self._opening * self._expected < self._spare:
+            self.open(1)
 
     def _send(self, transport: Transport, now: int) -> None:
         """Write what the channel has for the peer."""
         try:
             transport.send()
         except (OSError, ssl.SSLError) as cause:
-            self._lost(transport, str(cause), now, cause)
+            self._broken(transport, cause, now)
             return
         if transport.unsent:
             self._poller.modify(transport.fd, READABLE | WRITABLE)
 
     def _count(self, transport: Transport) -> None:
         """Bring the pool up to date with what this transport's channel takes now."""
-        places = transport.channel.capacity if transport.state == OPEN and self._reuse else 0
+        takes = transport.state == OPEN and (self._reuse or not transport.used)
+        places = transport.channel.capacity if takes else 0
         before, transport.places = transport.places, places
         self._places += places - before
         if places and not before:
@@ -308,7 +334,7 @@ class Reactor:
         if transport.state == CLOSED:
             return b""
         if not isinstance(data, bytes):
-            self._lost(transport, str(data), at, data)
+            self._broken(transport, data, at)
             return b""
         if not data:
             self._closed_by_peer(transport, at)
@@ -336,6 +362,7 @@ class Reactor:
         try:
             if transport.state == CONNECTING:
                 transport.connected(now)
+                self._keep_alive.waited(now - transport.t_connect)
                 if transport.state == OPENING:
                     self._stands(transport, now)
             else:
@@ -381,6 +408,8 @@ class Reactor:
             channel.ended = []
         if unprocessed := channel.unprocessed:
             channel.unprocessed = []
+        if ended:
+            self._answered(transport, ended, at)
         if transport.unsent:
             transport.forget({*ended, *unprocessed})
         if channel.outgoing:
@@ -401,10 +430,41 @@ class Reactor:
         for exchange in ended:
             self._end(exchange, at)
 
+    def _answered(self, transport: Transport, ended: list[Exchange], at: int) -> None:
+        for exchange in ended:
+            if exchange.attempts == 1 and exchange.t_first_byte > exchange.t_submit > 0:
+                self._keep_alive.waited(exchange.t_first_byte - exchange.t_submit)
+        transport.answers += len(ended)
+        transport.t_answered = at
+        self._keep_alive.answered(transport.answers)
+
     def _closed_by_peer(self, transport: Transport, at: int) -> None:
+        before = (
+            transport.answers,
+            at - transport.t_answered,
+        )  # an answer that ends with its connection was announced
         transport.channel.peer_closed(at)
         self._attend(transport, at)
         self._lost(transport, "the server closed the connection", at)
+        self._learn(*before)
+        if self.single_use and not transport.used and at - transport.t_connect > REFILL_NS:
+            self._open_spare()
+
+    def _broken(self, transport: Transport, cause: OSError, at: int) -> None:
+        """The kernel knows of no connection any more, or TLS of no session."""
+        self._lost(transport, str(cause), at, cause)
+        self._learn(transport.answers, at - transport.t_answered)
+
+    def _learn(self, answers: int, idle_ns: int) -> None:
+        """The server has closed a transport unannounced, `idle_ns` after the latest of its answers."""
+        self._keep_alive.closed(answers, idle_ns)
+        if not self._reuse or self._shared or not self._keep_alive.single_use:
+            return
+        self.single_use, self._reuse = True, False
+        for transport in [one for one in self._free if one.used]:
+            self._drop(transport)
+        self._spare = max(self._spare, min(READY, self._most_ready))
+        self.open(self._spare - self._places - self._opening * self._expected)
 
     def _lost(self, transport: Transport, detail: str, at: int, cause: Exception | None = None) -> None:
         """The transport is of no more use: let it go, and end or send again what it was to carry."""
@@ -414,9 +474,11 @@ class Reactor:
         unanswered = transport.kept and not any(exchange.t_first_byte for exchange in carried)
         self._drop(transport)
         for exchange in carried:
-            # Closed at reuse shows at once; a server that took the request and died over it shows later.
-            prompt = not exchange.t_send or at - exchange.t_send < STALE_NS
-            if unanswered and prompt and exchange.attempts == 1:
+            # A close carries no stamp of the kernel's: it may have come as early as this socket was last known empty.
+            crossed = not exchange.t_send or self._keep_alive.crossed(
+                min(at, self._empty_at) - exchange.t_send
+            )
+            if unanswered and crossed and exchange.attempts == 1:
                 self._again(exchange)
             else:
                 exchange.fail(Outcome.TLS_ERROR if isinstance(cause, ssl.SSLError) else Outcome.RESET, detail)
@@ -428,7 +490,11 @@ class Reactor:
 
     def _again(self, exchange: Exchange) -> None:
         exchange.restart()
-        self._open_for(exchange, clock.monotonic_ns())
+        now = clock.monotonic_ns()
+        if self.single_use and self._free:
+            self._carry(exchange, now)
+        else:
+            self._open_for(exchange, now)
 
     def _drop(self, transport: Transport) -> None:
         if transport.state == CLOSED:

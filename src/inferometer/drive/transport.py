@@ -7,6 +7,7 @@ OPENING is a channel's own greeting; HTTP/1.1 has none. Writing may be partial; 
 An exchange's `t_submit` is the moment the kernel accepts the last byte of its request (draft B.1.1), read just before the call
 that hands it over: the true instant lies inside that call, so a TTFT errs by the length of one system call at most and towards
 the longer. Read after it, a server quick enough to answer from another core within the call would show a TTFT below zero.
+It is the first attempt's: a request that is sent again has waited since then.
 """
 
 from __future__ import annotations
@@ -45,11 +46,12 @@ class Transport:
     `feed` is the channel's own, held here for the loop. `unsent`: what waits for the socket, as Write. `waiting`: exchanges to
     be submitted once the channel is open. `ahead`: it was opened before a request needed it. `places`: the capacity that the
     reactor's pool counts. `used`: it has carried an exchange. `kept`: it has stood idle, so the server may have closed it
-    unseen.
+    unseen. `answers`: exchanges that have ended on it, the latest at `t_answered`.
     """
 
     __slots__ = (
         "ahead",
+        "answers",
         "channel",
         "fd",
         "feed",
@@ -58,6 +60,7 @@ class Transport:
         "recvmsg_into",
         "sock",
         "state",
+        "t_answered",
         "t_connect",
         "t_connected",
         "t_tls",
@@ -78,7 +81,7 @@ class Transport:
         self.feed: Feed = channel.feed
         self.tls = TlsLayer(peer.tls, peer.server_name) if peer.tls is not None else None
         self.waiting: list[Exchange] = []
-        self.places = 0
+        self.places = self.answers = self.t_answered = 0
         self.ahead = self.used = self.kept = False
         self.state = CONNECTING
         self.t_connect = now
@@ -136,7 +139,10 @@ class Transport:
         outgoing.clear()
 
     def introduce(self, exchange: Exchange) -> None:
-        """Give an exchange that the transport was opened for, or its first, the times of its opening."""
+        """Give an exchange that the transport was opened for, or its first, the times of its opening; unless it was sent
+        before, over another one: its times are of that attempt."""
+        if exchange.t_send:
+            return
         exchange.t_connect, exchange.t_connected = self.t_connect, self.t_connected
         exchange.t_tls = self.t_tls
 
@@ -165,7 +171,9 @@ class Transport:
             if not exchange.t_send:
                 exchange.t_send = before
             if last and sent == size:
-                exchange.t_submit = before
+                exchange.sent_whole = True
+                if not exchange.t_submit:
+                    exchange.t_submit = before
         if sent < size:
             self.unsent.append((memoryview(data)[sent:], exchange, last))
 

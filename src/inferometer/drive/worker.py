@@ -88,6 +88,7 @@ class Worker:
             self._ended,
             reuse=job.reuse,
             spare=SPARE if job.open_loop else 0,
+            most_ready=max(SPARE, job.prepare) if job.open_loop else job.prepare,
             connect_timeout_ns=job.connect_timeout_ns,
         )
         self._reactor.watch(stdin, self._read_commands)
@@ -122,7 +123,14 @@ class Worker:
             if isinstance(command, Go):
                 self._run(command)
                 vitals = self._reactor.vitals
-                self._say(PhaseDone(phase=command.phase, stamped=vitals.stamped, unstamped=vitals.unstamped))
+                self._say(
+                    PhaseDone(
+                        phase=command.phase,
+                        stamped=vitals.stamped,
+                        unstamped=vitals.unstamped,
+                        single_use=self._reactor.single_use,
+                    )
+                )
             elif not isinstance(command, Stop):
                 break
         self._journal.flush(self._phase)

@@ -80,11 +80,13 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
 
 
 class PhaseDone(msgspec.Struct, frozen=True, tag="done"):
-    """All requests of a phase have ended. Of its reads so many had a kernel stamp, and so many had none."""
+    """All requests of a phase have ended. Of its reads so many had a kernel stamp, and so many had none. `single_use`: the
+    server closes each connection after one answer, so that every request gets a fresh one."""
 
     phase: int
     stamped: int
     unstamped: int
+    single_use: bool
 
 
 Report = Ready | PhaseDone

@@ -47,12 +47,13 @@ class Death:
 
 @dataclass(slots=True)
 class Outcome:
-    """How the drive went."""
+    """How the drive went. `single_use`: a worker found that the server closes each connection after one answer."""
 
     dead: dict[int, Death] = field(default_factory=dict)
     interrupted: bool = False
     stamped: int = 0
     unstamped: int = 0
+    single_use: bool = False
 
     @property
     def timestamp_source(self) -> Literal["kernel", "user"] | None:
@@ -197,6 +198,7 @@ class WorkerPool:
             PhaseDone, None, lambda: watch(phase, counters.progress()), interrupt, work
         ):
             if isinstance(report, PhaseDone) and report.phase == phase == Phase.MEASURE:
+                self.outcome.single_use |= report.single_use
                 self.outcome.stamped += report.stamped
                 self.outcome.unstamped += report.unstamped
         watch(phase, counters.progress())

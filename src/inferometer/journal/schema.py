@@ -143,7 +143,7 @@ OUTCOME = pa.schema(
         pa.field("server_prefill_ns", pa.int64()),  # ... of reading the prompt,
         pa.field("server_decode_ns", pa.int64()),  # ... of writing the answer
         pa.field("retry_after_s", pa.float32()),
-        pa.field("attempts", pa.int16(), nullable=False),  # 2: the kept-alive connection was gone at reuse
+        pa.field("attempts", pa.int16(), nullable=False),  # 2: sent again, see keep_alive.py
         pa.field("lag_ns", pa.int64(), nullable=False),  # largest user time minus kernel time of its reads
     ],
     metadata={"inferometer": f"outcome/{VERSION}"},

@@ -219,17 +219,14 @@ def lateness(plan: Plan, measurement: Measurement, record: Record) -> Check:
     """t_submit - t_intended, less what is the plan's or the server's: connecting for the request, and back-pressure.
 
     Open loop: its P99 in ms. Closed loop: its mean as a share of a request's mean time, since a late slot shifts no schedule
-    and only stands empty. A request whose kept-alive connection the server had just closed is late through the server.
+    and only stands empty. Of a request that was sent twice, the first time counts.
     """
-    first = record.attempts[sent_rows(record)] == 1
-    late = (lateness_ms(record) - excused_ms(record))[first]
+    late = lateness_ms(record) - excused_ms(record)
     limit, stats = lateness_limit_ms(measurement), describe(late)
     if stats is None:
         return Check("lateness", "na", None, limit, "ms")
     facts = {"loop": plan.load.model, "p50": stats.p50, "p99": stats.p99, "max": stats.max, "n": stats.n}
-    facts |= _causes(
-        measurement, float(late.sum()), float(parts_ns(record)["scheduling"][first].sum()) / NS_PER_MS
-    )
+    facts |= _causes(measurement, float(late.sum()), float(parts_ns(record)["scheduling"].sum()) / NS_PER_MS)
     facts |= _unprepared(record, facts.get("cause"))
     e2e = measurement.metrics.e2e_ms
     if plan.load.model != "closed":
@@ -336,6 +333,7 @@ def stale_connections(plan: Plan, record: Record) -> Check:
     """Share of the requests sent twice because the server closed a kept-alive connection as it was used again.
 
     Where most requests opened a connection of their own although reuse was asked for, that share instead: nothing is kept.
+    Where the server closed connections unannounced after one answer, the share of requests with a fresh one ahead of need.
     """
     rows = sent_rows(record)
     if plan.target.connection == "new" or not len(rows):
@@ -343,6 +341,9 @@ def stale_connections(plan: Plan, record: Record) -> Check:
     retried = record.attempts[rows] > 1
     opened = float(record.opened[rows].mean())
     facts: Facts = {"retried": int(retried.sum()), "sent": len(rows)}
+    if record.single_use:
+        ahead = float(np.mean(record.t_connect.valid[rows] & ~record.opened[rows] & ~retried))
+        return Check("stale_connections", "note", ahead, None, facts=facts | {"kept": "single_use"})
     if opened > OPENED_SHARE:
         return Check("stale_connections", "note", opened, OPENED_SHARE, facts=facts | {"kept": "none"})
     share = float(np.mean(retried))

@@ -190,6 +190,7 @@ class Record:
     interrupted: bool
     deaths: tuple[Death, ...]
     replay: Replay | None
+    single_use: bool
 
     def __len__(self) -> int:
         return len(self.index)
@@ -232,8 +233,10 @@ class Record:
         deaths: Iterable[Death] = (),
         replay: Replay | None = None,
         classes: Sequence[str] = (),
+        single_use: bool = False,
     ) -> Record:
         """Read a RECORD table and a PULSE table (journal/schema.py). `classes`: the names of the requests' classes.
+        `single_use`: see RunFacts.
 
         `timestamp_source` None: "kernel" if any pulse counted a read with a kernel stamp. Raises RecordError where the tables
         contradict themselves.
@@ -275,6 +278,7 @@ class Record:
             interrupted=interrupted,
             deaths=tuple(deaths),
             replay=replay,
+            single_use=single_use,
         )
 
 

@@ -254,7 +254,7 @@ CHECKS: dict[str, Wording] = {
             "na": "No connection was to be reused.",
         },
         {
-            "note": "Let the server keep idle connections longer; the wait before the second attempt is not part of TTFT."
+            "note": "Let the server keep idle connections longer; the wait before the second attempt is part of TTFT."
         },
         {("retried", "sent"): "Sent twice: {retried} of {sent}."},
     ),
@@ -266,6 +266,16 @@ CHECKS: dict[str, Wording] = {
             "{limit}).",
         },
         {"note": "Let the server keep connections alive, or set --connection new to state it in the plan."},
+        {("retried", "sent"): "Sent twice: {retried} of {sent}."},
+    ),
+    "stale_connections:single_use": Wording(
+        "Kept connections",
+        "share",
+        {
+            "note": "The server closes each connection after one answer without announcing it. Once that was known, each "
+            "request was sent on a fresh connection; {value} of the requests found one that had been opened ahead of need.",
+        },
+        {"note": "Nothing is wrong with the figures. Set --connection new to state it in the plan."},
         {("retried", "sent"): "Sent twice: {retried} of {sent}."},
     ),
     "cache_hits": Wording(

@@ -92,6 +92,7 @@ def conduct(
                 facts = replace(
                     last_facts(facts, schedule, interrupted=interrupted),
                     timestamp_source=pool.outcome.timestamp_source,
+                    single_use=pool.outcome.single_use,
                 )
             # Who died is known once all have left.
             write_facts(folder, replace(facts, dead_workers=deaths(plan, pool, schedule.measured)))

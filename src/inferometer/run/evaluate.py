@@ -102,6 +102,7 @@ def assess(folder: RunFolder) -> Assessment:
         deaths=facts.dead_workers,
         replay=None if facts.trace is None else _replay(facts.trace),
         classes=facts.classes,
+        single_use=facts.single_use,
     )
     server_metrics, notes = exported(folder, plan, facts)
     samples = samples_of(plan, record)
