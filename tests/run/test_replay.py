@@ -72,16 +72,25 @@ def folder_of(place: Path) -> RunFolder:
     return RunFolder(path)
 
 
-def test_as_much_is_made_before_the_start_as_is_due_soon_and_the_rest_in_time(tmp_path: Path) -> None:
-    """AHEAD_NS of the load before the start; then never less than that until the end, and nothing is unprepared."""
-    clock, told = Clock(), list[tuple[int, bool]]()
+def test_all_is_made_before_the_start_that_can_be(tmp_path: Path) -> None:
+    """Law: nothing is left for the time of the load unless making it would take longer than PATIENCE_NS."""
+    replay = replayed(tmp_path, [at / 10 for at in range(2000)], Clock())
+    replay.warm_up()
+    replay.measurement()
+    assert replay.rows - replay.appended == 2000
+    replay.began(0)
+    assert not replay.write_on()
+    replay.close()
+
+
+def test_what_is_left_at_the_start_is_made_in_time(tmp_path: Path) -> None:
+    """Law: after it never less than AHEAD_NS of the load is ready until the end, and nothing is unprepared."""
+    clock, told = Clock(tick=PATIENCE_NS // 2), list[tuple[int, bool]]()
     replay = replayed(tmp_path, [at / 10 for at in range(2000)], clock)
     replay.warm_up()
     replay.measurement(lambda size, final: told.append((size, final)))
-    assert (replay.rows - replay.appended) % PIECE == 0
-    assert (
-        AHEAD_NS <= (replay.rows - replay.appended - 1) * NS_PER_S // 10 < AHEAD_NS + PIECE * NS_PER_S // 10
-    )
+    clock.now = clock.tick = 0
+    assert replay.rows - replay.appended == 2 * PIECE
     assert not replay.write_on()
     assert replay.fingerprint is None
     replay.began(NS_PER_S)

@@ -2,8 +2,8 @@
 
 | file              | written                                                   | holds                             |
 | ----------------- | --------------------------------------------------------- | --------------------------------- |
-| `requests.arrow`  | whole: with the warm-up's rows, and while the server      | the warm-up and the measurement   |
-|                   | warms up, with the measurement's behind them              |                                   |
+| `requests.arrow`  | whole: with the warm-up's rows, then with the             | the warm-up and the measurement   |
+|                   | measurement's behind them                                 |                                   |
 | `requests.arrows` | appended, piece by piece, ahead of the clock: a trace may | the measurement of a trace, whose |
 |                   | be longer than anybody wants to write first               | warm-up is in the other file      |
 

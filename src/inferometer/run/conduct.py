@@ -46,6 +46,8 @@ from inferometer.workload.traces.survey import Survey
 SPARE_SECONDS = 1.0
 SPARE_MOST = 512
 """Open loop: connections opened before the start, one for each request of the first second, at most SPARE_MOST."""
+MANY_REQUESTS = 10_000
+"""From this number on it is announced that they are generated: it takes more than a second."""
 
 
 def conduct(
@@ -147,8 +149,16 @@ def drive(
     ui: Ui,
     scrapes: Scrapes,
 ) -> bool:
-    """Warm-up, then measurement. Ctrl-C ends the current phase and no other begins; True if it was pressed."""
+    """Warm-up, then measurement. Ctrl-C ends the current phase and no other begins; True if it was pressed.
+
+    The requests of both are made first: whatever else runs beside the workers takes time from them.
+    """
     load, ahead, reported = plan.load, schedule.ahead, 0
+    if (schedule.total or 0) >= MANY_REQUESTS:
+        ui.note(f"generating {schedule.total:,} requests")
+    if load.warmup:
+        schedule.warm_up()
+    schedule.measurement(pool.announce)
 
     def watch(phase: int, progress: Progress) -> None:
         nonlocal reported
@@ -166,13 +176,10 @@ def drive(
         probing = part.phase is Phase.PROBE  # with nothing else going on, here or there
         rows = part.stop - part.first if probing else schedule.rows
         pool.begin(part.phase, rows, part=(part.first, part.stop), cycle=part.cycle)
-        if not probing and not part.cycle:
-            schedule.measurement(pool.announce)
         pool.finish(part.phase, watch, interrupt, (lambda: False) if probing else work)
         return not interrupt.pressed
 
     def warmed_up() -> bool:
-        schedule.warm_up()
         mark = partial(scrapes.mark, Phase.WARMUP)
         mark(begins=True)
         outcomes = partial(streams, folder, "worker", OUTCOME)
@@ -184,9 +191,7 @@ def drive(
         return go_on
 
     with interrupts(seconds_to_ns(load.drain_s)) as interrupt:
-        if not load.warmup:
-            schedule.measurement(pool.announce)
-        elif not warmed_up():
+        if load.warmup and not warmed_up():
             if ahead is not None:
                 ahead.close()
             return True

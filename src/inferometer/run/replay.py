@@ -2,10 +2,10 @@
 
     trace -> workload -> journal (requests.arrows, piece by piece) -> the workers, who are told how much there is
 
-The parent makes them, while it watches; the workers are processes of their own. It stays AHEAD_NS of the load ahead, also
-at the start, but the start waits for no longer than PATIENCE_NS. A request that is written after it was due is sent late by a
-worker, as any late request is: none is dropped, and no other moves. How many there were is kept (`unprepared`), so that the
-verdict can name the cause.
+The parent makes them before the start, since making them takes a core that the workers may need, but for PATIENCE_NS at most.
+The rest it makes while it watches, and stays AHEAD_NS of the load ahead. A request that is written after it was due is sent
+late by a worker, as any late request is: none is dropped, and no other moves. How many there were is kept (`unprepared`), so
+that the verdict can name the cause.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from inferometer.workload.traces.repeats import Repeats
 from inferometer.workload.traces.survey import Arrival, replay
 
 AHEAD_NS = 30 * NS_PER_S
-PATIENCE_NS = NS_PER_S
+PATIENCE_NS = 10 * NS_PER_S
+"""Enough for some 50,000 requests with prompts of 1,000 tokens. People wait as long for a start."""
 
 Compose = Callable[[int], Composer]
 """From a salt to the maker of prompts."""
@@ -144,7 +145,7 @@ class Replayed:
         self.rows = self.appended = len(first) + len(probes)
 
     def measurement(self, announce: Announce = nobody) -> None:
-        """Write what has to be there before the measurement can begin; the rest comes by `write_on`."""
+        """Write all of it, or what can be made in PATIENCE_NS; the rest comes by `write_on`."""
         if not self.rows:
             write(self._folder.schedule, ())
         self._announce = announce
@@ -152,8 +153,10 @@ class Replayed:
         self._composer = self._compose(self.salt)
         self._arrivals = replay(self._trace, self._survey)
         patience = self._clock() + PATIENCE_NS
-        while self.write_on() and self._clock() < patience:
-            pass
+        while not self._all:
+            self._write_piece()
+            if self._clock() >= patience:
+                return
 
     def began(self, start_ns: int) -> None:
         """When the measurement starts or started, on the monotonic clock."""

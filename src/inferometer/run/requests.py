@@ -2,7 +2,7 @@
 
     plan -> workload -> engines (how a body is spelled) -> journal (requests.arrow)
 
-All of a drawn workload is written before its phase starts; a trace is written ahead of the clock (run/replay.py).
+All of a drawn workload is written before the load starts; of a trace what can be, the rest ahead of the clock (replay.py).
 """
 
 from __future__ import annotations
@@ -162,9 +162,9 @@ def probe_salt(salt: int) -> int:
 
 
 class Requests:
-    """Every request as bytes: first the warm-up's, then, while that runs, the measurement's behind them.
+    """Every request as bytes: first the warm-up's, then the measurement's behind them.
 
-    All are written before the measurement starts. Where one could be too long for the model (`limit`), all are written before
+    All are written before the load starts. Where one could be too long for the model (`limit`), all are written before
     anything else, and that one is a PlanError.
     """
 
