@@ -10,7 +10,7 @@ import pytest
 from inferometer.journal.schema import EventClass
 from inferometer.judge.judge import CHECKS, arrival_comparison, judge
 from inferometer.judge.verdict import Check, Verdict, verdict_of
-from inferometer.measure.record import Death
+from inferometer.measure.record import Death, OwnCpu
 
 MS = 1_000_000
 CODES = {
@@ -30,6 +30,7 @@ CODES = {
         "users_held",
         "receive_lag",
         "worker_cpu",
+        "own_cpu",
         "clock_step",
         "calibration",
         "prompt_length",
@@ -143,6 +144,11 @@ def test_each_entry_of_the_table_is_of_the_check_that_it_makes(good: Verdict) ->
         ("receive_lag", "fail", {"lag_ns": lambda v: v + 4 * MS, "more": {"timestamp_source": "user"}}),
         ("worker_cpu", "fail", {"pulse": {"cpu_ns": np.linspace(0, 30e9, 100)}}),
         ("worker_cpu", "na", {"pulse": {"t_ns": np.zeros(100)}}),
+        ("own_cpu", "na", {}),
+        ("own_cpu", "pass", {"more": {"own_cpu": OwnCpu(10.0, 0.1, 0.1, 1)}}),
+        ("own_cpu", "note", {"more": {"own_cpu": OwnCpu(10.0, 0.1, 0.11, 1)}}),
+        ("own_cpu", "note", {"more": {"own_cpu": OwnCpu(10.0, 3.0, None, 1)}}),
+        ("own_cpu", "pass", {"more": {"own_cpu": OwnCpu(10.0, 3.0, None, 2)}}),
         ("clock_step", "fail", {"pulse": {"clock_offset_ns": np.where(np.arange(100) < 50, 0, 2 * MS)}}),
         ("clock_step", "pass", {"pulse": {"clock_offset_ns": np.arange(100) * MS // 2}}),
         ("cache_hits", "fail", {"usage_cached": lambda v: v + np.arange(len(v)) % 60}),

@@ -18,7 +18,7 @@ from inferometer.documents.workload import (
     WarmPrefixes,
     WorkloadFile,
 )
-from inferometer.measure.record import Death
+from inferometer.measure.record import Death, OwnCpu
 from inferometer.telemetry.host import Environment
 
 RUN_SCHEMA: Final = "inferometer/run/2"
@@ -117,3 +117,4 @@ class RunFacts(Part, frozen=True, omit_defaults=True):
     calibration: Mapping[str, Any] | None = None
     preempted: PreemptionCounts | None = None
     single_use: bool = False
+    own_cpu: OwnCpu | None = None

@@ -19,6 +19,7 @@ from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.lengths import Spread
 from inferometer.measure.load import TokensInFlight, WithoutFirstWave
 from inferometer.measure.measurement import Refusals
+from inferometer.measure.record import OwnCpu
 from inferometer.measure.samples import Distributions, Quantiles
 from inferometer.measure.server import Server
 from inferometer.measure.steady import Steady
@@ -323,6 +324,7 @@ class InstrumentAccount(Part, frozen=True):
     clock_step_ms: float | None
     dead_workers: tuple[Loss, ...]
     calibration: CalibrationCited | None
+    own_cpu: OwnCpu | None = None
 
 
 class ComplianceBrief(Part, frozen=True):

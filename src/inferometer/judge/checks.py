@@ -55,6 +55,10 @@ RECEIVE_LAG_USER_MS = 1.0
 WORKER_CPU = 0.9
 """A queue in front of a worker that is busy nine tenths of the time is ten times as long as its service."""
 
+OWN_CPU = 0.02
+"""A worker whose core another process takes for a fiftieth of the time is late by milliseconds now and then; the watch over a
+run itself, a few looks a second, stays far below."""
+
 CONCURRENCY_HELD = 0.95
 """A twentieth of the slots empty is the most a label "concurrency N" can bear."""
 
@@ -296,6 +300,24 @@ def worker_cpu(measurement: Measurement) -> Check:
         "waited_share": [share for share in seen.run_delay_fraction if share is not None],
     }
     return Check("worker_cpu", _within(max(shares), WORKER_CPU), max(shares), WORKER_CPU, facts=facts)
+
+
+def own_cpu(measurement: Measurement) -> Check:
+    """CPU time of our processes other than the workers while measuring, as a share of one core's.
+
+    A note where they have to share a core with a worker, since there is none beyond one for each. What harm that did is what
+    `lateness` and `receive_lag` measure; this names the cause.
+    """
+    seen = measurement.instrument
+    found = None if seen.own_cpu is None else seen.own_cpu.fraction
+    if seen.own_cpu is None or found is None:
+        return Check("own_cpu", "na", None, OWN_CPU)
+    one = seen.own_cpu
+    facts: Facts = {"conductor_s": one.conductor_s, "elapsed_s": one.elapsed_s, "cores": one.cores}
+    if one.scraper_s is not None:
+        facts["scraper_s"] = one.scraper_s
+    shared = one.cores <= seen.workers
+    return Check("own_cpu", "note" if shared and found > OWN_CPU else "pass", found, OWN_CPU, facts=facts)
 
 
 def concurrency_held(plan: Plan, measurement: Measurement) -> Check:

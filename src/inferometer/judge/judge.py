@@ -131,6 +131,8 @@ CHECKS = (
                ("share", "ms"), LimitSource.METHOD, ("4.2.1",), of_instrument=True, simulated=False),
     CheckEntry("worker_cpu", lambda run: checks.worker_cpu(run.measurement),
                ("share",), LimitSource.METHOD, of_instrument=True, simulated=False),
+    CheckEntry("own_cpu", lambda run: checks.own_cpu(run.measurement),
+               ("share",), LimitSource.METHOD, simulated=False),
     CheckEntry("clock_step", lambda run: checks.clock_step(run.measurement),
                ("ms",), LimitSource.METHOD, of_instrument=True, simulated=False),
     CheckEntry("calibration", lambda run: calibration(run.plan, run.measurement, run.lookup),

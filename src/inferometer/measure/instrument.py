@@ -16,7 +16,7 @@ import numpy as np
 
 from inferometer.journal.schema import Phase
 from inferometer.measure.load import Span
-from inferometer.measure.record import Column, Death, Pulse, Record, TimestampSource
+from inferometer.measure.record import Column, Death, OwnCpu, Pulse, Record, TimestampSource
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import describe
 from inferometer.metrics.statistics import Stats
@@ -42,6 +42,7 @@ class Instrument:
     stall_max_ms: float | None
     clock_step_ms: float | None
     dead_workers: tuple[Loss, ...]
+    own_cpu: OwnCpu | None = None
 
 
 def instrument(record: Record, samples: Samples, run: Span | None) -> Instrument:
@@ -63,6 +64,7 @@ def instrument(record: Record, samples: Samples, run: Span | None) -> Instrument
         stall_max_ms=_stall_max_ms(pulse, run),
         clock_step_ms=_clock_step_ms(pulse),
         dead_workers=losses(record),
+        own_cpu=record.own_cpu,
     )
 
 

@@ -114,6 +114,28 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnCpu:
+    """What the instrument's processes other than the workers took while the load was measured, as run.json has it.
+
+    elapsed_s    from the order to start until the last worker was done
+    conductor_s  CPU time of the process that conducts the run: progress display, interrupts, requests of a long trace
+    scraper_s    CPU time of the scraper of metrics, to the clock tick; None: there was none, or it died
+    cores        that the processes of the run may use
+    """
+
+    elapsed_s: float
+    conductor_s: float
+    scraper_s: float | None
+    cores: int
+
+    @property
+    def fraction(self) -> float | None:
+        """CPU time of both as a share of the elapsed time; None if none passed."""
+        spent = self.conductor_s + (self.scraper_s or 0.0)
+        return spent / self.elapsed_s if self.elapsed_s > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
 class Death:
     """A worker that ended before its time, as run.json has it.
 
@@ -191,6 +213,7 @@ class Record:
     deaths: tuple[Death, ...]
     replay: Replay | None
     single_use: bool
+    own_cpu: OwnCpu | None
 
     def __len__(self) -> int:
         return len(self.index)
@@ -234,6 +257,7 @@ class Record:
         replay: Replay | None = None,
         classes: Sequence[str] = (),
         single_use: bool = False,
+        own_cpu: OwnCpu | None = None,
     ) -> Record:
         """Read a RECORD table and a PULSE table (journal/schema.py). `classes`: the names of the requests' classes.
         `single_use`: see RunFacts.
@@ -279,6 +303,7 @@ class Record:
             deaths=tuple(deaths),
             replay=replay,
             single_use=single_use,
+            own_cpu=own_cpu,
         )
 
 

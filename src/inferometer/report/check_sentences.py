@@ -206,6 +206,21 @@ CHECKS: dict[str, Wording] = {
             ("waited_share",): "Ready to run but without a core: {waited_share}.",
         },
     ),
+    "own_cpu": Wording(
+        "CPU beside the workers",
+        "share",
+        {
+            "pass": "The instrument's other processes used {value} of a core while measuring.",
+            "note": "The instrument's other processes used {value} of a core while measuring, more than {limit}, and there is "
+            "no core beyond those of the workers.",
+            "na": "The CPU time of the instrument's other processes is not known.",
+        },
+        {"note": "Give the client one core more than it has workers, or use fewer workers."},
+        {
+            ("conductor_s", "elapsed_s"): "Main process: {conductor_s} s of CPU time in {elapsed_s} s.",
+            ("scraper_s",): "Scraper of metrics: {scraper_s} s.",
+        },
+    ),
     "cache_hits:trace": Wording(
         "Prefix cache",
         "share",

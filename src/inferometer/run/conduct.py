@@ -12,6 +12,7 @@ import os
 import secrets
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -27,9 +28,10 @@ from inferometer.errors import InstrumentError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import OUTCOME, Phase
 from inferometer.journal.seal import streams
+from inferometer.measure.record import OwnCpu
 from inferometer.plan.schema import Plan
 from inferometer.run.evaluate import RunResult, conclude
-from inferometer.run.facts import deaths, first_facts, last_facts, write_facts
+from inferometer.run.facts import CpuBeside, deaths, first_facts, last_facts, write_facts
 from inferometer.run.requests import RequestWriter, requests_of
 from inferometer.run.scraping import Scrapes
 from inferometer.run.target import Target, embedded_server, load_tokenizer, reach, request_heads
@@ -90,11 +92,12 @@ def conduct(
                 pool.assign(_jobs(plan, source.trace, folder, target, key))
                 for line in scrapes.ready():
                     ui.note(line)
-                interrupted = drive(plan, pool, schedule, folder, tokenizer, ui, scrapes)
+                driven = drive(plan, pool, schedule, folder, tokenizer, ui, scrapes)
                 facts = replace(
-                    last_facts(facts, schedule, interrupted=interrupted),
+                    last_facts(facts, schedule, interrupted=driven.interrupted),
                     timestamp_source=pool.outcome.timestamp_source,
                     single_use=pool.outcome.single_use,
+                    own_cpu=driven.own_cpu,
                 )
             # Who died is known once all have left.
             write_facts(folder, replace(facts, dead_workers=deaths(plan, pool, schedule.measured)))
@@ -140,6 +143,23 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
     ]
 
 
+def _generate(schedule: RequestWriter, pool: WorkerPool, ui: Ui, *, warmed: bool) -> None:
+    """Write the requests of both phases before either: whatever else runs beside the workers takes time from them."""
+    if (schedule.total or 0) >= MANY_REQUESTS:
+        ui.note(f"generating {schedule.total:,} requests")
+    if warmed:
+        schedule.warm_up()
+    schedule.measurement(pool.announce)
+
+
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """How the load went: whether Ctrl-C was pressed, and what was taken beside the workers while measuring."""
+
+    interrupted: bool
+    own_cpu: OwnCpu | None = None
+
+
 def drive(
     plan: Plan,
     pool: WorkerPool,
@@ -148,17 +168,11 @@ def drive(
     tokenizer: tokenizers.Tokenizer,
     ui: Ui,
     scrapes: Scrapes,
-) -> bool:
-    """Warm-up, then measurement. Ctrl-C ends the current phase and no other begins; True if it was pressed.
-
-    The requests of both are made first: whatever else runs beside the workers takes time from them.
-    """
+) -> Driven:
+    """Warm-up, then measurement. Ctrl-C ends the current phase and no other begins."""
     load, ahead, reported = plan.load, schedule.ahead, 0
-    if (schedule.total or 0) >= MANY_REQUESTS:
-        ui.note(f"generating {schedule.total:,} requests")
-    if load.warmup:
-        schedule.warm_up()
-    schedule.measurement(pool.announce)
+    own_cpu: OwnCpu | None = None
+    _generate(schedule, pool, ui, warmed=load.warmup > 0)
 
     def watch(phase: int, progress: Progress) -> None:
         nonlocal reported
@@ -194,18 +208,20 @@ def drive(
         if load.warmup and not warmed_up():
             if ahead is not None:
                 ahead.close()
-            return True
+            return Driven(True)
         if not interrupt.pressed:
             duration = seconds_to_ns(load.duration_s) if load.duration_s is not None else 0
             again = load.model == "closed" and load.requests is None
             scrapes.mark(Phase.MEASURE, begins=True)
+            beside = CpuBeside(scrapes.cpu_s)
             start = pool.begin(
                 Phase.MEASURE, schedule.rows, duration_ns=duration, again=again, appended=schedule.appended
             )
             if ahead is not None:
                 ahead.began(start)
             pool.finish(Phase.MEASURE, watch, interrupt, work)
+            own_cpu = beside.taken()
             scrapes.mark(Phase.MEASURE, begins=False)
         if ahead is not None:
             ahead.close()
-        return interrupt.pressed
+        return Driven(interrupt.pressed, own_cpu)

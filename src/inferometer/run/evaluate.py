@@ -103,6 +103,7 @@ def assess(folder: RunFolder) -> Assessment:
         replay=None if facts.trace is None else _replay(facts.trace),
         classes=facts.classes,
         single_use=facts.single_use,
+        own_cpu=facts.own_cpu,
     )
     server_metrics, notes = exported(folder, plan, facts)
     samples = samples_of(plan, record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -15,11 +16,11 @@ from inferometer.drive.worker_pool import Death as WorkerDeath
 from inferometer.drive.worker_pool import WorkerPool
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
-from inferometer.measure.record import Death
+from inferometer.measure.record import Death, OwnCpu
 from inferometer.plan import saved
 from inferometer.plan.schema import REFERENCE_TOKENIZER, Guardrails, Plan
 from inferometer.run.requests import RequestWriter, Served
-from inferometer.telemetry.host import environment
+from inferometer.telemetry.host import environment, usable_cores
 from inferometer.workload import tokenizers
 from inferometer.workload.traces.survey import Survey
 
@@ -81,6 +82,24 @@ def last_facts(facts: RunFacts, schedule: RequestWriter, *, interrupted: bool) -
         prompts=requests.source.prompts,
         trace=facts.trace if schedule.ahead is None else schedule.ahead.course(),
     )
+
+
+class CpuBeside:
+    """What is taken beside the workers from now on. `scraper`: CPU time of the scraper so far in s; None without one."""
+
+    def __init__(self, scraper: Callable[[], float | None]) -> None:
+        self._scraper, self._scraper_s = scraper, scraper()
+        self._began, self._conductor_s = time.monotonic(), time.process_time()
+
+    def taken(self) -> OwnCpu:
+        """All until now."""
+        last = self._scraper()
+        return OwnCpu(
+            elapsed_s=time.monotonic() - self._began,
+            conductor_s=time.process_time() - self._conductor_s,
+            scraper_s=None if last is None or self._scraper_s is None else last - self._scraper_s,
+            cores=usable_cores(),
+        )
 
 
 def write_facts(folder: RunFolder, facts: RunFacts) -> None:

@@ -114,6 +114,10 @@ class Scrapes:
             self._scraping.mark(NAMES[phase], NAMES[phase] if begins else None)
             self._last_ns = None if begins else clock.monotonic_ns()
 
+    def cpu_s(self) -> float | None:
+        """CPU time that the scraper has taken so far; None without one."""
+        return None if self._scraping is None else self._scraping.cpu_s()
+
     def end(self, *, interrupted: bool) -> ScrapingAccount | None:
         """The last scrape, TAIL_S after the load unless that was interrupted; the account."""
         if self._scraping is None:

@@ -36,7 +36,7 @@ def environment() -> Environment:
         kernel=platform.release(),
         machine=platform.machine(),
         cpu=_processor(),
-        cores=_usable_cores(),
+        cores=usable_cores(),
         memory_bytes=psutil.virtual_memory().total,
         python=platform.python_version(),
         inferometer=__version__,
@@ -66,7 +66,8 @@ def _processor() -> str | None:
     return platform.processor() or None
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """Cores that this process may run on."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS

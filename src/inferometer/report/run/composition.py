@@ -176,6 +176,7 @@ def _instrument(plan: Plan, run: RunFacts, measurement: Measurement) -> Instrume
         clock_step_ms=of.clock_step_ms,
         dead_workers=of.dead_workers,
         calibration=cited_calibration(lookup, plan, measurement),
+        own_cpu=of.own_cpu,
     )
 
 

@@ -119,6 +119,10 @@ def _kept_up(summary: Summary) -> list[Row]:
         ("Workers", text(instrument.workers)),
         ("CPU of each worker", _shares(instrument.cpu_fraction)),
         ("Waiting for a core", _shares(instrument.run_delay_fraction)),
+        (
+            "CPU of the other processes",
+            _shares(() if instrument.own_cpu is None else (instrument.own_cpu.fraction,)),
+        ),
         ("Workers that died", _dead(instrument.dead_workers)),
         ("Receive lag P99", _ms(lag)),
         ("Lateness P99", _ms(late)),

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from inferometer.telemetry.metrics.scraper_messages import (
     Done,
@@ -50,6 +51,14 @@ class Scraping:
     def pid(self) -> int:
         """The process."""
         return self._process.pid
+
+    def cpu_s(self) -> float | None:
+        """CPU time that the process has taken so far; None if it is gone."""
+        try:
+            times = psutil.Process(self._process.pid).cpu_times()
+        except psutil.Error:
+            return None
+        return float(times.user + times.system)
 
     def __enter__(self) -> Scraping:
         """Use as a context manager."""
