@@ -22,8 +22,9 @@ import numpy as np
 from benchmarks.figure import Figure, Note
 from benchmarks.loads import Bench
 from inferometer.measure.load import Span
+from inferometer.measure.load_states import LoadStates, load_states
 from inferometer.measure.record import Floats, Ints
-from inferometer.measure.stats import describe, describe_at, load_epochs
+from inferometer.measure.stats import describe, describe_at
 from inferometer.measure.throughput import rate_interval
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.server.engine.engine import Engine
@@ -88,8 +89,8 @@ INDEPENDENT: dict[str, Callable[[np.random.Generator, int], Floats]] = {
 }
 
 
-def queue(random: np.random.Generator, n: int, rho: float) -> tuple[Floats, Floats]:
-    """Times in an M/M/1 queue with services of mean 1, and the number present at each arrival."""
+def queue(random: np.random.Generator, n: int, rho: float) -> tuple[Floats, LoadStates]:
+    """Times in an M/M/1 queue with services of mean 1, and the states of its load."""
     gaps, services = random.exponential(1 / rho, n), random.exponential(1, n)
     wait = random.exponential(1 / (1 - rho)) if random.random() < rho else 0.0
     times = np.empty(n)
@@ -97,7 +98,12 @@ def queue(random: np.random.Generator, n: int, rho: float) -> tuple[Floats, Floa
         times[i] = wait + services[i]
         wait = max(0.0, times[i] - gaps[i])
     begins = np.concatenate(([0.0], np.cumsum(gaps)[:-1]))
-    return times, present(begins, begins + times)
+    return times, load_states(present(begins, begins + times), times, float(begins[-1]))
+
+
+def longest(waits: Floats) -> float:
+    """How much longer the longest wait was than the mean one."""
+    return float(waits.max() - waits.mean())
 
 
 def present(begins: Floats, ends: Floats) -> Floats:
@@ -126,6 +132,7 @@ class Played:
     e2e: Floats
     tokens: Ints
     arrivals: tuple[Ints, ...]
+    in_flight: Floats
 
     @property
     def ends(self) -> Floats:
@@ -136,6 +143,11 @@ class Played:
     def tpot(self) -> Floats:
         """Time per output token."""
         return (self.e2e - self.ttft) / (self.tokens - 1)
+
+    @property
+    def states(self) -> LoadStates:
+        """The states of its load."""
+        return load_states(self.in_flight, self.e2e, float(self.sent[-1] - self.sent[0]))
 
 
 class Call:
@@ -181,7 +193,12 @@ def play(seed: int, rate: float | None, n: int, warm: int, slots: int = 0) -> Pl
     first, last = (np.array([call.tokens[end] for call in kept]) / 1e6 for end in (0, -1))
     sent = np.array([call.at for call in kept]) / 1e6
     arrivals = tuple(np.array(call.tokens) for call in kept)
-    return Played(sent, first - sent, last - sent, np.array([len(call.tokens) for call in kept]), arrivals)
+    begins, ends = (
+        np.array(instants) for instants in ([call.at for call in calls], [call.tokens[-1] for call in calls])
+    )
+    in_flight = present(begins, ends)[warm:]
+    tokens = np.array([len(call.tokens) for call in kept])
+    return Played(sent, first - sent, last - sent, tokens, arrivals, in_flight)
 
 
 def capacity() -> float:
@@ -193,13 +210,13 @@ def capacity() -> float:
 
 def described(run: Played) -> dict[str, Stats | None]:
     """The metrics of a run, by the product's functions."""
-    epochs = load_epochs(present(run.sent, run.ends))
+    states, wait = run.states, longest(run.ttft)
     gaps = np.concatenate([np.diff(one) for one in run.arrivals]) / 1e6
     return {
-        "TTFT": describe(run.ttft, epochs),
-        "E2E": describe(run.e2e, epochs),
-        "TPOT": describe(run.tpot, epochs),
-        "ITL": describe_at(gaps, np.concatenate([one[1:] for one in run.arrivals]), epochs),
+        "TTFT": describe(run.ttft, states, wait),
+        "E2E": describe(run.e2e, states, wait),
+        "TPOT": describe(run.tpot, states),
+        "ITL": describe_at(gaps, np.concatenate([one[1:] for one in run.arrivals]), states),
     }
 
 
@@ -211,8 +228,7 @@ def goodput(run: Played) -> tuple[float, Interval | None]:
     at = (run.ends * 1e6).astype(np.int64)
     inside = (at >= span.start) & (at < span.end)
     long_s = float(np.quantile(run.e2e, 0.9)) / 1_000
-    epochs = load_epochs(present(run.sent, run.ends))
-    return float(good[inside].sum()) / span.seconds, rate_interval(at, good, span, long_s, epochs)
+    return float(good[inside].sum()) / span.seconds, rate_interval(at, good, span, long_s, run.states.count)
 
 
 def of_engine(load: float, rate: float, replications: int) -> Iterator[Figure]:
@@ -249,7 +265,7 @@ def coverage(bench: Bench) -> Iterator[Figure | Note]:
     for rho in (0.5, 0.8, 0.95):
         for n in (1_000, 10_000):
             drawn = (queue(random, n, rho) for _ in range(replications))
-            stats = (describe(times, load_epochs(there)) for times, there in drawn)
+            stats = (describe(times, states, longest(times)) for times, states in drawn)
             yield from tallied(stats, exponential(1 / (1 - rho)), f"M/M/1 at rho {rho}, n = {n}")
     rate = capacity()
     yield Note(

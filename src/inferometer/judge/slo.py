@@ -86,24 +86,31 @@ def _by_share(slo: Slo, plan: Plan, measurement: Measurement, record: Record) ->
     stats: Stats | None = getattr(measurement.metrics, f"{slo.metric}_ms")
     if stats is None or stats.n_effective is None or METRICS[f"{slo.metric}_ms"].pooled or slo.stat is None:
         return None
+    metric = METRICS[f"{slo.metric}_ms"]
     samples = samples_of(plan, record)
     values: Floats = getattr(samples, slo.metric)[samples.order]
-    beyond = np.array([not slo.met_by(value) for value in values[~np.isnan(values)].tolist()], np.float64)
+    values = values[~np.isnan(values)]
+    beyond = np.array([not slo.met_by(value) for value in values.tolist()], np.float64)
     series = binned(beyond)
     worth = min(stats.n_effective, len(beyond) * effective_size(series) / len(series))
     interval = share_interval(float(beyond.sum()), len(beyond), worth)
-    allowed = 1 - QUANTILES[slo.stat]
-    if interval is None or interval[0] <= allowed <= interval[1]:
+    if interval is None:
         return None
-    return interval[1] < allowed
+    close = (values > slo.limit - samples.wait_ms) & (beyond == 0)  # a longer wait would carry them beyond
+    most = interval[1] + (samples.states.unseen * float(close.mean()) if metric.waits else 0.0)
+    allowed = 1 - QUANTILES[slo.stat]
+    if interval[0] <= allowed <= most:
+        return None
+    return most < allowed
 
 
 def _interval(metric: str, p: float, plan: Plan, record: Record) -> Interval | None:
     """The interval of a percentile that the metric's statistics do not carry."""
     samples = samples_of(plan, record)
     if METRICS[f"{metric}_ms"].pooled:
-        found = quantile_interval_at(samples.gaps, samples.gap_ns, p, samples.epochs)
+        found = quantile_interval_at(samples.gaps, samples.gap_ns, p, samples.states)
     else:
         values: Floats = getattr(samples, metric)[samples.order]
-        found = quantile_interval(values[~np.isnan(values)], p, samples.epochs)
+        wait = samples.wait_ms if METRICS[f"{metric}_ms"].waits else 0.0
+        found = quantile_interval(values[~np.isnan(values)], p, samples.states, wait)
     return None if isinstance(found, str) else found

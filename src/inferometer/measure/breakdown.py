@@ -89,7 +89,7 @@ def _of_class(record: Record, samples: Samples, number: int, waits: Floats) -> O
     sent = record.measured & (record.request_class.codes == number)
     cancelled = int((sent & record.outcome.are(Outcome.CANCELLED)).sum())
     mine = record.request_class.codes[samples.rows] == number
-    rows, counts, ttft = samples.rows[mine], samples.counts, samples.described(samples.ttft, mine)
+    rows, counts, ttft = samples.rows[mine], samples.counts, samples.described(samples.ttft, mine, waits=True)
 
     def requested(values: Ints) -> Floats:
         chosen: Floats = values[rows].astype(np.float64)
@@ -103,7 +103,7 @@ def _of_class(record: Record, samples: Samples, number: int, waits: Floats) -> O
         cancelled=cancelled,
         ttft_ms=ttft,
         tpot_ms=samples.described(samples.tpot, mine),
-        e2e_ms=samples.described(samples.e2e, mine),
+        e2e_ms=samples.described(samples.e2e, mine, waits=True),
         e2e_per_token_ms=samples.described(_per_token(samples.e2e, counts.output), mine),
         input_tokens=describe(counts.input[mine]),
         output_tokens=describe(counts.output[mine]),
@@ -238,8 +238,8 @@ def _of_turn(record: Record, samples: Samples, selected: Mask, turn: int, *, las
         and_later=last,
         sent=int(meant.sum()),
         completed=len(rows),
-        ttft_ms=samples.described(samples.ttft, chosen),
-        e2e_ms=samples.described(samples.e2e, chosen),
+        ttft_ms=samples.described(samples.ttft, chosen, waits=True),
+        e2e_ms=samples.described(samples.e2e, chosen, waits=True),
         input_tokens=describe(samples.counts.input[chosen]),
         repeated_mean=float(record.input_tokens_repeated[rows].mean()) if len(rows) else None,
         cached_share=float(cached.values[rows][told].sum()) / read if read else None,

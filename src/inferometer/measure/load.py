@@ -281,7 +281,7 @@ def without_first_wave(record: Record, samples: Samples, slots: int | None) -> W
     order = np.lexsort((record.index[sent], record.t_submit.values[sent]))
     wave = np.zeros(len(record), np.bool_)
     wave[sent[order[:slots]]] = True
-    ttft = samples.described(samples.ttft, ~wave[samples.rows])
+    ttft = samples.described(samples.ttft, ~wave[samples.rows], waits=True)
     return WithoutFirstWave(
         requests=min(slots, len(sent)),
         ttft_p99_ms=None if ttft is None else ttft.p99,

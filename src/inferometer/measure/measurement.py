@@ -278,7 +278,9 @@ def _described(samples: Samples, name: str, values: Floats) -> Stats | None:
     if METRICS[name].pooled:
         return samples.pooled_described(stem(name))
     # Lengths are drawn by the plan, whatever the load.
-    return describe(values[samples.order]) if name in LENGTHS else samples.described(values)
+    if name in LENGTHS:
+        return describe(values[samples.order])
+    return samples.described(values, waits=METRICS[name].waits)
 
 
 def _requests(record: Record, samples: Samples) -> Requests:

@@ -50,8 +50,9 @@ from inferometer.measure.delivery import (
     itl_method,
     late_ms,
 )
+from inferometer.measure.load_states import LoadStates, load_states
 from inferometer.measure.record import Column, Floats, Ints, Mask, Record, between_ms
-from inferometer.measure.stats import describe, describe_at, load_epochs
+from inferometer.measure.stats import describe, describe_at
 from inferometer.measure.tokens import Counts, count, single_token_share
 from inferometer.metrics.catalogue import stem
 from inferometer.metrics.statistics import Stats
@@ -110,29 +111,43 @@ class Samples:
         return ordered
 
     @cached_property
-    def epochs(self) -> float:
-        """How many independent states of the load the samples met: the effective size of the number in flight at each send."""
-        sent = self.record.measured & self.record.t_submit.valid
-        begins, ends = np.sort(self.record.t_submit.values[sent]), np.sort(self.record.t_end[sent])
-        in_flight = np.arange(1, len(begins) + 1) - np.searchsorted(ends, begins, side="right")
-        return load_epochs(in_flight.astype(np.float64))
+    def states(self) -> LoadStates:
+        """The states of the load that the samples met, by the number of requests in flight right after each send."""
+        sent, measured = self.record.t_submit.valid, self.record.measured[self.record.t_submit.valid]
+        begins, ends = self.record.t_submit.values[sent], self.record.t_end[sent]
+        sends = np.sort(begins[measured])
+        in_flight = np.searchsorted(np.sort(begins), sends, "right") - np.searchsorted(
+            np.sort(ends), sends, "right"
+        )
+        lives = (ends - begins)[measured].astype(np.float64)
+        span = float(sends[-1] - sends[0]) if len(sends) else 0.0
+        return load_states(in_flight.astype(np.float64), lives, span)
 
-    def described(self, values: Floats, chosen: Mask | None = None) -> Stats | None:
-        """Statistics of one value a sample (NaN: undefined), of those `chosen`."""
+    @cached_property
+    def wait_ms(self) -> float:
+        """How much longer the longest wait for the server was than the mean one: to the first token, or, where that is not
+        known, to the end."""
+        known = self.ttft[~np.isnan(self.ttft)]
+        waits = known if len(known) else self.e2e
+        return float(waits.max() - waits.mean()) if len(waits) else 0.0
+
+    def described(self, values: Floats, chosen: Mask | None = None, *, waits: bool = False) -> Stats | None:
+        """Statistics of one value a sample (NaN: undefined), of those `chosen`. `waits`: a wait for the server is part of the
+        value, in ms."""
         order = self.order if chosen is None else self.order[chosen[self.order]]
-        return describe(values[order], self.epochs)
+        return describe(values[order], self.states, self.wait_ms if waits else 0.0)
 
     def pooled_described(self, name: str) -> Stats | None:
         """Statistics of a pooled metric, by its name without unit."""
         values, at_ns = self.pooled[name]
-        return describe_at(values, at_ns, self.epochs)
+        return describe_at(values, at_ns, self.states)
 
     def gaps_described(self, chosen: Mask | None = None) -> Stats | None:
         """Statistics of the gaps of all samples, or of those `chosen`, pooled."""
         if chosen is None:
-            return describe_at(self.gaps, self.gap_ns, self.epochs)
+            return describe_at(self.gaps, self.gap_ns, self.states)
         mine = np.repeat(chosen, np.diff(self.gap_offsets))
-        return describe_at(self.gaps[mine], self.gap_ns[mine], self.epochs)
+        return describe_at(self.gaps[mine], self.gap_ns[mine], self.states)
 
     @cached_property
     def _visible(self) -> Column:

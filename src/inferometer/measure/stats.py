@@ -12,26 +12,42 @@ share its luck. A statistic's residuals are u = x - m for the mean and u = [x <=
     t(0.975, B - 1) se_B        se_B from the sums of u over B equal blocks of time (batch means)
     t(0.975, min(B, n_e / 2)) sqrt(V / n)        V the long-run variance, n_e the effective size (dependence.py)
 
-B is what fits of blocks of BLOCK correlation times each, at most BLOCKS_MOST. The correlation time is the longer of two: that
-of u itself, and that of the number of requests in flight, for a metric with much noise of its own hides how slowly the load
-under it moves. The interval of the mean is [m - h + c, m + h + c]: c = min(1, 1.45 g / sqrt(n_e)) h / 1.96 allows for skewed
-samples (Hall 1992), g the larger of their skewness and twice their coefficient of variation, which is a gamma distribution's
-skewness. That of a quantile runs between the empirical quantiles of p - h and p + h (Woodruff 1952).
+B is what fits of blocks of BLOCK correlation times each, BLOCKS_LEAST to BLOCKS_MOST. The correlation time is the longer of
+two: that of u itself, and that of the number of requests in flight (load_states.py), for a metric with much noise of its own
+hides how slowly the load under it moves.
+
+mean        [m - h + c, m + h + c + w]: c = min(1, 1.45 g / sqrt(n_e)) h / 1.96 allows for skewed samples (Hall 1992), g the
+            larger of their skewness and twice their coefficient of variation, which is a gamma distribution's skewness
+p-quantile  between the empirical quantiles of p - a and p + b + v: [p - a, p + b] is Clopper and Pearson's interval with
+            n* = p (1 - p) (1.96 / h)^2 trials (Korn and Graubard 1998), which is not symmetric where few are beyond
+
+A metric that includes a wait for the server allows for states of the load that the run did not meet: in a share `unseen` of the
+time (load_states.py) every request may wait W longer, W the longest wait less the mean one. Then w = unseen W, and v is unseen
+times the share of samples in (q - W, q], which such a wait would carry past q. For all other metrics w = v = 0.
+
+Rare values decide the mean where n_e < SKEW g^2 (after Cochran 1977). Then the lower end has no c, and is not below the least
+sample; w, where it is 0, allows for rare values that were not drawn, as large as the largest: its excess over the mean times
+the share that n_e independent samples may miss.
+
+P95 and beyond take the smaller n_e of their own and of P90: of few values beyond a point, chance alone decides whether their
+correlation shows, and intervals would be left where it did not.
 
 Where the evidence does not reach there is no interval, and a word why:
 
-correlated  fewer than BLOCKS_LEAST blocks of BLOCK correlation times fit into the run
-skewed      n_e < SKEW g^2: rare values decide the mean, and too few were there to tell how rare (after Cochran 1977)
-few         n_e min(p, 1 - p) < TAIL, or the interval would leave the sample
+correlated  the run has met too few states of the load to know how long it remembers, or n_e < SIZE_LEAST
+skewed      n_e < SKEW_LEAST g^2 for a metric without an allowance for waits: one or two rare values decide the mean
+few         n* min(p, 1 - p) < TAIL, or the interval would leave the sample
 """
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
-from inferometer.measure.dependence import BINS, binned, effective_size, long_run_variance
+from inferometer.measure.dependence import BINS, long_run_variance
+from inferometer.measure.load_states import INDEPENDENT, LoadStates, unseen_share
 from inferometer.measure.record import Floats, Ints
 from inferometer.metrics.statistics import INTERVALS, QUANTILES, Interval, Intervals, Stats, Withheld
 
@@ -40,10 +56,12 @@ _TAIL = (1 - CONFIDENCE) / 2
 Z_95 = 1.959963984540054
 """The normal distribution's 97.5 % point."""
 
-BLOCK = 2.0
+BLOCK = 5.0
 BLOCKS_LEAST, BLOCKS_MOST = 5, 20
-SKEW = 10.0
-TAIL = 5.0
+SIZE_LEAST = 10.0
+SKEW, SKEW_LEAST = 10.0, 2.0
+TAIL = 1.5
+TAIL_REFERENCE = 0.9
 HALL = (2 * Z_95**2 + 1) / 6
 
 
@@ -70,30 +88,33 @@ def mean_interval(n: int, mean: float, std: float | None) -> Interval | None:
     return (mean - half, mean + half)
 
 
-def describe(values: Floats, epochs: float = math.inf) -> Stats | None:
+def describe(values: Floats, states: LoadStates = INDEPENDENT, wait: float = 0.0) -> Stats | None:
     """Statistics of samples in order of time; NaN entries are no samples. None when nothing is left.
 
-    `epochs`: the effective size of the load that they met (load.py), where it is known.
+    `states`: of the load that they met. `wait`: how much longer the longest wait for the server was than the mean one, in the
+    values' unit, for a metric that includes it.
     """
     known = values[~np.isnan(values)]
-    return _described(known, Bins.in_order(len(known)), epochs) if len(known) else None
+    return _described(known, Bins.in_order(len(known)), states, wait) if len(known) else None
 
 
-def describe_at(values: Floats, at_ns: Ints, epochs: float = math.inf) -> Stats | None:
+def describe_at(values: Floats, at_ns: Ints, states: LoadStates = INDEPENDENT) -> Stats | None:
     """Statistics of samples pooled from requests that ran side by side, each at its instant. No NaN allowed."""
-    return _described(values, Bins.at(at_ns), epochs) if len(values) else None
+    return _described(values, Bins.at(at_ns), states, 0.0) if len(values) else None
 
 
-def quantile_interval(values: Floats, p: float, epochs: float = math.inf) -> Interval | Withheld:
+def quantile_interval(
+    values: Floats, p: float, states: LoadStates = INDEPENDENT, wait: float = 0.0
+) -> Interval | Withheld:
     """The interval of the p-quantile of samples in order of time, or why there is none. No NaN allowed."""
-    return _quantile_interval(values, np.sort(values), p, Bins.in_order(len(values)), epochs)
+    return _Sample(values, Bins.in_order(len(values)), states, wait).quantile(p)
 
 
 def quantile_interval_at(
-    values: Floats, at_ns: Ints, p: float, epochs: float = math.inf
+    values: Floats, at_ns: Ints, p: float, states: LoadStates = INDEPENDENT
 ) -> Interval | Withheld:
     """The same of pooled samples, each at its instant."""
-    return _quantile_interval(values, np.sort(values), p, Bins.at(at_ns), epochs)
+    return _Sample(values, Bins.at(at_ns), states, 0.0).quantile(p)
 
 
 class Bins:
@@ -128,76 +149,128 @@ class Bins:
         return total
 
 
-def _described(values: Floats, bins: Bins, epochs: float) -> Stats:
-    ordered = np.sort(values)
-    mean = float(ordered.mean())
+def _described(values: Floats, bins: Bins, states: LoadStates, wait: float) -> Stats:
+    sample = _Sample(values, bins, states, wait)
+    ordered = sample.ordered
     std = float(ordered.std(ddof=1)) if len(ordered) > 1 else None
-    deviations = values - mean
-    variance = float(deviations @ deviations) / len(values)
-    evidence = half_width(bins.sums(deviations), len(values), variance, epochs)
-    found: dict[str, Interval | Withheld] = {
-        "mean": evidence
-        if isinstance(evidence, str)
-        else _mean_interval(deviations, mean, variance, *evidence)
-    }
+    found: dict[str, Interval | Withheld] = {"mean": sample.mean_interval()}
     for name, p in INTERVALS.items():
-        found[name] = _quantile_interval(values, ordered, p, bins, epochs)
+        found[name] = sample.quantile(p)
     intervals = Intervals(
         **{name: None if isinstance(one, str) else one for name, one in found.items()},
         withheld={name: one for name, one in found.items() if isinstance(one, str)},
     )
     p50, p75, p90, p95, p99, p99_9 = (percentile(ordered, p) for p in QUANTILES.values())
     low, high = float(ordered[0]), float(ordered[-1])
+    evidence = sample.evidence
     size = None if isinstance(evidence, str) else evidence[1]
-    return Stats(len(ordered), mean, std, low, high, p50, p75, p90, p95, p99, p99_9, intervals, size)
+    return Stats(len(ordered), sample.mean, std, low, high, p50, p75, p90, p95, p99, p99_9, intervals, size)
 
 
-def _mean_interval(
-    deviations: Floats, mean: float, variance: float, half: float, size: float
-) -> Interval | Withheld:
-    if variance == 0:
-        return mean, mean
-    third = float((deviations**3).mean()) / variance**1.5
-    skewness = max(third, 2 * math.sqrt(variance) / abs(mean) if mean else 0.0)
-    if size < SKEW * skewness**2:
-        return "skewed"
-    shift = min(1.0, HALL * skewness / math.sqrt(size)) * half / Z_95
-    return mean - half + shift, mean + half + shift
+class _Sample:
+    """Samples, what of them every interval needs, and the intervals."""
 
+    def __init__(self, values: Floats, bins: Bins, states: LoadStates, wait: float) -> None:
+        self.values, self.bins, self.states, self.wait = values, bins, states, wait
+        self.ordered: Floats = np.sort(values)
+        self.mean = float(self.ordered.mean())
 
-def _quantile_interval(
-    values: Floats, ordered: Floats, p: float, bins: Bins, epochs: float
-) -> Interval | Withheld:
-    n = len(values)
-    below = (values <= percentile(ordered, p)).astype(np.float64)
-    share = float(below.mean())
-    found = half_width(bins.sums(below) - share * bins.sizes, n, share * (1 - share), epochs)
-    if isinstance(found, str):
-        return found
-    half, size = found
-    low, high = p - half, p + half
-    if size * min(p, 1 - p) < TAIL or low < 0.5 / n or high > 1 - 0.5 / n:
-        return "few"
-    return percentile(ordered, low), percentile(ordered, high)
+    @cached_property
+    def deviations(self) -> Floats:
+        """Of the mean, in order of time."""
+        return self.values - self.mean
+
+    @cached_property
+    def variance(self) -> float:
+        """Over n."""
+        return float(self.deviations @ self.deviations) / len(self.values)
+
+    @cached_property
+    def evidence(self) -> tuple[float, float] | Withheld:
+        """The half-width of the mean, and the effective size."""
+        return half_width(self.bins.sums(self.deviations), len(self.values), self.variance, self.states)
+
+    def mean_interval(self) -> Interval | Withheld:
+        """The interval of the mean."""
+        if isinstance(self.evidence, str):
+            return self.evidence
+        half, size = self.evidence
+        if self.variance == 0:
+            return self.mean, self.mean
+        deviations = self.deviations
+        third = float((deviations * deviations) @ deviations) / len(deviations) / self.variance**1.5
+        skewness = max(third, 2 * math.sqrt(self.variance) / abs(self.mean) if self.mean else 0.0)
+        shift = min(1.0, HALL * skewness / math.sqrt(size)) * half / Z_95
+        allowance = self.states.unseen * self.wait
+        if size >= SKEW * skewness**2:
+            return self.mean - half + shift, self.mean + half + shift + allowance
+        if not allowance:
+            if size < SKEW_LEAST * skewness**2:
+                return "skewed"
+            allowance = unseen_share(size) * float(self.ordered[-1] - self.mean)
+        return max(self.mean - half, float(self.ordered[0])), self.mean + half + shift + allowance
+
+    def _of_quantile(self, p: float) -> tuple[float, float, float] | Withheld:
+        """How far the p-quantile's share is known, the effective size behind that, and the share's variance over one trial."""
+        n, point = len(self.values), percentile(self.ordered, p)
+        shares = [float(np.searchsorted(self.ordered, point, side)) / n for side in ("left", "right")]
+        strict = abs(shares[0] - p) < abs(
+            shares[1] - p
+        )  # where values tie at the quantile, the nearer share tells more
+        below = self.values < point if strict else self.values <= point
+        share = shares[0] if strict else shares[1]
+        variance = share * (1 - share)
+        found = half_width(
+            self.bins.sums(below.astype(np.float64)) - share * self.bins.sizes, n, variance, self.states
+        )
+        return found if isinstance(found, str) else (*found, variance)
+
+    @cached_property
+    def _reference_size(self) -> float:
+        found = self._of_quantile(TAIL_REFERENCE)
+        return 0.0 if isinstance(found, str) else found[1]
+
+    def quantile(self, p: float) -> Interval | Withheld:
+        """The interval of the p-quantile."""
+        found = self._of_quantile(p)
+        if isinstance(found, str):
+            return found
+        half, size, variance = found
+        n, ordered = len(self.values), self.ordered
+        if half == 0:
+            return percentile(ordered, p), percentile(ordered, p)
+        if p > TAIL_REFERENCE and self._reference_size < size:
+            half *= math.sqrt(size / self._reference_size) if self._reference_size else math.inf
+        trials = min(float(n), variance * (Z_95 / half) ** 2)
+        if trials * min(p, 1 - p) < TAIL:
+            return "few"
+        low, high = clopper_pearson(p * trials, trials)
+        if self.wait:
+            point = percentile(ordered, p)
+            within = p - float(np.searchsorted(ordered, point - self.wait, "right")) / n
+            high += self.states.unseen * max(within, 0.0)
+        if low < 0.5 / n or high > 1 - 0.5 / n:
+            return "few"
+        return percentile(ordered, low), percentile(ordered, high)
 
 
 def half_width(
-    residuals: Floats, samples: int, variance: float, epochs: float
+    residuals: Floats, samples: int, variance: float, states: LoadStates
 ) -> tuple[float, float] | Withheld:
     """The half-width of the mean of `samples` values with this variance, and the effective size behind it.
 
     `residuals`: their deviations from it, summed in bins of time.
     """
     bins = len(residuals)
-    if bins < BLOCKS_LEAST:
+    if bins < BLOCKS_LEAST or samples < SIZE_LEAST:
         return "few"
     if variance == 0:
         return 0.0, float(samples)
     per_sample = max(long_run_variance(residuals) * bins / samples, variance)
     size = samples * variance / per_sample
-    blocks = min(BLOCKS_MOST, bins, int(min(size, epochs) / BLOCK))
-    if blocks < BLOCKS_LEAST:
-        return "few" if samples < BLOCK * BLOCKS_LEAST else "correlated"
+    if not states.believed or size < SIZE_LEAST:
+        return "correlated"
+    blocks = max(min(BLOCKS_MOST, bins, int(min(size, states.count) / BLOCK)), BLOCKS_LEAST)
     edges = np.linspace(0, bins, blocks + 1).astype(np.int64)
     sums = np.add.reduceat(residuals, edges[:-1])
     by_blocks = float(sums @ sums) * blocks / (blocks - 1) / samples**2  # the variance of the mean
@@ -209,10 +282,12 @@ def half_width(
     return half, variance / max(by_blocks, by_spectrum)
 
 
-def load_epochs(in_flight: Floats) -> float:
-    """How many independent states of the load a run has seen: the effective size of the requests in flight, send by send."""
-    series = binned(in_flight)
-    return effective_size(series) if len(series) > 2 else math.inf
+def clopper_pearson(successes: float, trials: float) -> Interval:
+    """Clopper and Pearson's 95 % interval of a share; neither number has to be whole, but 0 < successes < trials."""
+    from scipy import special  # here, since it takes longer to import than all the rest
+
+    low = float(special.betaincinv(successes, trials - successes + 1, _TAIL))
+    return low, float(special.betaincinv(successes + 1, trials - successes, 1 - _TAIL))
 
 
 def wilson(successes: float, n: float) -> Interval | None:

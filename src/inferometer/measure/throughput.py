@@ -15,7 +15,7 @@ import numpy as np
 from inferometer.measure.load import Span, Spans, within
 from inferometer.measure.record import Floats, Ints, Mask
 from inferometer.measure.samples import Samples, values_of
-from inferometer.measure.stats import BLOCK, mean_interval, percentile
+from inferometer.measure.stats import mean_interval, percentile
 from inferometer.metrics.catalogue import RATES, Rates
 from inferometer.metrics.statistics import QUANTILES, Interval
 from inferometer.plan.slo import Slo
@@ -26,6 +26,9 @@ BATCHES_MOST, BATCHES_LEAST = 20, 5
 BATCH_REQUESTS = 5.0
 """A part is at least this many long requests (P90) long. A request across an edge gives tokens to both neighbours and so
 correlates them; with parts of one request's length the 95 % intervals of overlapping streams hold the true rate in 87 %."""
+
+BATCH_STATES = 2.0
+"""A part holds at least this many independent states of the load, so that neighbours are nearly independent."""
 
 Arrivals = tuple[Ints, Floats]
 """Instants in ns on the run's clock, and what arrived at each."""
@@ -73,21 +76,21 @@ def rates(samples: Samples, spans: Spans) -> tuple[Rates[float], Rates[float], R
             whole[name] = float(weights.sum()) / spans.run.seconds
         if spans.steady is not None:
             steady[name] = float(weights[within(at, spans.steady)].sum()) / spans.steady.seconds
-            intervals[name] = rate_interval(at, weights, spans.steady, long_s, samples.epochs)
+            intervals[name] = rate_interval(at, weights, spans.steady, long_s, samples.states.count)
     return Rates(**steady), Rates(**whole), Rates(**intervals)
 
 
 def rate_interval(
-    at: Ints, weights: Floats, span: Span, long_s: float, epochs: float = math.inf
+    at: Ints, weights: Floats, span: Span, long_s: float, states: float = math.inf
 ) -> Interval | None:
     """95 % interval of a rate by batch means: the span in B equal parts, then Student's t over their B rates.
 
     Parts of BATCH_REQUESTS long requests (`long_s`, the P90 of their length) are nearly independent; None where fewer than
-    BATCHES_LEAST of them fit, or fewer than that many parts of stats.BLOCK correlation times of the load (`epochs`).
+    BATCHES_LEAST of them fit, or fewer than that many parts of BATCH_STATES correlation times of the load (`states`).
     """
     shortest_s = BATCH_REQUESTS * long_s
     fit = span.seconds / shortest_s if shortest_s > 0 else BATCHES_MOST
-    batches = int(min(BATCHES_MOST, fit, epochs / BLOCK))
+    batches = int(min(BATCHES_MOST, fit, states / BATCH_STATES))
     if batches < BATCHES_LEAST:
         return None
     inside = within(at, span)

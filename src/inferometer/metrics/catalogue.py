@@ -29,7 +29,8 @@ class Metric:
 
     `short` fits a narrow terminal; `means` is one sentence; `section` is the draft's. `better`: None where neither direction
     is. `row`: it stands in the result table. `objective`: `--slo` takes it. `compared`: the statistics that a comparison
-    shows. `tokens`: it depends on how tokens are counted.
+    shows. `tokens`: it depends on how tokens are counted. `waits`: it counts from the sending of a
+    request, so that a wait for the server is part of it.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Metric:
     compared: tuple[str, ...] = ()
     tokens: bool = False
     pooled: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             row=True,
             objective=True,
             compared=("mean", "p50", "p95", "p99"),
+            waits=True,
         ),
     ]
     e2e_ms: Annotated[
@@ -95,6 +98,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             row=True,
             objective=True,
             compared=("mean", "p50", "p99"),
+            waits=True,
         ),
     ]
     itl_ms: Annotated[
@@ -218,6 +222,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             "As TTFT, but white space counts as a first token too.",
             better="less",
             objective=True,
+            waits=True,
         ),
     ]
     ttfo_ms: Annotated[
@@ -229,6 +234,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             "As TTFT, but only answer content counts: reasoning and tool calls do not.",
             better="less",
             objective=True,
+            waits=True,
         ),
     ]
     ttfe_ms: Annotated[
@@ -239,6 +245,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             "ms",
             "As TTFT, but the first stream event of any kind counts, an empty role event too.",
             better="less",
+            waits=True,
         ),
     ]
     second_token_ms: Annotated[
@@ -263,6 +270,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             "cannot flatter the server.",
             better="less",
             objective=True,
+            waits=True,
         ),
     ]
     e2e_from_intended_ms: Annotated[
@@ -274,6 +282,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             "As request latency, but the clock starts when the request was due.",
             better="less",
             objective=True,
+            waits=True,
         ),
     ]
     stream_end_ms: Annotated[
@@ -284,6 +293,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             "ms",
             "From the request's last byte to the end of the response, trailing usage events included.",
             better="less",
+            waits=True,
         ),
     ]
     connect_ms: Annotated[
