@@ -23,6 +23,7 @@ SIDES = {
     ("server_ttft", "below"): ("unsure", "note"),
     ("server_ttft", "above"): ("note",),
     ("server_ttft", "others"): ("note",),
+    ("server_ttft", "bounded"): ("pass",),
 }
 
 

@@ -6,6 +6,8 @@ that are from its documentation alone decide nothing: what would be unsure is a 
 
 from __future__ import annotations
 
+import math
+
 from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.steadiness import GROWTH_REQUESTS, GROWTH_SHARE
 from inferometer.judge.verdict import Check, Facts
@@ -78,10 +80,10 @@ def _gap(pair: Pair) -> float:
 
 
 def server_ttft(measurement: Measurement) -> Check:
-    """The client's mean TTFT (to the first text of any kind) less the server's, over as many first tokens, in ms.
+    """The client's mean TTFT (to the first text of any kind) less the server's, over the first tokens of both, in ms.
 
-    Means of different numbers of them are not compared: a single request that one side has and the other has not, such as one
-    given up after seconds, can move a mean by any amount.
+    Where one side has more, the gap has bounds (measure/ttft_gap.py), and only what holds at both is said: a single request
+    that one side has and the other has not, such as one given up after seconds, can move a mean by any amount.
     """
     metrics, totals = _server_totals(measurement)
     if metrics is None or totals is None or totals.server_ttft_ms is None or totals.client_ttft_ms is None:
@@ -93,16 +95,23 @@ def server_ttft(measurement: Measurement) -> Check:
         "client_n": totals.client_n,
         "server_n": totals.server_n,
     }
-    if totals.client_n != totals.server_n:
-        return Check("server_ttft", "note", None, None, "ms", facts | {"side": "others"})
-    above, below = client - server, -max(TTFT_BELOW_MS, TTFT_BELOW_SHARE * client)
-    limit = max(TTFT_ABOVE_MS, TTFT_ABOVE_SHARE * client)
-    if above < below:
+    below, limit = (
+        -max(TTFT_BELOW_MS, TTFT_BELOW_SHARE * client),
+        max(TTFT_ABOVE_MS, TTFT_ABOVE_SHARE * client),
+    )
+    low, high = totals.ttft_gap_ms or (-math.inf, math.inf)
+    if totals.client_n != totals.server_n and math.isfinite(low) and math.isfinite(high):
+        facts |= {"gap_low": low, "gap_high": high}
+    if high < below:
         status: CheckStatus = "unsure" if totals.ttft_taken is not None and totals.ttft_taken.seen else "note"
-        return Check("server_ttft", status, above, below, "ms", facts | {"side": "below"})
-    if above > limit:
-        return Check("server_ttft", "note", above, limit, "ms", facts | {"side": "above"})
-    return Check("server_ttft", "pass", above, limit, "ms", facts)
+        return Check("server_ttft", status, high, below, "ms", facts | {"side": "below"})
+    if low > limit:
+        return Check("server_ttft", "note", low, limit, "ms", facts | {"side": "above"})
+    if low < below or high > limit:
+        return Check("server_ttft", "note", None, None, "ms", facts | {"side": "others"})
+    if totals.client_n != totals.server_n:
+        facts["side"] = "bounded"
+    return Check("server_ttft", "pass", high, limit, "ms", facts)
 
 
 def server_queue(plan: Plan, measurement: Measurement) -> Check:

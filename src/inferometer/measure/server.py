@@ -21,6 +21,7 @@ import numpy as np
 
 from inferometer.measure.load import Span, thirds
 from inferometer.measure.record import Floats, Ints, Mask, Record
+from inferometer.measure.ttft_gap import Buckets, ttft_gap_ms
 from inferometer.telemetry.metrics.engine_names import COUNTERS
 from inferometer.telemetry.metrics.estimators import ESTIMATORS
 from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Observed
@@ -98,7 +99,8 @@ class Whole:
     """All that was sent, warm-up included, as both sides counted it. None: a side does not know.
 
     TTFT in ms, means over `server_n` and `client_n` first tokens; the client's is to the first text of any kind. `ttft_taken`
-    is where the server's is from. `went_back`: how often the counters did that tokens would be of, where that is why no total
+    is where the server's is from. `ttft_gap_ms`: the client's less the server's over the requests of both; the bounds where one
+    side has more. `went_back`: how often the counters did that tokens would be of, where that is why no total
     of tokens is there.
     """
 
@@ -110,6 +112,7 @@ class Whole:
     client_n: int
     ttft_taken: Taken | None
     went_back: int | None
+    ttft_gap_ms: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +349,8 @@ def _whole(scraped: Sequence[Translated], record: Record, *, streamed: bool) -> 
     def enclosed(term: str) -> bool:
         return all(int(one.times[-1]) >= end for one in _with(scraped, term))
 
-    ttft = _mean_s(_grown(scraped, "ttft"), begin) if enclosed("ttft") else None
+    first_tokens = _grown(scraped, "ttft")
+    ttft = _mean_s(first_tokens, begin) if enclosed("ttft") else None
     prompt, generation = (
         _added(scraped, term, begin) if enclosed(term) else None
         for term in ("prompt_tokens", "generation_tokens")
@@ -363,7 +367,19 @@ def _whole(scraped: Sequence[Translated], record: Record, *, streamed: bool) -> 
         client_n=len(seen_ms),
         ttft_taken=_taken(scraped, "ttft") if ttft is not None else None,
         went_back=max(resets) if none and max(resets) > RESETS_MOST else None,
+        ttft_gap_ms=None
+        if ttft is None
+        else ttft_gap_ms(seen_ms, round(ttft[0]), ttft[1] * 1_000, _buckets_ms(first_tokens, begin)),
     )
+
+
+def _buckets_ms(increments: Sequence[Grown], begin: int) -> Buckets:
+    """What histograms in s added since `begin`, together; None where they have none, or not the same."""
+    if not increments or not increments[0].les or len({one.les for one in increments}) > 1:
+        return None
+    observed = [_observed(one, begin) for one in increments]
+    cumulative = np.sum([one.cumulative for one in observed], axis=0)
+    return observed[0].bounds * 1_000, np.diff(cumulative, prepend=0.0)
 
 
 def _ttft_ms(record: Record) -> Floats:

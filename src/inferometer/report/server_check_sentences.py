@@ -40,6 +40,10 @@ _MEANS: Mapping[tuple[str, ...], str] = {
         "server_n",
         "client_n",
     ): "Mean: {client} ms at the client (first text of {client_n} answers), {server} ms at the server ({server_n}).",
+    (
+        "gap_low",
+        "gap_high",
+    ): "Over the requests of both the difference lies between {gap_low} and {gap_high} ms.",
 }
 
 SERVER: dict[str, Wording] = {
@@ -136,15 +140,25 @@ SERVER: dict[str, Wording] = {
         {"unsure": "Check whether other clients use the server, and from when it measures TTFT."},
         _MEANS,
     ),
+    "server_ttft:bounded": Wording(
+        "TTFT by the server's metrics",
+        "ms",
+        {
+            "pass": "Mean TTFT at the client is at most {value} more than by the server's own metrics, whichever first tokens "
+            "only one of them has; up to {limit} is accepted.",
+        },
+        {},
+        _MEANS,
+    ),
     "server_ttft:others": Wording(
         "TTFT by the server's metrics",
         "ms",
         {
-            "note": "The server's metrics have more or fewer first tokens than the client, and a single request can change a "
-            "mean by any amount, so means are not compared.",
+            "note": "The server's metrics have more or fewer first tokens than the client. Depending on which these are, the "
+            "means agree or not.",
         },
         {},
-        {("server_n", "client_n"): "First tokens: {server_n} at the server, {client_n} at the client."},
+        _MEANS,
     ),
     "server_queue": Wording(
         "Queue by the server's metrics",
