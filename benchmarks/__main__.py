@@ -32,6 +32,7 @@ from benchmarks import (
     server_metrics,
     simulated,
     traces,
+    trial,
 )
 from benchmarks.busy import Others
 from benchmarks.figure import Figure, Note, Row, at_most, grids, notes, rows, table
@@ -60,6 +61,7 @@ ALL: dict[str, Benchmark] = {
     "metrics-hour": server_metrics.hour,
     "comparison-null": comparison_null.null,
     "coverage": coverage.coverage,
+    "trial": trial.trial,
     "arrival-power": arrival_power.power,
 }
 QUIET = at_most(0.1)
