@@ -30,6 +30,7 @@ from inferometer.run.facts import read_facts, write_facts
 from inferometer.run.simulate import simulate
 from inferometer.server.engine.settings import Settings, changed, words
 from inferometer.server.presets import PRESETS
+from inferometer.simulation.client import PERFECT
 from inferometer.simulation.engine import choose
 from inferometer.simulation.fit import COSTS
 from inferometer.studies.fit import FILE, fit_run, streams_of
@@ -110,7 +111,7 @@ def test_the_words_told_are_the_engine_simulated(measured: RunResult, tmp_path: 
     engine = json.loads((folder / "run.json").read_text())["engine"]
     asked = fitted.document.engine
     settings = changed(PRESETS["a100-8b"], asked.set)
-    assert engine == {"preset": "a100-8b", "settings": asdict(settings)}
+    assert engine == {"preset": "a100-8b", "settings": asdict(settings), "client": asdict(PERFECT)}
     assert (settings.max_batch, settings.prefix_caching) == (64, True)
     said = "\n".join(lines(fitted.document, "report.html"))
     assert all(f"--set {word}" in said for word in asked.set)

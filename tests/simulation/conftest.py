@@ -19,6 +19,7 @@ from inferometer.journal.writer import Journal
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.settings import Settings
 from inferometer.server.openai import Ask
+from inferometer.simulation.client import PERFECT, ClientModel
 from inferometer.simulation.driver import Driver, Server
 from inferometer.simulation.generation import opener
 
@@ -46,6 +47,7 @@ def play(tmp_path: Path) -> Play:
         timeout_ns: int = FAR_NS,
         drain_ns: int = FAR_NS,
         heard: Callable[[], int | None] = lambda: None,
+        client: ClientModel = PERFECT,
     ) -> Rows:
         here = tmp_path / str(next(count))
         here.mkdir()
@@ -67,7 +69,9 @@ def play(tmp_path: Path) -> Play:
             opener("m", "chat"),
             lambda hit, _: Ask("chat", True, True, *lengths[hit.row]),
         )
-        driver = Driver(server, journal, timeout_ns=timeout_ns, drain_ns=drain_ns, heard=heard)
+        driver = Driver(
+            server, journal, timeout_ns=timeout_ns, drain_ns=drain_ns, heard=heard, client=client, seed=5
+        )
         driver.run(Phase.MEASURE, share, duration_ns=duration_ns, again=again)
         journal.close()
         table: pa.Table = read_stream(here / "worker-0.arrows", OUTCOME)

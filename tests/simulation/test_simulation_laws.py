@@ -13,7 +13,8 @@ from hypothesis import settings as examined
 from hypothesis import strategies as st
 
 from inferometer.server.engine.settings import Settings
-from inferometer.simulation.driver import PULSE_NS, START_NS, reaction
+from inferometer.simulation.client import PERFECT
+from inferometer.simulation.driver import PULSE_NS, START_NS
 
 Rows = list[dict[str, Any]]
 Play = Callable[..., Rows]
@@ -58,7 +59,7 @@ def test_closed_loop_keeps_every_slot_taken_until_the_last_request(
     taken = levels(rows, "t_intended")
     assert {level for at, level in taken if at < last} <= {held}
     assert max(level for _, level in taken) == held
-    assert {row["t_send"] - row["t_intended"] for row in rows} == {reaction(slots)}
+    assert {row["t_send"] - row["t_intended"] for row in rows} == {PERFECT.reaction(slots)}
     assert len(rows) == len(lengths)
 
 

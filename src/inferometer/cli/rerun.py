@@ -43,13 +43,15 @@ def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> 
     if isinstance(found, Simulated):
         from inferometer.run.simulate import simulate
         from inferometer.server.engine.settings import Settings
+        from inferometer.simulation.client import ClientModel
         from inferometer.simulation.engine import Chosen
 
         try:
-            engine = Chosen(found.preset, Settings(**found.settings))
+            engine, client = Chosen(found.preset, Settings(**found.settings)), ClientModel(**found.client)
         except (TypeError, ValueError) as cause:
             raise RecordError(f"{report / 'run.json'}: the engine's settings are damaged: {cause}") from cause
-        return show(simulate(found.plan, engine, out, Screen(quiet=quiet)), as_json=as_json)
+        simulated = simulate(found.plan, engine, out, Screen(quiet=quiet), client=client)
+        return show(simulated, as_json=as_json)
     check_outside(found, os.environ)
     from inferometer.run.conduct import conduct
     from inferometer.studies.certificate import cited_certificate

@@ -34,6 +34,7 @@ def _simulate(
     plan: Path | None,
     preset: str | None,
     settings: tuple[str, ...],
+    client: tuple[str, ...],
     out: Path,
     as_json: bool,
     quiet: bool,
@@ -42,16 +43,18 @@ def _simulate(
 ) -> int:
     if fit is not None:
         _alone(plan, given)
-        return _fit(fit, preset, settings, out, as_json, quiet)
+        return _fit(fit, preset, settings, client, out, as_json, quiet)
     from inferometer.plan.parse import build
 
     # Without the environment: the keys and files of a server that is not asked need not be there.
     resolved = build(plan, {flag.name: given[flag.parameter] for flag in FLAGS})
     from inferometer.cli.terminal import Screen, show
     from inferometer.run.simulate import simulate
+    from inferometer.simulation.client import client as client_of
     from inferometer.simulation.engine import choose
 
-    finding = simulate(resolved, choose(preset, settings), out, Screen(quiet=quiet))
+    chosen, screen = choose(preset, settings), Screen(quiet=quiet)
+    finding = simulate(resolved, chosen, out, screen, client=client_of(client))
     return show(finding, as_json=as_json)
 
 
@@ -66,14 +69,21 @@ def _alone(plan: Path | None, given: dict[str, Any]) -> None:
 
 
 def _fit(
-    run: Path, preset: str | None, settings: tuple[str, ...], out: Path, as_json: bool, quiet: bool
+    run: Path,
+    preset: str | None,
+    settings: tuple[str, ...],
+    client: tuple[str, ...],
+    out: Path,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     from inferometer.cli.terminal import Screen, say
     from inferometer.documents.part import to_data
     from inferometer.report.fit import lines
+    from inferometer.simulation.client import client as client_of
     from inferometer.studies.fit import fit_run
 
-    fitted = fit_run(run, preset, settings, out, Screen(quiet=quiet))
+    fitted = fit_run(run, preset, settings, out, Screen(quiet=quiet), client_of(client))
     document = fitted.document
     report = str(fitted.finding.folder / "report.html")
     say(json.dumps(to_data(document)) if as_json else "\n".join(lines(document, report)))
@@ -109,6 +119,12 @@ command = Lists(
             multiple=True,
             metavar="KEY=VALUE",
             help="Change a setting of the engine. May be repeated.",
+        ),
+        click.Option(
+            ["--client"],
+            multiple=True,
+            metavar="KEY=TIME",
+            help="A time that the client takes: late, read_lag, reaction or reaction_per_slot. May be repeated.",
         ),
         click.Option(
             ["--fit"],

@@ -57,10 +57,11 @@ class ScrapingAccount(Part, frozen=True, omit_defaults=True):
 
 
 class SimulatedEngine(Part, frozen=True):
-    """The engine that was simulated, every setting spelled out."""
+    """The engine that was simulated, every setting spelled out, and the model of the client, in ns."""
 
     preset: str
     settings: Mapping[str, float | int | str | bool]
+    client: Mapping[str, float] = {}
 
 
 class PreemptionCounts(Part, frozen=True):
@@ -94,7 +95,7 @@ class RunFacts(Part, frozen=True, omit_defaults=True):
     interrupted: bool
     simulated: bool
     server_metrics: ScrapingAccount | None
-    timestamp_source: Literal["kernel", "user", "virtual"] | None
+    timestamp_source: Literal["kernel", "user", "virtual", "modelled"] | None
     dead_workers: tuple[Death, ...]
     salt: int
     fingerprint: str | None

@@ -314,7 +314,7 @@ class CalibrationCited(Part, frozen=True):
 class InstrumentAccount(Part, frozen=True):
     """What the instrument says of itself. `cpu_fraction`, `run_delay_fraction`: one entry a worker."""
 
-    timestamp_source: Literal["kernel", "user", "virtual"] | None
+    timestamp_source: Literal["kernel", "user", "virtual", "modelled"] | None
     workers: int | None
     receive_lag_ms: Stats | None
     merged_share: float | None

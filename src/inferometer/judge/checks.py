@@ -277,7 +277,7 @@ def receive_lag(measurement: Measurement) -> Check:
     facts: Facts = {"source": seen.timestamp_source, "stall_max_ms": seen.stall_max_ms}
     if lag is not None:
         facts |= {"p50": lag.p50, "p99": lag.p99, "max": lag.max}
-    if seen.timestamp_source == "kernel":
+    if seen.timestamp_source in ("kernel", "modelled"):  # a modelled client has a kernel's stamps
         share = seen.merged_share
         status: CheckStatus = "na" if share is None else _within(share, MERGED_SHARE)
         return Check("receive_lag", status, share, MERGED_SHARE, "", facts)

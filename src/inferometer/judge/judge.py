@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal, NamedTuple
@@ -74,7 +74,8 @@ class CheckEntry(NamedTuple):
 
     `units`: those its value may have, by what it judges. `limit`: where its limit comes from. `sections`: of the draft, whose
     rules it serves. `of_instrument`: it says whether the numbers are right, and so counts toward a test's verdict too; the
-    others are about the system, or the number of samples. `simulated`: in virtual time there is something to look at.
+    others are about the system, or the number of samples. `simulated`: in virtual time there is something to look at; "client":
+    if a client was modelled that sends or reads late.
     """
 
     code: str
@@ -83,7 +84,7 @@ class CheckEntry(NamedTuple):
     limit: LimitSource
     sections: tuple[str, ...] = ()
     of_instrument: bool = False
-    simulated: bool = True
+    simulated: bool | Literal["client"] = True
 
 
 def _drift(run: JudgedRun) -> Check:
@@ -110,7 +111,7 @@ CHECKS = (
     CheckEntry("streamed", lambda run: delivery.streamed(run.plan, run.measurement),
                ("share",), LimitSource.METHOD, ("4.2.2",), of_instrument=True),
     CheckEntry("lateness", lambda run: run.lateness,
-               ("ms", "share"), LimitSource.METHOD, ("4.2.3", "4.2.4", "4.2.5"), of_instrument=True, simulated=False),
+               ("ms", "share"), LimitSource.METHOD, ("4.2.3", "4.2.4", "4.2.5"), of_instrument=True, simulated="client"),
     CheckEntry("load_exact", lambda run: run.load_exact,
                ("number",), LimitSource.ANY, ("4.2.3",), of_instrument=True),
     CheckEntry("arrival_rate", lambda run: run.arrivals[0],
@@ -128,7 +129,7 @@ CHECKS = (
     CheckEntry("stationary", _stationary,
                ("number",), LimitSource.CHANCE),
     CheckEntry("receive_lag", lambda run: checks.receive_lag(run.measurement),
-               ("share", "ms"), LimitSource.METHOD, ("4.2.1",), of_instrument=True, simulated=False),
+               ("share", "ms"), LimitSource.METHOD, ("4.2.1",), of_instrument=True, simulated="client"),
     CheckEntry("worker_cpu", lambda run: checks.worker_cpu(run.measurement),
                ("share",), LimitSource.METHOD, of_instrument=True, simulated=False),
     CheckEntry("own_cpu", lambda run: checks.own_cpu(run.measurement),
@@ -168,8 +169,10 @@ CHECKS = (
 )  # fmt: skip
 """Every check of the method, in the order a reader should meet them."""
 
-NOT_SIMULATED = frozenset(entry.code for entry in CHECKS if not entry.simulated)
+NOT_SIMULATED = frozenset(entry.code for entry in CHECKS if entry.simulated is not True)
 """Checks of the instrument and of connections: in virtual time there is neither."""
+OF_A_CLIENT = frozenset(entry.code for entry in CHECKS if entry.simulated == "client")
+"""Of these, the ones that judge a client that was modelled."""
 OF_THE_INSTRUMENT = frozenset(entry.code for entry in CHECKS if entry.of_instrument)
 
 
@@ -200,12 +203,15 @@ def judge(
         warm_up=warm_up,
     )
     results = [entry.function(run) for entry in CHECKS]
-    return verdict_of(map(_simulated, results) if record.simulated else results)
+    if not record.simulated:
+        return verdict_of(results)
+    empty = NOT_SIMULATED - OF_A_CLIENT if record.client_modelled else NOT_SIMULATED
+    return verdict_of(_simulated(check, empty) for check in results)
 
 
-def _simulated(check: Check) -> Check:
+def _simulated(check: Check, empty: Collection[str]) -> Check:
     """The check as a simulation has it: `na` where it has nothing to look at."""
-    if check.code not in NOT_SIMULATED:
+    if check.code not in empty:
         return check
     return Check(check.code, "na", None, check.limit, check.unit, {"simulated": True})
 

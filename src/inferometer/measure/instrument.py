@@ -10,7 +10,7 @@ clock step   the largest change of CLOCK_REALTIME against the monotonic clock be
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -51,7 +51,7 @@ def instrument(record: Record, samples: Samples, run: Span | None) -> Instrument
     dead = np.array([death.worker for death in record.deaths], np.int64)
     workers = np.unique(np.concatenate((pulse.worker, record.worker, dead)))
     if record.simulated:
-        return _none(len(workers))
+        return _modelled(record, samples) if record.client_modelled else NOTHING
     cpu = Column(pulse.cpu_ns, np.ones(len(pulse.cpu_ns), np.bool_))
     heard = record.measured & (np.diff(record.event_offsets) > 0)
     return Instrument(
@@ -68,9 +68,19 @@ def instrument(record: Record, samples: Samples, run: Span | None) -> Instrument
     )
 
 
-def _none(workers: int) -> Instrument:
-    """Virtual time: there was no instrument, so nothing is known of one. 0 would read as perfect."""
-    return Instrument("virtual", workers, None, None, (None,) * workers, (None,) * workers, None, None, ())
+NOTHING = Instrument("virtual", 1, None, None, (None,), (None,), None, None, ())
+"""Virtual time: there was no instrument, so nothing is known of one. 0 would read as perfect."""
+
+
+def _modelled(record: Record, samples: Samples) -> Instrument:
+    """Virtual time with a client that reads late: only that is known of it."""
+    heard = record.measured & (np.diff(record.event_offsets) > 0)
+    return replace(
+        NOTHING,
+        timestamp_source="modelled",
+        receive_lag_ms=describe(record.lag_ns[heard] / NS_PER_MS),
+        merged_share=_merged_share(samples),
+    )
 
 
 def _merged_share(samples: Samples) -> float | None:

@@ -33,8 +33,9 @@ from inferometer.units import NS_PER_MS
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-TimestampSource = Literal["kernel", "user", "virtual"]
-"""Who timed the events: the kernel, the client after each poll, or nobody: the model's own instants (simulation/)."""
+TimestampSource = Literal["kernel", "user", "virtual", "modelled"]
+"""Who timed the events: the kernel, the client after each poll, or nobody: the model's own instants (simulation/), as they are
+or as the kernel of a client that reads late would have stamped them."""
 
 TEXT_CLASSES = (EventClass.CONTENT, EventClass.REASONING, EventClass.TOOL_CALL)
 _IS_TEXT = np.isin(np.arange(256), TEXT_CLASSES)
@@ -226,7 +227,12 @@ class Record:
     @property
     def simulated(self) -> bool:
         """Whether time was virtual: no server, no sockets, no clock."""
-        return self.timestamp_source == "virtual"
+        return self.timestamp_source in ("virtual", "modelled")
+
+    @property
+    def client_modelled(self) -> bool:
+        """Whether a client that sends or reads late was simulated, which can be judged."""
+        return self.timestamp_source == "modelled"
 
     @property
     def samples(self) -> Mask:

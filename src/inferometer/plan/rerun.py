@@ -29,11 +29,12 @@ _IN_FOLDER = ("tests.json", "plan.json", "campaign.json")
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """A run in virtual time: its plan, and the engine as run.json has it: its preset and settings."""
+    """A run in virtual time: its plan, and the engine as run.json has it: its preset and settings, and the client's."""
 
     plan: Plan
     preset: str
     settings: Values
+    client: Values
 
 
 def again(path: Path) -> Plan | Campaign | Simulated:
@@ -82,12 +83,11 @@ def reach(found: Plan | Campaign | Simulated) -> list[tuple[str, str]]:
 
 
 def _simulated(plan: Plan, engine: object, where: str) -> Simulated:
-    preset, settings = (
-        (engine.get("preset"), engine.get("settings")) if isinstance(engine, Mapping) else (None, None)
-    )
-    if not isinstance(preset, str) or not isinstance(settings, dict):
+    parts = engine if isinstance(engine, Mapping) else {}
+    preset, settings, client = parts.get("preset"), parts.get("settings"), parts.get("client", {})
+    if not isinstance(preset, str) or not isinstance(settings, dict) or not isinstance(client, dict):
         raise RecordError(f"{where}: the engine is damaged: it has no preset, or no settings")
-    return Simulated(plan, preset, settings)
+    return Simulated(plan, preset, settings, client)
 
 
 def _document(path: Path) -> Values:

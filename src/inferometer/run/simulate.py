@@ -41,6 +41,7 @@ from inferometer.server.dialects import reader as body_reader
 from inferometer.server.engine.engine import Engine
 from inferometer.server.engine.preemption import Preempted
 from inferometer.server.options import Options
+from inferometer.simulation.client import PERFECT, ClientModel
 from inferometer.simulation.driver import Driver, Server
 from inferometer.simulation.engine import Chosen
 from inferometer.simulation.generation import Generation, opener
@@ -56,13 +57,18 @@ NO_LENGTHS: Mapping[int, tuple[int, int]] = MappingProxyType({})
 
 
 def simulate(
-    plan: Plan, engine: Chosen, out: Path, ui: Ui, lengths: Mapping[int, tuple[int, int]] = NO_LENGTHS
+    plan: Plan,
+    engine: Chosen,
+    out: Path,
+    ui: Ui,
+    lengths: Mapping[int, tuple[int, int]] = NO_LENGTHS,
+    client: ClientModel = PERFECT,
 ) -> RunResult:
     """Carry a plan out in virtual time: its load on a model of an engine, and no server. Raises PlanError, RecordError.
 
     What the plan says of a server (its URL, its keys, its declaration) is left aside. Two simulations of one plan and engine
     differ in ids and dates alone: whatever is drawn is drawn from the plan's seed. `lengths`: by row of the schedule, tokens of
-    the prompt and of the answer as they were in a run of this plan.
+    the prompt and of the answer as they were in a run of this plan. `client`: how late it sends and reads.
     """
     started = time.time_ns()
     plan, source = sourced(plan, ui.note)
@@ -82,8 +88,8 @@ def simulate(
         facts = replace(
             facts,
             simulated=True,
-            timestamp_source="virtual",
-            engine=SimulatedEngine(engine.preset, asdict(engine.settings)),
+            timestamp_source="modelled" if client.takes_time else "virtual",
+            engine=SimulatedEngine(engine.preset, asdict(engine.settings), asdict(client)),
             calibration=CertificateLookup("simulated").facts(),
         )
         write_facts(folder, facts)
@@ -93,7 +99,9 @@ def simulate(
         if schedule.ahead is not None:
             schedule.ahead.write_all()
             schedule.ahead.close()
-        interrupted, preempted = _simulate(plan, engine, tokenizer, schedule, folder, started, lengths, ui)
+        interrupted, preempted = _simulate(
+            plan, engine, client, tokenizer, schedule, folder, started, lengths, ui
+        )
         facts = last_facts(facts, schedule, interrupted=interrupted)
         write_facts(folder, replace(facts, preempted=PreemptionCounts(**asdict(preempted))))
     except BaseException:
@@ -156,6 +164,7 @@ def _counts_alike(tokenizer: tokenizers.Tokenizer) -> bool:
 def _simulate(
     plan: Plan,
     engine: Chosen,
+    client: ClientModel,
     tokenizer: tokenizers.Tokenizer,
     requests: RequestWriter,
     folder: RunFolder,
@@ -195,6 +204,8 @@ def _simulate(
             timeout_ns=seconds_to_ns(target.timeout_s),
             drain_ns=seconds_to_ns(load.drain_s),
             offset_ns=started,
+            client=client,
+            seed=plan.workload.seed,
             heard=interrupt.new_drain_ns,
             watch=watch,
         )

@@ -4,8 +4,9 @@
 | ---------------------------- | --------------------------------------------------------------------- |
 | something of the engine      | its tokens are noted; a request with its last token has ended         |
 | a deadline                   | the oldest request has lasted for the plan's timeout, and is given up |
-| a request is due, and in a   | it is sent, taken by the server and submitted, all at that instant    |
-| closed loop `reaction` later |                                                                       |
+| a read                       | what has arrived is noted; see client.py                              |
+| a request is due, and in a   | it is sent, taken by the server and submitted, all at that instant,   |
+| closed loop `reaction` later | or as late as the client is                                           |
 | the duration is over         | a closed loop sends no more; the time to drain begins                 |
 | the time to drain is over    | what is in flight is cancelled                                        |
 | a pulse                      | every 250 ms, as a worker does                                        |
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Protocol
 
 from inferometer.drive.exchange import Exchange, outcome_of_status
@@ -32,6 +34,7 @@ from inferometer.journal.writer import Journal
 from inferometer.server.engine.emission import Emission
 from inferometer.server.openai import ApiError, Ask, queue_full
 from inferometer.server.options import Options
+from inferometer.simulation.client import PERFECT, ClientModel
 from inferometer.simulation.generation import Generation, Open
 
 START_NS = 1_000_000_000
@@ -42,18 +45,10 @@ PULSE_NS = 250_000_000
 FLUSH_ROWS = 2048
 REFUSAL_NS = 1_000_000
 """A refused request holds its slot for this long: it takes no time, and a closed loop would never get past it."""
-REACTION_NS, REACTION_PER_SLOT_NS = 220_000, 10_000
-"""Closed loop: how long a worker takes from the end of an answer to sending the next request. It reads and decodes the tokens
-that came with that end before it sends. As measured on the machine named in docs/simulation.md."""
 LOOK_EVERY = 4096
 """Turns of the loop between two looks at the one who watches."""
 SCATTER = 61
 """How far apart two answers start in the passage, as in server/http.py."""
-
-
-def reaction(slots: int | None) -> int:
-    """The reaction of a closed loop with so many slots, ns; 0 in open loop (None)."""
-    return 0 if slots is None else REACTION_NS + slots * REACTION_PER_SLOT_NS
 
 
 class Engine(Protocol):
@@ -95,7 +90,8 @@ class Server:
 
 
 class Driver:
-    """Runs phases, one after the other. `offset_ns`: wall clock minus virtual time, for the pulses.
+    """Runs phases, one after the other. `offset_ns`: wall clock minus virtual time, for the pulses. `client`: how much time the
+    client takes; its chances are drawn from `seed`.
 
     `heard` gives the time to drain (ns) when somebody has asked to stop, else None; `watch` is told the totals now and then.
     """
@@ -108,12 +104,18 @@ class Driver:
         timeout_ns: int,
         drain_ns: int,
         offset_ns: int = 0,
+        client: ClientModel = PERFECT,
+        seed: int = 0,
         heard: Callable[[], int | None] = lambda: None,
         watch: Callable[[int, Progress], None] = lambda *_: None,
     ) -> None:
         self._server, self._engine, self._journal = server, server.engine, journal
         self._timeout_ns, self._drain_ns, self._offset_ns = timeout_ns, drain_ns, offset_ns
         self._heard, self._watch = heard, watch
+        self._client, self._draw = client, Random(f"client {seed}")  # noqa: S311 - chances of a model
+        self._held: deque[tuple[int, Hit]] = deque()  # due, and to be sent at these instants
+        self._unread: list[tuple[Generation, int, int, int]] = []  # tokens, how it stands then, instant
+        self._read_at: int | None = None
         self.now = START_NS
         self._phase = 0
         self._pacer: Pacer = OpenPacer([], [])
@@ -127,19 +129,20 @@ class Driver:
 
     def run(self, phase: int, share: Share, *, duration_ns: int = 0, again: bool = False) -> None:
         """A phase from its start, which is now, to its end. See Share.pacer for the times."""
-        self._phase, self._reaction, self._share = phase, reaction(share.slots), share
+        self._phase, self._reaction, self._share = phase, self._client.reaction(share.slots), share
         start = self._next_pulse = self.now
         self._pacer = pacer = share.pacer(start, duration_ns, again=again)
         self._end, self._drain_by = start + duration_ns if duration_ns else None, None
         turns = 0
         while True:
             self._operate()
+            self._read()
             self._expire()
             self._send_due(share)
             self._mind_the_end(share.slots is None)
             if self.now >= self._next_pulse:
                 self._pulse()
-            if pacer.exhausted and not self._in_flight:
+            if pacer.exhausted and not self._in_flight and not self._held:
                 break
             turns += 1
             if turns % LOOK_EVERY == 0:
@@ -160,6 +163,8 @@ class Driver:
         coming = (
             self._engine.next_due(),
             None if due is None else due + self._reaction,
+            self._held[0][0] if self._held else None,
+            self._read_at,
             deadline,
             self._end,
             self._drain_by,
@@ -178,10 +183,33 @@ class Driver:
             at = emission.at
             for generation, cached in emission.cached:
                 generation.cached = cached
+            if self._client.read_lag_ns:
+                self._unread += [
+                    (generation, count, end, at) for generation, _, count, end in emission.tokens
+                ]
+                if self._unread and self._read_at is None:
+                    self._read_at = at + self._client.read_lag(self._draw)
+                continue
             for generation, _, count, end in emission.tokens:
                 generation.put(count, end, at)
                 if end:
-                    self._finish(generation, at)
+                    self._finish(generation, at, at)
+
+    def _read(self) -> None:
+        """One read finds all that has arrived, and gives what it finds of a stream the instant of the last of it."""
+        if self._read_at is None or self._read_at > self.now:
+            return
+        unread, self._unread, self._read_at = self._unread, [], None
+        arrived = {id(generation): at for generation, _, _, at in unread}
+        for generation, count, end, _ in unread:
+            if generation.ended:  # it was given up
+                continue
+            at = arrived[id(generation)]
+            exchange = generation.exchange
+            exchange.lag_ns = max(exchange.lag_ns, self.now - at)
+            generation.put(count, end, at)
+            if end:
+                self._finish(generation, at, self.now)
 
     def _expire(self) -> None:
         for generation in self._flying:
@@ -192,8 +220,12 @@ class Driver:
             self._give_up(generation, Outcome.TIMEOUT, "no complete response in time")
 
     def _send_due(self, share: Share) -> None:
-        pacer, by = self._pacer, self.now - self._reaction
+        pacer, by, held = self._pacer, self.now - self._reaction, self._held
         while (hit := pacer.take(by)) is not None:
+            last = held[-1][0] if held else 0
+            held.append((max(last, self.now + self._client.late(self._draw)), hit))
+        while held and held[0][0] <= self.now:
+            hit = held.popleft()[1]
             self._send(hit, share.body(hit))
 
     def _mind_the_end(self, open_loop: bool) -> None:
@@ -205,6 +237,7 @@ class Driver:
             self._end = None
         if self._drain_by is not None and self.now >= self._drain_by:
             self._pacer.stop()
+            self._held.clear()
             for generation in list(self._flying):
                 if not generation.ended:
                     self._give_up(generation, Outcome.CANCELLED, "cancelled: the time to drain was over")
@@ -233,11 +266,12 @@ class Driver:
         self._in_flight += 1
         self._flying.append(generation)
 
-    def _finish(self, generation: Generation, at: int) -> None:
+    def _finish(self, generation: Generation, at: int, read_at: int) -> None:
+        """The last token arrived at `at`, and its slot is free when it is read."""
         self._in_flight -= 1
         events = generation.finish(at)
         generation.exchange.conclude()
-        self._record(generation.exchange, events, at)
+        self._record(generation.exchange, events, read_at)
 
     def _give_up(self, generation: Generation, outcome: Outcome, detail: str) -> None:
         self._engine.cancel(generation, self.now)

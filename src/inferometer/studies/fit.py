@@ -48,6 +48,7 @@ from inferometer.run.facts import read_facts
 from inferometer.run.simulate import simulate
 from inferometer.run.ui import Ui
 from inferometer.server.engine.settings import FIELDS, Settings, words
+from inferometer.simulation.client import PERFECT, ClientModel
 from inferometer.simulation.engine import choose
 from inferometer.simulation.fit import COSTS, Fit, Parameter, TooFewError, fit
 from inferometer.simulation.iterations import Iterations, Limits, Streams, batch_limit, reconstruct
@@ -76,11 +77,18 @@ class Fitted:
     document: FitDocument
 
 
-def fit_run(run: Path, preset: str | None, given: Sequence[str], out: Path, ui: Ui) -> Fitted:
+def fit_run(
+    run: Path,
+    preset: str | None,
+    given: Sequence[str],
+    out: Path,
+    ui: Ui,
+    client: ClientModel = PERFECT,
+) -> Fitted:
     """Fit an engine to the run in folder `run`, and simulate its plan with it. Raises PlanError, RecordError.
 
     `preset` and `given` (`key=value`) say what the run does not: limits and policies; a cost among `given` is kept as it is.
-    Costs that the run cannot tell are those of the preset, and 0 where none is named.
+    Costs that the run cannot tell are those of the preset, and 0 where none is named. `client`: of the simulated run.
     """
     folder = RunFolder.open(run)
     facts, plan = read_facts(folder), saved.read(folder.plan)
@@ -105,7 +113,7 @@ def fit_run(run: Path, preset: str | None, given: Sequence[str], out: Path, ui: 
         raise _unfit(f"{cause}: measure for longer") from cause
     # Through the words that are told, so that who types them gets this very engine.
     all_words = (*given, *words(found.values()))
-    finding = simulate(plan, choose(preset, all_words), out, ui, _lengths(record))
+    finding = simulate(plan, choose(preset, all_words), out, ui, _lengths(record), client)
     document = FitDocument(
         schema=SCHEMA,
         version=__version__,

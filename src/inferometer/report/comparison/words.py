@@ -186,6 +186,7 @@ def _time(item: Item) -> str:
     )
     how = {
         "virtual": "Time is virtual.",
+        "modelled": "Time is virtual, with a modelled client.",
         "interleaved": f"Their runs lie between each other: {spans}.",
         "in turn": f"One side was measured after the other: {spans}.",
     }[facts.how or "in turn"]

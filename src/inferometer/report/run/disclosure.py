@@ -55,6 +55,7 @@ SPECIAL_TOKENS = {False: f"{BOS_EOS}; {TOOLS}", True: f"{UNCOUNTED}; {TOOLS}"}
 CLOCKS = {
     "kernel": "kernel receive time of the bytes that complete each event (SO_TIMESTAMPNS), put on the monotonic clock",
     "user": "monotonic clock of the client, read right after each poll and before any decoding",
+    "modelled": "simulated: the model's own instants in virtual time, stamped as by the kernel of a client that reads late",
     "virtual": "simulated: the model's own instants in virtual time; no clock was read",
 }
 

@@ -164,14 +164,20 @@ def _spelled(field: str, value: float) -> str:
     return f"{value / _UNITS[unit]:.5g}{unit}"
 
 
+def time_ns(text: str) -> float:
+    """A time with its unit, ns, at least 0. Raises ValueError."""
+    found = _TIME.fullmatch(text)
+    time = float(found[1]) * _UNITS[found[2]] if found is not None else math.nan
+    if not 0 <= time < math.inf:
+        raise ValueError("give a time with its unit: 2ms, 25us, 0.5ns, 1.5s")
+    return time
+
+
 def _value(field: str, text: str) -> object:
     """A value as its field has it. Raises ValueError."""
     default = Settings.__dataclass_fields__[field].default
     if field.endswith("_ns"):
-        found = _TIME.fullmatch(text)
-        if found is None:
-            raise ValueError("give a time with its unit: 2ms, 25us, 0.5ns, 1.5s")
-        return float(found[1]) * _UNITS[found[2]]
+        return time_ns(text)
     if isinstance(default, bool):
         if text.lower() not in _BOOLS:
             raise ValueError("give on or off")
