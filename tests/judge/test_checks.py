@@ -98,6 +98,10 @@ def test_each_entry_of_the_table_is_of_the_check_that_it_makes(good: Verdict) ->
     assert len({entry.code for entry in CHECKS}) == len(CHECKS)
 
 
+WARM: dict[str, Any] = {"workload": {"repeatable_prompts": True}, "sut": {"cache_state": "warm"}}
+"""Prompts of an earlier run, in a cache that is said to hold them."""
+
+
 @pytest.mark.parametrize(
     ("code", "status", "changes"),
     [
@@ -158,6 +162,13 @@ def test_each_entry_of_the_table_is_of_the_check_that_it_makes(good: Verdict) ->
             "na",
             {"usage_cached": lambda v: v + 90, "plan": {"workload": {"repeatable_prompts": True}}},
         ),
+        (
+            "cache_hits",
+            "pass",
+            {"usage_cached": lambda v: np.maximum(60, np.arange(len(v)) % 119), "plan": WARM},
+        ),
+        ("cache_hits", "fail", {"usage_cached": lambda v: v, "plan": WARM}),
+        ("cache_hits", "na", {"usage_cached": lambda v: [None] * len(v), "plan": WARM}),
         ("cache_hits", "na", {"usage_cached": lambda v: [None] * len(v)}),
         ("samples_p99", "unsure", {"n": 999}),
         ("samples_p99", "pass", {"n": 1000}),

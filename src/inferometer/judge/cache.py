@@ -1,4 +1,4 @@
-"""The check of the prefix cache: did the server find what it was not meant to find?
+"""The check of the prefix cache: did the server find what it was not meant to find, or not what it was said to hold?
 
 | prompts                              | cache before the run | held to                                                    |
 | ------------------------------------ | -------------------- | ---------------------------------------------------------- |
@@ -7,11 +7,13 @@
 | share what is not known beforehand   | cold                 | what each request is known to share with others and repeat |
 | the same                             | otherwise            | not judged                                                 |
 | those of an earlier run (repeatable) | cold                 | as above, as if they were new                              |
-| the same                             | otherwise            | not judged                                                 |
+| the same                             | warm                 | WARM_SHARE of them at least                                |
+| the same                             | unknown              | not judged                                                 |
 """
 
 from __future__ import annotations
 
+from inferometer.documents.verdict import CheckStatus
 from inferometer.documents.workload import RequestStatistics
 from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.measurement import Measurement
@@ -21,11 +23,15 @@ from inferometer.plan.schema import Plan
 CACHE_SHARE = 0.05
 """Prompts are made to share nothing; a chat template's own tokens may still hit and are left out where they can be told."""
 
+WARM_SHARE = 0.5
+"""A cache that holds the prompts finds all of each but its last block. One that finds less than half of them is nearer to a
+cold one, and so is TTFT."""
+
 
 def cache_hits(
     plan: Plan, measurement: Measurement, record: Record, drawn: RequestStatistics | None
 ) -> Check:
-    """Share of prompt tokens the server took from a cache, where none were meant to be found in one; see above."""
+    """Share of prompt tokens the server took from a cache, where none or most were meant to be found in one; see above."""
     share = measurement.throughput.cached_beyond_template
     replay = record.replay
     hits = None if drawn is None else drawn.prefix_hits.exact
@@ -35,6 +41,9 @@ def cache_hits(
     cold = plan.sut.cache_state == "cold"
     # A schedule that began anew repeats its own prompts, if they are repeatable.
     again = plan.workload.repeatable_prompts and (not cold or bool((record.cycle > 0).any()))
+    if share is not None and again and plan.sut.cache_state == "warm":
+        status: CheckStatus = "pass" if share >= WARM_SHARE else "fail"
+        return Check("cache_hits", status, share, WARM_SHARE, facts={"of": "warm"})
     if share is None or again:
         return Check("cache_hits", "na", share, CACHE_SHARE)
     shares = plan.workload.shares or (replay is not None and replay.shares_prefixes)

@@ -317,6 +317,18 @@ CHECKS: dict[str, Wording] = {
         },
         {"fail": "Empty the server's cache before the run, or declare its state as it is (--cache-state)."},
     ),
+    "cache_hits:warm": Wording(
+        "Prefix cache",
+        "share",
+        {
+            "pass": "The server took {value} of the prompt tokens from a cache declared warm; at least {limit} is required.",
+            "fail": "The server took {value} of the prompt tokens from a cache that was declared warm, less than the required "
+            "{limit}: it no longer knew the prompts of the run before.",
+        },
+        {
+            "fail": "Send the same plan once before the run, or declare the cache's state as it is (--cache-state)."
+        },
+    ),
     "cache_hits:shared": Wording(
         "Prefix cache",
         "share",
