@@ -135,6 +135,17 @@ def test_a_cut_comes_after_so_many_tokens(spec: str, then: Then, after: int) -> 
     assert [step.then for step in sent.whole_under(f"{spec}:after={after}")] == [then]
 
 
+def test_a_reset_may_come_late_and_a_close_comes_behind_the_whole_answer() -> None:
+    """The wait is before the reset alone; what is closed has been answered to the last byte."""
+    steps = Sent().under("sit=800")
+    assert [(step.data, step.wait_ns, step.then) for step in steps] == [(b"", 800_000_000, Then.RESET)]
+    sent = Sent()
+    steps = sent.under("close")
+    assert joined(steps) == b"".join(piece.data for piece in sent.pieces)
+    assert [step.then for step in steps] == [Then.GO_ON] * len(sent.pieces) + [Then.CLOSE]
+    assert [step.then for step in sent.whole_under("close")] == [Then.GO_ON, Then.CLOSE]
+
+
 def test_glue_sends_several_events_at_once() -> None:
     """Role and five tokens and the end, three a send, behind a head by itself."""
     steps = Sent().under("glue=3")

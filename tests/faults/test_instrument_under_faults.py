@@ -22,6 +22,7 @@ import trustme
 from commands import only, run
 
 from inferometer.calibration.join import nonces
+from inferometer.drive.keep_alive import CLOSES
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import RECORD, EventClass
@@ -138,6 +139,10 @@ PLANS = {
         ("--requests", "200", "--concurrency", "16", "--timeout", PATIENCE),
         tls=True,
     ),
+    "closing": Plan(("close",), ("--requests", "120", "--concurrency", "8", "--workers", "2")),
+    "closing, open loop": Plan(("close",), ("--requests", "120", "--rate", "60")),
+    "closing, over TLS": Plan(("close",), ("--requests", "60", "--concurrency", "4"), tls=True),
+    "sitting": Plan(("sit:ms=500,share=0.3,skip=4",), ("--requests", "60", "--concurrency", "4")),
     "before the head, over TLS": Plan(
         ("reset:after=0,share=0.2,skip=1", "hang:after=0,share=0.25,skip=1", "drop:share=0.3,skip=6"),
         (*FRESH, "--timeout", PATIENCE),
@@ -203,6 +208,10 @@ CASES = [
     ("over TLS", "comments", "ok"),
     ("over TLS", "slow-headers", "ok"),
     ("over TLS", "no-done", "ok"),
+    ("closing", "close", "ok"),
+    ("closing, open loop", "close", "ok"),
+    ("closing, over TLS", "close", "ok"),
+    ("sitting", "sit", "reset"),
     ("before the head, over TLS", "reset", "reset"),
     ("before the head, over TLS", "hang", "timeout"),
     ("before the head, over TLS", UNKNOWN, "reset connect_error tls_error"),
@@ -382,6 +391,35 @@ def test_what_was_measured_before_a_fault_is_kept(
         assert contents(one) == tokens
         assert len(one["event_ns"]) == len(one["event_class"])
         assert one["t_end"] >= max(one["event_ns"], default=0)
+
+
+@pytest.mark.parametrize("name", [name for name in PLANS if name.startswith("closing")])
+def test_a_server_that_closes_after_each_answer_is_learned_and_named(
+    measured: Callable[[str], Measured], name: str
+) -> None:
+    """In both loops, by each worker and over TLS: a few requests are sent twice and hold that wait, then none; the note says
+    so, and nearly all had a fresh connection from before they were taken up."""
+    run_ = measured(name)
+    check = run_.check("stale_connections")
+    assert (check["status"], check["facts"]["kept"]) == ("note", "single_use")
+    twice = [one for one in run_.requests if one["attempts"] > 1]
+    at_most = 2 * (CLOSES + 4)  # by each of two workers, and with four in flight when it learns
+    assert len(twice) <= at_most
+    assert all(one["t_send"] <= one["t_submit"] < one["t_first_byte"] for one in twice)
+    ahead = [one for one in run_.requests if one["t_connect"] and one["t_connect"] < one["t_taken"]]
+    assert len(ahead) >= len(run_.requests) - 2 * at_most
+
+
+def test_a_server_that_sits_on_requests_and_drops_them_has_no_second_chance(
+    measured: Callable[[str], Measured],
+) -> None:
+    """A close long after the request is an error of the server's; no quick answer to a second attempt stands for the first."""
+    run_ = measured("sitting")
+    for one in run_.met("sit"):
+        assert (one["outcome"], one["attempts"]) == ("reset", 1)
+        assert one["t_end"] - one["t_submit"] >= 450_000_000
+    assert run_.check("error_rate")["status"] == "fail"
+    assert run_.summary["verdict"]["status"] == "INVALID"
 
 
 def test_retry_after_is_on_record_where_the_server_said_it(measured: Callable[[str], Measured]) -> None:

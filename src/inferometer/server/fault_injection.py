@@ -117,6 +117,8 @@ class FaultyConnection(Connection):
             super().send(step.data, All(*step.stamps) if step.stamps else None)
         if step.then is Then.HANG:
             self._hung = True
+        elif step.then is Then.CLOSE:
+            self.closing = True
         elif step.then is Then.RESET:
             _reset_on_close(self.sock.fileno())
             self.lost = True

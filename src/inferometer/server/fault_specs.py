@@ -70,6 +70,13 @@ KINDS: dict[str, Kind] = {
     "reset": Kind(
         "resets the connection after N tokens; 0: before the head", {"after": _LATER}, unstreamed=True
     ),
+    "sit": Kind(
+        "resets the connection N ms after the answer was ready, without having sent any of it",
+        {"ms": Parameter(800.0, 0.0, _HOUR_MS)},
+        main="ms",
+        unstreamed=True,
+    ),
+    "close": Kind("closes the connection after the answer, which did not announce it", unstreamed=True),
     "hang": Kind(
         "sends nothing more after N tokens and keeps the connection", {"after": _LATER}, unstreamed=True
     ),

@@ -54,6 +54,7 @@ class Then(enum.Enum):
 
     GO_ON = enum.auto()
     RESET = enum.auto()
+    CLOSE = enum.auto()
     HANG = enum.auto()
 
 
@@ -93,11 +94,12 @@ class Filter:
 
 class Cut(Filter):
     """Ends the answer with `then` behind the event of token number `after`, from 1, and an answer shorter than that before its
-    end. 0: before anything; so too where nothing is streamed.
+    end; `wait_ns` later. 0: before anything; so too where nothing is streamed.
     """
 
-    def __init__(self, after: int, then: Then) -> None:
+    def __init__(self, after: int, then: Then, wait_ns: int = 0) -> None:
         self._left = after
+        self._wait_ns = wait_ns
         self._then = then
         self._over = False
 
@@ -112,7 +114,17 @@ class Cut(Filter):
         self._left -= piece.tokens
         if self._left <= 0:
             self._over = True
-            yield Step(then=self._then)
+            yield Step(wait_ns=self._wait_ns, then=self._then)
+
+
+class Closing(Filter):
+    """Closes the connection behind the answer."""
+
+    def take(self, piece: Piece) -> Iterator[Step]:
+        """All of it first."""
+        yield _as_is(piece)
+        if piece.place in (Place.END, Place.WHOLE):
+            yield Step(then=Then.CLOSE)
 
 
 class Late(Filter):
@@ -237,9 +249,14 @@ def filter_of(met: Met, max_tokens: int) -> Filter:
     fault = met.fault
     number = fault.whole_number
     match fault.name:
-        case "reset" | "hang":
-            then = Then.RESET if fault.name == "reset" else Then.HANG
-            return Cut(number("after"), then)
+        case "reset":
+            return Cut(number("after"), Then.RESET)
+        case "sit":
+            return Cut(0, Then.RESET, fault.ns())
+        case "hang":
+            return Cut(number("after"), Then.HANG)
+        case "close":
+            return Closing()
         case "slow-headers":
             return Late(fault.ns())
         case "trickle":

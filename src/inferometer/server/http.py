@@ -516,7 +516,7 @@ class Server:
     def _finish(self, answer: Answer) -> None:
         connection = answer.connection
         connection.answer = None
-        connection.closing = not answer.keep_alive
+        connection.closing |= not answer.keep_alive
         self._residence.tell(now())
         self._residence.end()
         if not answer.ask.max_tokens:
