@@ -27,6 +27,7 @@ from benchmarks import (
     histogram_accuracy,
     loads,
     native,
+    objectives,
     prepare,
     scrape,
     server_metrics,
@@ -62,6 +63,7 @@ ALL: dict[str, Benchmark] = {
     "comparison-null": comparison_null.null,
     "coverage": coverage.coverage,
     "trial": trial.trial,
+    "objectives": objectives.objectives,
     "arrival-power": arrival_power.power,
 }
 QUIET = at_most(0.1)
@@ -76,6 +78,7 @@ ONCE = frozenset(
         "metrics-hour",
         "comparison-null",
         "coverage",
+        "objectives",
         "arrival-power",
     }
 )

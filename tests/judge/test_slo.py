@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from inferometer.judge.checks import error_rate
-from inferometer.judge.slo import SloOutcome, slo_outcomes
-from inferometer.measure.stats import wilson
+from inferometer.judge.slo import Observed, SloOutcome, decided, slo_outcomes
+from inferometer.measure.load_states import INDEPENDENT, LoadStates
+from inferometer.measure.stats import describe, describe_at, wilson
+from inferometer.plan.slo import Slo
 
 
 def outcome(run: Any, expr: str, **changes: Any) -> SloOutcome:
@@ -46,8 +50,48 @@ def test_a_percentile_without_an_interval_is_decided_by_the_share_beyond_its_lim
     assert outcome(run, f"ttft_p99<{far.value:.3f}ms", n=490).met is None
 
 
+def test_a_percentile_of_pooled_gaps_is_decided_by_the_share_too() -> None:
+    """Law: where P99 of gaps has no interval, none beyond the limit shows that it is met, half that it is missed, and about as
+    many as a P99 allows decides nothing."""
+    random = np.random.default_rng(5)
+    gaps, at_ns = random.gamma(4, 1, 8000), np.arange(8000, dtype=np.int64) * 1000
+    stats = describe_at(gaps, at_ns)
+    assert stats is not None
+    unknown = replace(stats, ci95=replace(stats.ci95, p99=None))
+    observed = Observed(unknown, gaps, at_ns, INDEPENDENT, 0.0, 9.0)
+    outcomes = [decided(Slo.parse(f"itl_p99<{limit:.3f}ms"), observed) for limit in (50, 4, stats.p99)]
+    assert outcomes == [(True, None), (False, None), (None, None)]
+
+
+def test_a_wait_that_was_not_met_leaves_a_near_limit_undecided() -> None:
+    """Law: with values just below the limit of a P99, states that were not met decide whether it can be called met;
+    one that a wait of a request's whole life does not reach is met all the same."""
+    values = np.random.default_rng(6).gamma(100, 0.1, 1000)
+    stats = describe(values)
+    assert stats is not None
+    limit = Slo.parse(f"ttft_p99<{values.max() + 0.1:.3f}ms")
+    calm, unsure = (
+        Observed(stats, values, None, LoadStates(200.0, True, unseen), 5.0, 1.0) for unseen in (0.0, 0.02)
+    )
+    unknown = replace(stats, ci95=replace(stats.ci95, p99=None))
+    assert decided(limit, replace(calm, stats=unknown)) == (True, None)
+    assert decided(limit, replace(unsure, stats=unknown)) == (None, None)
+    far = Slo.parse("ttft_p99<40ms")
+    assert decided(far, replace(unsure, stats=unknown)) == (True, None)
+    assert decided(far, replace(unsure, stats=unknown, life=35.0)) == (None, None)
+
+
 @pytest.mark.parametrize(
-    "expr", ["ttft_p75<500ms", "e2e_mean<500ms", "itl_p99<50ms", "tpot_p50<=40ms", "e2e_p95<500ms"]
+    "expr",
+    [
+        "ttft_p75<500ms",
+        "e2e_mean<500ms",
+        "itl_p75<50ms",
+        "itl_p99<50ms",
+        "itl_p99_9<500ms",
+        "tpot_p50<=40ms",
+        "e2e_p95<500ms",
+    ],
 )
 def test_every_statistic_with_an_interval_can_be_decided(run: Any, expr: str) -> None:
     """Law: percentiles and means of requests and of pooled gaps carry intervals."""

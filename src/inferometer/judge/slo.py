@@ -5,8 +5,9 @@ when the limit lies inside, or when the sample cannot give an interval: more req
 about this run, without an interval; its value alone decides.
 
 A percentile without an interval may be decided all the same: P99 is below a limit just when less than 1 % of the values are
-beyond it. So the share of those is held against 1 - p by Wilson's interval, with as many independent values as the sample is
-worth (measure/dependence.py). None of 400 independent values beyond 500 ms shows P99 < 500 ms, wherever P99 itself may lie.
+beyond it. So the share of those is held against 1 - p by an interval for correlated values (measure/stats.py), with the share
+added that states of the load which the run did not meet could carry beyond. None of 400 independent values beyond 500 ms shows
+P99 < 500 ms, wherever P99 itself may lie.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.judge.checks import failures
-from inferometer.measure.dependence import binned, effective_size
+from inferometer.measure.load_states import LoadStates
 from inferometer.measure.measurement import Measurement, samples_of
-from inferometer.measure.record import Floats, Record
-from inferometer.measure.stats import quantile_interval, quantile_interval_at, share_interval
+from inferometer.measure.record import Floats, Ints, Mask, Record
+from inferometer.measure.stats import (
+    quantile_interval,
+    quantile_interval_at,
+    share_interval,
+    share_of_values_interval,
+)
 from inferometer.metrics.catalogue import METRICS
 from inferometer.metrics.statistics import QUANTILES, Interval, Stats
 from inferometer.plan.schema import Plan
@@ -41,76 +47,98 @@ class SloOutcome:
     ci: Interval | None
 
 
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a run observed of a latency: its statistics; its defined values, in order of sending, or pooled, each `at_ns`; the
+    states of the load; how much longer the longest `wait` for the server was than the mean one (0: none is part of it); and the
+    mean `life` of a request, from its sending to its end."""
+
+    stats: Stats
+    values: Floats
+    at_ns: Ints | None
+    states: LoadStates
+    wait: float
+    life: float
+
+
 def slo_outcomes(plan: Plan, measurement: Measurement, record: Record) -> tuple[SloOutcome, ...]:
     """Outcomes of the plan's objectives, in its order."""
     return tuple(_outcome(slo, plan, measurement, record) for slo in plan.slos)
 
 
 def _outcome(slo: Slo, plan: Plan, measurement: Measurement, record: Record) -> SloOutcome:
-    value, interval, bare = _value(slo, plan, measurement, record)
-    met: bool | None = None
-    if value is not None and bare:
-        met = slo.met_by(value)
-    elif interval is not None:
-        ends = {slo.met_by(end) for end in interval}
-        met = ends.pop() if len(ends) == 1 else None
-    elif slo.stat in QUANTILES:
-        met = _by_share(slo, plan, measurement, record)
+    value: float | None
+    met: bool | None
+    if slo.stat is None:
+        value, interval = _of_rate(slo.metric, measurement, record)
+        met = None if interval is None else _met_by_all(slo, interval)
+    else:
+        observed = _observed(slo.metric, plan, measurement, record)
+        value = None if observed is None else getattr(observed.stats, slo.stat)
+        met, interval = (None, None) if observed is None else decided(slo, observed)
     return SloOutcome(str(slo), value, slo.limit, slo.unit, met, interval)
 
 
-def _value(
-    slo: Slo, plan: Plan, measurement: Measurement, record: Record
-) -> tuple[float | None, Interval | None, bool]:
-    """The objective's value, its interval, and whether the value decides alone."""
-    throughput = measurement.throughput
-    if slo.metric == "success_rate":
+def _of_rate(metric: str, measurement: Measurement, record: Record) -> tuple[float | None, Interval | None]:
+    if metric == "success_rate":
         failed, ended = failures(measurement.requests, interrupted=record.interrupted)
         good = ended - failed
         interval = share_interval(good, ended, measurement.requests.outcomes_effective)
-        return (good / ended if ended else None), interval, False
-    if slo.stat is None:
-        return getattr(throughput.steady, slo.metric), getattr(throughput.ci95, slo.metric), False
-    stats: Stats | None = getattr(measurement.metrics, f"{slo.metric}_ms")
+        return (good / ended if ended else None), interval
+    throughput = measurement.throughput
+    return getattr(throughput.steady, metric), getattr(throughput.ci95, metric)
+
+
+def _observed(metric: str, plan: Plan, measurement: Measurement, record: Record) -> Observed | None:
+    stats: Stats | None = getattr(measurement.metrics, f"{metric}_ms")
     if stats is None:
-        return None, None, False
-    if slo.stat in _FROM_SAMPLES:
-        interval = _interval(slo.metric, _FROM_SAMPLES[slo.stat], plan, record)
-    else:
-        interval = getattr(stats.ci95, slo.stat, None)
-    return getattr(stats, slo.stat), interval, slo.stat in _BARE
-
-
-def _by_share(slo: Slo, plan: Plan, measurement: Measurement, record: Record) -> bool | None:
-    """Whether the share of values beyond the limit is clearly below or above what the percentile allows."""
-    stats: Stats | None = getattr(measurement.metrics, f"{slo.metric}_ms")
-    if stats is None or stats.n_effective is None or METRICS[f"{slo.metric}_ms"].pooled or slo.stat is None:
         return None
-    metric = METRICS[f"{slo.metric}_ms"]
     samples = samples_of(plan, record)
-    values: Floats = getattr(samples, slo.metric)[samples.order]
-    values = values[~np.isnan(values)]
-    beyond = np.array([not slo.met_by(value) for value in values.tolist()], np.float64)
-    series = binned(beyond)
-    worth = min(stats.n_effective, len(beyond) * effective_size(series) / len(series))
-    interval = share_interval(float(beyond.sum()), len(beyond), worth)
-    if interval is None:
-        return None
-    close = (values > slo.limit - samples.wait_ms) & (beyond == 0)  # a longer wait would carry them beyond
-    most = interval[1] + (samples.states.unseen * float(close.mean()) if metric.waits else 0.0)
-    allowed = 1 - QUANTILES[slo.stat]
-    if interval[0] <= allowed <= most:
-        return None
-    return most < allowed
-
-
-def _interval(metric: str, p: float, plan: Plan, record: Record) -> Interval | None:
-    """The interval of a percentile that the metric's statistics do not carry."""
-    samples = samples_of(plan, record)
+    life = float(samples.e2e.mean())
     if METRICS[f"{metric}_ms"].pooled:
-        found = quantile_interval_at(samples.gaps, samples.gap_ns, p, samples.states)
+        values, at_ns = samples.pooled[metric]
+        return Observed(stats, values, at_ns, samples.states, 0.0, life)
+    in_order: Floats = getattr(samples, metric)[samples.order]
+    wait = samples.wait_ms if METRICS[f"{metric}_ms"].waits else 0.0
+    return Observed(stats, in_order[~np.isnan(in_order)], None, samples.states, wait, life)
+
+
+def decided(slo: Slo, observed: Observed) -> tuple[bool | None, Interval | None]:
+    """Whether an objective on a latency is met (None: undecided), and the interval of its value."""
+    if slo.stat in _BARE:
+        return slo.met_by(getattr(observed.stats, str(slo.stat))), None
+    if slo.stat in _FROM_SAMPLES:
+        interval = _interval(_FROM_SAMPLES[slo.stat], observed)
     else:
-        values: Floats = getattr(samples, metric)[samples.order]
-        wait = samples.wait_ms if METRICS[f"{metric}_ms"].waits else 0.0
-        found = quantile_interval(values[~np.isnan(values)], p, samples.states, wait)
+        interval = getattr(observed.stats.ci95, str(slo.stat))
+    if interval is not None:
+        return _met_by_all(slo, interval), interval
+    return (_by_share(slo, QUANTILES[slo.stat], observed) if slo.stat in QUANTILES else None), None
+
+
+def _met_by_all(slo: Slo, interval: Interval) -> bool | None:
+    ends = {slo.met_by(end) for end in interval}
+    return ends.pop() if len(ends) == 1 else None
+
+
+def _by_share(slo: Slo, p: float, observed: Observed) -> bool | None:
+    """Whether the share of values beyond the limit is clearly below or above what the percentile allows."""
+    values = observed.values
+    if observed.stats.n_effective is None:
+        return None
+    beyond: Mask = values >= slo.limit if slo.op == "<" else values > slo.limit
+    low, high = share_of_values_interval(beyond, observed.stats.n_effective, observed.at_ns)
+    if observed.wait:
+        # In states that were not met, a request may also have to wait until another one ends.
+        close = (values > slo.limit - max(observed.wait, observed.life)) & ~beyond
+        high += observed.states.unseen * float(close.mean())
+    return None if low <= 1 - p <= high else high < 1 - p
+
+
+def _interval(p: float, observed: Observed) -> Interval | None:
+    """The interval of a percentile that the metric's statistics do not carry."""
+    if observed.at_ns is None:
+        found = quantile_interval(observed.values, p, observed.states, observed.wait)
+    else:
+        found = quantile_interval_at(observed.values, observed.at_ns, p, observed.states)
     return None if isinstance(found, str) else found

@@ -48,7 +48,7 @@ import numpy as np
 
 from inferometer.measure.dependence import BINS, long_run_variance
 from inferometer.measure.load_states import INDEPENDENT, LoadStates, unseen_share
-from inferometer.measure.record import Floats, Ints
+from inferometer.measure.record import Floats, Ints, Mask
 from inferometer.metrics.statistics import INTERVALS, QUANTILES, Interval, Intervals, Stats, Withheld
 
 CONFIDENCE = 0.95
@@ -304,3 +304,19 @@ def share_interval(successes: float, n: float, effective: float | None) -> Inter
     """Wilson's interval of a share of n correlated trials, which tell as much as `effective` independent ones (None: n)."""
     size = n if effective is None else min(n, effective)
     return wilson(successes * size / n, size) if n else None
+
+
+def share_of_values_interval(hits: Mask, worth: float, at_ns: Ints | None = None) -> Interval:
+    """The interval of the share of hits among values in order of time, or pooled, each at its instant; at least one value.
+
+    They tell as much as `worth` independent values, or less where hits come in bursts.
+    """
+    bins = Bins.in_order(len(hits)) if at_ns is None else Bins.at(at_ns)
+    share, n = float(hits.mean()), len(hits)
+    variance = share * (1 - share)
+    if variance > 0 and bins.count > 2:
+        residuals = bins.sums(hits.astype(np.float64)) - share * bins.sizes
+        worth = min(worth, n * variance / max(long_run_variance(residuals) * bins.count / n, variance))
+    found = share_interval(float(hits.sum()), n, worth)
+    assert found is not None
+    return found
