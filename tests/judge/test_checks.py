@@ -102,6 +102,33 @@ WARM: dict[str, Any] = {"workload": {"repeatable_prompts": True}, "sut": {"cache
 """Prompts of an earlier run, in a cache that is said to hold them."""
 
 
+def failing_after(ms: float, count: int = 9) -> dict[str, Any]:
+    """That many measured requests fail so long after they were sent, without a token."""
+
+    def some(values: Any, other: Any) -> Any:
+        return [other if 200 <= at < 200 + count else value for at, value in enumerate(values)]
+
+    return {
+        "outcome": lambda v: some(v, "timeout"),
+        "first_visible": lambda v: np.array(some(v, -1)),
+        "first_text": lambda v: np.array(some(v, -1)),
+        "first_answer": lambda v: np.array(some(v, -1)),
+        "event_ns": lambda v: some(v, np.zeros(0, np.int64)),
+        "event_class": lambda v: some(v, b""),
+        "t_end": lambda v: np.where(
+            (np.arange(len(v)) >= 200) & (np.arange(len(v)) < 200 + count), v + ms * MS, v
+        ),
+    }
+
+
+@pytest.mark.parametrize(("ms", "status"), [(-60.0, "pass"), (5_000.0, "unsure")])
+def test_the_waits_of_the_few_that_failed_are_not_left_out_of_p99(run: Any, ms: float, status: str) -> None:
+    """Law: requests that failed after a wait beyond P99 would have lengthened it; those that failed early say nothing."""
+    check = judge(*run(**failing_after(ms))).check("error_rate")
+    assert check.status == status
+    assert check.facts["failed"] == 9
+
+
 @pytest.mark.parametrize(
     ("code", "status", "changes"),
     [

@@ -103,6 +103,7 @@ LIES: dict[str, tuple[Proxy, str]] = {
     "20 % whole": (in_some(0.2, whole), "INCONCLUSIVE"),
     "20 % in two flushes": (in_some(0.2, two_flushes), "INCONCLUSIVE"),
     "3 % every 25": (in_some(0.03, every(25)), "INCONCLUSIVE"),
+    "1.2 % whole": (in_some(0.012, whole), "INCONCLUSIVE"),
 }
 
 
@@ -118,6 +119,12 @@ def test_answers_that_arrive_in_lumps_have_no_itl_and_are_never_valid(run: Any, 
     assert verdict.check("tokens_per_event").status == "note"
     tpot = measurement.metrics.tpot_ms
     assert tpot is None or tpot.p50 == pytest.approx(GAP_MS, rel=0.05)
+
+
+def test_answers_held_back_that_move_no_percentile_are_not_held_against_the_run(run: Any) -> None:
+    """Law: five of a thousand are beyond P99 and leave it where it was: VALID."""
+    _, verdict = delivered(run, in_some(0.005, whole))
+    assert verdict.check("streamed").status == "pass"
 
 
 def test_a_first_token_let_through_bends_nothing_but_the_gaps(run: Any) -> None:

@@ -134,7 +134,7 @@ def test_a_success_rate_and_the_error_rate_have_one_denominator(run: Any) -> Non
         more = {"interrupted": interrupted}
         found = outcome(run, "success_rate>0.5", more=more, **cancelled)
         made = run(more=more, **cancelled)
-        errors = error_rate(made[1], interrupted=interrupted)
+        errors = error_rate(*made)
         assert found.value == pytest.approx(good)
         assert errors.value == pytest.approx(1 - good)
 

@@ -5,7 +5,8 @@ is worth:
 
 | share            | TTFT and TPOT                                                                 | `streamed` |
 | ---------------- | ----------------------------------------------------------------------------- | ---------- |
-| up to HELD_SHARE | no percentile printed is moved                                                | pass       |
+| up to HELD_SHARE | no percentile printed is moved, unless P99 of TTFT is longer by BENT_SHARE     | pass       |
+|                  | with them than without them                                                   | (unsure)   |
 | up to half       | medians are the server's; of P99 it cannot be told whose waiting it is         | unsure     |
 | more than half   | TTFT is the time of a later token, TPOT that of the last few                   | fail       |
 
@@ -19,7 +20,7 @@ import math
 
 from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.verdict import Check, Facts
-from inferometer.measure.delivery import DIRECT_SHARE, LUMPED_SHARE
+from inferometer.measure.delivery import BENT_SHARE, DIRECT_SHARE, LUMPED_SHARE
 from inferometer.measure.measurement import Measurement
 from inferometer.measure.stats import wilson
 from inferometer.plan.schema import Plan
@@ -51,7 +52,11 @@ def streamed(plan: Plan, measurement: Measurement) -> Check:
         return Check("streamed", "fail", share, AT_ONCE_SHARE, facts=facts)
     if high > AT_ONCE_SHARE:
         return Check("streamed", "unsure", share, AT_ONCE_SHARE, facts=facts | {"of": "few"})
-    return Check("streamed", "unsure" if low > HELD_SHARE else "pass", share, HELD_SHARE, facts=facts)
+    if low > HELD_SHARE:
+        return Check("streamed", "unsure", share, HELD_SHARE, facts=facts)
+    if theirs and seen.moved > BENT_SHARE:
+        return Check("streamed", "unsure", seen.moved, BENT_SHARE, facts=facts | {"of": "p99"})
+    return Check("streamed", "pass", share, HELD_SHARE, facts=facts)
 
 
 def tokens_per_event(plan: Plan, measurement: Measurement) -> Check:

@@ -104,7 +104,7 @@ CHECKS = (
                ("share",), LimitSource.ANY, ("4.2.5",), of_instrument=True, simulated=False),
     CheckEntry("interrupted", lambda run: checks.interrupted(run.record),
                ("number",), LimitSource.ANY),
-    CheckEntry("error_rate", lambda run: checks.error_rate(run.measurement, interrupted=run.record.interrupted),
+    CheckEntry("error_rate", lambda run: checks.error_rate(run.plan, run.measurement, run.record),
                ("share",), LimitSource.METHOD),
     CheckEntry("few_samples", lambda run: run.samples[2],
                ("number",), LimitSource.METHOD),

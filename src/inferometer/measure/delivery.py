@@ -33,6 +33,7 @@ from typing import Literal
 import numpy as np
 
 from inferometer.measure.record import Floats, Ints, Mask
+from inferometer.measure.stats import percentile
 from inferometer.units import NS_PER_MS
 
 ItlMethod = Literal["direct", "chunk"]
@@ -138,7 +139,8 @@ class Delivery:
     more, since the server's usage or two events say so; `several`: those and the ones read late. Of the prompt ones `held` were
     held back and `at_once` arrived whole; `alone_share` of their events arrived alone, `lumped_share` of those that have
     several events are lumped. None: there are none. `merged`: how many of the prompt ones the client may have merged all the
-    same, by the number of those read late and the chance of `late_ms`."""
+    same, by the number of those read late and the chance of `late_ms`. `moved`: by what share P99 of TTFT is longer with those
+    held back than without them."""
 
     several: int
     prompt: int
@@ -147,6 +149,7 @@ class Delivery:
     alone_share: float | None
     lumped_share: float | None
     merged: float
+    moved: float = 0.0
 
 
 def delivery(chunks: Chunks, tokens: Floats, ttft_ms: Floats, late: Mask, chance: float) -> Delivery:
@@ -158,15 +161,26 @@ def delivery(chunks: Chunks, tokens: Floats, ttft_ms: Floats, late: Mask, chance
     spread = prompt & (events > 1)
     total = int(events[spread].sum())
     lumped = 2 * chunks.alone[spread] <= events[spread]
+    held = prompt & held_back(chunks, ttft_ms)
     return Delivery(
         several=int(several.sum()),
         prompt=int(prompt.sum()),
-        held=int((prompt & held_back(chunks, ttft_ms)).sum()),
+        held=int(held.sum()),
         at_once=int((prompt & (chunks.of_sample == 1)).sum()),
         alone_share=float(chunks.alone[spread].sum()) / total if total else None,
         lumped_share=float(lumped.mean()) if total else None,
         merged=float((several & late).sum()) * chance / (1.0 - chance),
+        moved=_moved(ttft_ms, held),
     )
+
+
+def _moved(ttft_ms: Floats, held: Mask) -> float:
+    """By what share P99 is longer with those held back; 0 where there are none, or no others."""
+    known = ~np.isnan(ttft_ms)
+    others = np.sort(ttft_ms[known & ~held])
+    if not held.any() or not len(others) or (p99 := percentile(others, 0.99)) <= 0:
+        return 0.0
+    return percentile(np.sort(ttft_ms[known]), 0.99) / p99 - 1.0
 
 
 def held_back(chunks: Chunks, ttft_ms: Floats) -> Mask:

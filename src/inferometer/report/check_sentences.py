@@ -63,6 +63,7 @@ VARIANT = {
     "stationary": "of",
     "drift": "of",
     "cache_hits": "of",
+    "error_rate": "of",
     "server_tokens": "side",
     "server_ttft": "side",
 }
@@ -86,6 +87,26 @@ CHECKS: dict[str, Wording] = {
             "fail": "Look at the error classes and the server's log, then lower the load or repair the server, and run again.",
         },
         {("by_error",): "By class: {by_error}."},
+    ),
+    "error_rate:p99": Wording(
+        "Failed requests",
+        "share",
+        {
+            "unsure": "Requests that failed had waited longer than the P99 of those that succeeded: with their waits it would "
+            "be longer by {value} at least; up to {limit} is accepted.",
+        },
+        {
+            "unsure": "Look at the error classes and the server's log, then lower the load or repair the server, and run again."
+        },
+        {
+            (
+                "series",
+                "p99_ms",
+                "p99_with_ms",
+            ): "P99 of {series}: {p99_ms} ms without them, {p99_with_ms} ms at least with them.",
+            ("waited",): "Failed requests that waited longer: {waited}.",
+            ("by_error",): "By class: {by_error}.",
+        },
     ),
     "prompt_length": Wording(
         "Prompt length",

@@ -52,6 +52,16 @@ DELIVERY: dict[str, Wording] = {
         {"unsure": "Send more requests, or use more workers (--workers) if the client read late."},
         {("held", "judged"): "Held back: {held} of {judged}."},
     ),
+    "streamed:p99": Wording(
+        "Streaming",
+        "share",
+        {
+            "unsure": "P99 of TTFT is longer by {value} with the answers that were held back than without them, more than the "
+            "accepted {limit}: whether the server or something in front of it held them cannot be observed.",
+        },
+        {"unsure": "Look for a buffering proxy (nginx: proxy_buffering off) and measure without it."},
+        {("held", "judged"): "Held back: {held} of {judged}."},
+    ),
     "tokens_per_event": Wording(
         "Tokens per event",
         "share",
