@@ -94,7 +94,7 @@ class Worker:
         self._reactor.watch(stdin, self._read_commands)
 
     def _map_schedule(self, go: Go) -> Pacer:
-        """The schedule as it is now: the measurement's rows are added while the warm-up runs, or later."""
+        """The schedule as it is now: a trace's rows may be appended later."""
         job, path = self._job, self._folder / "requests.arrow"
         if go.appended is not None:
             self._share = TailShare(Tail(path), go.appended, go.start_ns, job.worker, job.workers)

@@ -115,6 +115,7 @@ class WorkerPool:
         self._folder: Path | None = None
         self._counters: progress_counters.Counters | None = None
         self._phase = int(Phase.WARMUP)
+        self._announced: More | None = None
         self.outcome = Outcome()
 
     def __enter__(self) -> WorkerPool:
@@ -127,6 +128,8 @@ class WorkerPool:
         self._counters = progress_counters.Counters.create(self._folder, len(jobs))
         for worker, job in zip(self._workers, jobs, strict=True):
             worker.send(job)
+            if self._announced is not None:
+                worker.send(self._announced)
         ready = self._gather(Ready, START_TIMEOUT_S + jobs[0].connect_timeout_ns / 1e9)
         if len(ready) < len(self._workers):
             raise InstrumentError("a worker did not start; its reason is in log.txt of the run folder")
@@ -185,10 +188,13 @@ class WorkerPool:
         return start
 
     def announce(self, size: int, final: bool) -> None:
-        """Announce to all workers how much of the appended schedule there is."""
+        """Announce to all workers how much of the appended schedule there is; with their jobs if they have none yet."""
+        self._announced = More(size=size, final=final)
+        if self._folder is None:
+            return
         for worker in self._workers:
             if worker.alive:
-                worker.send(More(size=size, final=final))
+                worker.send(self._announced)
 
     def finish(self, phase: int, watch: Watch, interrupt: Interrupt, work: Work = lambda: False) -> None:
         """Wait until the phase has ended in all workers, and meanwhile do the `work` there is."""

@@ -89,6 +89,7 @@ def conduct(
                     calibration=certificate.facts(),
                 )
                 write_facts(folder, facts)
+                _generate(schedule, pool, ui, warmed=plan.load.warmup > 0)
                 pool.assign(_jobs(plan, source.trace, folder, target, key))
                 for line in scrapes.ready():
                     ui.note(line)
@@ -144,7 +145,8 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
 
 
 def _generate(schedule: RequestWriter, pool: WorkerPool, ui: Ui, *, warmed: bool) -> None:
-    """Write the requests of both phases before either: whatever else runs beside the workers takes time from them."""
+    """Write the requests of both phases before either: whatever else runs beside the workers takes time from them. Connections
+    are opened later, since a server may close those that stay idle for seconds."""
     if (schedule.total or 0) >= MANY_REQUESTS:
         ui.note(f"generating {schedule.total:,} requests")
     if warmed:
@@ -172,7 +174,6 @@ def drive(
     """Warm-up, then measurement. Ctrl-C ends the current phase and no other begins."""
     load, ahead, reported = plan.load, schedule.ahead, 0
     own_cpu: OwnCpu | None = None
-    _generate(schedule, pool, ui, warmed=load.warmup > 0)
 
     def watch(phase: int, progress: Progress) -> None:
         nonlocal reported
