@@ -128,6 +128,9 @@ class Reactor:
         self._places = 0
         self._unopened: list[Transport] = []  # that others may join
         self._opening = 0
+        # Left until what falls due now has been sent: opening and closing a socket takes as long as a send each.
+        self._to_open = 0
+        self._retired: list[Transport] = []
         self._timer = Timer() if Timer.available else None
         if self._timer is not None:
             self.watch(self._timer.fd, self._timer.fired)
@@ -190,9 +193,9 @@ class Reactor:
         self._open_spare()
 
     def _open_spare(self) -> None:
-        """Open one transport ahead of need if fewer than wanted are ready."""
-        if self._places + self._opening * self._expected < self._spare:
-            self.open(1)
+        """Open one transport ahead of need if fewer than wanted are ready: at the next wait."""
+        if self._places + (self._opening + self._to_open) * self._expected < self._spare:
+            self._to_open += 1
 
     def _send(self, transport: Transport, now: int) -> None:
         """Write what the channel has for the peer."""
@@ -247,6 +250,8 @@ class Reactor:
 
         `exact` asks for the instant to be met to the microsecond: timer first, then a short spin.
         """
+        if self._to_open or self._retired:
+            self._tidy()
         now = clock.monotonic_ns()
         left = until_ns - now
         if left <= 0 or (exact and left <= SPIN_NS):
@@ -270,6 +275,14 @@ class Reactor:
         self._empty_at = self._polled_at if self._polled_at - now > WAITED_NS else before
         if ready:
             self._round(ready, self._polled_at)
+
+    def _tidy(self) -> None:
+        """Open and close what was left until now."""
+        count, self._to_open = self._to_open, 0
+        self.open(count * self._expected)
+        retired, self._retired = self._retired, []
+        for transport in retired:
+            self._drop(transport)
 
     def _round(self, ready: list[tuple[int, int]], now: int) -> None:
         """Read all that is ready with its stamps, then decode it. The hottest lines of the program are here."""
@@ -415,8 +428,10 @@ class Reactor:
         if channel.outgoing:
             self._send(transport, at)
         if not channel.exchanges:
-            if channel.closing or (transport.used and not self._reuse):
+            if channel.closing:
                 self._lost(transport, "the server closed the connection", at)
+            elif transport.used and not self._reuse:
+                self._retired.append(transport)
             elif transport.state == OPEN:
                 transport.kept = True
         if channel.capacity != transport.places:
