@@ -73,10 +73,15 @@ def read_late(cost_us: float, stall_ms: float = 0.0, each_s: float = 1.0, *, ker
         ends = np.cumsum(sizes)
         parts = np.split(stamps, ends[:-1])
         lags = np.maximum.reduceat(lag, ends - sizes) + recorded.columns["lag_ns"]
+        found = (
+            [_merged(before, after) for before, after in zip(events, parts, strict=True)] if kernel else []
+        )
         late = np.array([int(after[-1] - before[-1]) for after, before in zip(parts, events, strict=True)])
         span = int(arrived.max() - arrived.min())
         busy = min(1.0, len(arrived) / len(np.unique(worker)) * cost_us * 1_000 / span + CPU_SHARE)
         done = recorded.but(event_ns=parts, lag_ns=lags, t_end=recorded.columns["t_end"] + late)
+        if kernel:
+            done = done.but(merged_event=[at for at, _ in found], merged_ns=[waits for _, waits in found])
         done = done.pulsed(
             cpu_ns=lambda beats: beats["cpu_ns"] / CPU_SHARE * busy,
             stall_max_ns=lambda beats: np.full(len(beats["t_ns"]), round(stall_ms * MS)),
@@ -84,6 +89,13 @@ def read_late(cost_us: float, stall_ms: float = 0.0, each_s: float = 1.0, *, ker
         return done if kernel else done.pulsed(reads=lambda beats: np.zeros(len(beats["t_ns"])))
 
     return plant
+
+
+def _merged(arrived: Ints, stamps: Ints) -> tuple[list[int], list[int]]:
+    """What the worker notes of an answer's reads of several packets: the first event, and how long it waited at least."""
+    same = np.diff(stamps) == 0
+    begins = np.flatnonzero(same & ~np.concatenate(([False], same[:-1])))
+    return begins.tolist(), (stamps[begins] - arrived[begins]).tolist()
 
 
 def _stalls(arrived: Ints, stall_ms: float, each_s: float) -> list[tuple[int, int]]:
@@ -181,7 +193,12 @@ def merged_reads(share: float) -> Plant:
             for times, one in zip(recorded.columns["event_ns"], hit, strict=True)
         ]
         lag = np.where(hit, 3 * MS, recorded.columns["lag_ns"])
-        return recorded.but(event_ns=events, lag_ns=lag)
+        waits = [
+            [int(times[2] - times[1])] if one else []
+            for times, one in zip(recorded.columns["event_ns"], hit, strict=True)
+        ]
+        merged = [[1] if one else [] for one in hit]
+        return recorded.but(event_ns=events, lag_ns=lag, merged_event=merged, merged_ns=waits)
 
     return plant
 

@@ -29,6 +29,7 @@ CODES = {
         "concurrency_held",
         "users_held",
         "receive_lag",
+        "error_bound",
         "worker_cpu",
         "own_cpu",
         "clock_step",
@@ -69,6 +70,26 @@ def some(share: float) -> Any:
 def two_at_once(times: Any) -> list[Any]:
     """Every request's last two tokens under one stamp, as when one read finds both."""
     return [np.r_[each[:-2], each[-1], each[-1]] for each in times]
+
+
+def merged(waits_ms: dict[int, float], share: float) -> dict[str, Any]:
+    """Columns of requests of which this share had some events in one read with the next, and how long each may have waited."""
+
+    def some(values: list[Any], of: Any) -> list[Any]:
+        return [list(of) if row % 1000 < 1000 * share else [] for row in range(len(values))]
+
+    def together(times: list[Any]) -> list[Any]:
+        times = [np.array(each) for each in times]
+        for row, each in enumerate(times):
+            for event in waits_ms if row % 1000 < 1000 * share else ():
+                each[event] = each[event + 1]
+        return times
+
+    return {
+        "merged_event": lambda v: some(v, waits_ms),
+        "merged_ns": lambda v: some(v, [int(wait * MS) for wait in waits_ms.values()]),
+        "event_ns": together,
+    }
 
 
 def test_the_value_of_a_check_is_in_a_unit_of_its_entry(good: Verdict) -> None:
@@ -173,6 +194,15 @@ def test_the_waits_of_the_few_that_failed_are_not_left_out_of_p99(run: Any, ms: 
         ("receive_lag", "pass", {"event_ns": two_at_once}),
         ("receive_lag", "fail", {"lag_ns": lambda v: v + 5 * MS, "event_ns": two_at_once}),
         ("receive_lag", "fail", {"lag_ns": lambda v: v + 4 * MS, "more": {"timestamp_source": "user"}}),
+        ("receive_lag", "fail", {"merged": ({3: 10.0}, 1.0)}),
+        ("error_bound", "pass", {"lag_ns": lambda v: v + 50 * MS}),
+        ("error_bound", "pass", {"merged": ({1: 10.0}, 0.005)}),
+        ("error_bound", "fail", {"merged": ({1: 10.0}, 0.1)}),
+        ("error_bound", "fail", {"merged": ({1: 1.0}, 0.3)}),
+        ("error_bound", "pass", {"merged": ({1: 0.1}, 1.0)}),
+        ("error_bound", "fail", {"lag_ns": lambda v: v + 4 * MS, "more": {"timestamp_source": "user"}}),
+        ("error_bound", "fail", {"submit_ns": lambda v: v + 2 * MS}),
+        ("error_bound", "na", {"merged_event": lambda v: [None] * len(v)}),
         ("worker_cpu", "fail", {"pulse": {"cpu_ns": np.linspace(0, 30e9, 100)}}),
         ("worker_cpu", "na", {"pulse": {"t_ns": np.zeros(100)}}),
         ("own_cpu", "na", {}),
@@ -220,6 +250,8 @@ def test_a_check_follows_the_one_thing_that_was_changed(
     run: Any, code: str, status: str, changes: dict[str, Any]
 ) -> None:
     """Law: each check has a side on either of its limit, and lands on the right one."""
+    if "merged" in changes:
+        changes = merged(*changes["merged"])
     verdict = judge(*run(**changes))
     assert verdict.check(code).status == status
     assert verdict.status == {"fail": "INVALID", "unsure": "INCONCLUSIVE"}.get(status, verdict.status)

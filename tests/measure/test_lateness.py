@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inferometer.journal.schema import EventClass as E
 from inferometer.measure.instrument import instrument
-from inferometer.measure.load import PARTS, Span, causes, excused_ms, lateness_ms, parts_ns
+from inferometer.measure.load import PARTS, Span, Spans, causes, excused_ms, lateness_ms, parts_ns
 from inferometer.measure.samples import Samples
 
 steps = st.tuples(*[st.integers(0, 10**9)] * 3)
@@ -62,7 +62,7 @@ def test_waiting_for_a_core_is_a_share_of_the_run_for_each_worker(build: Any) ->
     ]
     record = build(*rows, pulse=tuple(pulse))
     span = Span(int(record.t_intended[0]), int(record.t_end[0]))
-    shares = instrument(record, Samples(record, streamed=True), span).run_delay_fraction
+    shares = instrument(record, Samples(record, streamed=True), Spans(span, None, None)).run_delay_fraction
     assert shares[0] == pytest.approx(0.3)
     assert shares[1:] == (None,)
     assert np.all(record.pulse.run_delay_ns.valid == [True, True, False, False])

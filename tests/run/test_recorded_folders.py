@@ -79,7 +79,7 @@ def test_run_json_of_an_earlier_version_is_refused_by_name(folder: Path) -> None
         evaluate(RunFolder.open(folder))
 
 
-@pytest.mark.parametrize("version", ["2", "5"])
+@pytest.mark.parametrize("version", ["2", "6"])
 def test_a_record_that_is_not_read_is_refused_by_name(folder: Path, version: str) -> None:
     """An older and a newer one, with the versions that are read."""
     path = folder / "requests.parquet"

@@ -14,6 +14,7 @@ from inferometer.documents.part import Part
 from inferometer.documents.verdict import RunVerdict
 from inferometer.documents.workload import WarmPrefixes, WorkloadAccount
 from inferometer.measure.breakdown import Conversations, MeanLengths, Waits
+from inferometer.measure.error_bound import ErrorBounds
 from inferometer.measure.instrument import Loss
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.lengths import Spread
@@ -312,7 +313,8 @@ class CalibrationCited(Part, frozen=True):
 
 
 class InstrumentAccount(Part, frozen=True):
-    """What the instrument says of itself. `cpu_fraction`, `run_delay_fraction`: one entry a worker."""
+    """What the instrument says of itself. `error_bounds`: how wrong each headline may be through it, in the headline's unit.
+    `cpu_fraction`, `run_delay_fraction`: one entry a worker."""
 
     timestamp_source: Literal["kernel", "user", "virtual", "modelled"] | None
     workers: int | None
@@ -325,6 +327,7 @@ class InstrumentAccount(Part, frozen=True):
     dead_workers: tuple[Loss, ...]
     calibration: CalibrationCited | None
     own_cpu: OwnCpu | None = None
+    error_bounds: ErrorBounds | None = None
 
 
 class ComplianceBrief(Part, frozen=True):

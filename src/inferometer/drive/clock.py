@@ -9,10 +9,12 @@ stepped, so the offset between the two is sampled again and again and a stamp is
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import struct
 import sys
 import time
+from functools import lru_cache
 
 monotonic_ns = time.monotonic_ns
 cpu_ns = time.process_time_ns
@@ -47,11 +49,16 @@ def run_delay_ns() -> int | None:
     Linux counts it for each thread: "CPU time, time on a run queue, times run" (Documentation/scheduler/sched-stats.rst).
     """
     try:
-        with open(_SCHEDSTAT, "rb") as file:
-            _, waited, runs = map(int, file.read().split())
+        _, waited, runs = map(int, os.pread(_schedstat(), 128, 0).split())
     except (OSError, ValueError):
         return None
     return waited if runs else None  # a kernel that was told not to count says three zeros
+
+
+@lru_cache(maxsize=1)
+def _schedstat() -> int:
+    """The file's descriptor, kept open: opening it costs ten times as much as reading it. Raises OSError without one."""
+    return os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def kernel_stamp_ns(ancillary: list[tuple[int, int, bytes]]) -> int:

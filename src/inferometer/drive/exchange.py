@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from inferometer.drive.unread import Unread
 from inferometer.engines.answer import DETAIL_LIMIT, Answer, error_text, names_a_policy
 from inferometer.engines.dialect import Dialect, read_named
 from inferometer.engines.interface import Framing
@@ -50,6 +51,9 @@ class Exchange:
 
     Of a request that is sent again, all times up to `t_submit` stay those of the first attempt: the wait for the second is part
     of its latency. `sent_whole`: the socket has accepted the last byte of the attempt that is under way.
+    `merged`: of each read that held several events and more than one packet, the index of the first of them, and for how long
+    that may have waited before the read's stamp (ns; unread.py). `submit_ns`: how long the call took at whose beginning
+    `t_submit` was read. `unread`: of the transport that it was sent on.
 
     `request_head` is as the channel's kind prepared it, the same for a class of requests; `request_body` is this one's own.
     """
@@ -68,12 +72,14 @@ class Exchange:
         "dialect",
         "index",
         "lag_ns",
+        "merged",
         "outcome",
         "request_body",
         "request_head",
         "retry_after_s",
         "sent_whole",
         "status",
+        "submit_ns",
         "t_connect",
         "t_connected",
         "t_end",
@@ -83,6 +89,7 @@ class Exchange:
         "t_submit",
         "t_taken",
         "t_tls",
+        "unread",
     )
 
     def __init__(
@@ -104,7 +111,7 @@ class Exchange:
         self.request_body = request_body
         self.deadline = deadline
         self.t_connect = self.t_connected = self.t_tls = 0
-        self.t_taken = self.t_send = self.t_submit = self.t_end = 0
+        self.t_taken = self.t_send = self.t_submit = self.submit_ns = self.t_end = 0
         self.lag_ns = 0
         self.attempts = 0
         self.outcome = ""
@@ -115,6 +122,8 @@ class Exchange:
         """Forget the response, not the first attempt's times: the request is to be sent again on another connection."""
         self.t_first_byte = 0
         self.sent_whole = False
+        self.merged: list[int] = []
+        self.unread: Unread | None = None
         self.status = 0
         self.retry_after_s: float | None = None
         self.attempts += 1
@@ -147,7 +156,10 @@ class Exchange:
         decoder = self._decoder
         assert decoder is not None
         answer, read_event = self.answer, self._read_event
-        for payload in decoder.feed(data):
+        payloads = decoder.feed(data)
+        if len(payloads) > 1 and self.unread is not None and (waited := self.unread.waited(at)):
+            self.merged += (len(answer.event_ns), waited)
+        for payload in payloads:
             if payload.__class__ is bytes:
                 read_event(answer, payload, at)
             elif payload is None:

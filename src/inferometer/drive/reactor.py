@@ -37,6 +37,7 @@ from inferometer.drive.transport import (
     Peer,
     Transport,
 )
+from inferometer.drive.unread import RoundClock
 from inferometer.journal.schema import Outcome
 
 SPIN_NS = 80_000
@@ -45,8 +46,6 @@ READY = 8
 """Fresh transports held ready at first for a server that closes each after one answer; one more whenever there was none."""
 REFILL_NS = 1_000_000_000
 """One held ready that the server closed is replaced if it stood this long: a server that closes each at once gets no more."""
-WAITED_NS = 50_000
-"""A poll that took longer than this did not find its first socket ready at once."""
 MOST_READS = 32
 """Sockets read in one round: a bound on how old the first of them is when it is decoded, and on what must stay in the nearer
 caches from the reading to the decoding. Measured with 1,000 streams: 1,024 cost some 9 % more a token."""
@@ -141,7 +140,8 @@ class Reactor:
         self.vitals = Vitals()
         self._pause_ns = 0
         self._adapted = (clock.monotonic_ns(), 0, 0)
-        self._polled_at = self._empty_at = clock.monotonic_ns()
+        self._polled_at = clock.monotonic_ns()
+        self.rounds = RoundClock(self._polled_at)
 
     def watch(self, fd: int, readable: Callable[[], None]) -> None:
         """Call `readable` whenever `fd` is."""
@@ -238,7 +238,7 @@ class Reactor:
             self._unopened.remove(transport)
 
     def _connect(self, now: int) -> Transport:
-        transport = Transport(self._peer, self._kind.open(), now)
+        transport = Transport(self._peer, self._kind.open(), now, self.rounds)
         self._transports[transport.fd] = transport
         self._poller.register(transport.fd, READABLE | WRITABLE)
         if self._shared:
@@ -264,15 +264,18 @@ class Reactor:
         stall = now - self._polled_at
         if stall > self.vitals.stall_max:
             self.vitals.stall_max = stall
-        before = self._polled_at
         if self._pause_ns:
-            pause = before + self._pause_ns - now
+            pause = self._polled_at + self._pause_ns - now
             if pause > 0 and left > pause + ROOM_NS:
                 time.sleep(pause / 1e9)
-        ready = self._poller.poll(timeout, MOST_READS)
+                now = clock.monotonic_ns()
+        # Only what a poll did not find at once is known to have come while it waited.
+        ready = self._poller.poll(0.0, MOST_READS)
+        waited = not ready and timeout != 0
+        if waited:
+            ready = self._poller.poll(timeout, MOST_READS)
         self._polled_at = clock.monotonic_ns()
-        # If the poll had to wait, nothing was there when it began; else what it found may have come since the one before.
-        self._empty_at = self._polled_at if self._polled_at - now > WAITED_NS else before
+        self.rounds.polled(now, self._polled_at, waited=waited, all_named=len(ready) < MOST_READS)
         if ready:
             self._round(ready, self._polled_at)
 
@@ -313,6 +316,7 @@ class Reactor:
                 reads.append((transport, cause.with_traceback(None), now, 0))
                 continue
             data = view[:size].tobytes()
+            transport.unread.reads += 1
             if ancillary and (stamp := stamp_of(ancillary)):
                 at = stamp - offset
                 lag = now - at
@@ -340,7 +344,7 @@ class Reactor:
         if not data:
             return at, 0
         self.vitals.unstamped += 1
-        return at, at - self._empty_at
+        return at, at - self.rounds.empty_at
 
     def _received_otherwise(self, transport: Transport, data: bytes | OSError, at: int) -> bytes:
         """All but the common case: errors, ends and TLS. Gives the plain bytes there are for the channel."""
@@ -491,7 +495,7 @@ class Reactor:
         for exchange in carried:
             # A close carries no stamp of the kernel's: it may have come as early as this socket was last known empty.
             crossed = not exchange.t_send or self._keep_alive.crossed(
-                min(at, self._empty_at) - exchange.t_send
+                min(at, self.rounds.empty_at) - exchange.t_send
             )
             if unanswered and crossed and exchange.attempts == 1:
                 self._again(exchange)

@@ -24,6 +24,7 @@ from inferometer.drive import clock
 from inferometer.drive.channel import Channel
 from inferometer.drive.exchange import Exchange
 from inferometer.drive.tls import TlsLayer
+from inferometer.drive.unread import RoundClock, SocketUnread
 
 Feed = Callable[[bytes, int, int], bool]
 
@@ -43,10 +44,11 @@ class Peer:
 class Transport:
     """One socket and its channel. Raises OSError where the kernel does.
 
-    `feed` is the channel's own, held here for the loop. `unsent`: what waits for the socket, as Write. `waiting`: exchanges to
-    be submitted once the channel is open. `ahead`: it was opened before a request needed it. `places`: the capacity that the
-    reactor's pool counts. `used`: it has carried an exchange. `kept`: it has stood idle, so the server may have closed it
-    unseen. `answers`: exchanges that have ended on it, the latest at `t_answered`.
+    `feed` is the channel's own, held here for the loop. `unread`: how long what it reads may have waited. `unsent`: what
+    waits for the socket, as Write. `waiting`: exchanges to be submitted once the channel is open. `ahead`: it was opened
+    before a request needed it. `places`: the capacity that the reactor's pool counts. `used`: it has carried an exchange.
+    `kept`: it has stood idle, so the server may have closed it unseen. `answers`: exchanges that have ended on it, the latest
+    at `t_answered`.
     """
 
     __slots__ = (
@@ -65,18 +67,20 @@ class Transport:
         "t_connected",
         "t_tls",
         "tls",
+        "unread",
         "unsent",
         "used",
         "waiting",
     )
 
-    def __init__(self, peer: Peer, channel: Channel, now: int) -> None:
+    def __init__(self, peer: Peer, channel: Channel, now: int, rounds: RoundClock) -> None:
         self.sock = socket.socket(peer.family, socket.SOCK_STREAM)
         self.sock.setblocking(False)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         clock.ask_for_stamps(self.sock)
         self.fd = self.sock.fileno()
         self.recvmsg_into = self.sock.recvmsg_into
+        self.unread = SocketUnread(self.sock, rounds)
         self.channel = channel
         self.feed: Feed = channel.feed
         self.tls = TlsLayer(peer.tls, peer.server_name) if peer.tls is not None else None
@@ -168,12 +172,14 @@ class Transport:
         except BlockingIOError:
             sent = 0
         if exchange is not None and sent:
+            exchange.unread = self.unread
             if not exchange.t_send:
                 exchange.t_send = before
             if last and sent == size:
                 exchange.sent_whole = True
                 if not exchange.t_submit:
                     exchange.t_submit = before
+                    exchange.submit_ns = clock.monotonic_ns() - before
         if sent < size:
             self.unsent.append((memoryview(data)[sent:], exchange, last))
 

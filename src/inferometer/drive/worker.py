@@ -92,6 +92,8 @@ class Worker:
             connect_timeout_ns=job.connect_timeout_ns,
         )
         self._reactor.watch(stdin, self._read_commands)
+        if hasattr(signal, "SIGCONT"):
+            signal.signal(signal.SIGCONT, lambda *_: self._reactor.rounds.stopped())
 
     def _map_schedule(self, go: Go) -> Pacer:
         """The schedule as it is now: a trace's rows may be appended later."""

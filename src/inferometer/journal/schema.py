@@ -145,6 +145,13 @@ OUTCOME = pa.schema(
         pa.field("retry_after_s", pa.float32()),
         pa.field("attempts", pa.int16(), nullable=False),  # 2: sent again, see keep_alive.py
         pa.field("lag_ns", pa.int64(), nullable=False),  # largest user time minus kernel time of its reads
+        # Of each read that held several events in several packets: the index of its first event, and how long that may have
+        # waited before the stamp.
+        pa.field("merged_event", pa.list_(pa.int32())),
+        pa.field("merged_ns", pa.list_(pa.int64())),
+        pa.field(
+            "submit_ns", pa.int64()
+        ),  # length of the call that handed over the last byte, from t_submit on
     ],
     metadata={"inferometer": f"outcome/{VERSION}"},
 )

@@ -55,6 +55,8 @@ class Ended(Protocol):
     status: int
     attempts: int
     lag_ns: int
+    merged: list[int]
+    submit_ns: int
     retry_after_s: float | None
     answer: Any
 
@@ -106,6 +108,7 @@ _INTEGERS = (
     ("server_decode_ns", -1),
     ("attempts", None),
     ("lag_ns", None),
+    ("submit_ns", 0),
 )
 
 
@@ -132,6 +135,9 @@ class Journal:
         self._event_ends = array("i", [0])
         self._emitted_ns = array("q")
         self._emitted_ends = array("i", [0])
+        self._merged_event = array("i")
+        self._merged_ns = array("q")
+        self._merged_ends = array("i", [0])
         self._classes: list[bytes] = []
         self._outcome: list[str] = []
         self._detail: list[str | None] = []
@@ -171,8 +177,14 @@ class Journal:
                 -1 if (value := answer.server_decode_ns) is None else _duration(value),
                 exchange.attempts,
                 exchange.lag_ns,
+                exchange.submit_ns,
             )
         )
+        merged = exchange.merged
+        if merged:
+            self._merged_event.extend(merged[::2])
+            self._merged_ns.extend(merged[1::2])
+        self._merged_ends.append(len(self._merged_ns))
         self._event_ns.extend(answer.event_ns)
         self._event_ends.append(len(self._event_ns))
         self._emitted_ns.extend(answer.stamps)
@@ -224,6 +236,12 @@ class Journal:
             ),
             "emitted_ns": pa.ListArray.from_arrays(
                 _flat(self._emitted_ends, pa.int32()), _flat(self._emitted_ns, pa.int64())
+            ),
+            "merged_event": pa.ListArray.from_arrays(
+                _flat(self._merged_ends, pa.int32()), _flat(self._merged_event, pa.int32())
+            ),
+            "merged_ns": pa.ListArray.from_arrays(
+                _flat(self._merged_ends, pa.int32()), _flat(self._merged_ns, pa.int64())
             ),
             "event_class": self._classes,
             "outcome": self._outcome,

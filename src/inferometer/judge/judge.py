@@ -15,6 +15,7 @@ from inferometer.documents.workload import RequestStatistics
 from inferometer.judge import cache, checks, delivery
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare, replayed_checks
 from inferometer.judge.calibration import NOTHING_LOOKED_UP, calibration
+from inferometer.judge.error_bound import error_bound
 from inferometer.judge.load_proof import load_exact
 from inferometer.judge.server_metrics import server_queue, server_tokens, server_ttft
 from inferometer.judge.steadiness import drift, gap_variation, stationary, work_variation
@@ -130,6 +131,8 @@ CHECKS = (
                ("number",), LimitSource.CHANCE),
     CheckEntry("receive_lag", lambda run: checks.receive_lag(run.measurement),
                ("share", "ms"), LimitSource.METHOD, ("4.2.1",), of_instrument=True, simulated="client"),
+    CheckEntry("error_bound", lambda run: error_bound(run.plan, run.measurement),
+               ("ms", "share"), LimitSource.METHOD, ("4.2.1",), of_instrument=True, simulated="client"),
     CheckEntry("worker_cpu", lambda run: checks.worker_cpu(run.measurement),
                ("share",), LimitSource.METHOD, of_instrument=True, simulated=False),
     CheckEntry("own_cpu", lambda run: checks.own_cpu(run.measurement),

@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from inferometer.journal.schema import Phase
-from inferometer.measure.load import Span
+from inferometer.measure.error_bound import ErrorBounds, error_bounds
+from inferometer.measure.load import Span, Spans
 from inferometer.measure.record import Column, Death, OwnCpu, Pulse, Record, TimestampSource
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import describe
@@ -30,7 +31,8 @@ ENOUGH_GAPS = 100
 class Instrument:
     """The instrument's own numbers; `cpu_fraction` and `run_delay_fraction` have one entry a worker, None if not known.
 
-    `merged_share`: share of token gaps that reading late is estimated to have made zero, see `_merged_share`.
+    `error_bounds`: how wrong each headline may be through the instrument; None in a record that does not say. `merged_share`:
+    share of token gaps that reading late is estimated to have made zero, see `_merged_share`.
     """
 
     timestamp_source: TimestampSource
@@ -43,15 +45,17 @@ class Instrument:
     clock_step_ms: float | None
     dead_workers: tuple[Loss, ...]
     own_cpu: OwnCpu | None = None
+    error_bounds: ErrorBounds | None = None
 
 
-def instrument(record: Record, samples: Samples, run: Span | None) -> Instrument:
-    """Read the workers' pulses and the requests' lags."""
+def instrument(record: Record, samples: Samples, spans: Spans) -> Instrument:
+    """Read the workers' pulses, the requests' lags and what is known of each event."""
+    run = spans.run
     pulse = record.pulse
     dead = np.array([death.worker for death in record.deaths], np.int64)
     workers = np.unique(np.concatenate((pulse.worker, record.worker, dead)))
     if record.simulated:
-        return _modelled(record, samples) if record.client_modelled else NOTHING
+        return _modelled(record, samples, spans) if record.client_modelled else NOTHING
     cpu = Column(pulse.cpu_ns, np.ones(len(pulse.cpu_ns), np.bool_))
     heard = record.measured & (np.diff(record.event_offsets) > 0)
     return Instrument(
@@ -65,6 +69,7 @@ def instrument(record: Record, samples: Samples, run: Span | None) -> Instrument
         clock_step_ms=_clock_step_ms(pulse),
         dead_workers=losses(record),
         own_cpu=record.own_cpu,
+        error_bounds=error_bounds(samples, spans),
     )
 
 
@@ -72,7 +77,7 @@ NOTHING = Instrument("virtual", 1, None, None, (None,), (None,), None, None, ())
 """Virtual time: there was no instrument, so nothing is known of one. 0 would read as perfect."""
 
 
-def _modelled(record: Record, samples: Samples) -> Instrument:
+def _modelled(record: Record, samples: Samples, spans: Spans) -> Instrument:
     """Virtual time with a client that reads late: only that is known of it."""
     heard = record.measured & (np.diff(record.event_offsets) > 0)
     return replace(
@@ -80,6 +85,7 @@ def _modelled(record: Record, samples: Samples) -> Instrument:
         timestamp_source="modelled",
         receive_lag_ms=describe(record.lag_ns[heard] / NS_PER_MS),
         merged_share=_merged_share(samples),
+        error_bounds=error_bounds(samples, spans),
     )
 
 

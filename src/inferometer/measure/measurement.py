@@ -252,7 +252,7 @@ def measure(
         throughput=_throughput(record, samples, parts, plan.tokenizer.own),
         load=_load(record, sweep, parts, plan.load),
         tokens=_tokens(record, samples, plan),
-        instrument=instrument(record, samples, parts.run),
+        instrument=instrument(record, samples, parts),
         server=server_seen(
             told,
             record,

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from inferometer.errors import RecordError
 from inferometer.journal.schema import EventClass, Outcome, Phase
+from inferometer.measure.event_waits import event_waits
 from inferometer.units import NS_PER_MS
 
 Ints = NDArray[np.int64]
@@ -160,6 +161,9 @@ class Death:
 class Record:
     """Every request that ended, warm-up included, and the workers' pulses.
 
+    `event_wait_ns`: how much earlier than its stamp each event may have come; 0 throughout, and `waits_known` False, in a
+    record of an earlier version, which does not say.
+
     `interrupted` says a person stopped the run; `deaths` are the workers that died in it; `replay` is the trace
     that it replayed, if any.
     """
@@ -175,12 +179,15 @@ class Record:
     t_tls: Column
     t_send: Column
     t_submit: Column
+    submit_ns: Column
     t_end: Ints
     event_ns: Ints
     event_class: NDArray[np.uint8]
     event_offsets: Ints
     emitted_ns: Ints
     emitted_offsets: Ints
+    event_wait_ns: Ints
+    waits_known: bool
     first_text: Ints
     first_visible: Ints
     first_answer: Ints
@@ -287,6 +294,8 @@ class Record:
             if bool(((at >= counts) | (at < -1)).any()):
                 raise RecordError(f"the record is damaged: {name} points past a request's last event")
         worker = _ints(record, "worker")
+        source = timestamp_source or ("kernel" if int(pulses.reads.sum()) else "user")
+        waits, waits_known = _waits(record, source, event_ns, offsets, columns)
         return cls(
             **columns,
             **firsts,
@@ -297,6 +306,8 @@ class Record:
             event_offsets=offsets,
             emitted_ns=emitted_ns,
             emitted_offsets=emitted_offsets,
+            event_wait_ns=waits,
+            waits_known=waits_known,
             outcome=_labels(record, "outcome"),
             finish_reason=_labels(record, "finish_reason"),
             text_chars=_column(record, "text", pc.utf8_length),
@@ -304,7 +315,7 @@ class Record:
             text_lossy=_column(record, "text", _lossy).values > 0,
             request_class=_classed(record, classes),
             pulse=pulses,
-            timestamp_source=timestamp_source or ("kernel" if int(pulses.reads.sum()) else "user"),
+            timestamp_source=source,
             interrupted=interrupted,
             deaths=tuple(deaths),
             replay=replay,
@@ -335,6 +346,7 @@ _NULLABLE = (
     "t_tls",
     "t_send",
     "t_submit",
+    "submit_ns",
     "status",
     "usage_input",
     "usage_output",
@@ -345,6 +357,28 @@ _NULLABLE = (
     "user",
     "due_ns",
 )
+
+
+def _waits(
+    record: pa.Table, source: TimestampSource, event_ns: Ints, offsets: Ints, columns: dict[str, Any]
+) -> tuple[Ints, bool]:
+    """How much earlier each event may have come, and whether that is known. Without kernel stamps a read is stamped when it is
+    done, late by the longest wait of its answer's reads at most."""
+    merged = _chunked(record, "merged_event")
+    if merged.null_count:
+        return np.zeros(len(event_ns), np.int64), False
+    sizes = np.diff(offsets)
+    if source == "user":
+        waits = np.repeat(columns["lag_ns"], sizes)
+    else:
+        at, each = _ragged(record, "merged_event")
+        waited, _ = _ragged(record, "merged_ns")
+        begun = at.astype(np.int64) + np.repeat(offsets[:-1], np.diff(each))
+        inside = (begun >= 0) & (begun < len(event_ns))  # events that a fault cut off are not there
+        waits = event_waits(event_ns, offsets, begun[inside], waited[inside])
+    submit = columns["t_submit"]
+    since = event_ns - np.repeat(submit.values, sizes)
+    return np.where(np.repeat(submit.valid, sizes), np.clip(since, 0, waits), waits), True
 
 
 _UNSEEN = (

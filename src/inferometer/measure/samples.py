@@ -88,7 +88,7 @@ class Samples:
         self.counts: Counts = count(record, self.rows, reference=reference)
         self._submit, self._intended = record.t_submit[self.rows], record.t_intended[self.rows]
         self._end = record.t_end[self.rows]
-        self._text_ns, self._offsets = _text_events(record, self.rows)
+        self._text_ns, self._offsets, self._text_wait_ns = _text_events(record, self.rows)
         self.text_events: Ints = np.diff(self._offsets)
 
     def __len__(self) -> int:
@@ -229,8 +229,22 @@ class Samples:
     @cached_property
     def read_late(self) -> Mask:
         """Which samples the client read so late that tokens may have been merged."""
-        late: Mask = self.record.lag_ns[self.rows] > self._late_ms[0] * NS_PER_MS
+        late: Mask = (
+            np.maximum(self.record.lag_ns[self.rows], self._longest_wait_ns) > self._late_ms[0] * NS_PER_MS
+        )
         return late
+
+    @cached_property
+    def _longest_wait_ns(self) -> Ints:
+        """Of any event of each sample."""
+        record = self.record
+        sizes = np.diff(record.event_offsets)
+        longest = np.zeros(len(record), np.int64)
+        some = sizes > 0
+        if some.any():
+            longest[some] = np.maximum.reduceat(record.event_wait_ns, record.event_offsets[:-1][some])
+        found: Ints = longest[self.rows]
+        return found
 
     @cached_property
     def delivery(self) -> Delivery:
@@ -274,6 +288,30 @@ class Samples:
     def gap_ns(self) -> Ints:
         """When each of the gaps in `gaps` ended, on the run's clock."""
         return self._pooled[2]
+
+    @property
+    def gap_waits(self) -> tuple[Ints, Ints]:
+        """How much earlier than its stamp each event or chunk may have come between which the gaps lie (ns); their offsets."""
+        if self.itl_method == "direct":
+            return self._text_wait_ns, self._offsets
+        return self._text_wait_ns[self.chunks.first], self.chunks.chunk_offsets
+
+    @cached_property
+    def first_wait_ns(self) -> Ints:
+        """How much earlier than its stamp each sample's first visible token may have come."""
+        record = self.record
+        at = _nth_place(record, self.rows, record.first_visible)
+        return np.where(at >= 0, _pick(record.event_wait_ns, at), 0)
+
+    @cached_property
+    def last_wait_ns(self) -> Ints:
+        """The same of each sample's last text event."""
+        return np.where(self.text_events > 0, _pick(self._text_wait_ns, self._offsets[1:] - 1), 0)
+
+    @cached_property
+    def arrival_wait_ns(self) -> Ints:
+        """The same of each of `arrival_ns`. An answer that came whole came with its last packet."""
+        return np.concatenate((self._text_wait_ns, np.zeros(int((self.text_events == 0).sum()), np.int64)))
 
     @property
     def itl(self) -> Floats:
@@ -395,14 +433,14 @@ def values_of(samples: Samples, name: str) -> Floats:
     return values
 
 
-def _text_events(record: Record, rows: Ints) -> tuple[Ints, Ints]:
-    """Arrivals of the text events of `rows`, and their offsets."""
+def _text_events(record: Record, rows: Ints) -> tuple[Ints, Ints, Ints]:
+    """Arrivals of the text events of `rows`, their offsets, and how much earlier each may have come."""
     wanted = np.zeros(len(record), np.bool_)
     wanted[rows] = True
     keep = record.event_is_text & np.repeat(wanted, np.diff(record.event_offsets))
     before = np.concatenate(([0], np.cumsum(keep)))  # text events kept before each event
     counts = np.diff(before[record.event_offsets])[rows]
-    return record.event_ns[keep], np.concatenate(([0], np.cumsum(counts)))
+    return record.event_ns[keep], np.concatenate(([0], np.cumsum(counts))), record.event_wait_ns[keep]
 
 
 def _ragged_rows(values: Ints, offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
@@ -421,9 +459,15 @@ def _pick(values: Ints, at: Ints) -> Ints:
 
 def _nth_event(record: Record, rows: Ints, nth: Ints, streamed: bool) -> Column:
     """Arrival of each row's event number `nth`; null where it has no such event (-1) or was not streamed."""
+    at = np.where(streamed, _nth_place(record, rows, nth), -1)
+    return Column(_pick(record.event_ns, at), at >= 0)
+
+
+def _nth_place(record: Record, rows: Ints, nth: Ints) -> Ints:
+    """Where each row's event number `nth` is among all; -1 where it has no such event."""
     at, starts = nth[rows], record.event_offsets[:-1][rows]
-    valid = (at >= 0) & (at < np.diff(record.event_offsets)[rows]) & streamed
-    return Column(_pick(record.event_ns, np.where(valid, starts + at, -1)), valid)
+    valid = (at >= 0) & (at < np.diff(record.event_offsets)[rows])
+    return np.where(valid, starts + at, -1)
 
 
 def _gaps(text_ns: Ints, offsets: Ints) -> tuple[Floats, Ints, Ints]:

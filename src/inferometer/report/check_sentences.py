@@ -49,6 +49,7 @@ def _certified(what: str) -> Wording:
 VARIANT = {
     "lateness": "loop",
     "load_exact": "of",
+    "error_bound": "of",
     "warmup": "of",
     "receive_lag": "source",
     "prompt_length": "judged_by",
@@ -211,6 +212,43 @@ CHECKS: dict[str, Wording] = {
         },
         {"fail": "Use more workers (--workers) or give the client a dedicated machine."},
         {("p99", "max"): "Data waited {p99} ms (P99) for the client, {max} ms at most.", **_STALL},
+    ),
+    "error_bound": Wording(
+        "Error of the headlines",
+        "ms",
+        {
+            "pass": "Late reading and sending moved no headline by more than it may: at most {value} where {limit} is "
+            "accepted.",
+            "fail": "Late reading and sending may have moved a headline by {value}, more than the accepted {limit}.",
+            "na": "There is no headline with a bound of the instrument's own error.",
+        },
+        {
+            "fail": "Use more workers (--workers), lower the load, or give the client dedicated cores; the headlines named "
+            "here are not to be relied on."
+        },
+        {
+            (
+                "headline",
+                "statistic",
+                "stated",
+            ): "Nearest to its limit: {headline} {statistic}, stated as {stated} ms.",
+            ("beyond",): "Beyond their limits: {beyond}.",
+            **_STALL,
+        },
+    ),
+    "error_bound:rate": Wording(
+        "Error of the headlines",
+        "share",
+        {
+            "pass": "Late reading and sending moved no headline by more than it may: at most {value} of it where {limit} is "
+            "accepted.",
+            "fail": "Late reading and sending may have moved a headline by {value} of it, more than the accepted {limit}.",
+        },
+        {"fail": "Use more workers (--workers), lower the load, or give the client dedicated cores."},
+        {
+            ("headline", "stated"): "Nearest to its limit: {headline}, stated as {stated} per second.",
+            ("beyond",): "Beyond: {beyond}.",
+        },
     ),
     "worker_cpu": Wording(
         "Client CPU",

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import CheckResult
 from inferometer.judge.verdict import Check
+from inferometer.metrics.catalogue import METRICS, RATES
+from inferometer.metrics.statistics import STATISTICS
 from inferometer.report.check_sentences import CHECKS, LATE_CAUSES, VARIANT, Wording
 from inferometer.report.figures import clean, figure, share
 from inferometer.report.steadiness_sentences import SERIES
@@ -96,6 +98,8 @@ def _fact(fact: object, name: str = "") -> str:
         return ", ".join(_fact(part, name) for part in fact) or "none"
     if fact is None:
         return "not known"
+    if name in ("headline", "beyond"):
+        return headline_words(str(fact))
     if name == "cause":
         return LATE_CAUSES.get(str(fact), clean(fact))
     if name in ("series", "source"):
@@ -103,6 +107,13 @@ def _fact(fact: object, name: str = "") -> str:
     if isinstance(fact, bool) or not isinstance(fact, int | float):
         return clean(fact)
     return share(fact) if name.endswith("_share") else figure(fact, trim=True)
+
+
+def headline_words(headline: str) -> str:
+    """A headline's name and statistic, as `ttft_ms p99`, in words; the name itself where it is not known."""
+    name, _, statistic = headline.partition(" ")
+    entry = METRICS.get(name) or RATES.get(name)
+    return clean(f"{entry.short if entry else name} {STATISTICS.get(statistic, statistic)}".strip())
 
 
 def title(check: AnyCheck) -> str:

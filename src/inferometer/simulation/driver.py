@@ -19,7 +19,7 @@ The loop is drive/worker.py's without what takes time there. Pacers, schedule, e
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Protocol
@@ -116,6 +116,7 @@ class Driver:
         self._held: deque[tuple[int, Hit]] = deque()  # due, and to be sent at these instants
         self._unread: list[tuple[Generation, int, int, int]] = []  # tokens, how it stands then, instant
         self._read_at: int | None = None
+        self._emptied_at = START_NS  # the latest read
         self.now = START_NS
         self._phase = 0
         self._pacer: Pacer = OpenPacer([], [])
@@ -201,6 +202,7 @@ class Driver:
             return
         unread, self._unread, self._read_at = self._unread, [], None
         arrived = {id(generation): at for generation, _, _, at in unread}
+        self._mark_merged(unread, arrived)
         for generation, count, end, _ in unread:
             if generation.ended:  # it was given up
                 continue
@@ -210,6 +212,15 @@ class Driver:
             generation.put(count, end, at)
             if end:
                 self._finish(generation, at, self.now)
+
+    def _mark_merged(self, unread: list[tuple[Generation, int, int, int]], arrived: dict[int, int]) -> None:
+        """Where a read finds a stream's tokens of several instants, the first may have come since the read before."""
+        since, self._emptied_at = self._emptied_at, self.now
+        packets = Counter(id(generation) for generation, *_ in unread)
+        for generation in {id(generation): generation for generation, *_ in unread}.values():
+            if packets[id(generation)] > 1 and not generation.ended:
+                exchange = generation.exchange
+                exchange.merged += (len(exchange.answer.event_ns), arrived[id(generation)] - since)
 
     def _expire(self) -> None:
         for generation in self._flying:

@@ -177,6 +177,7 @@ def _instrument(plan: Plan, run: RunFacts, measurement: Measurement) -> Instrume
         dead_workers=of.dead_workers,
         calibration=cited_calibration(lookup, plan, measurement),
         own_cpu=of.own_cpu,
+        error_bounds=of.error_bounds,
     )
 
 

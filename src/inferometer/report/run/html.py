@@ -43,6 +43,7 @@ from inferometer.report.html_page import (
     table,
 )
 from inferometer.report.run import charts, disclosure, rows
+from inferometer.report.run.error_bounds import ERROR_HEAD, bound_of, error_rows
 
 MET = {True: "met", False: "not met", None: "undecided"}
 
@@ -76,13 +77,10 @@ def _percentile(summary: Summary, name: str, key: str) -> Headline:
     if stats is None:
         return Headline(label, ABSENT, "ms", note=UNMEASURED)
     value, few = marked(stats, key)
-    return Headline(
-        label,
-        value,
-        "ms",
-        _bounds(getattr(stats.ci95, key)),
-        f"only {figure(stats.n)} samples" if few else "",
-    )
+    notes = [f"only {figure(stats.n)} samples"] if few else []
+    if (bound := bound_of(summary, name, key)) is not None:
+        notes.append(f"instrument's error at most {figure(bound)} ms")
+    return Headline(label, value, "ms", _bounds(getattr(stats.ci95, key)), ", ".join(notes))
 
 
 def _bounds(bounds: Interval | None) -> str:
@@ -171,6 +169,10 @@ def _intervals(summary: Summary) -> Table:
             bounds = [statistic_interval(stats, key) for key in ("mean", "p50", "p90", "p95", "p99")]
             rows.append([Cell(metric.title, unit=metric.unit), *bounds])
     return table("Intervals", ["Metric", "Mean", "P50", "P90", "P95", "P99"], rows)
+
+
+def _errors(summary: Summary) -> Table:
+    return table("Largest error of the instrument itself", ERROR_HEAD, error_rows(summary))
 
 
 def _by_input(summary: Summary) -> Table | None:
@@ -370,6 +372,7 @@ def render_html(summary: Summary, series: RunSeries) -> str:
         "more": _results(summary, "Further metrics", further) if further else None,
         "rates": _rates(summary),
         "intervals": _intervals(summary),
+        "errors": _errors(summary),
         "objectives": _objectives(summary.slos) if summary.slos else None,
         "distributions": _distributions(summary, series),
         "over_time": list(map(picture, charts.over_time(summary, series))),

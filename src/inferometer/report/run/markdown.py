@@ -29,6 +29,7 @@ from inferometer.report.figures import (
     with_mark,
 )
 from inferometer.report.run import disclosure, rows
+from inferometer.report.run.error_bounds import ERROR_HEAD, error_rows
 from inferometer.report.tables import bullets, escaped, markdown_table
 
 MET = {True: "met", False: "not met", None: "undecided"}
@@ -100,7 +101,19 @@ def _results(summary: Summary) -> str:
     for _, rate, value in rates_of(summary):
         rows.append([f"{rate.title} ({rate.unit})", "", figure(value), *[""] * (len(keys) - 1)])
     table = _numbers(head, rows)
-    return f"{table}\n\n{MARK} fewer samples than this percentile needs; take it as a rough figure."
+    note = f"{MARK} fewer samples than this percentile needs; take it as a rough figure."
+    return "\n\n".join((table, note, *_errors(summary)))
+
+
+def _errors(summary: Summary) -> list[str]:
+    """The bounds of the instrument's own error, where the record has them."""
+    rows = error_rows(summary)
+    if not rows:
+        return []
+    return [
+        "Largest error of the instrument itself, by what is known of each event:",
+        _numbers(ERROR_HEAD, rows),
+    ]
 
 
 def _numbers(head: list[str], rows: list[list[str]]) -> str:
