@@ -14,6 +14,7 @@ from serving import serving
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 
+CL100K = ["--tokenizer", "cl100k_base", "--token-count", "native"]
 CLASSES = """
 workload:
   classes:
@@ -65,7 +66,7 @@ def test_a_request_without_room_is_refused_before_any_is_sent(kind: str, tmp_pat
     """Exit 2; the request, its lengths, the context and what to do are named. The server saw the probe alone."""
     load = [] if kind == "trace" else ["--requests", "200", "--concurrency", "2"]
     with scripted(answer, limit=400) as peer:
-        url = ["--url", f"http://127.0.0.1:{peer.port}", "--token-count", "native", "--count-template", "no"]
+        url = ["--url", f"http://127.0.0.1:{peer.port}", *CL100K, "--count-template", "no"]
         given = [*flags(kind, tmp_path), *url, *load, "--warmup", "2"]
         code, _, stderr = run("run", *given, out=tmp_path / "runs")
     assert code == 2, stderr
@@ -89,7 +90,7 @@ def test_what_could_be_too_long_and_is_not_is_sent_as_ever(tmp_path: Path) -> No
         "--json",
         "--quiet",
     ]
-    lengths = ["--input-tokens", "lognormal(3,0.3)", "--output-tokens", "5", "--token-count", "native"]
+    lengths = ["--input-tokens", "lognormal(3,0.3)", "--output-tokens", "5", *CL100K]
     bodies = []
     for context in (200, 10_000_100):
         out = tmp_path / str(context)
@@ -111,8 +112,7 @@ def test_the_servers_own_limit_is_met_to_the_token(prompt: int, fits: bool, tmp_
         str(prompt),
         "--output-tokens",
         "20",
-        "--token-count",
-        "native",
+        *CL100K,
         "--count-template",
         "no",
     ]
@@ -145,7 +145,7 @@ def test_a_yardstick_refuses_only_what_no_tokenizer_could_make_fit(tmp_path: Pat
     codes = []
     for prompt in ("160", "161"):
         with scripted(answer) as peer:
-            url = ["--url", f"http://127.0.0.1:{peer.port}"]
+            url = ["--url", f"http://127.0.0.1:{peer.port}", "--tokenizer", "cl100k_base"]
             code, _, stderr = run("run", *url, "--input-tokens", prompt, *load, out=tmp_path / prompt)
             codes.append((code == 2, any(b'"stream":true' in seen.body for seen in peer.seen)))
     assert codes == [(False, True), (True, False)]

@@ -15,6 +15,7 @@ from inferometer.journal.schedule import Schedule
 
 FEW = ["--requests", "12", "--concurrency", "4", "--warmup", "4", "--output-tokens", "5", "--json"]
 LENGTHS = ["--input-tokens", "uniform(30,90)"]
+CL100K = ["--tokenizer", "cl100k_base", "--token-count", "native"]
 
 
 def measured(tmp_path: Path, *arguments: str) -> tuple[dict[str, Any], Path]:
@@ -58,10 +59,8 @@ def test_without_a_tokenizer_the_servers_usage_is_the_only_count(tmp_path: Path)
 
 def test_lengths_of_the_models_own_tokens_include_the_template(tmp_path: Path) -> None:
     """And without it, when that is asked for: the same prompts, longer by just so much in the server's count."""
-    with_it, folder = measured(tmp_path / "with", "--token-count", "native", *LENGTHS)
-    without, other = measured(
-        tmp_path / "without", "--token-count", "native", "--count-template", "no", *LENGTHS
-    )
+    with_it, folder = measured(tmp_path / "with", *CL100K, *LENGTHS)
+    without, other = measured(tmp_path / "without", *CL100K, "--count-template", "no", *LENGTHS)
     template = with_it["tokens"]["prompt"]["template"]
     assert without["tokens"]["prompt"]["template"] is None
     means = [summary["tokens"]["prompt"]["server_mean"] for summary in (with_it, without)]
@@ -98,7 +97,7 @@ def test_prompts_that_leave_no_room_for_the_template_are_refused(tmp_path: Path)
     """Before anything is sent but the probe, with the number and two ways out."""
     with scripted(counting(61)) as peer:
         url = f"http://127.0.0.1:{peer.port}"
-        words = ["--url", url, "--token-count", "native"]
+        words = ["--url", url, *CL100K]
         code, _, stderr = run("run", *FEW, *words, *LENGTHS, out=tmp_path)
     assert code == 2
     assert "60 tokens to every prompt" in stderr

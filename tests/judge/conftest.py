@@ -109,7 +109,7 @@ def run() -> Callable[..., tuple[Plan, Measurement, Record]]:
             "reads": np.ones(beats),
         } | (pulse or {})
         load = {"model": "open", "rate": RATE, "requests": n}
-        made = Plan.model_validate(merged({"load": load}, plan or {}))
+        made = Plan.model_validate(merged({"load": load, "tokenizer": {"name": "cl100k_base"}}, plan or {}))
         record = Record.from_tables(table(columns, RECORD), table(health, PULSE), **(more or {}))
         return made, measure(made, record), record
 

@@ -162,7 +162,7 @@ def test_plans_that_must_not_be_compared_are_found_before_anything_is_measured()
 
     base = plan(concurrency="4", url="http://127.0.0.1:1", seed="1", boundary="engine")
     assert forbidden([base, plan(concurrency="4", url="http://127.0.0.1:2", seed="2", model="b")]) == []
-    assert forbidden([base, plan(concurrency="5", boundary="gateway")]) == [
+    assert forbidden([base, plan(concurrency="5", boundary="gateway", url="http://127.0.0.1:1")]) == [
         "load.concurrency",
         "sut.boundary",
     ]

@@ -100,10 +100,11 @@ def build(table_of: Callable[..., pa.Table]) -> Callable[..., Record]:
 
 @pytest.fixture(scope="session")
 def plan_of() -> Callable[..., Plan]:
-    """`plan_of(target={...}, load={...})`: a plan, closed loop of one slot unless said otherwise."""
+    """`plan_of(target={...}, load={...})`: a plan, closed loop of one slot and cl100k_base unless said otherwise."""
 
     def make(**parts: Any) -> Plan:
         given = {"load": {"model": "closed", "concurrency": 1, "requests": 10}} | parts
+        given["tokenizer"] = {"name": "cl100k_base"} | given.get("tokenizer", {})
         return Plan.model_validate(given)
 
     return make

@@ -132,7 +132,7 @@ def test_a_workload_of_lengths_is_fully_specified(name: str) -> None:
     assert missing(items) == []
     assert all(getattr(items, item) for item in NAMES)
     alone = ", without shared prefixes" if spec.shares else ""
-    assert items.input == f"{spec.input_tokens}, in tokens of cl100k_base{alone}"
+    assert items.input == f"{spec.input_tokens}, in tokens of the server{alone}"
 
 
 def test_a_standard_workload_of_natural_text_says_what_it_is_about_and_what_it_shares() -> None:
@@ -164,7 +164,7 @@ def test_the_items_of_a_mixture_are_said_for_every_class(tmp_path: Path) -> None
     )
     items = disclosed(plan)
     assert missing(items) == []
-    assert items.input == "uniform(9,12), in tokens of cl100k_base, without shared prefixes"
+    assert items.input == "uniform(9,12), in tokens of the server, without shared prefixes"
     assert items.language == "a (0.75 of the requests): English; b (0.25 of the requests): Python"
     assert items.prefix == "0.125 of all requests: b: 0.5 of its requests, 50 tokens, one text"
 
@@ -176,7 +176,7 @@ def test_what_nobody_can_derive_of_a_file_is_missing_until_it_is_declared() -> N
     bare = disclosed(Plan(workload=PromptsWorkload(prompts="x")), file)
     assert missing(bare) == ["D-4.3.1-domain", "D-4.3.1-language", "D-4.3.1-prefix"]
     assert bare.input == (
-        "empirical: mean 5, standard deviation 1.25, 3 to 8, of 9 requests, in tokens of cl100k_base"
+        "empirical: mean 5, standard deviation 1.25, 3 to 8, of 9 requests, in tokens of the server"
     )
     told = PromptsWorkload(prompts="x", domain="code", language="Python", prefix_sharing="none")
     assert missing(disclosed(Plan(workload=told), file)) == []

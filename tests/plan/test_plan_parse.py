@@ -68,7 +68,7 @@ def test_nothing_given_is_a_closed_loop_of_a_thousand_requests_on_the_embedded_s
         None,
     )
     assert (plan.workload.name, str(plan.workload.input_tokens)) == ("synthetic-uniform", "uniform(128,512)")
-    assert (plan.tokenizer.name, plan.tokenizer.method, plan.target.url) == ("cl100k_base", "reference", None)
+    assert (plan.tokenizer.name, plan.tokenizer.method, plan.target.url) == ("auto", "native", None)
 
 
 def test_every_flag_reaches_its_key() -> None:

@@ -57,7 +57,8 @@ def test_a_rate_means_open_loop_and_nothing_means_eight_in_flight() -> None:
 
 def test_another_tokenizer_is_taken_for_the_models_own_unless_said_otherwise() -> None:
     """Draft 4.4: reference or native is declared; the default depends on the tokenizer."""
-    assert Tokenizer().method == "reference"
+    assert (Tokenizer().name, Tokenizer().method, Tokenizer().own) == ("auto", "native", True)
+    assert Tokenizer(method="reference").name == "cl100k_base"
     assert Tokenizer(name="/t").method == "native"
     assert Tokenizer(name="/t", method="reference").method == "reference"
     assert Tokenizer(name="o200k_base").method == "reference"
@@ -74,8 +75,9 @@ def test_without_a_tokenizer_the_server_counts_and_nothing_here_is_the_models_ow
     ("tokenizer", "api", "counted"),
     [
         ({}, "chat", False),
-        ({"method": "native"}, "chat", True),
-        ({"method": "native"}, "completions", False),
+        ({"name": "cl100k_base"}, "chat", False),
+        ({"name": "cl100k_base", "method": "native"}, "chat", True),
+        ({"name": "cl100k_base", "method": "native"}, "completions", False),
         ({"name": "/t"}, "chat", True),
         ({"name": "/t", "method": "reference"}, "chat", False),
         ({"name": "server"}, "chat", True),
@@ -92,6 +94,12 @@ def test_lengths_include_the_chat_template_where_it_can_be_known(
     assert told.workload.count_template is False
 
 
+def test_lengths_by_default_include_the_template_of_a_server_that_is_named() -> None:
+    """Of the embedded server and a simulation, which count as ever, they do not."""
+    named = Plan.model_validate({"target": {"url": "http://127.0.0.1:1"}})
+    assert (named.workload.count_template, Plan().workload.count_template) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("given", "key"),
     [
@@ -105,7 +113,10 @@ def test_lengths_include_the_chat_template_where_it_can_be_known(
             },
             "workload.prompt_format",
         ),
-        ({"workload": {"count_template": True}}, "workload.count_template"),
+        (
+            {"tokenizer": {"name": "cl100k_base"}, "workload": {"count_template": True}},
+            "workload.count_template",
+        ),
         ({"tokenizer": {"name": "none"}, "workload": {"count_template": True}}, "workload.count_template"),
     ],
 )

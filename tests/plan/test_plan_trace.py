@@ -113,7 +113,7 @@ def test_what_a_trace_does_not_tell_of_its_prompts_is_missing_until_it_is_declar
     words = disclosed(plan, None, found)
     assert missing(words) == []
     points = "min 1, P50 4, P95 8, P99 9, max 30,000"
-    assert words.input == f"empirical: mean 12,345.7, {points}, of 1,200 arrivals, in tokens of cl100k_base"
+    assert words.input == f"empirical: mean 12,345.7, {points}, of 1,200 arrivals, in tokens of the server"
     assert (words.input, words.prefix) == (words.output, "none")
     texts = disclosed(plan, None, replace(found, texts=1200, shares_prefixes=True, input_tokens=None))
     lacking = ("input", "domain", "language", "prefix")

@@ -23,7 +23,7 @@ from typing import Literal
 from inferometer.documents.certificate import ErrorSpread
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Distribution, fixed
-from inferometer.plan.schema import Load, Plan, Tokenizer
+from inferometer.plan.schema import REFERENCE_TOKENIZER, Load, Plan, Tokenizer
 from inferometer.plan.target import Target
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 
@@ -192,7 +192,9 @@ def plan_of(rung: Rung, url: str, base: Plan) -> Plan:
         target=Target(url=url, api=base.target.api),
         load=load,
         workload=workload,
-        tokenizer=Tokenizer(method="native"),  # the reference server counts with this one
+        tokenizer=Tokenizer(
+            name=REFERENCE_TOKENIZER, method="native"
+        ),  # the reference server counts with this one
         instrument=base.instrument,
     )
 

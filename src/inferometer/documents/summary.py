@@ -12,7 +12,7 @@ from inferometer.documents.certificate import CertificateRung, CertifiedLimits
 from inferometer.documents.load import LoadAccount
 from inferometer.documents.part import Part
 from inferometer.documents.verdict import RunVerdict
-from inferometer.documents.workload import WarmPrefixes, WorkloadAccount
+from inferometer.documents.workload import LearnedRatio, WarmPrefixes, WorkloadAccount
 from inferometer.measure.breakdown import Conversations, MeanLengths, Waits
 from inferometer.measure.error_bound import ErrorBounds
 from inferometer.measure.instrument import Loss
@@ -225,12 +225,13 @@ class ThroughputAccount(Rates[float], frozen=True, forbid_unknown_fields=True):
 class TokenizerAccount(Part, frozen=True):
     """The tokenizer that measured prompts and, where declared so, counts tokens."""
 
-    kind: Literal["shipped", "file", "hub", "server", "none"] | None
+    kind: Literal["shipped", "file", "hub", "server", "ids", "learned", "none"] | None
     name: str | None
     version: str | None
     vocab_size: int | None
     source: str | None
     method: str | None
+    learned: LearnedRatio | None = None
 
 
 class PromptLengths(Part, frozen=True):

@@ -216,14 +216,33 @@ class TraceFacts(Part, frozen=True):
     prefix_hits: PrefixHits | None = None
 
 
-class TokenizerFacts(Part, frozen=True):
-    """The tokenizer that measured the prompts (draft 4.4.1)."""
+class LearnedRatio(Part, frozen=True):
+    """How prompts were sized without a tokenizer of the server's: tokens it counts for one of cl100k_base, `low` to `high` its
+    95 % interval; those of a nonce, and of what it puts around a text (`template`). Learned from `requests` unmeasured
+    requests of `prompt_tokens` tokens in all by its usage."""
 
-    kind: Literal["shipped", "file", "hub", "server", "none"] | None = None
+    ratio: float
+    low: float
+    high: float
+    nonce: int
+    template: int
+    requests: int
+    prompt_tokens: int
+
+
+UNDECLARED_KINDS = ("server", "ids", "learned", "none")
+"""Kinds of tokenizers of which nobody declared a vocabulary: the server counts."""
+
+
+class TokenizerFacts(Part, frozen=True):
+    """The tokenizer that measured the prompts (draft 4.4.1). `learned`: only of the kind of that name."""
+
+    kind: Literal["shipped", "file", "hub", "server", "ids", "learned", "none"] | None = None
     name: str | None = None
     version: str | None = None
     vocab_size: int | None = None
     source: str | None = None
+    learned: LearnedRatio | None = None
 
 
 class WorkloadAccount(Part, frozen=True):
@@ -317,7 +336,9 @@ def disclosed(plan: Plan, file: PromptFile | None = None, trace: TraceFacts | No
 def _of_requests(plan: Plan, file: PromptFile | None, trace: TraceFacts | None) -> Disclosed:
     """Of requests each by itself."""
     workload = plan.workload
-    unit = f", in tokens of {plan.tokenizer.name}"
+    name = plan.tokenizer.name
+    whose = "the server" if name in ("auto", "server", "ids", "learned") else name
+    unit = f", in tokens of {whose}"
     if isinstance(workload, PromptsWorkload):
         return _of_file(plan, workload, file, unit)
     if isinstance(workload, MixtureWorkload):

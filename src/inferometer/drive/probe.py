@@ -188,10 +188,13 @@ class Probe:
 
         return ask
 
-    def try_out(self, wanted: GenerationRequest) -> Reply:
-        """Send one real request for a whole answer, usually to GREETING. Raises PeerError with the server's words."""
+    def try_out(self, wanted: GenerationRequest, length_field: str | None = None) -> Reply:
+        """Send one real request for a whole answer, usually to GREETING. Raises PeerError with the server's words.
+
+        `length_field`: the one that the server takes, if that is known.
+        """
         dialect, path = self._dialect, self._dialect.interface.path
-        first, *others = dialect.length_fields
+        first, *others = dialect.length_fields if length_field is None else (length_field,)
 
         def send(field: str) -> tuple[int, bytes, str]:
             return self._post(path, dialect.body(replace(wanted, length_field=field)))

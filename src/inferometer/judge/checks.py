@@ -13,13 +13,11 @@ from inferometer.documents.summary import WarmUp
 from inferometer.documents.verdict import CheckStatus
 from inferometer.documents.workload import RequestStatistics
 from inferometer.judge.verdict import Check, Facts
-from inferometer.measure.lengths import Lengths
 from inferometer.measure.load import excused_ms, lateness_ms, parts_ns, sent_rows
 from inferometer.measure.measurement import Measurement, Requests
 from inferometer.measure.record import Record
 from inferometer.measure.stats import describe
 from inferometer.measure.survivors import censored
-from inferometer.measure.tokens import CountSource
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.schema import Plan
 from inferometer.units import NS_PER_MS
@@ -29,9 +27,6 @@ ERROR_RATE = 0.01
 
 BENT_SHARE = 0.05
 """A figure that is off by more than a twentieth is another figure."""
-
-LENGTH_MISSES = 0.05
-"""One request in twenty of another length moves means by less than the intervals are wide."""
 
 TOKEN_GAP = 0.05
 """Throughput cannot be better known than its tokens are counted."""
@@ -71,11 +66,6 @@ HELD_SHARE = 0.01
 DRAWN_LEAST = 1_000
 """Of fewer draws a P99, and the mean of a skewed length, say little."""
 
-PROMPT_GROWN = 0.8
-"""Tokenizers and texts differ by a few per cent between short and long prompts, not by a fifth."""
-
-FEWER_TOKENS = (0.25, 0.5)
-"""No tokenizer makes one token of four of another's in a text, and hardly any one of two."""
 
 OPENED_SHARE = 0.5
 """A server that keeps connections alive needs new ones for few requests only."""
@@ -123,66 +113,6 @@ def failures(requests: Requests, *, interrupted: bool) -> tuple[int, int]:
     """Requests that failed, and that ended. Cancelled at the drain limit is failed; cancelled by a person is neither."""
     failed = requests.failed + (0 if interrupted else requests.cancelled)
     return failed, requests.completed + failed
-
-
-def prompt_length(measurement: Measurement) -> Check:
-    """Share of prompts not as long as asked; or, under a reference tokenizer, how the server's counts grow with them."""
-    prompt = measurement.tokens.prompt
-    facts: Facts = {
-        "grown_share": prompt.grown,
-        "counted_share": prompt.counted_share,
-        "piled_share": prompt.piled,
-    }
-    check = _length("prompt_length", prompt, facts)
-    if check.status == "fail":
-        return check
-    if prompt.grown is not None and prompt.grown < PROMPT_GROWN:
-        facts = check.facts | {"judged_by": "growth"}
-        return Check("prompt_length", "fail", prompt.grown, PROMPT_GROWN, facts=facts)
-    few = prompt.counted_share
-    if few is not None and few < FEWER_TOKENS[1]:
-        limit = FEWER_TOKENS[0] if few < FEWER_TOKENS[0] else FEWER_TOKENS[1]
-        status: CheckStatus = "fail" if few < FEWER_TOKENS[0] else "unsure"
-        return Check("prompt_length", status, few, limit, facts=check.facts | {"judged_by": "count"})
-    if prompt.piled is not None and prompt.piled > LENGTH_MISSES:
-        # Counts below what was sent are cut; above, a hidden prompt of constant length would look the same.
-        status = "fail" if few is not None and few < 1 else "unsure"
-        return Check(
-            "prompt_length", status, prompt.piled, LENGTH_MISSES, facts=check.facts | {"judged_by": "pile"}
-        )
-    return check
-
-
-def output_length(measurement: Measurement, *, native: bool) -> Check:
-    """Share of outputs not as long as asked. A tokenizer that is not the model's can acquit, not convict."""
-    tokens = measurement.tokens
-    by_server = tokens.output.by_server
-    judge = str(CountSource.SERVER) if by_server * 2 >= tokens.output.judged > 0 else tokens.count_source
-    facts = {"finish_reasons": dict(measurement.requests.finish_reasons), "count_source": judge}
-    check = _length("output_length", tokens.output, facts)
-    trusted = by_server + (tokens.by_source.get(CountSource.TOKENIZER, 0) if native else 0)
-    if check.status == "fail" and trusted * 2 < tokens.output.judged:
-        return Check(check.code, "unsure", check.value, check.limit, check.unit, check.facts)
-    if check.status == "pass" and tokens.output.unsupported > LENGTH_MISSES * tokens.output.judged:
-        share = tokens.output.unsupported / tokens.output.judged
-        facts = check.facts | {"judged_by": "text", "local_mean": tokens.output.local_mean}
-        return Check(check.code, "unsure", share, LENGTH_MISSES, facts=facts)
-    return check
-
-
-def _length(code: str, lengths: Lengths, extra: Facts) -> Check:
-    facts = {
-        **extra,
-        "asked_mean": lengths.asked_mean,
-        "counted_mean": lengths.judged_mean,
-        "server_mean": lengths.server_mean,
-        "misses": lengths.misses,
-        "judged": lengths.judged,
-    }
-    if lengths.judged == 0:
-        return Check(code, "na", None, LENGTH_MISSES, facts=facts)
-    share = lengths.misses / lengths.judged
-    return Check(code, _within(share, LENGTH_MISSES), share, LENGTH_MISSES, facts=facts)
 
 
 def token_counts(measurement: Measurement, *, native: bool) -> Check:

@@ -12,7 +12,7 @@ import numpy as np
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.summary import WarmUp
 from inferometer.documents.workload import RequestStatistics
-from inferometer.judge import cache, checks, delivery
+from inferometer.judge import cache, checks, delivery, length_checks
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare, replayed_checks
 from inferometer.judge.calibration import NOTHING_LOOKED_UP, calibration
 from inferometer.judge.error_bound import error_bound
@@ -141,9 +141,9 @@ CHECKS = (
                ("ms",), LimitSource.METHOD, of_instrument=True, simulated=False),
     CheckEntry("calibration", lambda run: calibration(run.plan, run.measurement, run.lookup),
                ("1/s",), LimitSource.CERTIFICATE, of_instrument=True, simulated=False),
-    CheckEntry("prompt_length", lambda run: checks.prompt_length(run.measurement),
+    CheckEntry("prompt_length", lambda run: length_checks.prompt_length(run.plan, run.measurement),
                ("share",), LimitSource.METHOD, of_instrument=True),
-    CheckEntry("output_length", lambda run: checks.output_length(run.measurement, native=run.native),
+    CheckEntry("output_length", lambda run: length_checks.output_length(run.measurement, native=run.native),
                ("share",), LimitSource.METHOD, of_instrument=True),
     CheckEntry("token_counts", lambda run: checks.token_counts(run.measurement, native=run.native),
                ("share",), LimitSource.METHOD, ("4.4.2",), of_instrument=True),

@@ -16,9 +16,9 @@ A shared prefix may be a message of its own, around which the template puts toke
 of a conversation repeats; so with a native tokenizer T is found apart for the requests that share one and for those that do
 not, and for each turn.
 
-A reference tokenizer's count of what was sent says nothing of what was read. But a server that reads all of a prompt counts
-more tokens for a longer one. With a the intercept of its counts over the tokens sent by the shorter half (0 <= a <=
-TEMPLATE_TOKENS: the template), and r = (server - a) / sent in the means,
+A reference tokenizer's count of what was sent, or an estimate of it, says nothing of what was read. But a server that reads
+all of a prompt counts more tokens for a longer one. With a the intercept of its counts over the tokens sent by the shorter
+half (0 <= a <= TEMPLATE_TOKENS: the template), and r = (server - a) / sent in the means,
 
     grown = r of the longest quarter / r of the shortest half,
 
@@ -29,6 +29,7 @@ LEAST_GROWTH tokens for a token sent, from the shorter half to the longest quart
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -82,10 +83,10 @@ class Spread:
 class Lengths:
     """Mean lengths in tokens as asked for, by the declared tokenizer (`local_mean`), by the server; and misses (n judged).
 
-    `grown`: see above; of prompts under a reference tokenizer only, None where it cannot be told. `by_server`: of outputs, how
-    many were judged by the server's count. `counted`: the prompts that the server counted; the outputs as they are judged.
-    `piled`, `counted_share`: of prompts under a reference tokenizer, see truncation.py. `unsupported`: outputs whose text does
-    not hold as many tokens as the server counted.
+    `grown`: see above; of prompts that are not counted by the model's own tokenizer, None where it cannot be told. `piled`,
+    `counted_share`: of the same, see truncation.py. `by_server`: how many were judged by the server's count. `counted`: the
+    prompts that the server counted; the outputs as they are judged. `unsupported`: outputs whose text does not hold as many
+    tokens as the server counted. `judged_by`: each prompt's length, or their mean.
     """
 
     asked_mean: float | None
@@ -100,6 +101,28 @@ class Lengths:
     piled: float | None = None
     counted_share: float | None = None
     unsupported: int = 0
+    judged_by: Literal["each", "mean"] = "each"
+
+
+def learned_lengths(record: Record, samples: Samples, template: float, *, with_template: bool) -> Lengths:
+    """Of prompts sized by a learned ratio: judged by the server's counts less its `template`, where lengths exclude it, and in
+    the mean, since single texts scatter around a ratio. Later turns repeat answers, whose length is the server's: they are not
+    judged. NaN counts are left out."""
+    first = record.turn[samples.rows] == 0
+    requested = record.input_tokens_asked[samples.rows].astype(np.float64)
+    sent = record.input_tokens_sent[samples.rows].astype(np.float64)
+    server = samples.counts.server_input
+    alone = server - (0.0 if with_template else template)
+    judged = (alone - _more_messages(alone - requested, record, samples))[first]
+    known = ~np.isnan(judged)
+    counted = ~np.isnan(server) & first
+    both = sent[counted], server[counted]
+    return Lengths(
+        _mean(requested[first][known] if known.any() else requested), _mean(sent), _mean(server), _mean(judged),
+        int(off_by_more(judged, requested[first], *PROMPT_MISS).sum()), int(known.sum()),
+        grown=grown_share(*both), by_server=int(known.sum()), counted=spread(server),
+        piled=piled_share(*both, TEMPLATE_TOKENS, alike=False, share=PROMPT_MISS[1]), judged_by="mean",
+    )  # fmt: skip
 
 
 def prompt_lengths(
@@ -129,6 +152,7 @@ def prompt_lengths(
     return Lengths(
         _mean(requested), _mean(sent), _mean(server), _mean(judged), misses, len(samples),
         grown=None if native else grown_share(*both),
+        by_server=int(known.sum()) if native else 0,
         counted=spread(server),
         piled=None if native else piled_share(*both, TEMPLATE_TOKENS, alike=alike),
         counted_share=None if native else counted_share(*both),

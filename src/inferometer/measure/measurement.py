@@ -27,6 +27,7 @@ from inferometer.measure.lengths import (
     Lengths,
     Spread,
     cached_beyond_template,
+    learned_lengths,
     output_lengths,
     prompt_lengths,
     spread,
@@ -228,10 +229,14 @@ def _reference(plan: Plan) -> bool:
 
 
 def measure(
-    plan: Plan, record: Record, samples: Samples | None = None, told: Sequence[Translated] = ()
+    plan: Plan,
+    record: Record,
+    samples: Samples | None = None,
+    told: Sequence[Translated] = (),
+    template: float | None = None,
 ) -> Measurement:
     """Measure a record under the plan that made it. `samples`: those of `samples_of`, if already taken; `told`: what endpoints
-    said in the meantime."""
+    said in the meantime; `template`: where prompts were sized by a learned ratio, the tokens it found the server to add."""
     samples = samples_of(plan, record) if samples is None else samples
     columns = {name: values_of(samples, name) for name in METRICS}
     sweep = Sweep(record)
@@ -251,7 +256,7 @@ def measure(
         held=held(record),
         throughput=_throughput(record, samples, parts, plan.tokenizer.own),
         load=_load(record, sweep, parts, plan.load),
-        tokens=_tokens(record, samples, plan),
+        tokens=_tokens(record, samples, plan, template),
         instrument=instrument(record, samples, parts),
         server=server_seen(
             told,
@@ -385,7 +390,7 @@ def _offered_rate(record: Record, load: Load) -> float | None:
     return load.offered_rate if record.replay is None else record.replay.rate
 
 
-def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
+def _tokens(record: Record, samples: Samples, plan: Plan, template: float | None) -> Tokens:
     counts, events = samples.counts, samples.text_events
     by_source = counts.by_source()
     native = plan.tokenizer.own
@@ -407,14 +412,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan) -> Tokens:
         tokens=total_tokens,
         tokens_per_event=total_tokens / total_events if total_events else None,
         itl_zero_share=_zero_share(samples),
-        # A file's prompts are as long as they are: what can be wrong is that the server does not read them to their end.
-        prompt=prompt_lengths(
-            record,
-            samples,
-            native=native and not isinstance(plan.workload, PromptsWorkload),
-            with_template=bool(plan.workload.count_template),
-            alike=isinstance(plan.workload, PromptsWorkload),
-        ),
+        prompt=_prompts(record, samples, plan, template),
         output=output_lengths(record, samples, forced=plan.workload.forced),
         server_where_both=int(counts.server_output[usage].sum()),
         events_where_both=int(events[usage].sum()),
@@ -431,6 +429,16 @@ def _zero_share(samples: Samples) -> float | None:
     """Share of the gaps between text events that are zero."""
     gaps = samples.event_gaps[0]
     return float((gaps == 0).mean()) if len(gaps) and samples.streamed else None
+
+
+def _prompts(record: Record, samples: Samples, plan: Plan, template: float | None) -> Lengths:
+    with_template = bool(plan.workload.count_template)
+    if template is not None:
+        return learned_lengths(record, samples, template, with_template=with_template)
+    # A file's prompts are as long as they are: what can be wrong is that the server does not read them to their end.
+    given = isinstance(plan.workload, PromptsWorkload)
+    native = plan.tokenizer.own and not given
+    return prompt_lengths(record, samples, native=native, with_template=with_template, alike=given)
 
 
 def _silent_events(record: Record, samples: Samples) -> Floats:

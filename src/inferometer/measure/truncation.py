@@ -42,9 +42,12 @@ SLACK = 2.0
 """Tokens that re-encoding may shift, one at each end."""
 
 
-def piled_share(sent: Floats, server: Floats, template: float, *, alike: bool) -> float | None:
+def piled_share(
+    sent: Floats, server: Floats, template: float, *, alike: bool, share: float = 0.0
+) -> float | None:
     """Share of prompts in piles that agreeing tokenizers do not explain; None of fewer than ENOUGH. In tokens, one entry a
-    prompt. `alike`: texts may repeat, so a pile must hold prompts of at least APART lengths."""
+    prompt. `alike`: texts may repeat, so a pile must hold prompts of at least APART lengths. `share`: what was sent is an
+    estimate that may be off by so much."""
     if len(sent) < ENOUGH:
         return None
     values, sizes = np.unique(server, return_counts=True)
@@ -56,7 +59,8 @@ def piled_share(sent: Floats, server: Floats, template: float, *, alike: bool) -
         lengths = sent[server == value]
         more = value - lengths
         low, high = float(more.min()), float(more.max())
-        explained = high - low <= 2 * SLACK and low >= -SLACK and high <= template + SLACK
+        slack = max(SLACK, share * value)
+        explained = high - low <= 2 * slack and low >= -slack and high <= template + slack
         if (
             size >= PILE_SHARE * sizes[near].sum()
             and not explained

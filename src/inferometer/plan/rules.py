@@ -14,6 +14,7 @@ from inferometer.engines.interface import takers
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.lengths import Empirical
 from inferometer.plan.schema import (
+    AUTO_TOKENIZER,
     NO_TOKENIZER,
     REFERENCE_TOKENIZER,
     SERVER_TOKENIZER,
@@ -369,7 +370,7 @@ def _across(plan: Plan) -> Iterator[Fault]:
                 f"leave {{workload.{key}}} out",
             )
     name, method = plan.tokenizer.name, plan.tokenizer.method
-    if name in (SERVER_TOKENIZER, NO_TOKENIZER) and method == "reference":
+    if name in (AUTO_TOKENIZER, SERVER_TOKENIZER, NO_TOKENIZER) and method == "reference":
         yield Fault(
             ("tokenizer.method", "tokenizer.name"),
             f"{{tokenizer.name}} {name} leaves counting to the server, which is native: "

@@ -33,8 +33,11 @@ DEFAULT_WARMUP = 100
 """Draft 4.5.1's number; with the standard workloads these also make its 10,000 output tokens."""
 REFERENCE_TOKENIZER = "cl100k_base"
 SHIPPED_TOKENIZERS = (REFERENCE_TOKENIZER, "o200k_base")
+AUTO_TOKENIZER = "auto"
 SERVER_TOKENIZER = "server"
 NO_TOKENIZER = "none"
+UNCOUNTED = (NO_TOKENIZER, "learned")
+"""Tokenizers whose count of a text is not the server's: a yardstick, or an estimate by a learned ratio."""
 
 
 _SUT: Group = "System under test (declared)"
@@ -286,21 +289,24 @@ class Trace(Part):
 class Tokenizer(Part):
     """Who counts (draft 4.4). `reference`: a declared yardstick, not the model's own; `native`: the model's own.
 
-    `name` is cl100k_base or o200k_base, which ship with the package; the path of a tokenizer.json or of a folder that holds
-    one; a model on Hugging Face, org/name or org/name@revision; server, for its own /tokenize; or none. Unless `method` says
-    otherwise, a shipped one is a yardstick and any other the model's own. With none only the server counts, which is native.
+    `name` is auto; cl100k_base or o200k_base, which ship with the package; the path of a tokenizer.json or of a folder that
+    holds one; a model on Hugging Face, org/name or org/name@revision; server, for its own /tokenize; or none. Unless `method`
+    says otherwise, a shipped one is a yardstick and any other the model's own. With none only the server counts, which is
+    native. With auto the server counts as well, and prompts are sized in its tokens by whatever it offers; a run's record
+    names what that was: server, ids, learned or none (run/own_tokens.py). The reference method alone means cl100k_base.
     """
 
     name: Annotated[
         str,
         Field(
             min_length=1,
-            description="cl100k_base, o200k_base, a tokenizer.json or its folder, org/name[@revision], server or none.",
+            description="auto (the server's own tokens), cl100k_base, o200k_base, a tokenizer.json or its folder, "
+            "org/name[@revision], server or none.",
         ),
         Option(
             "--tokenizer", "Token counting", "NAME", drops=("tokenizer.method", "workload.count_template")
         ),
-    ] = REFERENCE_TOKENIZER
+    ] = AUTO_TOKENIZER
     method: Annotated[
         Literal["reference", "native"],
         Field(description="reference (a yardstick) or native (the model's own tokenizer)."),
@@ -308,23 +314,27 @@ class Tokenizer(Part):
             "--token-count",
             "Token counting",
             "METHOD",
-            default="native, unless the tokenizer is a shipped one",
+            default="native, unless a shipped tokenizer is named",
             drops=("workload.count_template",),
         ),
-    ] = "reference"
+    ] = "native"
 
     @model_validator(mode="before")
     @classmethod
     def _settle(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("method") is None:
-            shipped = given.get("name", REFERENCE_TOKENIZER) in SHIPPED_TOKENIZERS
+        if not isinstance(given, dict):
+            return given
+        if given.get("method") is None:
+            shipped = given.get("name", AUTO_TOKENIZER) in SHIPPED_TOKENIZERS
             return {**given, "method": "reference" if shipped else "native"}
+        if given["method"] == "reference" and given.get("name") is None:
+            return {**given, "name": REFERENCE_TOKENIZER}
         return given
 
     @property
     def own(self) -> bool:
         """Whether what it counts is what the server counts: it is the model's own, and there is one."""
-        return self.method == "native" and self.name != NO_TOKENIZER
+        return self.method == "native" and self.name not in UNCOUNTED
 
 
 class Guardrails(Part):
@@ -490,7 +500,8 @@ class Plan(Part):
             and workload.file is None
             and workload.count_template is None
         ):
-            counted = self.tokenizer.own and self.target.interface.applies_template
+            unknown = self.tokenizer.name == AUTO_TOKENIZER and self.target.url is None
+            counted = self.tokenizer.own and self.target.interface.applies_template and not unknown
             settled = workload.model_copy(update={"count_template": counted})
             object.__setattr__(self, "workload", settled)  # frozen from here on
         if "ignore_eos" not in self.workload.model_fields_set and not self.target.interface.takes_ignore_eos:

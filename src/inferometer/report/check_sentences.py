@@ -16,6 +16,7 @@ from inferometer.report.arrival_check_sentences import ARRIVALS
 from inferometer.report.arrival_check_sentences import LATE_CAUSES as LATE_CAUSES
 from inferometer.report.content_check_sentences import CONTENT
 from inferometer.report.delivery_check_sentences import DELIVERY
+from inferometer.report.length_check_sentences import LENGTHS
 from inferometer.report.server_check_sentences import SERVER
 from inferometer.report.server_check_sentences import Wording as Wording
 from inferometer.report.steadiness_sentences import STEADINESS
@@ -109,38 +110,7 @@ CHECKS: dict[str, Wording] = {
             ("by_error",): "By class: {by_error}.",
         },
     ),
-    "prompt_length": Wording(
-        "Prompt length",
-        "share",
-        {
-            "pass": "{value} of the prompts missed the requested length; up to {limit} is accepted.",
-            "fail": "{value} of the prompts missed the requested length, more than the accepted {limit}: the server did "
-            "different prefill work than the plan specifies.",
-            "na": "No prompt length could be counted.",
-        },
-        {
-            "fail": "Name the model's own tokenizer (--tokenizer PATH), or use an endpoint that accepts token ids."
-        },
-        {("asked_mean", "counted_mean"): "Requested {asked_mean} tokens on average, counted {counted_mean}."},
-    ),
-    "prompt_length:growth": Wording(
-        "Prompt length",
-        "share",
-        {
-            "fail": "For the longest prompts the server counted only {value} of the tokens expected from its counts of the "
-            "shortest; at least {limit} is required: it truncates long prompts.",
-        },
-        {
-            "fail": "Check whether the server truncates prompts (a context or truncation limit), or plan with shorter ones; "
-            "otherwise name the model's own tokenizer (--tokenizer PATH)."
-        },
-        {
-            (
-                "asked_mean",
-                "server_mean",
-            ): "Requested {asked_mean} tokens on average, the server counted {server_mean}."
-        },
-    ),
+    **LENGTHS,
     "output_length": Wording(
         "Output length",
         "share",

@@ -72,7 +72,7 @@ def conduct(
             with WorkerPool(plan.instrument.workers, folder.log) as pool:
                 plan, source = sourced(plan, ui.note)
                 tokenizer = load_tokenizer(plan, source)
-                target, tokenizer = reach(plan, embedded, key, tokenizer, stack, ui.note)
+                target, tokenizer = reach(plan, source, embedded, key, tokenizer, stack, ui.note)
                 context_limit = None if target.room is None else source.limit(tokenizer, target.room)
                 if context_limit is not None:
                     ui.note(

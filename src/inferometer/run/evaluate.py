@@ -24,7 +24,7 @@ from inferometer.measure.series import RunSeries, series
 from inferometer.plan import saved
 from inferometer.report.run.composition import summarise
 from inferometer.report.run.files import write_reports
-from inferometer.run.facts import read_facts, with_known_sut
+from inferometer.run.facts import as_measured, read_facts
 from inferometer.run.scraping import Scrapes, exported, settle
 from inferometer.run.warmup import warm_up_summary
 from inferometer.workload import tokenizers
@@ -92,7 +92,7 @@ def assess(folder: RunFolder) -> Assessment:
     for path in (folder.record, folder.pulse):
         if run_of(path) not in (None, facts.id):
             raise RecordError(f"{path}: is of another run than {folder.facts}, which has the id {facts.id}")
-    plan = with_known_sut(own, facts.engine)
+    plan = as_measured(own, facts)
     table = read_table(folder.record, RECORD)
     record = Record.from_tables(
         table,
@@ -107,7 +107,10 @@ def assess(folder: RunFolder) -> Assessment:
     )
     server_metrics, notes = exported(folder, plan, facts)
     samples = samples_of(plan, record)
-    measurement = measure(plan, record, samples, server_metrics)
+    learned = facts.tokenizer.learned
+    measurement = measure(
+        plan, record, samples, server_metrics, None if learned is None else learned.template
+    )
     warm_up = warm_up_summary(plan.load, table, facts.warm_prefixes, server_metrics)
     lookup = _lookup(folder, facts)
     verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up)
@@ -144,6 +147,7 @@ def recover(folder: RunFolder) -> RunResult:
         folder.journal.glob("worker-*.arrows")
     ):  # sealing nothing would replace a record and its reports
         raise RecordError(f"{folder.journal}: holds no requests, so there is nothing to recover")
-    seal(folder, tokenizers.counter(plan.tokenizer).count_all, read_facts(folder).id)
+    facts = read_facts(folder)
+    seal(folder, tokenizers.counter(plan.tokenizer, facts.tokenizer.kind).count_all, facts.id)
     settle(folder)
     return evaluate(folder)

@@ -18,7 +18,7 @@ from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.measure.record import Death, OwnCpu
 from inferometer.plan import saved
-from inferometer.plan.schema import REFERENCE_TOKENIZER, Guardrails, Plan
+from inferometer.plan.schema import AUTO_TOKENIZER, REFERENCE_TOKENIZER, Guardrails, Plan
 from inferometer.run.requests import RequestWriter, Served
 from inferometer.telemetry.host import environment, usable_cores
 from inferometer.workload import tokenizers
@@ -157,6 +157,25 @@ def with_known_sut(plan: Plan, engine: SimulatedEngine | None) -> Plan:
         if getattr(plan.sut, name) in (None, "unknown", Guardrails())
     }
     plan = plan.model_copy(update={"sut": plan.sut.model_copy(update=undeclared)})
-    if plan.tokenizer.name == REFERENCE_TOKENIZER:  # it counts with this one
-        plan = plan.model_copy(update={"tokenizer": plan.tokenizer.model_copy(update={"method": "native"})})
+    if plan.tokenizer.name in (AUTO_TOKENIZER, REFERENCE_TOKENIZER):  # it counts with this one
+        plan = _counted_with(plan, REFERENCE_TOKENIZER)
     return plan
+
+
+def as_measured(plan: Plan, facts: RunFacts) -> Plan:
+    """The plan with what a run found out: undeclared facts of our own server (`with_known_sut`), and who counts if that was
+    left open."""
+    plan = with_known_sut(plan, facts.engine)
+    kind = facts.tokenizer.kind
+    if plan.tokenizer.name == AUTO_TOKENIZER and kind not in (None, "shipped"):
+        plan = _counted_with(plan, kind)
+    if kind == "none" and plan.workload.count_template:  # a yardstick's lengths have no room for it
+        plan = plan.model_copy(
+            update={"workload": plan.workload.model_copy(update={"count_template": False})}
+        )
+    return plan
+
+
+def _counted_with(plan: Plan, name: str) -> Plan:
+    counted = plan.tokenizer.model_copy(update={"name": name, "method": "native"})
+    return plan.model_copy(update={"tokenizer": counted})

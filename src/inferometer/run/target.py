@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from inferometer.client.trust import context
 from inferometer.drive import probe as probing
@@ -17,14 +17,17 @@ from inferometer.engines import dialect as dialects
 from inferometer.errors import PlanError, Problem
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
-from inferometer.plan.schema import SERVER_TOKENIZER, Plan
+from inferometer.plan.schema import AUTO_TOKENIZER, SERVER_TOKENIZER, Plan
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
+from inferometer.run import own_tokens
 from inferometer.run.facts import with_known_sut
 from inferometer.run.requests import PromptFormat, Served, generation_of
 from inferometer.server.embedded import Embedded
 from inferometer.workload import tokenizers
 from inferometer.workload.context_limit import Room
 from inferometer.workload.sources import Source
+from inferometer.workload.tokenizer_learned import Learned
+from inferometer.workload.tokenizer_none import AsIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ def embedded_server(
 
 def load_tokenizer(plan: Plan, source: Source) -> tokenizers.Tokenizer | None:
     """The plan's tokenizer; None if the server's own is to be used. Raises PlanError."""
-    if plan.tokenizer.name == SERVER_TOKENIZER:
+    left_open = plan.tokenizer.name == AUTO_TOKENIZER and plan.target.url is not None
+    if left_open or plan.tokenizer.name == SERVER_TOKENIZER:
         return None
     tokenizer = tokenizers.load(plan.tokenizer)
     source.check_tokenizer(tokenizer)
@@ -57,6 +61,7 @@ def load_tokenizer(plan: Plan, source: Source) -> tokenizers.Tokenizer | None:
 
 def reach(
     plan: Plan,
+    source: Source,
     embedded: Embedded | None,
     key: str | None,
     tokenizer: tokenizers.Tokenizer | None,
@@ -73,7 +78,7 @@ def reach(
         extra = "" if plan.load.cold_start else ", with one short request"
         note(f"querying the server for its models{extra}")
     probe = stack.enter_context(open_probe(plan, url, key))
-    target, tokenizer = inspect(plan, probe, tokenizer)
+    target, tokenizer = inspect(plan, source, probe, tokenizer, note)
     place = "the embedded reference server" if embedded else target.endpoint.url
     note(f"{target.model} at {place}")
     return target, tokenizer
@@ -97,12 +102,16 @@ def _trust(plan: Plan) -> ssl.SSLContext:
 
 
 def inspect(
-    plan: Plan, probe: probing.Probe, tokenizer: tokenizers.Tokenizer | None
+    plan: Plan,
+    source: Source,
+    probe: probing.Probe,
+    tokenizer: tokenizers.Tokenizer | None,
+    note: Callable[[str], None],
 ) -> tuple[Target, tokenizers.Tokenizer]:
     """Find out what is served there, and that it answers a request of this plan's kind. Raises PeerError, PlanError.
 
-    Without a `tokenizer` the server's own is the plan's, and is found here too. Before a cold start nothing is generated
-    (draft 4.5.3): what only an answer would tell stays unknown.
+    Without a `tokenizer` the server's own is the plan's, or whoever counts is left open, and is found here too. Before a cold
+    start nothing is generated (draft 4.5.3): what only an answer would tell stays unknown.
     """
     wanted, endpoint = plan.target, probe.endpoint
     family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
@@ -118,7 +127,9 @@ def inspect(
     cold = plan.load.cold_start
     dialect = dialects.load(wanted.api)
     reply = probing.Reply(dialect.length_fields[0], None) if cold else _try_requests(plan, probe, model)
-    tokenizer = tokenizer or tokenizers.load(plan.tokenizer, probe.tokenizer(model))
+    left_open = tokenizer is None and plan.tokenizer.name == AUTO_TOKENIZER
+    if tokenizer is None:
+        tokenizer = AsIds() if left_open else tokenizers.load(plan.tokenizer, probe.tokenizer(model))
     prompt_format: PromptFormat = "text"
     if wanted.interface.takes_ids and not plan.workload.text_only and tokenizer.kind != "server":
         highest = max(set(range(tokenizer.vocab_size)) - tokenizer.reserved)
@@ -130,11 +141,14 @@ def inspect(
             raise PlanError(
                 [Problem("--prompt-format", f"{model} does not accept token ids up to {highest}; use text")]
             )
+    context = models.contexts.get(model)
+    if left_open and prompt_format == "text":
+        tokenizer = own_tokens.settled(plan, source, probe, model, reply, context, note)
     around = _template_around(reply, tokenizer) if prompt_format == "text" else None
-    template = _template(plan, around)
+    template = None if tokenizer.kind == "none" else _template(plan, around)
     target = Target(
         model, names, server, prompt_format, reply.length_field, template,
-        room=_context_limit(plan, models.contexts.get(model), prompt_format, around, tokenizer),
+        room=_context_limit(plan, context, prompt_format, around, tokenizer),
         endpoint=endpoint, family=family, address=address,
     )  # fmt: skip
     return target, tokenizer
@@ -158,6 +172,8 @@ def _template_around(reply: probing.Reply, tokenizer: tokenizers.Tokenizer) -> i
 
     Also None if that is negative: another tokenizer than the model's, or a count of something else; the run's checks report it.
     """
+    if isinstance(tokenizer, Learned):
+        return tokenizer.learned.template
     if reply.prompt_tokens is None:
         return None
     extra = reply.prompt_tokens - len(tokenizer.encode(probing.GREETING))
@@ -195,8 +211,12 @@ def _context_limit(
     """The model's context limit, if the server reports it. `around`: tokens that the server puts around a text, if known."""
     if context is None:
         return None
-    native = with_known_sut(plan, None).tokenizer.own
-    return Room(context, native or prompt_format == "ids", tokenizer.name, around or 0 if native else 0)
+    native = with_known_sut(plan, None).tokenizer.own and tokenizer.kind != "none"
+    room = Room(context, native or prompt_format == "ids", tokenizer.name, around or 0 if native else 0)
+    if not isinstance(tokenizer, Learned):
+        return room
+    learned = tokenizer.learned
+    return replace(room, counter="the learned ratio", least=learned.low / learned.ratio)
 
 
 def request_heads(plan: Plan, target: Target, key: str | None) -> list[RequestHead]:

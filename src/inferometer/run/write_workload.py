@@ -23,7 +23,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.plan import saved
-from inferometer.plan.schema import Plan
+from inferometer.plan.schema import AUTO_TOKENIZER, REFERENCE_TOKENIZER, Plan
 from inferometer.plan.workload import AnyWorkload
 from inferometer.run.facts import read_facts
 from inferometer.run.requests import contexts_of, drawn, warm_salt, with_enough_warm_up
@@ -116,12 +116,15 @@ class _Making:
         workload |= {key: Path(workload[key]).name for key in PATHS if workload.get(key) is not None}
         tokenizer = tokenizers.facts(self._tokenizer)
         named = plan.tokenizer.name if tokenizer.kind != "file" else None
+        declared = Declared(name=named, method=plan.tokenizer.method)
+        if named == AUTO_TOKENIZER:  # there is no server yet whose tokens these could be
+            declared = Declared(name=REFERENCE_TOKENIZER, method="reference")
         source = self._source.facts()
         return Header(
             workload={key: value for key, value in workload.items() if value is not None},
             api=plan.target.api,
             prompt_format=self._format,
-            declared=Declared(name=named, method=plan.tokenizer.method),
+            declared=declared,
             tokenizer=tokenizer,
             salt=self._salt,
             warmup=self._counts["warmup"],

@@ -21,6 +21,7 @@ from inferometer.documents.comparison import ComparisonDocument, Outcome
 from inferometer.documents.part import from_json
 from inferometer.documents.summary import SCHEMA as SUMMARY_SCHEMA
 from inferometer.documents.summary import Summary
+from inferometer.documents.workload import UNDECLARED_KINDS
 from inferometer.errors import PeerError, PlanError, Problem, RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD
@@ -211,7 +212,11 @@ def read(path: Path) -> Run:
         plan=plan,
         sut=summary.sut,
         tokens=TokenCounting(
-            tokens.tokenizer.method, tokens.tokenizer.name, tokens.count_source, tokens.itl_method
+            tokens.tokenizer.method,
+            # Whoever sized the prompts: without a declared tokenizer it is the server that counts.
+            "server" if tokens.tokenizer.kind in UNDECLARED_KINDS else tokens.tokenizer.name,
+            tokens.count_source,
+            tokens.itl_method,
         ),
         instrument=Instrument(str(run.timestamp_source), summary.version),
     )

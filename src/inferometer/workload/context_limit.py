@@ -7,10 +7,13 @@ Answers are counted by the model. Who counts a prompt decides what is known of i
 | its tokens s were counted                   | the model reads at least | so it is refused when        |
 | ------------------------------------------- | ------------------------ | ---------------------------- |
 | by the model's own tokenizer, or are ids    | s + template             | that + answer > context      |
+| by a ratio learned from the server          | floor(s * low / ratio)   | that + template + answer >   |
+|                                             |                          | context                      |
 | by a yardstick                              | ceil(s / 2)              | that + answer > context      |
 
-for a text hardly has half as many tokens under another tokenizer. The template's tokens are those around one message; what it
-puts around a second one is not known here, and a prompt that is too long by that alone is left to the server.
+for a text hardly has half as many tokens under another tokenizer; `low` is the lower end of the ratio's 95 % interval. The
+template's tokens are those around one message; what it puts around a second one is not known here, and a prompt that is too
+long by that alone is left to the server.
 
 Whether a request is too long is found out before the first one is sent. The rows of a trace are gone through for it. What is
 drawn has to be made for it, which takes time: so the bounds of the distributions are looked at first, and only where they
@@ -46,17 +49,19 @@ class Room:
     """What a model takes: `context` tokens, prompt and answer together.
 
     `exact`: prompts are counted as the model counts them, by the tokenizer `counter` or as ids. `template`: tokens that the
-    server puts around a prompt, as far as they are known.
+    server puts around a prompt, as far as they are known. `least`: where counts are estimated, the share of one that the model
+    reads at the least.
     """
 
     context: int
     exact: bool
     counter: str
     template: int = 0
+    least: float = 1.0
 
     def read(self, sent: int) -> int:
         """The fewest tokens that the model can read of a prompt of `sent` tokens."""
-        return sent + self.template if self.exact else -(-sent // _YARDSTICK)
+        return int(sent * self.least) + self.template if self.exact else -(-sent // _YARDSTICK)
 
     def holds(self, sent: int, output: int) -> bool:
         """Whether a prompt of `sent` tokens and an answer of `output` may fit."""
@@ -64,7 +69,8 @@ class Room:
 
     def words(self, sent: int, output: int) -> str:
         """What is wrong with a request that does not fit."""
-        least = "" if self.exact else f", which is {self.read(sent):,} of the model's own at the least"
+        sure = self.exact and self.least == 1
+        least = "" if sure else f", which is {self.read(sent):,} of the model's own at the least"
         template = f" and {self.template:,} of the chat template" if self.template else ""
         return (
             f"is {sent:,} tokens long by {self.counter}{template}{least}, and {output:,} are asked for: "

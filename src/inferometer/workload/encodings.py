@@ -74,7 +74,7 @@ class Shipped:
     def __init__(self, name: str) -> None:
         self._encoding = _encoding(name)
         published = ENCODINGS[name]
-        self.kind: Literal["shipped", "none"] = "shipped"
+        self.kind: Literal["shipped", "ids", "learned", "none"] = "shipped"
         self.name = name
         self.version: str | None = f"sha256:{published.sha256[:_SHOWN]}"
         self.vocab_size = published.ordinary
@@ -82,9 +82,10 @@ class Shipped:
         self.reserved: frozenset[int] = frozenset()  # the special tokens all lie above the ranks
         # No alternative of the patterns matches a letter and then a space, and none looks back.
         self.splits_at_words = True
+        self.rate = 1.0
         self.lanes = 1
 
-    def __reduce__(self) -> tuple[Callable[..., Shipped], tuple[str, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Shipped], tuple[object, ...]]:
         """To another process goes the name alone."""
         return Shipped, (self.name,)
 

@@ -41,10 +41,13 @@ from inferometer.workload.prompts import (
     Prompt,
     allowed_ids,
     below,
+    expected,
     ids_prompt,
     known,
     nonces,
     read,
+    ruled,
+    ruler,
     writer,
 )
 
@@ -158,6 +161,7 @@ class _Maker:
         template: int,
     ) -> None:
         self._classes, self._tokenizer, self._template = spec.classes, tokenizer, template
+        self._ruler = ruler(tokenizer)
         self._text = prompt_format == "text"
         self._writer = writer(tokenizer) if self._text else None
         self._allowed: Sequence[int] = () if self._text else allowed_ids(tokenizer)
@@ -233,16 +237,24 @@ class _Maker:
     ) -> tuple[str, int]:
         """What to write behind `head`, which ends in the nonce `mark` if there is one, for `requested` tokens in all; and
         the tokens it counts."""
+        length = ruled(self._tokenizer, requested, mark)
+        text, sent = self._ruled(content, ids, at, head, length, mark)
+        return text, expected(self._tokenizer, head + text, sent)
+
+    def _ruled(
+        self, content: ClassContent, ids: Ids, at: int, head: str, requested: int, mark: str
+    ) -> tuple[str, int]:
+        """The same in tokens of the ruler."""
         assert self._writer is not None
         if content == "random":
             if head == mark:
-                text, sent = self._writer.write(ids[:requested], mark)
+                text, sent = self._writer.write(np.resize(ids, requested), mark)
                 return text[len(mark) :], sent
             return self._fitted(head, requested, lambda tokens: self._random(ids, tokens, mark))
         corpus = corpora.load(content)
         line = "\n" if mark else ""
         return self._fitted(
-            head, requested, lambda tokens: line + corpora.cut(corpus, self._tokenizer, tokens, at)
+            head, requested, lambda tokens: line + corpora.cut(corpus, self._ruler, tokens, at)
         )
 
     def _random(self, ids: Ids, tokens: int, mark: str) -> str:
@@ -253,7 +265,7 @@ class _Maker:
 
     def _fitted(self, head: str, requested: int, write: Callable[[int], str]) -> tuple[str, int]:
         """`write(k)` with such a k that it and `head` together count `requested`, or nearly; and what they count."""
-        count = self._tokenizer.encode
+        count = self._ruler.encode
         missing = requested - len(count(head)) if head else requested
         if missing < 1:
             return "", len(count(head))

@@ -29,7 +29,7 @@ import numpy as np
 from inferometer.plan.lengths import Empirical
 from inferometer.workload import lengths
 from inferometer.workload.parallel import DEFAULT, Processes, spread
-from inferometer.workload.prompts import Contexts, Ids, Prompt, known, nonces, read
+from inferometer.workload.prompts import Contexts, Ids, Prompt, expected, known, nonces, read, ruled, ruler
 from inferometer.workload.texts import Texts, context_texts, texts_of
 
 if TYPE_CHECKING:
@@ -165,6 +165,7 @@ class _Prompts:
         self, spec: StandardWorkload, tokenizer: Tokenizer, texts: Texts, template: int, *, chat: bool
     ) -> None:
         self._tokenizer, self._texts, self._template = tokenizer, texts, template
+        self._ruler = ruler(tokenizer)
         self._tail = QUESTION if spec.content.question else ""
         self._repeats = spec.repeatable_prompts
         sharing = spec.content.sharing
@@ -191,8 +192,12 @@ class _TextPrompts(_Prompts):
         """One shared prefix, ending in what parts it from the rest where it stands in one text with it."""
         tail = "" if self._system else _APART
         content, sent = self._fit(
-            _line(mark), lambda count, skip: texts.cut(self._tokenizer, count, place, skip), tail, tokens
+            _line(mark),
+            lambda count, skip: texts.cut(self._ruler, count, place, skip),
+            tail,
+            ruled(self._tokenizer, tokens, mark),
         )
+        sent = expected(self._tokenizer, content, sent)
         return _Prefix(content, content[len(mark) :], sent, read(self._tokenizer, content))
 
     def prompt(self, request: tuple[_Drawn, str]) -> Prompt:
@@ -203,15 +208,16 @@ class _TextPrompts(_Prompts):
         said, bare = ("", "") if shared is None else (str(shared.content), str(shared.bare))
         more = 0 if shared is None else shared.tokens
         in_front = "" if self._system else said
-        target = max(1, tokens - self._template) + (more if in_front else 0)
+        target = ruled(self._tokenizer, max(1, tokens - self._template) + (more if in_front else 0), mark)
         own = self._texts.own(drawn.place) if drawn.tokens is None and not mark else None
 
         def cut(count: int, skip: int) -> str:
-            return self._texts.cut(self._tokenizer, count, drawn.place, skip) if own is None else own.prompt
+            return self._texts.cut(self._ruler, count, drawn.place, skip) if own is None else own.prompt
 
         content, sent = self._long(in_front + _line(mark), drawn.place, target) if own is None else ("", 0)
         if sent != target:
             content, sent = self._fit(in_front + _line(mark), cut, self._tail, target, bare=in_front + mark)
+        sent = expected(self._tokenizer, content, sent)
         unmarked = content[len(in_front) + len(mark) :]
         key = read(self._tokenizer, mark or content)
         if shared is not None and (mark or self._system):
@@ -234,7 +240,7 @@ class _TextPrompts(_Prompts):
         """A long text of so many tokens, its middle counted once for all; other tokens where there is none."""
         if tokens < _LONG:
             return "", 0
-        for piece in self._texts.stretches(self._tokenizer, tokens - _ENDS, place):
+        for piece in self._texts.stretches(self._ruler, tokens - _ENDS, place):
             before = front + piece.head
             text, sent = self._fit(before, piece.rest, self._tail, tokens - piece.tokens)
             if sent + piece.tokens == tokens:
@@ -267,7 +273,7 @@ class _TextPrompts(_Prompts):
         return best[1:]
 
     def _count(self, text: str) -> int:
-        return len(self._tokenizer.encode(text))
+        return len(self._ruler.encode(text))
 
 
 class _IdsPrompts(_Prompts):

@@ -250,8 +250,28 @@ class _TextPrompt:
 
     def __call__(self, request: tuple[tuple[Ids, int], str]) -> Prompt:
         (ids, output), mark = request
-        text, sent = writer(self.tokenizer).write(ids[: max(1, len(ids) - self.template)], mark)
+        count = ruled(self.tokenizer, max(1, len(ids) - self.template), mark)
+        text, sent = writer(self.tokenizer).write(np.resize(ids, count), mark)
+        sent = expected(self.tokenizer, text, sent)
         return Prompt(text, len(ids), sent, output, mark, key=read(self.tokenizer, mark or text))
+
+
+def ruler(tokenizer: Tokenizer) -> Tokenizer:
+    """What texts are cut by: the tokenizer, or where it only estimates, its `ink`."""
+    return tokenizer.ink if tokenizer.kind == "learned" else tokenizer
+
+
+def ruled(tokenizer: Tokenizer, tokens: int, mark: str) -> int:
+    """The ruler's tokens in a text of `tokens` that begins with the nonce `mark`, if there is one; at least 1."""
+    if tokenizer.kind != "learned":
+        return tokens
+    front, counted = (len(by.encode(mark)) for by in (tokenizer.ink, tokenizer))
+    return max(1, front + round((tokens - counted) / tokenizer.rate))
+
+
+def expected(tokenizer: Tokenizer, text: str, counted: int) -> int:
+    """The tokens of a text of which its ruler counted so many."""
+    return len(tokenizer.encode(text)) if tokenizer.kind == "learned" else counted
 
 
 def known(ids: list[int], mark: str, before: int = 0) -> Ids:
@@ -312,7 +332,7 @@ def _equally_long_ids(tokenizer: Tokenizer) -> Sequence[int]:
 @functools.lru_cache(maxsize=4)
 def writer(tokenizer: Tokenizer) -> Writer:
     """A writer remembers the pieces of a vocabulary, which are slow to make, so each tokenizer keeps its own."""
-    return Writer(tokenizer)
+    return Writer(ruler(tokenizer))
 
 
 class Writer:

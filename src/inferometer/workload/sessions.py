@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from inferometer.workload import corpora
-from inferometer.workload.prompts import Message, Prompt
+from inferometer.workload.prompts import Message, Prompt, ruled, ruler
 from inferometer.workload.turn_schedule import Place
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def _recorded(spec: AnyWorkload, tokenizer: Tokenizer) -> Callable[[int], str]:
     corpus = corpora.load("english")
     digest = hashlib.sha256(b"inferometer replies %d" % spec.seed).digest()
     rng = random.Random(int.from_bytes(digest, "big"))  # noqa: S311 (a repeatable stream, not a secret one)
-    return lambda tokens: corpora.cut(corpus, tokenizer, tokens, rng.getrandbits(64))
+    cut, by = corpora.cut, ruler(tokenizer)
+    return lambda tokens: cut(corpus, by, ruled(tokenizer, tokens, ""), rng.getrandbits(64))
 
 
 class SessionTokens:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inferometer.errors import PlanError, Problem
-from inferometer.workload.prompts import NONCES, Prompt, allowed_ids, plain_words, speller
+from inferometer.workload.prompts import NONCES, Prompt, allowed_ids, plain_words, ruled, ruler, speller
 from inferometer.workload.traces.mooncake import BLOCK
 from inferometer.workload.traces.row import Row
 
@@ -61,8 +61,10 @@ class Composer:
                 [Problem("--tokenizer", "has no plain words of one token to write a trace's prompts with")]
             )
         self._array = np.array(self._words, object)
-        self._heads = [word for word in self._words if len(tokenizer.encode(word.lstrip())) == 1]
-        self._nonce_tokens = len(tokenizer.encode("123456789")) if prompt_format == "text" else 0
+        self._ruler = ruler(tokenizer)
+        self._heads = [word for word in self._words if len(self._ruler.encode(word.lstrip())) == 1]
+        self._nonce_tokens = len(self._ruler.encode("123456789")) if prompt_format == "text" else 0
+        self._whole = ruled(tokenizer, BLOCK, "")
         self._kept: OrderedDict[bytes, str] = OrderedDict()
 
     def prompt(self, row: Row) -> Prompt:
@@ -104,15 +106,19 @@ class Composer:
     def _of_words(self, row: Row, length: int, names: list[bytes], nonce: str) -> Prompt:
         *full, last = names
         texts = [self._block(name) for name in full]
-        head = self._block_words(names[0], min(BLOCK, length))
+        rest = ruled(self._tokenizer, length - BLOCK * len(full), "" if full else nonce)
+        head = self._block_words(names[0], self._whole if full else rest)
         if nonce:
             head[: self._nonce_tokens] = [nonce]
         else:  # neither end of a prompt is white space: a chat template may strip that
             heads = self._heads or self._words
             head[0] = heads[self._numbers(names[0], 1)[0] % len(heads)].lstrip()
-        tail = self._block_words(last, length - BLOCK * len(full)) if full else []
+        tail = self._block_words(last, rest) if full else []
         sent = max(length, self._nonce_tokens if nonce else 1)
-        if not self._tokenizer.splits_at_words:  # not known to count as its parts do
+        if self._ruler is not self._tokenizer:
+            text = "".join([*head, *texts[1:], *tail])
+            sent = len(self._tokenizer.encode(text))
+        elif not self._tokenizer.splits_at_words:  # not known to count as its parts do
             text, sent = self._counted("".join([*head, *texts[1:]]), tail, length)
         else:
             text = "".join([*head, *texts[1:], *tail])
@@ -125,7 +131,7 @@ class Composer:
     def _block(self, name: bytes) -> str:
         kept = self._kept.get(name)
         if kept is None:
-            kept = self._kept[name] = "".join(self._block_words(name, BLOCK))
+            kept = self._kept[name] = "".join(self._block_words(name, self._whole))
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         else:

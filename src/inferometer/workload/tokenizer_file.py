@@ -39,6 +39,7 @@ class TokenizerFile:
         self.source = source
         self.reserved = frozenset(range(self.vocab_size)) - (set(ordinary.values()) - special)
         self.splits_at_words = False  # not known of a file, so its texts are always read whole
+        self.rate = 1.0
         self.lanes = 1
         if self.vocab_size - len(self.reserved) < _FEWEST:
             raise refused(f"{name!r} has fewer than {_FEWEST} ordinary tokens")

@@ -1,4 +1,4 @@
-"""No tokenizer: the server's usage is the only count. cl100k_base makes the prompts and is their yardstick."""
+"""No tokenizer: the server's usage is the only count. cl100k_base makes the prompts, and is the yardstick of those of text."""
 
 from __future__ import annotations
 
@@ -17,10 +17,24 @@ class Uncounted(Shipped):
         self.version = None
         self.source = f"the server's usage alone; prompts are made with {CL100K} as a yardstick"
 
-    def __reduce__(self) -> tuple[Callable[..., Uncounted], tuple[str, ...]]:
+    def __reduce__(self) -> tuple[Callable[..., Uncounted], tuple[object, ...]]:
         """See `Shipped`."""
         return Uncounted, ()
 
     def count_all(self, texts: Sequence[str]) -> list[int | None]:
         """None for every text."""
         return [None] * len(texts)
+
+
+class AsIds(Uncounted):
+    """The same for prompts that are sent as token ids, whose number is what the server reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kind = "ids"
+        self.name = "ids"
+        self.source = f"the server's usage; prompts are token ids from the range of {CL100K}"
+
+    def __reduce__(self) -> tuple[Callable[..., AsIds], tuple[object, ...]]:
+        """See `Shipped`."""
+        return AsIds, ()

@@ -51,6 +51,7 @@ class ServerTokenizer:
         self.source = f"the server's own /tokenize; prompts are drawn and written with {CL100K}"
         self.reserved = self.ink.reserved
         self.splits_at_words = False
+        self.rate = 1.0
         self.lanes = LANES
         self._gone = False
         self._form = self._understood()

@@ -7,6 +7,7 @@
 | `org/name`, `org/name@revision`          | the same over the model's own | `hub`     | `org/name`    | Hugging Face, commit  |
 | `server`                                 | the server's `/tokenize`      | `server`  | `server`      | in words              |
 | `none`                                   | nobody but the server's usage | `none`    | `none`        | in words              |
+| `auto`                                   | the server: see below         | see below | its kind      | in words              |
 
 A path that exists comes before a hub id of the same spelling. `version` is the start of the SHA-256 of the bytes the
 tokenizer was made from, so two reports that agree on it counted with the same tokenizer; it and the size of the vocabulary
@@ -15,8 +16,12 @@ are not known of a server's. Only base names are kept: a report does not carry t
 Text is always counted as plain text. A marker such as `<|endoftext|>` inside a prompt or an answer is so many ordinary
 tokens, never one special token, and nothing is put in front of or after the text (draft 4.4.3).
 
-With `server` and `none` the vocabulary is not at hand. Prompts are then drawn as ids of cl100k_base and written with its
-texts; `server` counts what comes of that, and `none` leaves cl100k_base's count to stand as a yardstick.
+`auto` is settled by what a server offers (run/own_tokens.py): `server`; `ids`, where prompts are token ids; `learned`, a ratio
+(tokenizer_learned.py); `none`. Without a server it is cl100k_base, with which the reference server and a simulation count.
+
+With all four of those the vocabulary is not at hand. Prompts are then drawn as ids of cl100k_base and written with its
+texts; `server` counts what comes of that, `learned` estimates it, and `none` leaves cl100k_base's count to stand as a
+yardstick.
 """
 
 from __future__ import annotations
@@ -26,15 +31,16 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from inferometer.documents.workload import TokenizerFacts
-from inferometer.plan.schema import NO_TOKENIZER, SERVER_TOKENIZER
+from inferometer.plan.schema import AUTO_TOKENIZER, NO_TOKENIZER, SERVER_TOKENIZER
 from inferometer.plan.schema import Tokenizer as Spec
 from inferometer.workload.encodings import CL100K, ENCODINGS, Shipped
 from inferometer.workload.hub import fetched, hub_id
 from inferometer.workload.tokenizer_file import FILE, TokenizerFile, refused
+from inferometer.workload.tokenizer_learned import Learned
 from inferometer.workload.tokenizer_none import Uncounted
 from inferometer.workload.tokenizer_server import Ask, ServerTokenizer
 
-Kind = Literal["shipped", "file", "hub", "server", "none"]
+Kind = Literal["shipped", "file", "hub", "server", "ids", "learned", "none"]
 
 
 class Tokenizer(Protocol):
@@ -44,8 +50,9 @@ class Tokenizer(Protocol):
     drawn, because they are special tokens or no tokens at all. `ink`: what those ids are ids of, and whose texts prompts are
     written with: itself, where it knows its vocabulary. `source`: where it came from, in the words of draft 4.4.1.
     `splits_at_words`: text may be parted between an ASCII letter and a space before another, and each part be read by
-    itself, with the same ids as the whole. `lanes`: how many threads it may well be asked from at once; 1 where it keeps a
-    core busy itself, and then it can be pickled.
+    itself, with the same ids as the whole. `rate`: tokens for one of `ink`'s, where they are estimated by that; else 1.
+    `lanes`: how many threads it may well be asked from at once; 1 where it keeps a core busy itself, and then it can be
+    pickled.
     """
 
     name: str
@@ -54,6 +61,7 @@ class Tokenizer(Protocol):
     source: str
     reserved: frozenset[int]
     splits_at_words: bool
+    rate: float
     lanes: int
 
     def __hash__(self) -> int:
@@ -83,8 +91,8 @@ def load(spec: Spec, ask: Ask | None = None) -> Tokenizer:
     Raises PlanError where there is none of that name, or its file cannot be used, and PeerError where the server that is to
     count does not answer. A shipped one takes 0.25 to 0.5 s the first time and nothing after that.
     """
-    if spec.name in ENCODINGS:
-        return Shipped(spec.name)
+    if spec.name in ENCODINGS or spec.name == AUTO_TOKENIZER:
+        return Shipped(CL100K if spec.name == AUTO_TOKENIZER else spec.name)
     if spec.name == NO_TOKENIZER:
         return Uncounted()
     if spec.name == SERVER_TOKENIZER:
@@ -104,23 +112,28 @@ def load(spec: Spec, ask: Ask | None = None) -> Tokenizer:
         return TokenizerFile(file, found[0], kind="hub", source=f"Hugging Face {found[0]}@{commit}")
     raise refused(
         f"there is no tokenizer {spec.name!r}: give {', '.join(ENCODINGS)}, the path of a {FILE} or of a folder that holds "
-        f"one, the model's name on Hugging Face (org/name or org/name@revision), {SERVER_TOKENIZER} (its own /tokenize) "
-        f"or {NO_TOKENIZER}"
+        f"one, the model's name on Hugging Face (org/name or org/name@revision), {SERVER_TOKENIZER} (its own /tokenize), "
+        f"{NO_TOKENIZER} or {AUTO_TOKENIZER}"
     )
 
 
 def facts(tokenizer: Tokenizer) -> TokenizerFacts:
     """What run.json and the reports say of it (draft 4.4.1). `vocab_size` is None where it is not known."""
-    known = tokenizer.kind not in (SERVER_TOKENIZER, NO_TOKENIZER)
+    known = tokenizer.kind in ("shipped", "file", "hub")
     return TokenizerFacts(
         kind=tokenizer.kind,
         name=tokenizer.name,
         version=tokenizer.version,
         vocab_size=tokenizer.vocab_size if known else None,
         source=tokenizer.source,
+        learned=tokenizer.learned if isinstance(tokenizer, Learned) else None,
     )
 
 
-def counter(spec: Spec) -> Tokenizer:
-    """The tokenizer that counts the answers of a run that was cut off: without a server to ask, nobody does. See `load`."""
-    return Uncounted() if spec.name == SERVER_TOKENIZER else load(spec)
+def counter(spec: Spec, kind: Kind | None = None) -> Tokenizer:
+    """The tokenizer that counts the answers of a run that was cut off: without a server to ask, nobody does. See `load`.
+
+    `kind`: what the run's tokenizer was, if its record says that.
+    """
+    gone = spec.name == SERVER_TOKENIZER or kind in ("server", "ids", "learned", "none")
+    return Uncounted() if gone else load(spec)

@@ -18,7 +18,7 @@ import numpy as np
 from inferometer.documents.workload import TokenizerFacts
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.arrivals import phase_instants
-from inferometer.plan.schema import SERVER_TOKENIZER, Load, Plan, Tokenizer
+from inferometer.plan.schema import AUTO_TOKENIZER, SERVER_TOKENIZER, Load, Plan, Tokenizer
 from inferometer.plan.workload import SAMPLING, AnyWorkload, TraceWorkload
 from inferometer.units import NS_PER_MS
 from inferometer.workload import workload_file
@@ -112,7 +112,7 @@ def _tokenizer(given: Tokenizer, file: Made, problems: list[Problem]) -> Tokeniz
         called = _called(file.header.tokenizer)
         message = f"{file.name} was made with {called}, and the server's own is not known to be that one"
         problems.append(Problem("--tokenizer", message))
-    if "name" in given.model_fields_set:
+    if "name" in given.model_fields_set and given.name != AUTO_TOKENIZER:
         return given
     declared = file.header.declared
     if declared.name is None:

@@ -181,7 +181,9 @@ def _handled(name: str) -> RuleCheck:
 
     def check(evidence: Evidence) -> Ruling | None:
         words = evidence.declaration(name)
-        uncounted = name == "bos_eos" and evidence.plan.tokenizer.name == NO_TOKENIZER
+        kinds = {run.summary.tokens.tokenizer.kind for run in evidence.runs}
+        nobody = evidence.plan.tokenizer.name == NO_TOKENIZER or bool(kinds & {"none", "ids", "learned"})
+        uncounted = name == "bos_eos" and nobody
         topic = "uncounted" if uncounted else name
         if words is None:
             return satisfied(note("special_tokens", topic=topic))
@@ -213,7 +215,7 @@ def tokenizer_name(evidence: Evidence) -> Ruling | None:
 
     def problem(run: MeasuredRun) -> Note | None:
         tokenizer = run.summary.tokens.tokenizer
-        if tokenizer.kind == "none" or tokenizer.name is None:
+        if tokenizer.kind in ("none", "ids", "learned") or tokenizer.name is None:
             return note("no_tokenizer")
         return note("no_tokenizer_version", name=tokenizer.name) if tokenizer.version is None else None
 

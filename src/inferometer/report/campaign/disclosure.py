@@ -111,7 +111,7 @@ def _declared(sut: Sut) -> dict[str, str]:
 
 def _tokenizer(tokenizer: TokenizerAccount | None) -> list[Row]:
     one = tokenizer or TokenizerAccount(None, None, None, None, None, None)
-    special = UNKNOWN if one.kind is None else disclosure.SPECIAL_TOKENS[one.kind == "none"]
+    special = UNKNOWN if one.kind is None else disclosure.SPECIAL_TOKENS[disclosure.uncounted(one)]
     return [
         ("Tokenizer", f"{text(one.name)}, version {text(one.version)}"),
         ("Vocabulary size", text(one.vocab_size)),

@@ -356,7 +356,7 @@ def _tokens(plan: Plan, run: RunFacts, measurement: Measurement) -> TokenAccount
     return TokenAccount(
         count_source=tokens.count_source,
         tokenizer=TokenizerAccount(
-            own.kind, own.name, own.version, own.vocab_size, own.source, plan.tokenizer.method
+            own.kind, own.name, own.version, own.vocab_size, own.source, plan.tokenizer.method, own.learned
         ),
         itl_method=tokens.itl_method,
         single_token_share=tokens.single_token_share,

@@ -71,11 +71,13 @@ def _results(summary: Summary, screen: Screen) -> list[str]:
     rows = []
     for name in table_of(summary):
         metric, stats = METRICS[name], stats_of(summary, name)
-        label = f"{metric.title} ({metric.unit})" if long else f"{metric.short} {_short_unit(metric.unit)}"
+        unit = disclosure.unit_of(summary, metric)
+        label = f"{metric.title} ({unit})" if long else f"{metric.short} {_short_unit(unit)}"
         rows.append([label, *(with_mark(stats, key) for key in STATISTICS)])
     for _, rate, value in rates_of(summary):
         if rate.row:  # of the whole run, so it stands under Mean alone
-            label = f"{rate.title} ({rate.unit})" if long else rate.short
+            unit = disclosure.unit_of(summary, rate)
+            label = f"{rate.title} ({unit})" if long else f"{rate.short} {_short_rate(unit)}".strip()
             rows.append([label, *(figure(value) if key == "mean" else "" for key in STATISTICS)])
     columns = list(STATISTICS)
     longest = max(len(row[0]) for row in rows)
@@ -86,7 +88,11 @@ def _results(summary: Summary, screen: Screen) -> list[str]:
 
 
 def _short_unit(unit: str) -> str:
-    return {"tokens/s": "", "tokens": "tokens"}.get(unit, unit)
+    return unit.removeprefix("tokens/s").removeprefix(", ")
+
+
+def _short_rate(unit: str) -> str:
+    return unit.partition(", ")[2]
 
 
 def _classes(summary: Summary, screen: Screen) -> bool:

@@ -21,6 +21,7 @@ from inferometer.documents.summary import (
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.lengths import Spread
 from inferometer.measure.steady import Steady
+from inferometer.metrics.catalogue import Metric, Rate
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.declarations import BOS_EOS, NO_ADJUSTMENT, TOOLS, UNCOUNTED
 from inferometer.plan.workload import PromptsWorkload
@@ -229,9 +230,10 @@ def _counted(summary: Summary) -> list[Row]:
             f"{text(tokenizer.name)}, version {text(tokenizer.version)}, vocabulary {text(tokenizer.vocab_size)}, "
             f"source {text(tokenizer.source)}, method {text(tokenizer.method)}",
         ),
+        ("Prompt sizing", _sizing(tokenizer)),
         (
             "Token counts",
-            f"from {text(tokens.count_source)}; {SPECIAL_TOKENS[tokenizer.kind == 'none']}{_system(summary)}"
+            f"from {text(tokens.count_source)}; {SPECIAL_TOKENS[uncounted(tokenizer)]}{_system(summary)}"
             + "".join(
                 f"; declared: {said}"
                 for key in ("bos_eos", "system_prompt", "tools")
@@ -297,8 +299,44 @@ def _system(summary: Summary) -> str:
     return "; there is no separate system prompt" if said == "none" else f"; system prompt {clean(said)}"
 
 
+def uncounted(tokenizer: TokenizerAccount) -> bool:
+    """Whether the client counts no text of the run's: nobody declared a tokenizer, and the server has no /tokenize."""
+    return tokenizer.kind in ("none", "ids", "learned")
+
+
+def counted_by(summary: Summary) -> str | None:
+    """Whose tokens the figures per token are in, where they are not the server's own: named beside each headline."""
+    tokens = summary.tokens
+    if tokens.tokenizer.method == "reference":
+        return clean(tokens.tokenizer.name or UNKNOWN)
+    return "estimated" if tokens.count_source == "estimate" else None
+
+
+def unit_of(summary: Summary, metric: Metric | Rate) -> str:
+    """The unit of a figure, with whose tokens it is in if those are not the server's own."""
+    by = counted_by(summary) if metric.tokens else None
+    return metric.unit if by is None else f"{metric.unit}, {by}"
+
+
+def _sizing(tokenizer: TokenizerAccount) -> str:
+    """How prompts reached their length."""
+    learned = tokenizer.learned
+    if learned is not None:
+        return (
+            f"to {figure(learned.ratio)} of the server's tokens for one of cl100k_base (95 % interval {figure(learned.low)} to "
+            f"{figure(learned.high)}), learned before the load from {figure(learned.requests)} unmeasured requests of "
+            f"{figure(learned.prompt_tokens)} tokens in all, which also showed {figure(learned.template)} tokens of a template"
+        )
+    ways = {
+        "server": "cut until the server's /tokenize counted the requested length",
+        "ids": "sent as so many token ids",
+        "none": "by cl100k_base as a yardstick: their length in the server's tokens is another",
+    }
+    return ways.get(tokenizer.kind or "", f"by {text(tokenizer.name)}, the declared tokenizer")
+
+
 def _yardstick(tokenizer: TokenizerAccount) -> str:
-    return " by the yardstick" if tokenizer.kind == "none" else ""
+    return {"none": " by the yardstick", "learned": " by the learned ratio"}.get(tokenizer.kind or "", "")
 
 
 def _template(prompt: PromptLengths) -> str:
@@ -315,9 +353,9 @@ def _by_client(tokenizer: TokenizerAccount, output: OutputLengths) -> str:
     """The client's own count, or why there is none."""
     if output.local_mean is not None:
         return figure(output.local_mean)
-    return {"none": "nothing (not applicable: no tokenizer)", "server": "nothing (the server was gone)"}.get(
-        tokenizer.kind or "", figure(None)
-    )
+    if uncounted(tokenizer):
+        return "nothing (not applicable: no tokenizer)"
+    return "nothing (the server was gone)" if tokenizer.kind == "server" else figure(None)
 
 
 def _timed(summary: Summary) -> list[Row]:

@@ -74,13 +74,14 @@ class CheckRow:
 
 def _percentile(summary: Summary, name: str, key: str) -> Headline:
     stats, label = stats_of(summary, name), f"{METRICS[name].short} {STATISTICS[key]}"
+    unit = disclosure.unit_of(summary, METRICS[name])
     if stats is None:
-        return Headline(label, ABSENT, "ms", note=UNMEASURED)
+        return Headline(label, ABSENT, unit, note=UNMEASURED)
     value, few = marked(stats, key)
     notes = [f"only {figure(stats.n)} samples"] if few else []
     if (bound := bound_of(summary, name, key)) is not None:
         notes.append(f"instrument's error at most {figure(bound)} ms")
-    return Headline(label, value, "ms", _bounds(getattr(stats.ci95, key)), ", ".join(notes))
+    return Headline(label, value, unit, _bounds(getattr(stats.ci95, key)), ", ".join(notes))
 
 
 def _bounds(bounds: Interval | None) -> str:
@@ -104,7 +105,7 @@ def headline(summary: Summary) -> list[Headline]:
         Headline(
             "Output",
             figure(rates.output_tok_s),
-            "tok/s",
+            "tok/s" if (by := disclosure.counted_by(summary)) is None else f"tok/s, {by}",
             _bounds(rates.ci95.output_tok_s),
             UNMEASURED if rates.output_tok_s is None else "",
         ),
@@ -127,7 +128,7 @@ def _results(summary: Summary, label: str, names: Iterable[str]) -> Table:
     rows = []
     for name in names:
         stats, metric = stats_of(summary, name), METRICS[name]
-        title = Cell(metric.title, unit=metric.unit, hint=metric.means)
+        title = Cell(metric.title, unit=disclosure.unit_of(summary, metric), hint=metric.means)
         count = ABSENT if stats is None else figure(stats.n)
         rows.append([title, count, *(statistic_cell(stats, key) for key in STATISTICS)])
     return table(label, ["Metric", "n", *STATISTICS.values()], rows)
@@ -137,7 +138,7 @@ def _rates(summary: Summary) -> Table:
     rates = summary.throughput
     rows = [
         [
-            Cell(rate.title, unit=rate.unit),
+            Cell(rate.title, unit=disclosure.unit_of(summary, rate)),
             figure(value),
             interval(getattr(rates.ci95, name)),
             figure(getattr(rates.whole_run, name)),
@@ -167,7 +168,7 @@ def _intervals(summary: Summary) -> Table:
         stats, metric = stats_of(summary, name), METRICS[name]
         if stats is not None:
             bounds = [statistic_interval(stats, key) for key in ("mean", "p50", "p90", "p95", "p99")]
-            rows.append([Cell(metric.title, unit=metric.unit), *bounds])
+            rows.append([Cell(metric.title, unit=disclosure.unit_of(summary, metric)), *bounds])
     return table("Intervals", ["Metric", "Mean", "P50", "P90", "P95", "P99"], rows)
 
 

@@ -87,7 +87,7 @@ def _with_unit(value: float | None, unit: str) -> str:
 
 
 def _statistic(summary: Summary, name: str, key: str) -> str:
-    return _with_unit(statistic(stats_of(summary, name), key), "ms")
+    return _with_unit(statistic(stats_of(summary, name), key), disclosure.unit_of(summary, METRICS[name]))
 
 
 def _results(summary: Summary) -> str:
@@ -97,9 +97,16 @@ def _results(summary: Summary) -> str:
         stats = stats_of(summary, name)
         if stats is not None:
             cells = [with_mark(stats, key) for key in keys]
-            rows.append([f"{metric.title} ({metric.unit})", figure(stats.n), *cells])
+            rows.append([f"{metric.title} ({disclosure.unit_of(summary, metric)})", figure(stats.n), *cells])
     for _, rate, value in rates_of(summary):
-        rows.append([f"{rate.title} ({rate.unit})", "", figure(value), *[""] * (len(keys) - 1)])
+        rows.append(
+            [
+                f"{rate.title} ({disclosure.unit_of(summary, rate)})",
+                "",
+                figure(value),
+                *[""] * (len(keys) - 1),
+            ]
+        )
     table = _numbers(head, rows)
     note = f"{MARK} fewer samples than this percentile needs; take it as a rough figure."
     return "\n\n".join((table, note, *_errors(summary)))

@@ -1,0 +1,83 @@
+"""The sentences of the check of prompt lengths, by what judged them; see `check_sentences`."""
+
+from __future__ import annotations
+
+from inferometer.report.server_check_sentences import Wording
+
+LENGTHS: dict[str, Wording] = {
+    "prompt_length": Wording(
+        "Prompt length",
+        "share",
+        {
+            "pass": "{value} of the prompts missed the requested length; up to {limit} is accepted.",
+            "fail": "{value} of the prompts missed the requested length, more than the accepted {limit}: the server did "
+            "different prefill work than the plan specifies.",
+            "na": "No prompt length could be counted.",
+        },
+        {
+            "fail": "Name the model's own tokenizer (--tokenizer PATH), or use an endpoint that accepts token ids."
+        },
+        {("asked_mean", "counted_mean"): "Requested {asked_mean} tokens on average, counted {counted_mean}."},
+    ),
+    "prompt_length:mean": Wording(
+        "Prompt length",
+        "share",
+        {
+            "pass": "By the server's count, the mean prompt length differs from the requested one by {value}; up to {limit} is "
+            "accepted.",
+            "fail": "By the server's count, the mean prompt length differs from the requested one by {value}, more than the "
+            "accepted {limit}: the ratio learned before the load does not hold for these prompts.",
+        },
+        {"fail": "Name the model's own tokenizer (--tokenizer PATH), or use a server with /tokenize."},
+        {
+            (
+                "asked_mean",
+                "counted_mean",
+            ): "Requested {asked_mean} tokens on average; the server counted {counted_mean}."
+        },
+    ),
+    "prompt_length:client": Wording(
+        "Prompt length",
+        "share",
+        {
+            "unsure": "The server did not report how many tokens its prompts have, so their length in its tokens is unknown.",
+        },
+        {
+            "unsure": "Let the server report usage, or choose to count with a reference tokenizer (--tokenizer cl100k_base)."
+        },
+        {("asked_mean",): "Requested {asked_mean} tokens on average."},
+    ),
+    "prompt_length:yardstick": Wording(
+        "Prompt length",
+        "share",
+        {
+            "note": "Prompts were sized by cl100k_base, and by the server's count their mean length differs from the requested "
+            "one by {value}.",
+        },
+        {"note": "Leave out --tokenizer, or name the model's own, to get lengths in the server's tokens."},
+        {
+            (
+                "asked_mean",
+                "server_mean",
+            ): "Requested {asked_mean} tokens on average; the server counted {server_mean}."
+        },
+    ),
+    "prompt_length:growth": Wording(
+        "Prompt length",
+        "share",
+        {
+            "fail": "For the longest prompts the server counted only {value} of the tokens expected from its counts of the "
+            "shortest; at least {limit} is required: it truncates long prompts.",
+        },
+        {
+            "fail": "Check whether the server truncates prompts (a context or truncation limit), or plan with shorter ones; "
+            "otherwise name the model's own tokenizer (--tokenizer PATH)."
+        },
+        {
+            (
+                "asked_mean",
+                "server_mean",
+            ): "Requested {asked_mean} tokens on average, the server counted {server_mean}."
+        },
+    ),
+}
