@@ -48,13 +48,16 @@ class Peer:
 
 
 class _Server(threading.Thread):
-    def __init__(self, answer: Answer, tls: ssl.SSLContext | None, limit: int, port: int) -> None:
+    def __init__(
+        self, answer: Answer, tls: ssl.SSLContext | None, limit: int, port: int, *, tokenize: bool
+    ) -> None:
         super().__init__(daemon=True)
         self.listener = socket.create_server(("127.0.0.1", port), backlog=512)
         self.peer = Peer(self.listener.getsockname()[1])
         self.answer = answer
         self.tls = tls
         self.limit = limit
+        self.tokenize = tokenize
         self.over = threading.Event()
         self.open: list[socket.socket] = []
 
@@ -75,8 +78,11 @@ class _Server(threading.Thread):
                 self.open.append(sock)
             place = 0
             while (seen := _read(sock, number, place)) is not None:
-                self.peer.seen.append(seen)
-                script = self.answer(seen)
+                if seen.target.endswith("tokenize") and not self.tokenize:
+                    script = Script(whole(404, b'{"detail":"Not Found"}'))
+                else:
+                    self.peer.seen.append(seen)
+                    script = self.answer(seen)
                 for piece in script.pieces:
                     sock.sendall(piece)
                 if script.then == "hang":
@@ -123,10 +129,18 @@ def _read(sock: socket.socket, number: int, place: int) -> Seen | None:
 
 @contextlib.contextmanager
 def scripted(
-    answer: Answer, *, tls: ssl.SSLContext | None = None, limit: int = 200, port: int = 0
+    answer: Answer,
+    *,
+    tls: ssl.SSLContext | None = None,
+    limit: int = 200,
+    port: int = 0,
+    tokenize: bool = False,
 ) -> Iterator[Peer]:
-    """Serve `answer` until the block ends, for `limit` connections at most; on a free port unless one is given."""
-    server = _Server(answer, tls, limit, port)
+    """Serve `answer` until the block ends, for `limit` connections at most; on a free port unless one is given.
+
+    Without `tokenize` there is no such interface: it is answered with 404, and `answer` does not see it.
+    """
+    server = _Server(answer, tls, limit, port, tokenize=tokenize)
     server.start()
     try:
         yield server.peer

@@ -155,7 +155,7 @@ def test_a_yardstick_refuses_only_what_no_tokenizer_could_make_fit(tmp_path: Pat
 def test_ids_beyond_the_models_vocabulary_are_not_sent(tmp_path: Path) -> None:
     """Where the server says how many ids it knows, a tokenizer with more sends text, and is refused if it must send ids."""
     load = ["--requests", "4", "--concurrency", "1", "--warmup", "1", "--quiet", "--json"]
-    lengths = ["--input-tokens", "20", "--output-tokens", "5", "--api", "completions"]
+    lengths = ["--input-tokens", "20", "--output-tokens", "5", "--api", "completions", *CL100K]
     with scripted(answer) as peer:
         url = ["--url", f"http://127.0.0.1:{peer.port}"]
         run("run", *url, *lengths, *load, out=tmp_path / "text")

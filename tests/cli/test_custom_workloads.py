@@ -215,7 +215,14 @@ def test_what_is_wrong_with_a_file_is_told_before_a_request_is_sent(tmp_path: Pa
     path = own_file(tmp_path)
     path.write_text(path.read_text() + '{"prompt": "", "output_tokens": 3}\n')
     with scripted(answer) as peer:
-        url = ["--url", f"http://127.0.0.1:{peer.port}", "--token-count", "native"]
+        url = [
+            "--url",
+            f"http://127.0.0.1:{peer.port}",
+            "--tokenizer",
+            "cl100k_base",
+            "--token-count",
+            "native",
+        ]
         code, _, stderr = run("run", *url, "--prompts", str(path), out=tmp_path / "runs")
         assert (code, peer.seen) == (2, [])
         assert "own.jsonl:8: prompt: is empty" in stderr

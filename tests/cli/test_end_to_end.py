@@ -42,6 +42,12 @@ def serve_good(seen: Seen) -> Script:
     return Script(chunked(*tokens(*[" word"] * body["max_tokens"])))
 
 
+def loaded(seen: list[Seen]) -> list[str]:
+    """The prompts of the load: before it, requests for one token each are sent to find out about the server."""
+    bodies = [json.loads(one.body) for one in seen if one.method == "POST"]
+    return [body["messages"][0]["content"] for body in bodies if body["max_tokens"] > 1]
+
+
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict[str, Any], str, Path]:
     """One small run against the embedded server: exit code, summary, stderr, run folder."""
@@ -139,9 +145,8 @@ def test_every_load_sends_exactly_what_was_asked(load: list[str], sent: int, tmp
         _, stdout, _ = run("run", "--url", url, *load, *SMALL, "--warmup", "0", "--json", out=tmp_path)
     summary = json.loads(stdout)
     assert (summary["requests"]["sent"], summary["requests"]["completed"]) == (sent, sent)
-    posts = [seen for seen in peer.seen if seen.method == "POST"][1:]  # the first is the probe
-    prompts = {json.loads(seen.body)["messages"][0]["content"][:9] for seen in posts}
-    assert len(posts) == len(prompts) == sent
+    posts = loaded(peer.seen)
+    assert len(posts) == len({prompt[:9] for prompt in posts}) == sent
 
 
 def test_a_duration_ends_the_run_and_goes_through_the_prompts_again(tmp_path: Path) -> None:
@@ -151,9 +156,7 @@ def test_a_duration_ends_the_run_and_goes_through_the_prompts_again(tmp_path: Pa
         arguments = ["--concurrency", "4", "--duration", "1s", "--warmup", "0", "--json", *SMALL]
         _, stdout, _ = run("run", "--url", url, *arguments, out=tmp_path)
     summary = json.loads(stdout)
-    posts = [json.loads(seen.body)["messages"][0]["content"] for seen in peer.seen if seen.method == "POST"][
-        1:
-    ]
+    posts = loaded(peer.seen)
     assert summary["requests"]["sent"] == summary["requests"]["completed"] == len(posts) > 4
     assert len(set(posts)) == len(posts)
 
@@ -347,14 +350,14 @@ def test_a_reader_who_leaves_changes_neither_record_nor_exit_code(tmp_path: Path
 def test_the_plan_of_an_embedded_run_says_nothing_of_the_server_it_is_sent_to_next(
     embedded: tuple[int, dict[str, Any], str, Path], tmp_path: Path
 ) -> None:
-    """What we know of our own server is not declared of another: no software, no caching, and a reference tokenizer."""
+    """What we know of our own server is not declared of another: no software, no caching, and not its tokenizer."""
     assert embedded[1]["sut"]["prefix_caching"] == "disabled"
     with scripted(serve_good) as peer:
         url = f"http://127.0.0.1:{peer.port}"
         _, stdout, _ = run("run", str(embedded[3] / "plan.json"), "--url", url, "--json", out=tmp_path)
     summary = json.loads(stdout)
     assert (summary["sut"]["software"], summary["sut"]["prefix_caching"]) == (None, None)
-    assert summary["tokens"]["tokenizer"]["method"] == "reference"
+    assert summary["tokens"]["tokenizer"]["kind"] != "shipped"
 
 
 def test_a_folder_that_cannot_be_written_is_told_in_words(tmp_path: Path) -> None:

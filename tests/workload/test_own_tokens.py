@@ -44,8 +44,10 @@ class Dressed:
         tokenize: bool = False,
         usage: bool = True,
         count: Callable[[int, bool], int] = lambda tokens, streamed: tokens,
+        reading: Callable[[list[int]], Script] | None = None,
     ) -> None:
         self.theirs, self.tokenize, self.usage, self.count = theirs, tokenize, usage, count
+        self.reading = reading or counted
 
     def __call__(self, seen: Seen) -> Script:
         """The answer to any request."""
@@ -55,8 +57,7 @@ class Dressed:
         if "tokenize" in seen.target:
             if not self.tokenize or "detokenize" in seen.target:
                 return Script(whole(404, b'{"detail":"Not Found"}'))
-            ids = self.theirs.encode(body.get("prompt", ""))
-            return Script(whole(200, json.dumps({"tokens": ids, "count": len(ids)}).encode()))
+            return self.reading(self.theirs.encode(body.get("prompt", "")))
         text = "".join(message["content"] for message in body["messages"])
         count = self.count(len(self.theirs.encode(text)) + TEMPLATE, body["stream"])
         made = body.get("max_tokens", 1)
@@ -65,6 +66,11 @@ class Dressed:
             choice = {"message": {"content": "hi"}, "finish_reason": "stop"}
             return Script(whole(200, json.dumps({"choices": [choice], "usage": usage}).encode()))
         return Script(chunked(*events(made, usage)))
+
+
+def counted(ids: list[int]) -> Script:
+    """What /tokenize answers."""
+    return Script(whole(200, json.dumps({"tokens": ids, "count": len(ids)}).encode()))
 
 
 def events(made: int, usage: dict[str, int] | None) -> Iterator[bytes]:
@@ -80,7 +86,7 @@ def events(made: int, usage: dict[str, int] | None) -> Iterator[bytes]:
 
 def measured(server: Dressed, out: Path, *flags: str) -> tuple[dict[str, Any], list[Seen]]:
     """The summary of a run on that server, and what the server saw."""
-    with scripted(server, limit=400) as peer:
+    with scripted(server, limit=400, tokenize=True) as peer:
         url = ("--url", f"http://127.0.0.1:{peer.port}")
         _, stdout, stderr = run("run", *LOAD, *url, *flags, out=out)
     summary = json.loads(stdout or "null")
@@ -159,6 +165,77 @@ def test_usage_that_does_not_grow_teaches_nothing(tiny: Tokenizer, tmp_path: Pat
     assert check(summary)["facts"]["judged_by"] == "growth"
 
 
+RUBBISH: dict[str, Callable[[list[int]], Script]] = {
+    "no JSON": lambda _: Script(whole(200, b"<html>welcome</html>")),
+    "JSON without end": lambda _: Script(whole(200, b"[" * 200_000)),
+    "no HTTP": lambda _: Script([b"SSH-2.0-OpenSSH_9.2\r\n"], then="close"),
+    "nothing": lambda _: Script(then="hang"),
+    "closed at once": lambda _: Script(then="close"),
+    "reset": lambda _: Script(then="reset"),
+    "no list": lambda _: Script(whole(200, b'{"tokens": 7}')),
+    "numbers that are no integers": lambda ids: Script(
+        whole(200, json.dumps({"tokens": [one + 0.5 for one in ids]}).encode())
+    ),
+    "one token for any text": lambda _: counted([7]),
+    "the same id for each": lambda ids: counted([7] * len(ids)),
+    "a token for each eighth of one": lambda ids: counted(ids * 8),
+    "a redirection": lambda _: Script(whole(302, b"", b"Location: /")),
+    "declared and never sent": lambda _: Script(
+        [b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{"]
+    ),
+}
+
+
+@pytest.mark.parametrize("what", RUBBISH)
+def test_a_tokenize_that_is_none_is_not_used(what: str, tiny: Tokenizer, tmp_path: Path) -> None:
+    """Whatever it answers: the run is sized by the ratio of usage, and is right by the server's count."""
+    summary, _ = measured(Dressed(tiny, tokenize=True, reading=RUBBISH[what]), tmp_path)
+    tokens = summary["tokens"]
+    assert tokens["tokenizer"]["kind"] == "learned"
+    assert abs(tokens["prompt"]["server_mean"] / tokens["prompt"]["asked_mean"] - 1) <= 0.02
+
+
+@pytest.mark.parametrize("by", [0.5, 0.95, 1.05, 2.0])
+def test_a_tokenize_that_contradicts_usage_leaves_the_length_of_prompts_undecided(
+    by: float, tiny: Tokenizer, tmp_path: Path
+) -> None:
+    """Usage and /tokenize cannot both count what the model reads: figures follow usage, and no run is VALID by that."""
+    liar = Dressed(tiny, tokenize=True, count=lambda tokens, streamed: round(tokens * by))
+    summary, seen = measured(liar, tmp_path)
+    learned = summary["tokens"]["tokenizer"]["learned"]
+    assert abs(learned["disputed"] * by - 1) < 0.02
+    assert check(summary)["status"] == "unsure"
+    assert check(summary)["facts"]["judged_by"] == "dispute"
+    assert summary["verdict"]["status"] != "VALID"
+    assert "The server contradicts itself" in report(tmp_path)
+    unmeasured = [one for one in seen if b'"stream":false' in one.body]
+    assert len(unmeasured) == learned["requests"] <= own_tokens.MOST_REQUESTS
+
+
+def test_a_tokenize_is_held_to_usage_by_one_more_request_alone(tiny: Tokenizer, tmp_path: Path) -> None:
+    """Beside the greeting; and a server whose usage has a token more for some prompts (a beginning of sequence) agrees."""
+    odd = Dressed(tiny, tokenize=True, count=lambda tokens, streamed: tokens + tokens % 2)
+    summary, seen = measured(odd, tmp_path)
+    assert summary["tokens"]["tokenizer"]["kind"] == "server"
+    assert check(summary)["status"] == "pass"
+    assert sum(b'"stream":false' in one.body for one in seen) == 2
+
+
+def test_a_template_longer_than_the_prompts_is_refused_with_its_length(
+    tiny: Tokenizer, tmp_path: Path
+) -> None:
+    """2,000 tokens around every prompt of 400 leave no room, with and without /tokenize: exit 2, before any load."""
+    for tokenize in (True, False):
+        server = Dressed(tiny, tokenize=tokenize, count=lambda tokens, streamed: tokens + 2000)
+        with scripted(server, limit=100, tokenize=True) as peer:
+            url = ("--url", f"http://127.0.0.1:{peer.port}")
+            code, _, stderr = run("run", *LOAD, *url, out=tmp_path)
+        assert code == 2
+        assert f"chat template adds {2000 + TEMPLATE + (0 if tokenize else 2)}" in stderr  # a greeting of 3
+        assert "--count-template no" not in stderr  # a surplus that is no template fails there
+        assert not any(b'"stream":true' in one.body for one in peer.seen)
+
+
 def test_another_tokenizer_is_a_choice_named_beside_each_headline(tiny: Tokenizer, tmp_path: Path) -> None:
     """Console, report.md and report.html name it for TPOT and throughput, and not for TTFT; by default nothing is named."""
     for flags, named in ((("--tokenizer", "o200k_base"), True), ((), False)):
@@ -182,7 +259,7 @@ def taught(plan: Plan, theirs: Tokenizer, seed: int) -> Learned:
     def count(text: str) -> int:
         return len(theirs.encode(text)) + TEMPLATE
 
-    found = own_tokens.learn(count, count("Hello"), sample, None, random.Random(seed))
+    found = own_tokens.learn(count, count("Hello"), sample, own_tokens.LONG, random.Random(seed))
     assert isinstance(found, LearnedRatio)
     return Learned(found)
 
@@ -235,7 +312,9 @@ def test_prompts_of_each_kind_reach_their_mean_length_by_the_ratio(
 def test_a_trace_reaches_its_lengths_by_the_ratio_and_shares_what_it_says(tiny: Tokenizer) -> None:
     """Rows of many lengths, some with the same first blocks: as long as traced by the server in the mean, and alike there."""
     sample = own_tokens.trace_sample
-    learned = own_tokens.learn(lambda text: len(tiny.encode(text)), 1, sample, None, random.Random(3))
+    learned = own_tokens.learn(
+        lambda text: len(tiny.encode(text)), 1, sample, own_tokens.LONG, random.Random(3)
+    )
     assert isinstance(learned, LearnedRatio)
     by = Learned(learned)
     rows = [Row(line, 0, 300 + 37 * line, 5, None, (1, line + 9)) for line in range(1, 41)]

@@ -135,10 +135,12 @@ class Client:
         """See `request`; the body is this value as JSON."""
         return self.request(method, path, json.dumps(value, ensure_ascii=False).encode())
 
-    def request(self, method: str, path: str, body: bytes | None = None) -> Response:
-        """One request, with a body of JSON if any. Raises Unanswered."""
+    def request(
+        self, method: str, path: str, body: bytes | None = None, timeout_s: float | None = None
+    ) -> Response:
+        """One request, with a body of JSON if any. `timeout_s`: another than the client's. Raises Unanswered."""
         began = time.monotonic_ns()
-        until = began + int(self._timeout_s * 1e9)
+        until = began + int((self._timeout_s if timeout_s is None else timeout_s) * 1e9)
         wire = self._wire(method, path, body)
         while True:
             try:

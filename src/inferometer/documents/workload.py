@@ -219,7 +219,8 @@ class TraceFacts(Part, frozen=True):
 class LearnedRatio(Part, frozen=True):
     """How prompts were sized without a tokenizer of the server's: tokens it counts for one of cl100k_base, `low` to `high` its
     95 % interval; those of a nonce, and of what it puts around a text (`template`). Learned from `requests` unmeasured
-    requests of `prompt_tokens` tokens in all by its usage."""
+    requests of `prompt_tokens` tokens in all by its usage. `disputed`: tokens that the server's /tokenize leads to expect for
+    one of usage, where the two contradict each other."""
 
     ratio: float
     low: float
@@ -228,6 +229,7 @@ class LearnedRatio(Part, frozen=True):
     template: int
     requests: int
     prompt_tokens: int
+    disputed: float | None = None
 
 
 UNDECLARED_KINDS = ("server", "ids", "learned", "none")

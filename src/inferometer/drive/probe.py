@@ -99,6 +99,8 @@ def client_of(
 
 
 GREETING = "Hello"
+TOKENIZER_S = 60.0
+"""A tokenizer reads a million tokens in a few seconds, eight texts at once; a server that takes longer hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class Probe:
         self.endpoint = target
         self._dialect = dialect
         self._redact = redact
+        self._timeout_s = timeout_s
         self._client = client_of(target, headers, None if tls is None else lambda: tls, timeout_s)
 
     def __enter__(self) -> Probe:
@@ -158,14 +161,16 @@ class Probe:
             {redact(name): ids for name, ids in models.vocabularies.items()},
         )
 
-    def _post(self, path: str, body: bytes) -> tuple[int, bytes, str]:
+    def _post(self, path: str, body: bytes, timeout_s: float | None = None) -> tuple[int, bytes, str]:
         """One whole request: the reply's status and body, and the error's text."""
-        reply = self._send("POST", path, body)
+        reply = self._send("POST", path, body, timeout_s)
         return reply.status, reply.body, self._redact.short(error_text(reply.body), 300)
 
-    def _send(self, method: str, path: str, body: bytes | None = None) -> Response:
+    def _send(
+        self, method: str, path: str, body: bytes | None = None, timeout_s: float | None = None
+    ) -> Response:
         try:
-            return self._client.request(method, path, body)
+            return self._client.request(method, path, body, timeout_s)
         except Unanswered as cause:
             raise PeerError(f"{self.endpoint.url}{path}: {self._redact(str(cause))}") from cause
 
@@ -175,15 +180,19 @@ class Probe:
         status, _, _ = self._post(self._dialect.interface.path, body)
         return status == 200
 
-    def tokenizer(self, model: str) -> Callable[[str, JsonObject], JsonObject]:
-        """A client of the server's own tokenizer: path and question in, answer out, {} where there is none of use.
+    def tokenizer(
+        self, model: str, patience_s: float = TOKENIZER_S
+    ) -> Callable[[str, JsonObject], JsonObject]:
+        """A client of the server's own tokenizer: path and question in, answer out, {} where there is none of use. No answer
+        within `patience_s` is a PeerError.
 
         Its paths are the engine's, whatever the dialect.
         """
+        timeout_s = min(patience_s, self._timeout_s)
 
         def ask(path: str, question: JsonObject) -> JsonObject:
             body = json.dumps({"model": model, **question}).encode()
-            status, content, _ = self._post(path, body)
+            status, content, _ = self._post(path, body, timeout_s)
             return _object(content) if status == 200 else {}
 
         return ask
@@ -230,6 +239,6 @@ def _object(content: bytes) -> JsonObject:
     """The JSON object of a reply; empty if it is none."""
     try:
         answer = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return answer if isinstance(answer, dict) else {}

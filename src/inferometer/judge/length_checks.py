@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inferometer.documents.verdict import CheckStatus
+from inferometer.documents.workload import LearnedRatio
 from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.lengths import PROMPT_MISS, Lengths
 from inferometer.measure.measurement import Measurement
@@ -24,12 +25,12 @@ def _within(value: float, limit: float) -> CheckStatus:
     return "pass" if value <= limit else "fail"
 
 
-def prompt_length(plan: Plan, measurement: Measurement) -> Check:
+def prompt_length(plan: Plan, measurement: Measurement, learned: LearnedRatio | None = None) -> Check:
     """Share of prompts not as long as asked; of those sized by a learned ratio, by how much their mean is off. Where the
     server's counts cannot say it, whether they are those of prompts that were read to their end (measure/truncation.py).
 
     Our own count acquits nobody where the figures are to be in the server's tokens: without its counts it is unsure, and a
-    yardstick that differs from them is noted.
+    yardstick that differs from them is noted. A server whose usage its /tokenize contradicts acquits nobody either.
     """
     prompt = measurement.tokens.prompt
     facts: Facts = {
@@ -43,7 +44,13 @@ def prompt_length(plan: Plan, measurement: Measurement) -> Check:
     native = plan.tokenizer.method == "native" and not isinstance(plan.workload, PromptsWorkload)
     if native and check.status == "pass" and not prompt.by_server:
         check = _own_word(prompt, check)
-    return check if check.status == "fail" else _cut(prompt, check)
+    if check.status != "fail":
+        check = _cut(prompt, check)
+    if check.status == "pass" and learned is not None and learned.disputed is not None:
+        facts = check.facts | {"judged_by": "dispute"}
+        off = abs(learned.disputed - 1)
+        return Check(check.code, "unsure", off, PROMPT_MISS[1], facts=facts)
+    return check
 
 
 def _cut(prompt: Lengths, check: Check) -> Check:

@@ -105,14 +105,14 @@ class Lengths:
 
 
 def learned_lengths(record: Record, samples: Samples, template: float, *, with_template: bool) -> Lengths:
-    """Of prompts sized by a learned ratio: judged by the server's counts less its `template`, where lengths exclude it, and in
-    the mean, since single texts scatter around a ratio. Later turns repeat answers, whose length is the server's: they are not
-    judged. NaN counts are left out."""
+    """Of prompts sized by a learned ratio: judged by the server's counts less its `template`, where lengths exclude it and it
+    is no longer than one, and in the mean, since single texts scatter around a ratio. Later turns repeat answers, whose length
+    is the server's: they are not judged. NaN counts are left out."""
     first = record.turn[samples.rows] == 0
     requested = record.input_tokens_asked[samples.rows].astype(np.float64)
     sent = record.input_tokens_sent[samples.rows].astype(np.float64)
     server = samples.counts.server_input
-    alone = server - (0.0 if with_template else template)
+    alone = server - (0.0 if with_template or template > TEMPLATE_TOKENS else template)
     judged = (alone - _more_messages(alone - requested, record, samples))[first]
     known = ~np.isnan(judged)
     counted = ~np.isnan(server) & first

@@ -47,6 +47,24 @@ LENGTHS: dict[str, Wording] = {
         },
         {("asked_mean",): "Requested {asked_mean} tokens on average."},
     ),
+    "prompt_length:dispute": Wording(
+        "Prompt length",
+        "share",
+        {
+            "unsure": "The server contradicts itself: before the load, its /tokenize and its usage differed by {value} on the "
+            "length of a prompt, where {limit} is accepted. Prompts were sized by its usage, and their length is uncertain.",
+        },
+        {
+            "unsure": "Find out which of the two describes the model that is served, and name the model's own tokenizer "
+            "(--tokenizer PATH)."
+        },
+        {
+            (
+                "asked_mean",
+                "server_mean",
+            ): "Requested {asked_mean} tokens on average; its usage counted {server_mean}."
+        },
+    ),
     "prompt_length:yardstick": Wording(
         "Prompt length",
         "share",

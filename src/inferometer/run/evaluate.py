@@ -113,7 +113,7 @@ def assess(folder: RunFolder) -> Assessment:
     )
     warm_up = warm_up_summary(plan.load, table, facts.warm_prefixes, server_metrics)
     lookup = _lookup(folder, facts)
-    verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up)
+    verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up, learned)
     arrival = arrival_comparison(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)

@@ -3,11 +3,16 @@
 | the server                                       | prompts are                       | kind      |
 | ------------------------------------------------ | --------------------------------- | --------- |
 | takes token ids (run/target.py finds that out)   | so many ids                       | `ids`     |
-| answers /tokenize                                | cut until it counts their length  | `server`  |
+| answers /tokenize, soundly (see below)           | cut until it counts their length  | `server`  |
 | reports usage                                    | written to a ratio learned here   | `learned` |
 | does neither; or nothing may be learned          | written to cl100k_base's count    | `none`    |
 
 Nothing is learned before a cold start (draft 4.5.3), nor for the prompts of a file, which are as long as they are.
+
+A /tokenize is sound if it answers in time, counts a text of the plan's kind as a tokenizer can (RATIOS, LEAST_IDS) and, where
+the server reports usage, agrees with that about one prompt for one token, less what is around the probe's greeting, to the
+tolerance of a prompt's length. Usage that contradicts it is what figures follow, but the check `prompt_length` then decides
+nothing: one of the two is no count of what the model reads.
 
 The ratio is learned from at most MOST_REQUESTS unmeasured requests for one token each: the probe's greeting (its count y0), a
 nonce alone (y1), and prompts of the plan's own kind of text behind a nonce (y counts of n tokens of cl100k_base, three of them
@@ -15,8 +20,9 @@ the nonce's). Then, with sums over those,
 
     ratio = sum(y - y1) / sum(n - 3),        template = y0 - 1,        nonce = y1 - template,
 
-for nearly every tokenizer has one token for the greeting. The interval is Student's of the single ratios. Random ids are drawn
-one from each of equal strata of the vocabulary: an id says much of how long its text is, so the mean scatters less.
+for nearly every tokenizer has one token for the greeting. A prompt that /tokenize was held to is one of them. The interval is
+Student's of the single ratios. Random ids are drawn one from each of equal strata of the vocabulary: an id says much of how
+long its text is, so the mean scatters less.
 """
 
 from __future__ import annotations
@@ -24,13 +30,17 @@ from __future__ import annotations
 import math
 import random
 import secrets
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
 from inferometer.documents.workload import LearnedRatio
 from inferometer.drive import probe as probing
 from inferometer.errors import PeerError, PlanError
+from inferometer.measure.lengths import PROMPT_MISS
 from inferometer.plan.schema import Plan
 from inferometer.plan.schema import Tokenizer as Spec
 from inferometer.plan.workload import LengthsWorkload, MixtureWorkload, StandardWorkload
@@ -60,6 +70,12 @@ STUDENT = {2: 12.706, 3: 4.303}
 """Quantiles of Student's distribution at 97.5 %, by the number of samples."""
 ALIKE = 0.25
 """Prompts of one kind of text whose ratios differ by more are not counted by a tokenizer."""
+TRIAL_S = 5.0
+"""The longest that a question to a /tokenize may take that nobody asked for by name."""
+SLOWEST_S = 0.5
+"""For LONG tokens; a prompt takes about three such questions. Ten thousand prompts would take half an hour over its lanes."""
+LEAST_IDS = 20
+"""Words of natural text are hardly ever fewer kinds of tokens, and a count without a tokenizer has one or a few."""
 
 
 Count = Callable[[str], int | None]
@@ -67,6 +83,23 @@ Count = Callable[[str], int | None]
 
 Sample = Callable[[random.Random, int, str], str]
 """A text of so many tokens of cl100k_base behind a nonce."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """A prompt and what was found of it: `text` behind the nonce `mark`, `counted` by usage; None: it gives none."""
+
+    mark: str
+    text: str
+    counted: int | None
+
+
+class Undecided(Exception):
+    """Why the server's /tokenize is not to be used. `disputed`: its count for one of usage, where only that contradicts it."""
+
+    def __init__(self, why: str, disputed: float | None = None) -> None:
+        super().__init__(why)
+        self.disputed = disputed
 
 
 def settled(
@@ -79,46 +112,100 @@ def settled(
     note: Callable[[str], None],
 ) -> tokenizers.Tokenizer:
     """What sizes the text prompts of a plan that names no tokenizer. `reply`: to the probe's greeting; `context`: the model's,
-    if known. Raises PeerError where the server is gone."""
-    try:
-        return tokenizers.load(Spec(name="server"), probe.tokenizer(model))
-    except PlanError:
-        pass
+    if known."""
     sample = sampler(plan, source.trace)
+    rng = random.Random(secrets.randbits(64))  # noqa: S311 (seeded by the system: nonces that no request of the run has)
+    long = LONG if context is None else min(LONG, max(16, context // CONTEXT_SHARE))
+
+    def count(text: str) -> int | None:
+        return probe.try_out(generation_of(plan, model, text, 1), reply.length_field).prompt_tokens
+
+    mark = _nonce(rng)
+    lesson = Lesson(mark, (sample or trace_sample)(rng, long, mark), None)
+    lessons: list[Lesson] = []
+    disputed = None
+    why_not = "the server has no /tokenize"
+    try:
+        theirs = _answering(probe, model, lesson.text)
+        if reply.prompt_tokens is None or plan.load.cold_start:
+            return theirs
+        lessons = [replace(lesson, counted=_counted(count, lesson.text))]
+        agrees(theirs, reply.prompt_tokens, lessons[0])
+        return theirs
+    except Undecided as cause:
+        why_not, disputed = str(cause), cause.disputed
     why = "nothing may be generated before a cold start" if plan.load.cold_start else ""
     if not why and sample is not None:
         if reply.prompt_tokens is None:
             why = "it reports no usage"
         else:
-            note("learning from a few short requests how many tokens the server counts in a text")
-
-            def count(text: str) -> int | None:
-                return probe.try_out(generation_of(plan, model, text, 1), reply.length_field).prompt_tokens
-
-            # Nonces that no request of the run is likely to have.
-            rng = random.Random(secrets.randbits(64))  # noqa: S311 (seeded by the system)
-            found = learn(count, reply.prompt_tokens, sample, context, rng)
+            note(f"{why_not}: learning from a few short requests how many tokens the server counts in a text")
+            found = learn(count, reply.prompt_tokens, sample, long, rng, lessons)
             if isinstance(found, LearnedRatio):
-                return Learned(found)
+                return Learned(msgspec.structs.replace(found, disputed=disputed))
             why = found
     if why:
         note(
-            f"the server has no /tokenize, and {why}: prompts are sized by {CL100K}, and their length in the server's tokens "
-            "is unknown"
+            f"{why_not}, and {why}: prompts are sized by {CL100K}, and their length in the server's tokens is unknown"
         )
     return Uncounted()
 
 
+def _counted(count: Count, text: str) -> int | None:
+    try:
+        return count(text)
+    except PeerError:  # it may be too long for this server: nothing is learned from it
+        return None
+
+
+def _answering(probe: probing.Probe, model: str, text: str) -> tokenizers.Tokenizer:
+    """The server's /tokenize, if it counts that text in time and as a tokenizer can. Raises Undecided."""
+    try:
+        trial = tokenizers.load(Spec(name="server"), probe.tokenizer(model, TRIAL_S))
+        began = time.monotonic()
+        ids = trial.encode(text)
+        took = time.monotonic() - began
+        ratio = len(ids) / max(1, len(Shipped(CL100K).encode(text)))
+        if took > SLOWEST_S:
+            raise Undecided(
+                f"the server's /tokenize takes {took:.1f} s for a text of {len(text):,} characters"
+            )
+        if not RATIOS[0] <= ratio <= RATIOS[1] or len(set(ids)) < min(LEAST_IDS, len(ids) // 4):
+            raise Undecided("the server's /tokenize does not count as a tokenizer does")
+        return tokenizers.load(Spec(name="server"), probe.tokenizer(model))
+    except PlanError:
+        raise Undecided("the server has no /tokenize") from None
+    except PeerError as cause:
+        raise Undecided(f"the server's /tokenize does not answer as it should ({cause})") from None
+
+
+def agrees(theirs: tokenizers.Tokenizer, greeting: int, lesson: Lesson) -> None:
+    """Nothing, if that tokenizer and usage (of the probe's greeting, too) count alike. Raises Undecided."""
+    if lesson.counted is None:
+        return
+    try:
+        around = greeting - len(theirs.encode(probing.GREETING))
+        counted = len(theirs.encode(lesson.text))
+    except PeerError as cause:
+        raise Undecided(f"the server's /tokenize does not answer as it should ({cause})") from None
+    expected = counted + max(0, around)
+    if abs(lesson.counted - expected) > max(PROMPT_MISS[0], PROMPT_MISS[1] * expected):
+        raise Undecided(
+            f"the server's usage counts {lesson.counted:,} tokens where its /tokenize leads to expect {expected:,}",
+            expected / lesson.counted,
+        )
+
+
 def learn(
-    count: Count, greeting: int, sample: Sample, context: int | None, rng: random.Random
+    count: Count, greeting: int, sample: Sample, long: int, rng: random.Random, lessons: Sequence[Lesson] = ()
 ) -> LearnedRatio | str:
-    """The ratio, or why there is none. `greeting`: the server's count of the probe's; `context`: the model's, if known."""
-    ink = Shipped(CL100K)
-    long = LONG if context is None else min(LONG, max(16, context // CONTEXT_SHARE))
-    requests, tokens = 2, greeting
-    pairs: list[tuple[int, int]] = []
+    """The ratio, or why there is none. `greeting`: the server's count of the probe's; `long`: tokens of cl100k_base in a prompt
+    to learn from; `lessons`: prompts that were counted before."""
+    taken = [one for one in lessons if one.counted is not None]
+    requests = 1 + len(lessons)
     try:
         first = count(_nonce(rng))
+        requests += 1
         while first is not None and requests < MOST_REQUESTS:
             mark = _nonce(rng)
             text = sample(rng, long, mark)
@@ -126,18 +213,29 @@ def learn(
             try:
                 counted = count(text)
             except PeerError:
-                if pairs or long < LONG // SHORTER:
+                if taken or long < LONG // SHORTER:
                     raise
                 long //= SHORTER
                 continue
             if counted is None:
                 break
-            tokens += counted
-            pairs.append((counted - first, len(ink.encode(text)) - len(ink.encode(mark))))
+            taken.append(Lesson(mark, text, counted))
     except PeerError as cause:
         return f"it refused a prompt to learn from ({cause})"
-    if first is None or len(pairs) < min(STUDENT):
+    if first is None or len(taken) < min(STUDENT):
         return "it reports usage for some requests only"
+    tokens = sum(one.counted or 0 for one in taken) + greeting + first
+    return _ratio(taken, greeting, first, requests, tokens)
+
+
+def _ratio(
+    lessons: Sequence[Lesson], greeting: int, first: int, requests: int, tokens: int
+) -> LearnedRatio | str:
+    """The ratio by the head's formula, or why there is none."""
+    ink = Shipped(CL100K)
+    pairs = [
+        ((one.counted or 0) - first, len(ink.encode(one.text)) - len(ink.encode(one.mark))) for one in lessons
+    ]
     template = max(0, greeting - 1)
     ratio = sum(counted for counted, _ in pairs) / sum(sent for _, sent in pairs)
     single = np.array([counted / sent for counted, sent in pairs])
@@ -151,7 +249,7 @@ def learn(
         nonce=max(1, first - template),
         template=template,
         requests=requests,
-        prompt_tokens=tokens + first,
+        prompt_tokens=tokens,
     )
 
 

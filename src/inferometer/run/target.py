@@ -17,6 +17,7 @@ from inferometer.engines import dialect as dialects
 from inferometer.errors import PlanError, Problem
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.redact import Redactor
+from inferometer.measure.lengths import TEMPLATE_TOKENS
 from inferometer.plan.schema import AUTO_TOKENIZER, SERVER_TOKENIZER, Plan
 from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 from inferometer.run import own_tokens
@@ -189,12 +190,14 @@ def _template(plan: Plan, extra: int | None) -> int | None:
         lengths = [plan.workload.input_tokens]
     shortest = min(lengths, key=lambda length: length.mean())
     if extra >= shortest.mean():
+        # More is no template to the checks of the run (measure/lengths.py).
+        other = ", or use --count-template no" if extra <= TEMPLATE_TOKENS else ""
         raise PlanError(
             [
                 Problem(
                     "--input-tokens",
                     f"the server's chat template adds {extra} tokens to every prompt, too many for "
-                    f"{shortest} in total: request longer prompts, or use --count-template no",
+                    f"{shortest} in total: request longer prompts{other}",
                 )
             ]
         )

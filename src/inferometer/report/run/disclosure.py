@@ -326,6 +326,11 @@ def _sizing(tokenizer: TokenizerAccount) -> str:
             f"to {figure(learned.ratio)} of the server's tokens for one of cl100k_base (95 % interval {figure(learned.low)} to "
             f"{figure(learned.high)}), learned before the load from {figure(learned.requests)} unmeasured requests of "
             f"{figure(learned.prompt_tokens)} tokens in all, which also showed {figure(learned.template)} tokens of a template"
+            + (
+                f"; for one token of its usage the server's /tokenize would have {figure(learned.disputed)}"
+                if learned.disputed is not None
+                else ""
+            )
         )
     ways = {
         "server": "cut until the server's /tokenize counted the requested length",
