@@ -8,9 +8,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import ndimage, signal
 
 from inferometer.journal.schema import EventClass as E
-from inferometer.measure.itl_shape import HEAVY, LEAST_GAPS, ItlShape, itl_shape, modes
+from inferometer.measure.itl_shape import (
+    BIN,
+    HEAVY,
+    LEAST_GAPS,
+    ItlShape,
+    _maxima,
+    _smoothed,
+    itl_shape,
+    modes,
+)
 from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
 
@@ -187,3 +200,16 @@ def test_nothing_streamed_has_no_shape(build: Callable[..., Record]) -> None:
     assert itl_shape(Samples(whole, streamed=False), streamed=False) is None
     failed = build({"outcome": "timeout"})
     assert itl_shape(Samples(failed, streamed=True), streamed=True) is None
+
+
+@given(arrays(np.float64, st.integers(1, 60), elements=st.integers(0, 4).map(float)))
+def test_maxima_are_scipys(curve: Floats) -> None:
+    """Law: plateaus have their peak in the middle, ends have none, as in scipy.signal.find_peaks."""
+    assert _maxima(curve).tolist() == signal.find_peaks(curve)[0].tolist()
+
+
+@given(arrays(np.float64, st.integers(40, 90), elements=st.floats(0, 100)))
+def test_densities_are_smoothed_as_scipy_does(density: Floats) -> None:
+    """Law: the curve is scipy's Gaussian filter with a bandwidth of as many bins, and nothing beyond the ends."""
+    filtered = ndimage.gaussian_filter1d(density, 1 / BIN, mode="constant")
+    assert _smoothed(density) == pytest.approx(filtered, abs=1e-9)

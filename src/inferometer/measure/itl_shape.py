@@ -149,11 +149,8 @@ def _bandwidth(x: Floats, m: float) -> float:
 
 def _peaks(counts: Ints, m: float, h: float, gaps: int) -> Ints:
     """The prominent peaks, as indices into the histogram `counts`, of `gaps` gaps with those of zero."""
-    from scipy import ndimage, signal  # here, since they take longer to import than all the rest
-
-    density = counts / (counts.sum() * BIN * h)
-    curve: Floats = ndimage.gaussian_filter1d(density, 1 / BIN, mode="constant")
-    peaks: Ints = signal.find_peaks(curve)[0]
+    curve = _smoothed(counts / (counts.sum() * BIN * h))
+    peaks = _maxima(curve)
     while len(peaks):
         between = [a + int(np.argmin(curve[a:b])) for a, b in pairwise(peaks.tolist())]
         valleys = np.concatenate(([0.0], curve[between], [0.0]))
@@ -168,3 +165,20 @@ def _peaks(counts: Ints, m: float, h: float, gaps: int) -> Ints:
             break
         peaks = np.delete(peaks, int(np.argmin(prominence)))
     return peaks
+
+
+def _smoothed(density: Floats) -> Floats:
+    """The density with a Gaussian kernel of one bandwidth, cut at four."""
+    reach = math.ceil(4 / BIN)
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * BIN) ** 2)
+    curve: Floats = np.convolve(density, kernel / kernel.sum())[reach:-reach]
+    return curve
+
+
+def _maxima(curve: Floats) -> Ints:
+    """Where the curve is higher than on both sides; the middle of a plateau, and never an end of the curve."""
+    begins = np.flatnonzero(np.append(True, np.diff(curve) != 0))
+    levels, ends = curve[begins], np.append(begins[1:], len(curve)) - 1
+    top = np.flatnonzero((levels[1:-1] > levels[:-2]) & (levels[1:-1] > levels[2:])) + 1
+    middles: Ints = (begins[top] + ends[top]) // 2
+    return middles

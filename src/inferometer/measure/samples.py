@@ -139,15 +139,21 @@ class Samples:
 
     def pooled_described(self, name: str) -> Stats | None:
         """Statistics of a pooled metric, by its name without unit."""
+        if name == ("itl" if self.itl_method == "direct" else "chunk_gap"):
+            return self._all_gaps_described
         values, at_ns = self.pooled[name]
         return describe_at(values, at_ns, self.states)
 
-    def gaps_described(self, chosen: Mask | None = None) -> Stats | None:
-        """Statistics of the gaps of all samples, or of those `chosen`, pooled."""
-        if chosen is None:
-            return describe_at(self.gaps, self.gap_ns, self.states)
+    def gaps_described(self, chosen: Mask) -> Stats | None:
+        """Statistics of the gaps of the samples `chosen`, pooled."""
+        if chosen.all():
+            return self._all_gaps_described
         mine = np.repeat(chosen, np.diff(self.gap_offsets))
         return describe_at(self.gaps[mine], self.gap_ns[mine], self.states)
+
+    @cached_property
+    def _all_gaps_described(self) -> Stats | None:
+        return describe_at(self.gaps, self.gap_ns, self.states)
 
     @cached_property
     def _visible(self) -> Column:

@@ -148,6 +148,14 @@ class Bins:
         total: Floats = values if self.count == self.samples else np.add.reduceat(values, self.edges[:-1])
         return total
 
+    def hits(self, these: Mask) -> Floats:
+        """How many of these samples each bin holds."""
+        if self.bin_of is None:
+            return self.sums(these.astype(np.float64))
+        if 2 * int(np.count_nonzero(these)) > self.samples:
+            return self.sizes - self.hits(~these)
+        return np.bincount(self.bin_of[these], minlength=self.count).astype(np.float64)
+
 
 def _described(values: Floats, bins: Bins, states: LoadStates, wait: float) -> Stats:
     sample = _Sample(values, bins, states, wait)
@@ -220,9 +228,8 @@ class _Sample:
         below = self.values < point if strict else self.values <= point
         share = shares[0] if strict else shares[1]
         variance = share * (1 - share)
-        found = half_width(
-            self.bins.sums(below.astype(np.float64)) - share * self.bins.sizes, n, variance, self.states
-        )
+        residuals = self.bins.hits(below) - share * self.bins.sizes
+        found = half_width(residuals, n, variance, self.states)
         return found if isinstance(found, str) else (*found, variance)
 
     @cached_property
@@ -315,7 +322,7 @@ def share_of_values_interval(hits: Mask, worth: float, at_ns: Ints | None = None
     share, n = float(hits.mean()), len(hits)
     variance = share * (1 - share)
     if variance > 0 and bins.count > 2:
-        residuals = bins.sums(hits.astype(np.float64)) - share * bins.sizes
+        residuals = bins.hits(hits) - share * bins.sizes
         worth = min(worth, n * variance / max(long_run_variance(residuals) * bins.count / n, variance))
     found = share_interval(float(hits.sum()), n, worth)
     assert found is not None
