@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +19,7 @@ from inferometer.plan.workload import LengthsWorkload, StandardWorkload
 from inferometer.workload import prompts as making
 from inferometer.workload.parallel import DEFAULT, Processes
 from inferometer.workload.prompts import NONCES, STRIDE, Fingerprint, Prompt, below
+from inferometer.workload.tokenizer_file import SPLITS, TokenizerFile
 from inferometer.workload.tokenizers import Tokenizer, load
 
 REFERENCE_100 = "30215c43f50446f13bd9372be8688aca3ad722142058b86797445c5bc9d4721f"
@@ -183,15 +184,73 @@ def test_no_text_ends_in_white_space(cl100k: Tokenizer) -> None:
         assert text_of(prompt) == text_of(prompt).strip() != ""
 
 
+@pytest.fixture(scope="module")
+def converted(tiny_file: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Tokenizer]:
+    """The small tokenizer's file behind each pattern that is known to part text between words."""
+    found: list[Tokenizer] = []
+    for number, pattern in enumerate(sorted(SPLITS)):
+        file = json.loads(tiny_file.read_text(encoding="utf-8"))
+        split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+        level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+        file["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, level]}
+        file["normalizer"] = {"type": "NFC"}
+        path = tmp_path_factory.mktemp("converted") / f"{number}.json"
+        path.write_text(json.dumps(file), encoding="utf-8")
+        found.append(TokenizerFile(path, "converted"))
+    return found
+
+
 @given(st.text(), st.sampled_from("aZ"), st.sampled_from("bY"), st.text())
-def test_shipped_encodings_read_text_parted_between_words_as_the_whole(
-    cl100k: Tokenizer, o200k: Tokenizer, before: str, letter: str, initial: str, after: str
+def test_tokenizers_that_split_at_words_read_text_parted_there_as_the_whole(
+    cl100k: Tokenizer,
+    o200k: Tokenizer,
+    tiny: Tokenizer,
+    converted: list[Tokenizer],
+    before: str,
+    letter: str,
+    initial: str,
+    after: str,
 ) -> None:
     """What `splits_at_words` promises, and what lets a long prompt be counted by its last words alone."""
     left, right = before + letter, f" {initial}{after}"
-    for tokenizer in (cl100k, o200k):
+    for tokenizer in (cl100k, o200k, tiny, *converted):
         assert tokenizer.splits_at_words
         assert tokenizer.encode(left) + tokenizer.encode(right) == tokenizer.encode(left + right)
+
+
+OTHERWISE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "another pattern": lambda file: file.update(
+        pre_tokenizer={
+            "type": "Sequence",
+            "pretokenizers": [
+                {"type": "Split", "pattern": {"Regex": "[a-z ]+"}, "behavior": "Isolated", "invert": False},
+                {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False},
+            ],
+        }
+    ),
+    "one text from end to end": lambda file: file["pre_tokenizer"].update(use_regex=False),
+    "a space in front of each text": lambda file: file["pre_tokenizer"].update(add_prefix_space=True),
+    "spaces changed before": lambda file: file.update(
+        normalizer={"type": "Replace", "pattern": {"String": " "}, "content": "_"}
+    ),
+    "pieces by chance": lambda file: file["model"].update(dropout=0.1),
+    "no way of parting": lambda file: file.update(pre_tokenizer=None),
+    "an added token of two words": lambda file: file["added_tokens"].append(
+        {**file["added_tokens"][0], "id": 4096, "content": "New York", "special": False}
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OTHERWISE)
+def test_a_file_that_is_not_known_to_split_at_words_is_read_whole(
+    what: str, tiny_file: Path, tmp_path: Path
+) -> None:
+    """One thing otherwise, and nothing is known of it."""
+    file = json.loads(tiny_file.read_text(encoding="utf-8"))
+    OTHERWISE[what](file)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(file), encoding="utf-8")
+    assert not TokenizerFile(path, what).splits_at_words
 
 
 @pytest.mark.parametrize("repeatable", [False, True])

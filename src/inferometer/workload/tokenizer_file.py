@@ -1,8 +1,22 @@
-"""A model's own `tokenizer.json`, run by the `tokenizers` package."""
+"""A model's own `tokenizer.json`, run by the `tokenizers` package.
+
+A text can be read in parts, and a long prompt be counted by its last words alone, where the file parts every text between an
+ASCII letter and a space before another letter first, and reads each part by itself. That is known of byte pairs behind these:
+
+| `pre_tokenizer`                                           | as in                           |
+| --------------------------------------------------------- | ------------------------------- |
+| ByteLevel with its own pattern, without a prefix space    | GPT-2                           |
+| Split by a pattern of SPLITS, then ByteLevel without one  | Llama 3, Qwen 2 and 3, GPT-4o   |
+
+since every alternative of these patterns that takes an ASCII letter ends at the next space, and none takes a space before a
+letter but as its first character,
+with no normalizer, or NFC, which changes no ASCII character before a space. All other files are read whole.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +24,20 @@ from typing import Any, Literal
 from inferometer.errors import PlanError, Problem
 
 FILE = "tokenizer.json"
+
+_ENGLISH = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_WORD = r"[^\r\n\p{L}\p{N}]?\p{L}+"
+_REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_CASED = rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_ENGLISH}?|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_ENGLISH}?"
+SPLITS = frozenset(
+    {
+        rf"{_ENGLISH}|{_WORD}|\p{{N}}{{1,3}}|{_REST}",  # Llama 3, and cl100k_base converted
+        rf"{_ENGLISH}|{_WORD}|\p{{N}}|{_REST}",  # Qwen 2, 2.5 and 3
+        rf"{_CASED}|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",  # o200k_base
+    }
+)
+"""See the head. A pattern that is not here may be as good, and is not known to be."""
 
 _SHOWN = 12  # hexadecimal digits of the digest that a version shows
 _FEWEST = 8  # so few that some two of them have numbers of equally many digits, which nonces of ids need
@@ -38,7 +66,7 @@ class TokenizerFile:
         self.vocab_size: int = len(ordinary)
         self.source = source
         self.reserved = frozenset(range(self.vocab_size)) - (set(ordinary.values()) - special)
-        self.splits_at_words = False  # not known of a file, so its texts are always read whole
+        self.splits_at_words = _splits_at_words(json.loads(content))
         self.rate = 1.0
         self.lanes = 1
         if self.vocab_size - len(self.reserved) < _FEWEST:
@@ -55,7 +83,9 @@ class TokenizerFile:
 
     def encode(self, text: str) -> list[int]:
         """See `Tokenizer.encode`."""
-        ids: list[int] = self._inner.encode(_well_formed(text), add_special_tokens=False).ids
+        # Without the offsets of each token, which nothing here reads, it takes a fifth less time.
+        [encoding] = self._inner.encode_batch_fast([_well_formed(text)], add_special_tokens=False)
+        ids: list[int] = encoding.ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -65,7 +95,9 @@ class TokenizerFile:
 
     def count_all(self, texts: Sequence[str]) -> list[int | None]:
         """See `Tokenizer.count_all`."""
-        batch = self._inner.encode_batch([_well_formed(text) for text in texts], add_special_tokens=False)
+        batch = self._inner.encode_batch_fast(
+            [_well_formed(text) for text in texts], add_special_tokens=False
+        )
         return [len(encoding.ids) for encoding in batch]
 
 
@@ -81,6 +113,28 @@ def _read(path: Path) -> tuple[bytes, Any]:
         return content, Inner.from_str(content.decode("utf-8"))
     except Exception as error:  # the package raises bare Exception for every kind of bad file
         raise refused(f"{path.name!r} is not a usable {FILE}: {error}") from error
+
+
+def _splits_at_words(file: Any) -> bool:
+    """Whether it is known of a `tokenizer.json` that it reads a text as its parts; see the head."""
+    model, normalizer, steps = file["model"], file.get("normalizer"), file.get("pre_tokenizer") or {}
+    steps = steps.get("pretokenizers", [steps])
+    if model.get("type") != "BPE" or model.get("dropout") or (normalizer or {}).get("type", "NFC") != "NFC":
+        return False
+    # What is added is looked for before anything is parted.
+    added = file.get("added_tokens") or []
+    if any(
+        " " in one["content"][1:] or one["lstrip"] or one["rstrip"] or one["single_word"] for one in added
+    ):
+        return False
+    *first, last = steps
+    if last.get("type") != "ByteLevel" or last.get("add_prefix_space", True):
+        return False
+    if not first:
+        return bool(last.get("use_regex", True))
+    [split, *more] = first
+    pattern = split.get("pattern", {}).get("Regex")
+    return not more and split.get("behavior") == "Isolated" and not split.get("invert") and pattern in SPLITS
 
 
 def _well_formed(text: str) -> str:
