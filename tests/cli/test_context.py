@@ -128,6 +128,39 @@ def test_the_servers_own_limit_is_met_to_the_token(prompt: int, fits: bool, tmp_
         assert f"warm-up request 1 is {prompt} tokens long" in stderr
 
 
+TURNS = ["--turns", "3", "--requests", "9", "--concurrency", "1", "--warmup", "0", "--quiet", "--json"]
+
+
+@pytest.mark.parametrize(("context", "fits"), [(3 * 20 + 2 * 5 + 5 + 4 + 2 * 7, True), (92, False)])
+def test_what_the_template_puts_around_the_messages_of_a_conversation_counts(
+    context: int, fits: bool, tmp_path: Path
+) -> None:
+    """A third turn has its own 20 tokens, the 2 x (20 + 5) before it, 4 around one message and 7 around each exchange, which
+    one more short request showed: with an answer of 5 that is 93, and a context of 92 is refused before any load."""
+
+    def chat(seen: Seen) -> Script:
+        if seen.method == "GET":
+            listed = b'{"data":[{"id":"m","max_model_len":%d}]}' % context
+            return Script(whole(200, listed))
+        body = json.loads(seen.body)
+        if body["stream"]:
+            return Script(chunked(*tokens(*[" word"] * body["max_tokens"])))
+        told = len(body["messages"])
+        usage = {"prompt_tokens": 4 + told + 7 * (told // 2)}
+        answered = {"choices": [{"message": {"content": "hi"}}], "usage": usage}
+        return Script(whole(200, json.dumps(answered).encode()))
+
+    lengths = ["--input-tokens", "20", "--output-tokens", "5", *CL100K, "--count-template", "no"]
+    with scripted(chat) as peer:
+        url = ["--url", f"http://127.0.0.1:{peer.port}"]
+        code, _, stderr = run("run", *url, *lengths, *TURNS, out=tmp_path)
+    sent = [seen for seen in peer.seen if b'"stream":true' in seen.body]
+    assert (code == 2, bool(sent)) == (not fits, fits)
+    if not fits:
+        assert "and 18 of the chat template" in stderr
+        assert "the model takes 92 in all" in stderr
+
+
 def test_a_yardstick_refuses_only_what_no_tokenizer_could_make_fit(tmp_path: Path) -> None:
     """By cl100k_base twice as long may still fit another tokenizer: such a run goes on, and one beyond that does not."""
     load = [

@@ -10,6 +10,8 @@ import pytest
 from inferometer.journal.schema import EventClass
 from inferometer.judge.judge import CHECKS, arrival_comparison, judge
 from inferometer.judge.verdict import Check, Verdict, verdict_of
+from inferometer.measure.lengths import Probed
+from inferometer.measure.measurement import measure
 from inferometer.measure.record import Death, OwnCpu
 
 MS = 1_000_000
@@ -282,6 +284,33 @@ def test_a_template_that_every_prompt_begins_with_is_no_unexpected_hit(run: Any)
     beyond = judge(*run(usage_cached=lambda v: v + 21, **columns)).check("cache_hits")
     assert beyond.status == "fail"
     assert beyond.value == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("greeting", "status"), [(None, "pass"), (11, "fail"), (92, "pass"), (90, "fail")])
+def test_what_is_cached_beyond_the_probes_greeting_is_no_template(
+    run: Any, greeting: int | None, status: str
+) -> None:
+    """Law: by a reference tokenizer 100 constant tokens may be a template's, unless the server counted fewer, nine digits of a
+    nonce apart, for a greeting with its template."""
+    plan, _, record = run(usage_input=lambda v: v * 0 + 300, usage_cached=lambda v: v + 100)
+    measurement = measure(plan, record, probed=Probed(greeting=greeting))
+    check = judge(plan, measurement, record).check("cache_hits")
+    assert check.status == status
+    assert check.value == pytest.approx(1 / 3 if status == "fail" else 0.0)
+
+
+def test_of_a_conversations_template_a_hit_holds_what_stands_in_front_of_its_end(run: Any) -> None:
+    """Law: 10 tokens around one message and 10 around the next: a hit of half a second turn has 10 + 5 of them, not all."""
+    turn = np.tile([0, 1], 650)
+    columns = {
+        "turn": turn,
+        "turns": np.full(1300, 2),
+        "session": np.arange(1300) // 2,
+        "usage_input": 110 + 10 * turn,
+        "usage_cached": np.where(turn, 60, 10),
+    }
+    _, measurement, _ = run(plan=NATIVE, **columns)
+    assert measurement.throughput.cached_beyond_template == pytest.approx(45 / (110 + 120))
 
 
 def test_a_second_attempt_is_no_excuse_for_a_late_first_one(run: Any) -> None:

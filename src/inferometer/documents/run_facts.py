@@ -85,7 +85,7 @@ class RequestFacts(msgspec.Struct, frozen=True):
 class RunFacts(Part, frozen=True, omit_defaults=True):
     """The facts. `calibration`: see CertificateLookup.of_facts. `interrupted` is true until the end is reached: should the
     process die, that is what became of the run. `single_use`: the server closed its connections after one answer, without
-    announcing it, so that from then on each request had a fresh one."""
+    announcing it, so that from then on each request had a fresh one. `greeting`: its count of the probe's, template and all."""
 
     schema: Literal["inferometer/run/2"]
     id: str
@@ -114,6 +114,7 @@ class RunFacts(Part, frozen=True, omit_defaults=True):
     server: str | None
     environment: Environment
     tokenizer: TokenizerFacts
+    greeting: int | None = None
     engine: SimulatedEngine | None = None
     calibration: Mapping[str, Any] | None = None
     preempted: PreemptionCounts | None = None

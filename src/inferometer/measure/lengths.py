@@ -7,14 +7,17 @@ finds them again whatever the prompts do, because the prompts themselves begin w
 | ---------- | ------------------------------------------------------------------ | ------------------------------------ |
 | native     | median of (server's prompt tokens - tokens sent)                   | 0 <= T <= TEMPLATE_TOKENS            |
 | reference  | P90 of the cached tokens, where there are any: it is asked only for| P90 - P10 <= TEMPLATE_SPREAD, and T  |
-|            | the cache                                                          | <= TEMPLATE_TOKENS and <= the room   |
+|            | the cache                                                          | <= TEMPLATE_TOKENS, <= the room and  |
+|            |                                                                    | <= the greeting + NONCE_DIGITS       |
 
 The room is the median of (server's prompt tokens - half the tokens sent): a text hardly shrinks to half its tokens under
-another tokenizer, so what is cached beyond that is prompt.
+another tokenizer, so what is cached beyond that is prompt. The greeting is what the server counted for the probe's, template
+included: prompts have no more of it in common, and the nonce behind it is nine digits. Before a cold start it is not known.
 
 A shared prefix may be a message of its own, around which the template puts tokens of its own, and so is everything that a turn
 of a conversation repeats; so with a native tokenizer T is found apart for the requests that share one and for those that do
-not, and for each turn.
+not, and for each turn. Of the template's tokens around a second and later message, a hit has those in front of where it
+ends: they are taken off it in proportion, (cached / server's prompt tokens) (T - T of one message).
 
 A reference tokenizer's count of what was sent, or an estimate of it, says nothing of what was read. But a server that reads
 all of a prompt counts more tokens for a longer one. With a the intercept of its counts over the tokens sent by the shorter
@@ -55,6 +58,9 @@ TEMPLATE_SPREAD = 16.0
 
 MOST_PER_TOKEN = 4.0
 """No tokenizer makes four tokens of one of another's, but for one that counts bytes, whose server sends them in events."""
+
+NONCE_DIGITS = 9.0
+"""Tokens of a nonce at the most, some of which two prompts may have in common by chance."""
 
 LEAST_GROWTH = 0.25
 """No tokenizer makes one token of four."""
@@ -143,7 +149,7 @@ def prompt_lengths(
         overhead = (
             _more_messages(server - requested, record, samples)
             if with_template
-            else _overhead(record, samples)
+            else sum(_overhead(record, samples))
         )
         judged = np.where(np.isnan(server), judged, server - overhead)
     misses = int(off_by_more(judged, requested, *PROMPT_MISS).sum())
@@ -204,15 +210,32 @@ def _supported(record: Record, samples: Samples) -> Floats:
     return most
 
 
-def cached_beyond_template(record: Record, samples: Samples, reported: Mask, *, native: bool) -> Floats:
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What was found before the load, in tokens: those around a text by a learned ratio (`template`), if prompts were sized by
+    one, and the server's count of the probe's greeting; None: not known."""
+
+    template: float | None = None
+    greeting: float | None = None
+
+
+NOTHING_PROBED = Probed()
+
+
+def cached_beyond_template(
+    record: Record, samples: Samples, reported: Mask, probed: Probed, *, native: bool
+) -> Floats:
     """Tokens the server took from a cache less the template's, one entry a sample that is `reported`, which has both counts."""
     cached = record.usage_cached.values[samples.rows][reported].astype(np.float64)
+    server = samples.counts.server_input[reported]
     if native:
-        beyond: Floats = np.maximum(cached - _overhead(record, samples)[reported], 0.0)
+        alone, more = (part[reported] for part in _overhead(record, samples))
+        template = alone + more * cached / np.maximum(server, 1.0)
+        beyond: Floats = np.maximum(cached - template, 0.0)
     else:
         sent = record.input_tokens_sent[samples.rows][reported].astype(np.float64)
-        template = _constant_hit(cached, samples.counts.server_input[reported], sent)
-        beyond = np.maximum(cached - template, 0.0)
+        most = np.inf if probed.greeting is None else probed.greeting + NONCE_DIGITS
+        beyond = np.maximum(cached - _constant_hit(cached, server, sent, most), 0.0)
     return beyond
 
 
@@ -228,14 +251,18 @@ def _more_messages(beyond: Floats, record: Record, samples: Samples) -> Floats:
     return found
 
 
-def _overhead(record: Record, samples: Samples) -> Floats:
-    """What the chat template adds to each prompt by the model's own tokenizer, in tokens; 0 where it is no template."""
+def _overhead(record: Record, samples: Samples) -> tuple[Floats, Floats]:
+    """What the chat template adds to each prompt by the model's own tokenizer, in tokens; 0 where it is no template: around one
+    message, and around those that a later turn has beyond that."""
     added = samples.counts.server_input - record.input_tokens_sent[samples.rows]
     kinds = _kinds(record, samples)
-    found = np.zeros(len(added))
+    alone, more = np.zeros(len(added)), np.zeros(len(added))
     for kind in np.unique(kinds):
-        found[kinds == kind] = _template(added[kinds == kind], int(kind))
-    return found
+        found = _template(added[kinds == kind], int(kind))
+        first = _template(added[kinds == kind % 2], 0) if kind > 1 and (kinds == kind % 2).any() else found
+        alone[kinds == kind] = min(first, found)
+        more[kinds == kind] = max(0.0, found - first)
+    return alone, more
 
 
 def _kinds(record: Record, samples: Samples) -> Ints:
@@ -252,15 +279,16 @@ def _template(added: Floats, kind: int) -> float:
     return median if 0 <= median <= TEMPLATE_TOKENS * (1 + kind // 2) else 0.0
 
 
-def _constant_hit(cached: Floats, server: Floats, sent: Floats) -> float:
-    """The cached tokens that nearly every prompt with a hit has in common; 0 where they are no template's."""
+def _constant_hit(cached: Floats, server: Floats, sent: Floats, limit: float) -> float:
+    """The cached tokens that nearly every prompt with a hit has in common; 0 where they are no template's, which is no longer
+    than `limit`."""
     hits = np.sort(cached[cached > 0])
     if not len(hits):
         return 0.0
     most = percentile(hits, 0.9)
     room = float(np.median(server - sent / 2))
     constant = most - percentile(hits, 0.1) <= TEMPLATE_SPREAD
-    return most if constant and most <= min(TEMPLATE_TOKENS, room) else 0.0
+    return most if constant and most <= min(TEMPLATE_TOKENS, room, limit) else 0.0
 
 
 def grown_share(sent: Floats, server: Floats) -> float | None:

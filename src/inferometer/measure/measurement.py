@@ -24,7 +24,9 @@ from inferometer.measure.drift import Drift, drift_of
 from inferometer.measure.instrument import Instrument, instrument, losses
 from inferometer.measure.itl_shape import ItlShape, itl_shape
 from inferometer.measure.lengths import (
+    NOTHING_PROBED,
     Lengths,
+    Probed,
     Spread,
     cached_beyond_template,
     learned_lengths,
@@ -233,10 +235,10 @@ def measure(
     record: Record,
     samples: Samples | None = None,
     told: Sequence[Translated] = (),
-    template: float | None = None,
+    probed: Probed = NOTHING_PROBED,
 ) -> Measurement:
     """Measure a record under the plan that made it. `samples`: those of `samples_of`, if already taken; `told`: what endpoints
-    said in the meantime; `template`: where prompts were sized by a learned ratio, the tokens it found the server to add."""
+    said in the meantime; `probed`: what was found of the server before the load."""
     samples = samples_of(plan, record) if samples is None else samples
     columns = {name: values_of(samples, name) for name in METRICS}
     sweep = Sweep(record)
@@ -254,9 +256,9 @@ def measure(
         by_class=by_class(record, samples),
         conversations=conversations(record, samples),
         held=held(record),
-        throughput=_throughput(record, samples, parts, plan.tokenizer.own),
+        throughput=_throughput(record, samples, parts, probed, plan.tokenizer.own),
         load=_load(record, sweep, parts, plan.load),
-        tokens=_tokens(record, samples, plan, template),
+        tokens=_tokens(record, samples, plan, probed),
         instrument=instrument(record, samples, parts),
         server=server_seen(
             told,
@@ -353,12 +355,12 @@ def _ttft_by_input(samples: Samples) -> tuple[Bucket, ...]:
     return tuple(buckets)
 
 
-def _throughput(record: Record, samples: Samples, parts: Spans, native: bool) -> Throughput:
+def _throughput(record: Record, samples: Samples, parts: Spans, probed: Probed, native: bool) -> Throughput:
     counts = samples.counts
     told = record.usage_cached.valid[samples.rows] & ~np.isnan(counts.server_input)
     prompt = float(counts.server_input[told].sum())
     cached = record.usage_cached.values[samples.rows][told].astype(np.float64)
-    beyond = cached_beyond_template(record, samples, told, native=native)
+    beyond = cached_beyond_template(record, samples, told, probed, native=native)
     steady, whole, intervals = rates(samples, parts)
     share, share_beyond = (float(part.sum()) / prompt if prompt else None for part in (cached, beyond))
     shared = record.input_tokens_shared[samples.rows][told].astype(np.float64)
@@ -390,7 +392,7 @@ def _offered_rate(record: Record, load: Load) -> float | None:
     return load.offered_rate if record.replay is None else record.replay.rate
 
 
-def _tokens(record: Record, samples: Samples, plan: Plan, template: float | None) -> Tokens:
+def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tokens:
     counts, events = samples.counts, samples.text_events
     by_source = counts.by_source()
     native = plan.tokenizer.own
@@ -412,7 +414,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan, template: float | None
         tokens=total_tokens,
         tokens_per_event=total_tokens / total_events if total_events else None,
         itl_zero_share=_zero_share(samples),
-        prompt=_prompts(record, samples, plan, template),
+        prompt=_prompts(record, samples, plan, probed),
         output=output_lengths(record, samples, forced=plan.workload.forced),
         server_where_both=int(counts.server_output[usage].sum()),
         events_where_both=int(events[usage].sum()),
@@ -431,10 +433,10 @@ def _zero_share(samples: Samples) -> float | None:
     return float((gaps == 0).mean()) if len(gaps) and samples.streamed else None
 
 
-def _prompts(record: Record, samples: Samples, plan: Plan, template: float | None) -> Lengths:
+def _prompts(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Lengths:
     with_template = bool(plan.workload.count_template)
-    if template is not None:
-        return learned_lengths(record, samples, template, with_template=with_template)
+    if probed.template is not None:
+        return learned_lengths(record, samples, probed.template, with_template=with_template)
     # A file's prompts are as long as they are: what can be wrong is that the server does not read them to their end.
     given = isinstance(plan.workload, PromptsWorkload)
     native = plan.tokenizer.own and not given

@@ -18,6 +18,7 @@ from inferometer.journal.seal import read_table, run_of, seal
 from inferometer.judge.compliance.statement import brief_of
 from inferometer.judge.judge import arrival_comparison, judge
 from inferometer.judge.slo import slo_outcomes
+from inferometer.measure.lengths import Probed
 from inferometer.measure.measurement import measure, samples_of
 from inferometer.measure.record import Record, Replay
 from inferometer.measure.series import RunSeries, series
@@ -108,9 +109,8 @@ def assess(folder: RunFolder) -> Assessment:
     server_metrics, notes = exported(folder, plan, facts)
     samples = samples_of(plan, record)
     learned = facts.tokenizer.learned
-    measurement = measure(
-        plan, record, samples, server_metrics, None if learned is None else learned.template
-    )
+    probed = Probed(None if learned is None else learned.template, facts.greeting)
+    measurement = measure(plan, record, samples, server_metrics, probed)
     warm_up = warm_up_summary(plan.load, table, facts.warm_prefixes, server_metrics)
     lookup = _lookup(folder, facts)
     verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up, learned)

@@ -61,6 +61,7 @@ def first_facts(
         prompt_format=served.prompt_format,
         length_field=served.length_field,
         template=served.template,
+        greeting=served.greeting,
         model=served.model,
         models=tuple(served.models),
         server=served.server,

@@ -63,6 +63,8 @@ class Served:
     length_field: str
     template: int | None = None
     """Tokens the server puts around a text, where lengths asked for include them and the probe learned how many."""
+    greeting: int | None = field(default=None, kw_only=True)
+    """Tokens the server counted in the probe's greeting, its chat template included; None: not known."""
     room: Room | None = field(default=None, kw_only=True)
     """What the model takes, prompt and answer together; None: not known."""
 
@@ -421,9 +423,15 @@ def _placed(
 
 
 def generation_of(
-    plan: Plan, model: str, prompt: str | list[int], tokens: int, fields: JsonObject | None = None
+    plan: Plan,
+    model: str,
+    prompt: str | list[int],
+    tokens: int,
+    fields: JsonObject | None = None,
+    messages: Messages | None = None,
 ) -> GenerationRequest:
-    """A whole answer of so many tokens, as the plan wants all of them; `fields`: one class's own."""
+    """A whole answer of so many tokens, as the plan wants all of them; `fields`: one class's own; `messages`: in place of the
+    prompt."""
     return GenerationRequest(
         model,
         prompt,
@@ -433,4 +441,5 @@ def generation_of(
         ignore_eos=plan.workload.ignore_eos,
         min_tokens=plan.workload.min_tokens,
         extra={**plan.target.extra_body, **fields} if fields else plan.target.extra_body,
+        messages=messages,
     )

@@ -149,7 +149,8 @@ def inspect(
     template = None if tokenizer.kind == "none" else _template(plan, around)
     target = Target(
         model, names, server, prompt_format, reply.length_field, template,
-        room=_context_limit(plan, context, prompt_format, around, tokenizer),
+        greeting=reply.prompt_tokens,
+        room=_further_messages(plan, probe, model, reply, _context_limit(plan, context, prompt_format, around, tokenizer)),
         endpoint=endpoint, family=family, address=address,
     )  # fmt: skip
     return target, tokenizer
@@ -220,6 +221,31 @@ def _context_limit(
         return room
     learned = tokenizer.learned
     return replace(room, counter="the learned ratio", least=learned.low / learned.ratio)
+
+
+def _further_messages(
+    plan: Plan, probe: probing.Probe, model: str, reply: probing.Reply, room: Room | None
+) -> Room | None:
+    """The context limit with what the template puts around the messages that a turn repeats and around a system prompt, where
+    the plan has them and prompts are counted as the model counts them. One short request each. Raises PeerError."""
+    if room is None or not room.exact or reply.prompt_tokens is None:
+        return room
+    if not plan.target.interface.applies_template:
+        return room
+    alone, greeting = reply.prompt_tokens, reply.prompt_tokens - room.template
+    said = ("user", probing.GREETING)
+
+    def more(*before: tuple[str, str]) -> int:
+        wanted = generation_of(plan, model, probing.GREETING, 1, messages=(*before, said))
+        counted = probe.try_out(wanted, reply.length_field).prompt_tokens
+        return 0 if counted is None else max(0, counted - alone - len(before) * greeting)
+
+    if plan.workload.turns is not None:
+        room = replace(room, exchange=more(said, ("assistant", probing.GREETING)))
+    sharing = plan.workload.content.sharing if isinstance(plan.workload, StandardWorkload) else None
+    if sharing is not None and sharing.system:
+        room = replace(room, system=more(("system", probing.GREETING)))
+    return room
 
 
 def request_heads(plan: Plan, target: Target, key: str | None) -> list[RequestHead]:

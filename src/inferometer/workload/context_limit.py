@@ -12,8 +12,8 @@ Answers are counted by the model. Who counts a prompt decides what is known of i
 | by a yardstick                              | ceil(s / 2)              | that + answer > context      |
 
 for a text hardly has half as many tokens under another tokenizer; `low` is the lower end of the ratio's 95 % interval. The
-template's tokens are those around one message; what it puts around a second one is not known here, and a prompt that is too
-long by that alone is left to the server.
+template's tokens are those around one message, and in a conversation those around each answer and message that it repeats, and
+around a shared system prompt, which the probe finds by one short request each.
 
 Whether a request is too long is found out before the first one is sent. The rows of a trace are gone through for it. What is
 drawn has to be made for it, which takes time: so the bounds of the distributions are looked at first, and only where they
@@ -49,7 +49,8 @@ class Room:
     """What a model takes: `context` tokens, prompt and answer together.
 
     `exact`: prompts are counted as the model counts them, by the tokenizer `counter` or as ids. `template`: tokens that the
-    server puts around a prompt, as far as they are known. `least`: where counts are estimated, the share of one that the model
+    server puts around a prompt, as far as they are known; `exchange`: those around an answer and the message behind it;
+    `system`: those around a shared system prompt. `least`: where counts are estimated, the share of one that the model
     reads at the least.
     """
 
@@ -58,20 +59,29 @@ class Room:
     counter: str
     template: int = 0
     least: float = 1.0
+    exchange: int = 0
+    system: int = 0
 
-    def read(self, sent: int) -> int:
-        """The fewest tokens that the model can read of a prompt of `sent` tokens."""
-        return int(sent * self.least) + self.template if self.exact else -(-sent // _YARDSTICK)
+    def around(self, turn: int, *, shared: bool) -> int:
+        """The template's tokens in a turn's prompt, from 0; `shared`: it begins with a shared prefix."""
+        return self.template + turn * self.exchange + (self.system if shared else 0)
 
-    def holds(self, sent: int, output: int) -> bool:
+    def read(self, sent: int, around: int | None = None) -> int:
+        """The fewest tokens that the model can read of a prompt of `sent` tokens; `around`: those of the template in it, if
+        they are more than those of one message."""
+        template = self.template if around is None else around
+        return int(sent * self.least) + template if self.exact else -(-sent // _YARDSTICK)
+
+    def holds(self, sent: int, output: int, around: int | None = None) -> bool:
         """Whether a prompt of `sent` tokens and an answer of `output` may fit."""
-        return self.read(sent) + output <= self.context
+        return self.read(sent, around) + output <= self.context
 
-    def words(self, sent: int, output: int) -> str:
+    def words(self, sent: int, output: int, around: int | None = None) -> str:
         """What is wrong with a request that does not fit."""
         sure = self.exact and self.least == 1
-        least = "" if sure else f", which is {self.read(sent):,} of the model's own at the least"
-        template = f" and {self.template:,} of the chat template" if self.template else ""
+        least = "" if sure else f", which is {self.read(sent, around):,} of the model's own at the least"
+        tokens = self.template if around is None else around
+        template = f" and {tokens:,} of the chat template" if tokens else ""
         return (
             f"is {sent:,} tokens long by {self.counter}{template}{least}, and {output:,} are asked for: "
             f"the model takes {self.context:,} in all"
@@ -81,9 +91,11 @@ class Room:
         """The prompts as they pass. Raises PlanError at the first that does not fit. `what`: "warm-up " or ""."""
         for number, prompt in enumerate(made, 1):
             sent = prompt.sent + prompt.repeated
-            if not self.holds(sent, prompt.output):
+            turn = 0 if prompt.place is None else prompt.place.turn
+            around = self.around(turn, shared=prompt.shared > 0)
+            if not self.holds(sent, prompt.output, around):
                 where, advice = _advice(spec, prompt, self.context)
-                problem = self.words(sent, prompt.output)
+                problem = self.words(sent, prompt.output, around)
                 raise PlanError([Problem(where, f"{what}request {number:,} {problem}. {advice}, {_SERVE}")])
             yield prompt
 
@@ -113,8 +125,10 @@ def _advice(spec: AnyWorkload, prompt: Prompt, context: int) -> tuple[str, str]:
 def may_exceed(turns: Distribution | None, bounds: Iterable[tuple[int, int]], room: Room) -> bool:
     """Whether a request could be too long, by the longest prompt and answer of each class, and the most `turns` there are."""
     most = 1 if turns is None else turns.most()
+    around = room.around(most - 1, shared=True)
     return any(
-        not room.holds(most * (prompt + SLACK) + (most - 1) * answer, answer) for prompt, answer in bounds
+        not room.holds(most * (prompt + SLACK) + (most - 1) * answer, answer, around)
+        for prompt, answer in bounds
     )
 
 
