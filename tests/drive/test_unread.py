@@ -51,7 +51,7 @@ def test_what_a_poll_did_not_name_was_empty_when_it_began() -> None:
 def test_a_poll_that_waited_was_woken_by_the_first_packet() -> None:
     """Law: it came as long before the poll's end as waking takes and the process had no core, and not before the poll's begin;
     where nobody counts the latter, or the process was stopped meanwhile, only that is known."""
-    waited = iter((0, 0, 3 * MS, 3 * MS, 50 * MS))
+    waited = iter((0, 0, 3 * MS, 50 * MS))
     rounds = RoundClock(0, lambda: next(waited, None))
     end = 100 * MS
     rounds.polled(80 * MS, end, waited=True, all_named=True)
@@ -64,6 +64,23 @@ def test_a_poll_that_waited_was_woken_by_the_first_packet() -> None:
     assert rounds.empty() == 80 * MS
     rounds.polled(90 * MS, end, waited=True, all_named=True)
     assert rounds.empty() == 90 * MS
+
+
+def test_what_waking_took_counts_in_every_round_that_it_delayed() -> None:
+    """Law: a poll that was woken late may name more sockets than one round reads; those of the later rounds were empty no later
+    than those of the first."""
+    waited = iter((0, 25 * MS, 25 * MS, 25 * MS))
+    rounds = RoundClock(0, lambda: next(waited))
+    end = 100 * MS
+    rounds.polled(10 * MS, end, waited=True, all_named=False)
+    first = rounds.empty()
+    assert first == end - WAKE_NS - 25 * MS
+    rounds.polled(101 * MS, 101 * MS, waited=False, all_named=False)
+    assert rounds.empty() == first
+    rounds.polled(102 * MS, 102 * MS, waited=False, all_named=True)
+    assert rounds.empty() == first
+    rounds.polled(103 * MS, 103 * MS, waited=False, all_named=True)
+    assert rounds.empty() == 102 * MS
 
 
 @LINUX

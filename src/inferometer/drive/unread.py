@@ -39,64 +39,71 @@ _INFO_BYTES = _SEGMENTS_AT + 4
 _unsigned = struct.Struct("I").unpack_from
 
 
+class _Woken:
+    """A poll that waited and was woken: sockets were empty at its `end` less the time that waking took, and at its `begin` for
+    sure. `empty`: once that is worked out."""
+
+    __slots__ = ("begin", "empty", "end")
+
+    def __init__(self, begin: int, end: int) -> None:
+        self.begin = begin
+        self.end = end
+        self.empty: int | None = None
+
+
 class RoundClock:
     """When sockets were last known to be empty, of all transports of a reactor. Times in monotonic ns.
 
-    `polled` is called after every poll, `stopped` when this process goes on after it was stopped. `empty_at`: as far as waking
-    took no time. `run_delay_ns`: the time so far in which this process was ready and had no core; None: not known.
+    `polled` is called after every poll, `stopped` when this process goes on after it was stopped. `run_delay_ns`: the time so
+    far in which this process was ready and had no core; None: not known.
     """
 
-    __slots__ = (
-        "_before",
-        "_before_floor",
-        "_delay",
-        "_empty",
-        "_floor",
-        "_halted",
-        "_run_delay_ns",
-        "empty_at",
-    )
+    __slots__ = ("_delay", "_halted", "_next", "_now", "_run_delay_ns")
 
     def __init__(self, now: int, run_delay_ns: Callable[[], int | None] = clock.run_delay_ns) -> None:
         self._run_delay_ns = run_delay_ns
-        self.empty_at = self._floor = (
-            now  # they were empty at `_floor` at the latest: when the poll began that says so
-        )
-        self._before: int | None = now  # the same for a next round that does not wait; None: as in this one
-        self._before_floor = now
         self._delay = run_delay_ns()
         self._halted = False
-        self._empty: int | None = None
+        self._now: int | _Woken = now
+        self._next: int | _Woken | None = now  # of a round that does not wait; None: as of the one before it
 
     def polled(self, begun: int, ended: int, *, waited: bool, all_named: bool) -> None:
         """A poll lasted from `begun` to `ended`. `waited`: it found nothing when it began; `all_named`: it named every socket
         that was ready."""
-        self._empty = None
         if waited:
-            if self._halted:
-                ended, self._halted = begun, False
-            self.empty_at, self._floor = ended, begun
-            self._before, self._before_floor = ended if all_named else None, begun
+            self._now = begun if self._halted else _Woken(begun, ended)
+            self._halted = False
+            self._next = self._now if all_named else None
             return
-        if self._before is not None:
-            self.empty_at, self._floor = self._before, self._before_floor
-        self._before, self._before_floor = begun if all_named else None, begun
+        if self._next is not None:
+            self._now = self._next
+        self._next = begun if all_named else None
 
     def stopped(self) -> None:
         """This process was stopped and goes on. It cannot say when it would have been woken, or how long ago it was."""
-        self._halted, self._empty = True, None
-        self.empty_at = self._floor
-        if self._before is not None:
-            self._before = self._before_floor
+        self._halted = True
+        if isinstance(self._now, _Woken):
+            self._now = self._now.begin
+        if isinstance(self._next, _Woken):
+            self._next = self._next.begin
+
+    @property
+    def empty_at(self) -> int:
+        """The instant up to which every socket that is read in this round was empty, as far as waking took no time."""
+        return self._now.end if isinstance(self._now, _Woken) else self._now
 
     def empty(self) -> int:
         """The instant up to which every socket that is read in this round was surely empty."""
-        if self._empty is None:
+        known = self._now
+        if not isinstance(known, _Woken):
+            return known
+        if known.empty is None:
+            # What waking took is counted by whoever asks first, and holds for the rounds that go on reading.
             delay, before = self._run_delay_ns(), self._delay
             self._delay = delay
             waking = WAKE_NS + delay - before if delay is not None and before is not None else None
-            self._empty = self._floor if waking is None else max(self._floor, self.empty_at - waking)
-        return self._empty
+            known.empty = known.begin if waking is None else max(known.begin, known.end - waking)
+        return known.empty
 
 
 class Unread(Protocol):
