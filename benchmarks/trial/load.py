@@ -169,7 +169,7 @@ PACES: dict[str, tuple[Pace, float]] = {
 """The pace, and that of the server as it is: at the run's end, or usually."""
 SWINGS = (0.5, 2, 8, 40)
 """Swings a run. The truth of a server that swings is what a run ten times as long shows."""
-LONG = 10
+LONG = 4
 
 
 def defects() -> Iterator[Defect]:
