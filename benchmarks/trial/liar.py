@@ -75,7 +75,9 @@ async def empty(answer: Answer) -> AsyncIterator[str | bytes]:
 
 async def held(answer: Answer) -> AsyncIterator[str | bytes]:
     """All but the last token at once, at the end."""
-    await _wait(FIRST_MS + GAP_MS * (answer.asked - 1))
+    await _wait(FIRST_MS)
+    answer.first_ms = (time.monotonic() - answer.began) * 1_000
+    await _wait(GAP_MS * (answer.asked - 1))
     for at in range(answer.asked):
         yield WORDS[at % len(WORDS)]
 

@@ -26,7 +26,7 @@ LOAD = (*FLAGS[4:], "--rate", "100", "--requests", "1050")
 
 EXPECTS: dict[str, tuple[str, ...]] = {
     "zero-width first": (),
-    "space first": (),
+    "space first": ("token_counts",),
     "empty": ("error_rate", "output_length", "token_counts", "few_samples"),
     "held": ("streamed",),
     "shorter": ("output_length", "token_counts"),

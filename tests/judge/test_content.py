@@ -96,6 +96,13 @@ def test_an_answer_is_not_as_long_as_the_server_says_without_the_text(run: Any) 
         "text": lambda v: [WORDS + "\u200b" * 27] * len(v),
     }
     assert found(run, "output_length", **unseen).status == "unsure"
+    padded = {"output_tokens_local": lambda v: v * 0 + 30, "text": lambda v: ["words \u200b" * 15] * len(v)}
+    assert found(run, "output_length", **(said | padded)).status == "unsure"
+    signs = {
+        "output_tokens_local": lambda v: v * 0 + 30,
+        "text": lambda v: ["\u2764\ufe0f \u0905\u200d" * 8] * len(v),
+    }
+    assert found(run, "output_length", **(said | signs)).status == "pass"
     full = said | {
         "output_tokens_local": lambda v: v * 0 + 8,
         "text": lambda v: ["unbelievably " * 8] * len(v),
@@ -108,11 +115,12 @@ def test_an_answer_is_not_as_long_as_the_server_says_without_the_text(run: Any) 
 
 
 @pytest.mark.parametrize("state", ["cold", "unknown", "warm"])
-def test_a_cache_declared_cold_and_seen_warm_fails_whatever_prompts_repeat(run: Any, state: str) -> None:
-    """Law: prompts that may repeat those of an earlier run are no excuse for a cache that was declared cold."""
+def test_a_cache_is_held_to_its_declared_state_whatever_prompts_repeat(run: Any, state: str) -> None:
+    """Law: prompts that may repeat those of an earlier run are no excuse for a cache that was declared cold and seen warm, or
+    declared warm and seen cold."""
     plan = {"workload": {"repeatable_prompts": True}, "sut": {"cache_state": state}}
     warm = {"usage_cached": lambda v: np.full(len(v), 112), "plan": plan}
     check = found(run, "cache_hits", **warm)
-    assert check.status == ("fail" if state == "cold" else "na")
+    assert check.status == {"cold": "fail", "unknown": "na", "warm": "pass"}[state]
     cold = warm | {"usage_cached": lambda v: np.zeros(len(v))}
-    assert found(run, "cache_hits", **cold).status == ("pass" if state == "cold" else "na")
+    assert found(run, "cache_hits", **cold).status == {"cold": "pass", "unknown": "na", "warm": "fail"}[state]

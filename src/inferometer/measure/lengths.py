@@ -187,7 +187,8 @@ def output_lengths(record: Record, samples: Samples, *, forced: bool) -> Lengths
         len(samples),
         by_server=by_server,
         counted=spread(judged),
-        unsupported=int((_shown(record, samples) > _supported(record, samples)).sum()),
+        unsupported=int((_shown(record, samples) > _supported(record, samples)).sum())
+        + _padded(record, samples),
     )
 
 
@@ -198,6 +199,14 @@ def _shown(record: Record, samples: Samples) -> Floats:
     withheld = np.where(sent, 0, record.usage_reasoning.values[samples.rows])
     shown: Floats = samples.counts.server_output - withheld
     return shown
+
+
+def _padded(record: Record, samples: Samples) -> int:
+    """Outputs that are supported, and hold as many characters that nobody sees as would be a miss if each were a token."""
+    counted = _shown(record, samples)
+    seen = counted - record.text_unseen[samples.rows]
+    supported = counted <= _supported(record, samples)
+    return int((supported & off_by_more(seen, counted, *OUTPUT_MISS)).sum())
 
 
 def _supported(record: Record, samples: Samples) -> Floats:

@@ -197,6 +197,7 @@ class Record:
     text_chars: Column
     text_bytes: Column
     text_lossy: Mask
+    text_unseen: Ints
     usage_input: Column
     usage_output: Column
     usage_cached: Column
@@ -313,6 +314,7 @@ class Record:
             text_chars=_column(record, "text", pc.utf8_length),
             text_bytes=_column(record, "text", _shown_bytes),
             text_lossy=_column(record, "text", _lossy).values > 0,
+            text_unseen=_column(record, "text", _unseen).values,
             request_class=_classed(record, classes),
             pulse=pulses,
             timestamp_source=source,
@@ -390,6 +392,16 @@ _UNSEEN = (
 def _shown_bytes(texts: Any) -> Any:
     """UTF-8 bytes of each text without what nobody sees."""
     return pc.binary_length(pc.replace_substring_regex(texts, _UNSEEN, ""))
+
+
+_JOINED = "([^\\x00-\\x7f\\p{Cf}\\x{2800}])" + _UNSEEN + "{1,2}"
+"""A character beyond ASCII, and what joins it to the next or says how it is drawn: parts of one sign."""
+
+
+def _unseen(texts: Any) -> Any:
+    """Characters that nobody sees, but for those that belong to a sign that is seen."""
+    alone = pc.replace_substring_regex(texts, _JOINED, "\\1")
+    return pc.subtract(pc.utf8_length(alone), pc.utf8_length(pc.replace_substring_regex(alone, _UNSEEN, "")))
 
 
 def _lossy(texts: Any) -> Any:

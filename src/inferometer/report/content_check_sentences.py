@@ -46,8 +46,8 @@ CONTENT: dict[str, Wording] = {
         "Output length",
         "share",
         {
-            "unsure": "In {value} of the answers the text cannot hold as many tokens as the server counted; up to {limit} is "
-            "accepted. The server may repeat the number that was requested, or generate tokens that it does not send.",
+            "unsure": "In {value} of the answers the text that can be seen cannot hold as many tokens as the server counted; "
+            "up to {limit} is accepted. The server may repeat the number that was requested, or send tokens that nobody sees.",
         },
         {
             "unsure": "Compare the server's usage with the text of one answer by hand, or name the model's own tokenizer "
