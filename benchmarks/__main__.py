@@ -24,6 +24,7 @@ from benchmarks import (
     comparison_null,
     costs,
     coverage,
+    fit_tails,
     histogram_accuracy,
     loads,
     native,
@@ -57,6 +58,7 @@ ALL: dict[str, Benchmark] = {
     "scrape": scrape.scrape,
     "simulate": simulated.cost,
     "simulate-agreement": simulated.agreement,
+    "fit-tails": fit_tails.tails,
     "trace-start": traces.start,
     "histogram-accuracy": histogram_accuracy.accuracy,
     "metrics-hour": server_metrics.hour,
@@ -80,6 +82,7 @@ ONCE = frozenset(
         "coverage",
         "objectives",
         "arrival-power",
+        "fit-tails",
     }
 )
 """Repeats within itself, or takes too long to repeat."""

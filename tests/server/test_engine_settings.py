@@ -69,6 +69,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         {"jitter": 0.6, "jitter_load": 0.5},
         {"preemption": "prayer"},
         {"cold_factor": 0.5},
+        {"noise": "1ms,2ms"},
     ],
 )
 def test_settings_that_make_no_engine_are_refused(wrong: dict[str, Any]) -> None:
@@ -88,7 +89,7 @@ def test_the_page_explains_every_setting_with_its_default() -> None:
         elif field.endswith("_ns"):
             shown = time(getattr(Settings(), field))
         else:
-            shown = str(default)
+            shown = str(default) or "none"
         assert rows.get(key) == shown, key
 
 

@@ -48,6 +48,13 @@ class FittedParameter(Part, frozen=True):
     moves_with: str | None
 
 
+class NoiseQuantile(Part, frozen=True):
+    """What an iteration takes more than its costs and its jitter, ns: a quantile, and the share below it."""
+
+    share: float
+    ns: float
+
+
 class FittedBatch(Part, frozen=True):
     """The batch limit. `seen`: requests queued for it, otherwise it was not estimated; `largest`: the largest batch."""
 
@@ -109,3 +116,4 @@ class FitDocument(Part, frozen=True):
     held_out: HeldOut
     comparison: tuple[ComparedFigure, ...]
     reservations: tuple[Reservation, ...]
+    noise: tuple[NoiseQuantile, ...] = ()

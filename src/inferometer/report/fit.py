@@ -6,12 +6,14 @@ import textwrap
 
 from msgspec.structs import asdict
 
-from inferometer.documents.fit import ComparedFigure, FitDocument, FittedBatch, FittedParameter
+from inferometer.documents.fit import ComparedFigure, FitDocument, FittedBatch, FittedParameter, NoiseQuantile
 from inferometer.metrics.catalogue import METRICS, RATES
 from inferometer.report.figures import ascii_only, figure
 from inferometer.report.tables import text_table
 
 WIDTH = 79
+SHOWN = (0.05, 0.5, 0.95, 0.99, 1.0)
+"""Shares of iterations whose noise is shown."""
 
 RESERVATIONS = {
     "simulated": "That run was itself simulated.",
@@ -20,7 +22,7 @@ RESERVATIONS = {
     "irregular": "{value:.1%} of the tokens did not arrive one iteration after the previous one (the client was late, the"
     " server held text back or preempted requests); iterations where most streams disagree are not used.",
     "stalled": "{value:.1%} of the time is the excess of iterations that took more than twice as long as fitted: something"
-    " stalled the engine or the client. The simulated engine has no stalls.",
+    " stalled the engine or the client. The simulated engine stalls as often, but never in a row.",
     "over_budget": "In {value:.1%} of the iterations more prompt tokens were computed than token_budget allows: set the"
     " engine's value with --set token_budget=N.",
     "failed": "{value:.1%} of the requests did not succeed. Those without a token are missing from the iterations.",
@@ -48,6 +50,7 @@ def lines(fit: FitDocument, report: str) -> list[str]:
         said += _wrapped("! " + RESERVATIONS[one.code].format(**asdict(one)), "  ")
     parameters = [("setting", "value", "95 % interval"), *map(_parameter, fit.parameters)]
     said += ["", *text_table([*parameters, _batch(fit.batch)], [False, True, False])]
+    said += _noise(fit.noise)
     said += ["", *_wrapped(
         f"Iteration times of the last {held.iterations}, predicted from the others: off by {held.median:.1%}"
         f" (median) and {held.p90:.1%} (P90); R2 {held.r2:.3f}."
@@ -58,6 +61,14 @@ def lines(fit: FitDocument, report: str) -> list[str]:
     words = [f"--preset {fit.engine.preset}", *(f"--set {word}" for word in fit.engine.set)]
     said += [f"  {word} \\" for word in words[:-1]] + [f"  {words[-1]}"]
     return [*said, "", f"Report of the simulation: {report}"]
+
+
+def _noise(quantiles: tuple[NoiseQuantile, ...]) -> list[str]:
+    """The noise, by a few of its quantiles."""
+    shown = [f"P{100 * one.share:g} {_value(one.ns, 'ns')}" for one in quantiles if one.share in SHOWN]
+    if not shown:
+        return []
+    return ["", *_wrapped(f"Noise, what an iteration takes more than these: {', '.join(shown)}.")]
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:

@@ -22,8 +22,10 @@ Told apart   columns are taken up one after the other in the order of COSTS. One
              parameter keeps the value it had.
 Intervals    95 %, by a bootstrap over BLOCKS blocks of neighbouring iterations: what drifts, drifts within a block.
 None seen    a parameter whose interval reaches 0 is 0, and what is said of it is the upper end.
+Spread       jitter and noise, from the residuals of single iterations (residuals.py); the jitter's interval by the same
+             bootstrap.
 Stalled      the share of the time, since the first usable iteration, by which those that took more than STALL times their
-             prediction were longer than it: what no model of costs has.
+             prediction were longer than it. Of these the noise has as many, one by one; where they come in a row it has not.
 Held out     the last part of the iterations, predicted from a fit to the others.
 """
 
@@ -36,8 +38,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from inferometer.server.engine.noise import spelled
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.iterations import Ints, Iterations, Mask, batch_limit
+from inferometer.simulation.residuals import spread
 
 Floats = NDArray[np.float64]
 Status = Literal["fitted", "none_seen", "not_told_apart", "seldom_seen", "given"]
@@ -98,7 +102,8 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """What a run says of the settings. `max_batch` None: no queue was seen, so it is at least `largest_batch`.
+    """What a run says of the settings. `max_batch` None: no queue was seen, so it is at least `largest_batch`. `noise`:
+    quantiles in ns (server/engine/noise.py), none where there is none, or the user has set it.
 
     `used`: iterations. `stalled`: share of the time, see above.
     """
@@ -109,10 +114,15 @@ class Fit:
     used: int
     stalled: float
     held_out: Errors
+    noise: tuple[float, ...] = ()
 
-    def values(self) -> dict[str, float]:
+    def values(self) -> dict[str, float | str]:
         """By field, what is to be set: all but what the user has set."""
-        found = {one.field: one.value for one in self.parameters if one.status != "given"}
+        found: dict[str, float | str] = {
+            one.field: one.value for one in self.parameters if one.status != "given"
+        }
+        if self.noise:
+            found["noise"] = spelled(self.noise)
         return found if self.max_batch is None else found | {"max_batch": self.max_batch}
 
 
@@ -152,7 +162,11 @@ def fit(iterations: Iterations, settings: Settings, given: Collection[str], seed
     awake = columns["input_check_ns"] == 0
     if door is not None:
         parameters = tuple(door if one.field == door.field else one for one in parameters)
-    jitter = _jitter(observed[awake] / _predict(columns, parameters)[awake] - 1, settings, given, draw)
+    predicted_all = _predict(columns, parameters)
+    # What several iterations are off by is not what one is, unless there are hardly any single ones.
+    single = awake & (columns["step_base_ns"] == 1)
+    chosen = single if np.count_nonzero(single) >= LEAST_ITERATIONS else awake
+    jitter, noise = _spread(observed[chosen], predicted_all[chosen], settings, given, draw)
     return Fit(
         (*parameters, jitter),
         None if "max_batch" in given else batch_limit(iterations),
@@ -164,6 +178,7 @@ def fit(iterations: Iterations, settings: Settings, given: Collection[str], seed
             parameters,
         ),
         _errors(observed[cut:], predicted),
+        noise,
     )
 
 
@@ -337,24 +352,28 @@ def _predict(columns: Mapping[str, Floats], parameters: tuple[Parameter, ...]) -
     return predicted
 
 
-def _jitter(off: Floats, settings: Settings, given: Collection[str], draw: np.random.Generator) -> Parameter:
-    """The half width of the uniform spread whose P5 and P95 are those of the relative residuals: 0.9 of it apart each way."""
+def _spread(
+    observed: Floats,
+    predicted: Floats,
+    settings: Settings,
+    given: Collection[str],
+    draw: np.random.Generator,
+) -> tuple[Parameter, tuple[float, ...]]:
+    """The jitter, and the noise's quantiles."""
+    residuals = observed - predicted
+    found = spread(residuals, predicted)
+    noise = () if "noise" in given else found.noise
     if "jitter" in given:
-        return Parameter("jitter", settings.jitter, "given")
-
-    def width(values: Floats) -> float:
-        return float(np.subtract(*np.percentile(values, (95, 5)))) / 1.8
-
-    blocks = np.array_split(off, BLOCKS)
-    again = [
-        width(np.concatenate([blocks[at] for at in draw.integers(0, BLOCKS, BLOCKS)]))
-        for _ in range(RESAMPLES // 3)
-    ]
+        return Parameter("jitter", settings.jitter, "given"), noise
+    blocks = np.array_split(np.arange(len(residuals)), BLOCKS)
+    again = []
+    for _ in range(RESAMPLES // 3):
+        rows = np.concatenate([blocks[at] for at in draw.integers(0, BLOCKS, BLOCKS)])
+        again.append(spread(residuals[rows], predicted[rows]).jitter)
     most = 0.99 - settings.jitter_load
-    low, value, high = (
-        min(most, one) for one in (*np.percentile(again, [2.5]), width(off), *np.percentile(again, [97.5]))
-    )
-    return Parameter("jitter", value, "fitted", float(low), float(high))
+    low, high = np.percentile(again, (2.5, 97.5))
+    low, value, high = (min(most, float(one)) for one in (low, found.jitter, high))
+    return Parameter("jitter", value, "fitted", low, high), noise
 
 
 def _stalled(

@@ -27,6 +27,7 @@ from inferometer.documents.fit import (
     FittedRun,
     HeldOut,
     IterationAccount,
+    NoiseQuantile,
     Reservation,
     ReservationCode,
     SimulatedRun,
@@ -47,6 +48,7 @@ from inferometer.run.evaluate import RunResult
 from inferometer.run.facts import read_facts
 from inferometer.run.simulate import simulate
 from inferometer.run.ui import Ui
+from inferometer.server.engine.noise import PROBABILITIES
 from inferometer.server.engine.settings import FIELDS, Settings, words
 from inferometer.simulation.client import PERFECT, ClientModel
 from inferometer.simulation.engine import choose
@@ -138,6 +140,7 @@ def fit_run(
         ),
         comparison=_comparison(_measured(plan, record), finding.summary),
         reservations=_reservations(folder, facts, record, iterations, found, settings),
+        noise=tuple(map(NoiseQuantile, PROBABILITIES, found.noise)) if found.noise else (),
     )
     write_atomically(finding.folder / FILE, to_json(document).encode())
     return Fitted(finding, document)

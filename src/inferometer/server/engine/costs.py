@@ -10,7 +10,8 @@
 c * s + c * (c + 1) / 2. The sum is a roofline's upper edge: what a machine overlaps perfectly takes the larger part alone, so
 the sum is at most twice that. It is linear in what was done, so that its terms can be told apart in a measured run.
 
-The time is multiplied by a factor drawn uniformly from 1 - j to 1 + j, j = jitter + jitter_load * busy share of the batch.
+The time is multiplied by a factor drawn uniformly from 1 - j to 1 + j, j = jitter + jitter_load * busy share of the batch, and
+the noise (noise.py) is added to it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Generic
 
 from inferometer.server.engine.emission import K
+from inferometer.server.engine.noise import LEAST_SHARE, drawn, quantiles
 from inferometer.server.engine.sequence import Sequence
 from inferometer.server.engine.settings import Settings
 
@@ -62,4 +64,6 @@ def duration(settings: Settings, work: Work[K], draw: random.Random) -> int:
         spread += s.jitter_load * min(1.0, (work.decodes + len(work.chunks)) / s.max_batch)
     if spread:
         time *= draw.uniform(1 - spread, 1 + spread)
+    if s.noise:
+        time = max(time + drawn(quantiles(s.noise), draw), LEAST_SHARE * time)
     return max(1, round(time))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inferometer.errors import PlanError, Problem
+from inferometer.server.engine.noise import quantiles
 from inferometer.server.http_reply import JsonObject
 
 INPUT_GUARDRAILS = ("input_check_ns", "input_check_per_token_ns", "refusal_share")
@@ -52,6 +53,7 @@ class Settings:
     prefill_attention_ns: float = 0
     jitter: float = 0.02
     jitter_load: float = 0
+    noise: str = ""
     max_batch: int = 256
     token_budget: int = 2048
     chunked_prefill: bool = True
@@ -101,6 +103,7 @@ class Settings:
                 raise ValueError(f"{name} must be at most 1")
         if self.jitter + self.jitter_load >= 1:
             raise ValueError("jitter and jitter_load must stay below 1 together")
+        quantiles(self.noise)
         for name, known in (("policy", POLICIES), ("preemption", PREEMPTIONS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}")
@@ -151,13 +154,15 @@ def changed(settings: Settings, words: Iterable[str]) -> Settings:
         raise PlanError([Problem("--set", str(error))]) from error
 
 
-def words(values: Mapping[str, float]) -> list[str]:
+def words(values: Mapping[str, float | str]) -> list[str]:
     """Values by field as `key=value`, to be given to `changed`: times in the unit that fits, all to five digits."""
     keys = {field: key for key, field in FIELDS.items()}
     return [f"{keys[field]}={_spelled(field, value)}" for field, value in values.items()]
 
 
-def _spelled(field: str, value: float) -> str:
+def _spelled(field: str, value: float | str) -> str:
+    if isinstance(value, str):
+        return value
     if not field.endswith("_ns"):
         return str(int(value)) if field in _WHOLE else f"{value:.5g}"
     unit = next((unit for unit in ("s", "ms", "us") if value >= _UNITS[unit]), "ns")
