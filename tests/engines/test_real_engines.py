@@ -44,7 +44,9 @@ FAVOUR_THE_END = ("--extra-body", '{"logit_bias": {"2": 7}}')
 TAKES_IDS = {"mlx": "text", "llamacpp": "ids", "vllm": "ids"}
 """The form in which completions prompts go out when the plan leaves it open."""
 
-SHARED_CORES = frozenset({"lateness", "concurrency_held", "receive_lag", "worker_cpu", "streamed"})
+SHARED_CORES = frozenset(
+    {"lateness", "concurrency_held", "receive_lag", "worker_cpu", "streamed", "error_bound"}
+)
 """What engine and client do to each other on two cores; a hurried vLLM writes a short answer in one event."""
 NONCE_TOKENS = 9
 """A prompt of text begins with nine digits, each a token at most, and no two prompts with the same nine."""
@@ -190,14 +192,19 @@ def events_in_order(found: Run, *, streamed: bool) -> None:
 
 
 def connections(found: Run, *, streamed: bool) -> None:
-    """Fresh connections as each engine makes us open them: mlx-lm for all, llama.cpp after a stream, vLLM for none."""
+    """Fresh connections as each engine makes us open them: mlx-lm for all, llama.cpp after a stream, vLLM for none; and
+    none is sent twice."""
     fresh = sum(row["t_connect"] is not None for row in found.measured)
     name = found.summary["run"]["name"]
     if name == "mlx" or (name == "llamacpp" and streamed):
         assert fresh == REQUESTS
     else:
         assert fresh <= CONCURRENCY
-    assert {row["attempts"] for row in found.measured} <= ({1, 2} if name == "llamacpp" else {1})
+    assert {row["attempts"] for row in found.measured} == {1}
+    learned = found.check("stale_connections")["facts"].get("kept") == "single_use"
+    assert learned == (name == "llamacpp" and streamed), (
+        "closed without announcing it, and seen in the warm-up"
+    )
 
 
 @pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
