@@ -13,21 +13,25 @@ import numpy as np
 from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.backlog import Backlog
-from inferometer.measure.drift import Change, Drift
+from inferometer.measure.drift import Change, Drift, Source
 from inferometer.measure.record import Record
 from inferometer.measure.steady import Steady
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.schema import Load
 
 CHANCE = 0.0005
-"""Two series are tested, so that 1 in 1,000 runs of a steady server raises an alarm by chance; up to 5 in 1,000 are accepted,
-because the load explains a latency only approximately, and the long-run variance is an estimate."""
+"""Up to three series are tested, so that at most 1.5 in 1,000 runs of a steady server raise an alarm by chance; up to 5 in
+1,000 are accepted, because the load explains a latency only approximately, and the long-run variance is an estimate."""
 
 DRIFT_LIMIT = math.sqrt(math.log(2 / CHANCE) / 2)
 """Pettitt's statistic that a steady server exceeds with probability CHANCE: 2 exp(-2 z^2) (measure/drift.py)."""
 
 ARRIVALS_LIMIT = 1.36
 """Pettitt's statistic that independent gaps between arrivals exceed with probability 5 %."""
+
+LOAD_ERROR: dict[Source, float] = {"first_token": 1.0, "token_gap": 1.0, "request": 0.25}
+"""By what part of the spread of the load's effect the limit of a series grows. TTFT and gaps have a load at one instant, and a
+crude model of it; end-to-end time has what the engine did for the request and beside it, and follows from that more closely."""
 
 DRIFT_SHARE = 0.05
 """A lesser change bends a mean by less than a fortieth, which is less than the intervals of most runs are wide."""
@@ -58,7 +62,7 @@ def drift(found: Drift | None, steady: Steady | None, *, trace: bool) -> Check:
     """
     if found is None:
         return Check("drift", "na", None, DRIFT_LIMIT)
-    if not found.changes:
+    if not found.conclusive and not any(map(drifted, found.changes)):
         return Check("drift", "unsure", None, DRIFT_LIMIT)
     worst = max(found.changes, key=lambda one: (drifted(one), one.statistic / drift_limit(one)))
     facts: Facts = {"series": worst.source, "change_share": worst.share, "at_s": worst.at_s}
@@ -74,12 +78,18 @@ def drift(found: Drift | None, steady: Steady | None, *, trace: bool) -> Check:
 
 
 def drift_limit(change: Change) -> float:
-    """The limit of a series' statistic: DRIFT_LIMIT, and more by what the load's effect varied.
+    """The limit of a series' statistic: DRIFT_LIMIT, and more by two factors.
 
-    The effect of the load is estimated with a simple model of a server. Its error varies as slowly as the load does, and so
-    looks like a change of the server; it is taken to be proportional to what the load explains.
+    The long-run variance is an estimate, and requests in flight together share what happens to them, so it is known about as
+    well as from one value a generation: Student's quantile takes the place of the normal one, at CHANCE on both sides. The
+    effect of the load is estimated with a simple model of a server. Its error varies as slowly as the load does, and so looks
+    like a change of the server; it is taken to be proportional to what the load explains (LOAD_ERROR).
     """
-    return DRIFT_LIMIT * (1 + change.load_spread)
+    from scipy import special  # here, since it takes longer to import than all the rest
+
+    level = 1 - CHANCE / 2
+    estimated = special.stdtrit(max(change.generations, 1.0), level) / special.ndtri(level)
+    return float(DRIFT_LIMIT * estimated * (1 + LOAD_ERROR[change.source] * change.load_spread))
 
 
 def drifted(change: Change) -> bool:
@@ -102,7 +112,7 @@ def stationary(
     if load.model != "open" or not backlogs:
         return Check("stationary", "na", None, None)
     queue = queue_limit(arrivals, work)
-    limits = [queue + (served(one) if one.source == "in_flight" else 0.0) for one in backlogs]
+    limits = [queue + (served(one, arrivals) if one.source == "in_flight" else 0.0) for one in backlogs]
     pairs = zip(backlogs, limits, strict=True)
     backlog, limit = max(pairs, key=lambda pair: (grew(*pair), pair[0].rise))
     facts = {"source": backlog.source, "waiting": [backlog.first, backlog.middle, backlog.last]}
@@ -115,12 +125,14 @@ def queue_limit(arrivals: float, work: float) -> float:
     return (arrivals + work) * -math.log(QUEUE_CHANCE) / (2 * (1 - BUSY))
 
 
-def served(backlog: Backlog) -> float:
-    """By how much requests in flight may differ between two instants of a steady server without a queue.
+def served(backlog: Backlog, arrivals: float) -> float:
+    """By how much requests in flight may differ between two instants of a server that is at most BUSY and has no queue.
 
-    Their number varies as a Poisson variable does, with its mean as variance.
+    With m in flight on average, their number has the variance m (1 + arrivals) / 2 where each is served by itself. Where they
+    share iterations that take a + b m, each delays the others, and to first order the variance is (a + b m) / a times as large:
+    deviations die out as the slope of the throughput m / (a + b m) has it. The load b m / (a + b m) is at most BUSY.
     """
-    return IN_SERVICE * math.sqrt(2 * backlog.middle)
+    return IN_SERVICE * math.sqrt(2 * backlog.middle * (1 + arrivals) / 2 / (1 - BUSY))
 
 
 def gap_variation(load: Load, record: Record) -> float:

@@ -3,30 +3,35 @@
 A latency rises when the server becomes slower, and also when more requests are in flight. So each of three series holds the
 logarithm of a latency beside the load at that time, in order of time:
 
-| series        | value                                          | load (except in the first, logarithms)                      |
+| series        | value                                          | load (of `token_gap`, logarithms)                           |
 | ------------- | ---------------------------------------------- | ----------------------------------------------------------- |
 | `first_token` | TTFT of a request (streamed)                   | requests and prompt tokens that wait for a first token when |
 |               |                                                | it is sent, itself included; requests in flight; its prompt |
 | `token_gap`   | lower quartile of the gaps that end in one of  | requests between first and last token, tokens of their      |
 |               | at most GAP_BINS bins of equally many          | contexts, requests in flight; and the squares of these      |
-| `request`     | end-to-end time of a request (not streamed)    | its output tokens, requests in flight, its prompt           |
+| `request`     | end-to-end time of a request                   | its output tokens, and these times the mean number in       |
+|               |                                                | flight meanwhile; its prompt, and that with all prompts     |
+|               |                                                | sent meanwhile; of all requests in flight when it is sent,  |
+|               |                                                | itself included: number, prompt and output tokens           |
 
-Prompt tokens that the server reports as cached are not counted. The lower quartile of the gaps is that of iterations without a
-prompt in them, or with a short one; gaps of zero, between tokens of one event, are left out.
+The load of `request` is what an engine with continuous batching does while the request is in it: an iteration for each of its
+tokens, longer by the requests that share it, and the prompts that are computed in between. Prompt tokens that the server
+reports as cached are not counted. The lower quartile of the gaps is that of iterations without a prompt in them, or with a
+short one; gaps of zero, between tokens of one event, are left out.
 
 The effect of the load is estimated within BLOCKS blocks of time (the within estimator of panel data), because between them it
-cannot be told from a change of the server: a server that becomes slower has more requests in flight. TTFT is a sum over what
-waits, times a level of the block; the others are products of powers, a level for each block. What is left, r_1 ... r_n, is the
-server's slowness given its load, on a logarithmic scale.
+cannot be told from a change of the server: a server that becomes slower has more requests in flight. TTFT and end-to-end time
+are sums over their load, times a level of the block; gaps are products of powers, a level for each block. What is left,
+r_1 ... r_n, is the server's slowness given its load, on a logarithmic scale.
 
-Pettitt's test (1979) looks for one change of level: with the centred ranks R_i, scaled to +-1/2, and S_k = R_1 + ... + R_k,
+Pettitt's test (1979) looks for one change of level: with the centred ranks R_i of the r_i, rounded to RESOLUTION and scaled to
++-1/2, and S_k = R_1 + ... + R_k,
 
     z = max |S_k| / sqrt(n V)              P(z > x) = 2 exp(-2 x^2) without a change (Kolmogorov's distribution)
 
 For independent values V is 1/12. Here it is the long-run variance of the ranks (dependence.py), so that correlation in time is
 allowed for, and is taken after the best-fitting change is subtracted: a ramp at the maximising k, from a step (width 0) to a
-straight line over the whole run. A steady drift, too, makes |S_k| large. Its size is
-exp(mean after k - mean before k) - 1.
+straight line over the whole run. A steady drift, too, makes |S_k| large. Its size is exp(mean after k - mean before k) - 1.
 
 Where it looks: the steady span (measure/load.py), which excludes the drain; in a closed loop after the first wave, in which all
 requests are at the same place.
@@ -43,8 +48,8 @@ import numpy as np
 
 from inferometer.measure.backlog import first_texts
 from inferometer.measure.dependence import BINS, binned, long_run_variance
-from inferometer.measure.load import Span, within
-from inferometer.measure.record import Floats, Ints, Mask, Record
+from inferometer.measure.load import Span, Sweep, within
+from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
 from inferometer.units import NS_PER_S
 
@@ -64,6 +69,10 @@ GENERATIONS, PER_GENERATION = 8, 8
 """Requests in flight together are a generation, and share what happens to them. Ranks of requests are summed in bins of an
 eighth of one, so that the lags of the autoregression span a generation and more; with fewer than 8 they are not tested."""
 
+RESOLUTION = 0.01
+"""Logarithms closer than this are ranked alike. Engines without jitter repeat patterns far below what matters, to which ranks
+would give full weight: they look like noise that lasts."""
+
 WIDTHS = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Half the duration of a change, as a share of the run, that are tried to subtract it."""
 
@@ -82,7 +91,7 @@ class Timed(NamedTuple):
 class Change:
     """The largest change of a series of n values: `statistic` z, `share` by which latency given the load is longer after it
     (negative: shorter), and when, in s from the start of the run. `load_spread`: by how much the effect of the load differs
-    between blocks of time, a standard deviation of logarithms."""
+    between blocks of time, a standard deviation of logarithms. `generations`: the requests sent over those in flight."""
 
     source: Source
     n: int
@@ -90,15 +99,20 @@ class Change:
     share: float
     load_spread: float
     at_s: float
+    generations: float
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
     """The largest change of each series that is long enough, and Pettitt's statistic of the gaps between sends, as if they were
-    independent: large where the load itself rose, fell or came in waves."""
+    independent: large where the load itself rose, fell or came in waves.
+
+    `conclusive`: whether these series tell a change of the server from one of the load. Gaps alone do so only in a closed loop,
+    which keeps its load; in an open loop a change lasts a generation or more, and so does the load's wandering."""
 
     changes: tuple[Change, ...]
     arrivals: float
+    conclusive: bool
 
 
 def drift_of(record: Record, samples: Samples, span: Span | None, slots: int | None) -> Drift | None:
@@ -108,26 +122,25 @@ def drift_of(record: Record, samples: Samples, span: Span | None, slots: int | N
     load = Load(record)
     start = load.sent[0]
     span = _after_first_wave(load, span, slots)
-    series: dict[Source, Timed] = {}
+    series: dict[Source, Timed] = {"request": request_series(record, samples, load, span)}
     if samples.streamed:
         series["first_token"] = first_token_series(record, samples, load, span)
         series["token_gap"] = token_gap_series(samples, load, span)
-    else:
-        series["request"] = request_series(samples, load, span)
-    found = []
+    found, generations = [], _generations(load, span)
     for source, timed in series.items():
         # Bins of gaps are as short as iterations, and so have no generations.
         gaps = source == "token_gap"
-        bins = len(timed.values) if gaps else min(len(timed.values), _bins(load, span))
+        bins = len(timed.values) if gaps else min(len(timed.values), int(PER_GENERATION * generations))
         if bins >= (GAP_BINS_LEAST if gaps else GENERATIONS * PER_GENERATION):
-            effect = proportional if source == "first_token" else given_load
+            effect = given_load if gaps else proportional
             left = effect(timed.values, timed.load)
-            statistic, k = change_point(left, bins)
+            statistic, k = change_point(np.round(left / RESOLUTION), bins)
             at_s = float(timed.at_ns[k] - start) / NS_PER_S
             share = math.expm1(float(left[k:].mean() - left[:k].mean()))
             spread = _spread_of_blocks(timed.values - left)
-            found.append(Change(source, len(timed.values), statistic, share, spread, at_s))
-    return Drift(tuple(found), arrivals_change(load.sent[within(load.sent, span)]))
+            found.append(Change(source, len(timed.values), statistic, share, spread, at_s, generations))
+    conclusive = any(one.source != "token_gap" or slots is not None for one in found)
+    return Drift(tuple(found), arrivals_change(load.sent[within(load.sent, span)]), conclusive)
 
 
 class Load:
@@ -152,11 +165,26 @@ class Load:
 
     def waiting(self) -> tuple[Ints, Floats]:
         """Requests, and their prompt tokens, that wait for their first text when each is sent, itself included."""
-        order = np.argsort(self.first, kind="stable")
-        served = np.searchsorted(self.first[order], self.sent, side="right")
-        done = np.concatenate(([0.0], np.cumsum(self.prompt[order])))
-        count: Ints = np.arange(1, len(self.sent) + 1) - served
-        return count, np.cumsum(self.prompt) - done[served]
+        count = self._present(np.ones(len(self.sent)), self.first)
+        return count.astype(np.int64), self._present(self.prompt, self.first)
+
+    def present(self, amounts: Floats) -> Floats:
+        """The sum of `amounts`, one a request, over the requests in flight when each is sent, itself included."""
+        return self._present(amounts, self.ended)
+
+    def _present(self, amounts: Floats, until: Ints) -> Floats:
+        order = np.argsort(until, kind="stable")
+        gone = np.searchsorted(until[order], self.sent, side="right")
+        done = np.concatenate(([0.0], np.cumsum(amounts[order])))
+        left: Floats = np.cumsum(amounts) - done[gone]
+        return left
+
+    def sent_meanwhile(self) -> Floats:
+        """Prompt tokens of the requests sent from when each is sent until it ends, itself included."""
+        before = np.concatenate(([0.0], np.cumsum(self.prompt)))
+        later = np.searchsorted(self.sent, self.ended, side="right")
+        found: Floats = before[later] - before[:-1]
+        return found
 
 
 def _after_first_wave(load: Load, span: Span, slots: int | None) -> Span:
@@ -168,12 +196,10 @@ def _after_first_wave(load: Load, span: Span, slots: int | None) -> Span:
     return Span(max(span.start, second, int(load.first[:slots].max())), span.end)
 
 
-def _bins(load: Load, span: Span) -> int:
-    """PER_GENERATION for each generation that the span holds."""
+def _generations(load: Load, span: Span) -> float:
+    """How many times the requests in flight were sent in the span."""
     sent = load.sent[within(load.sent, span)]
-    if not len(sent):
-        return 0
-    return int(PER_GENERATION * len(sent) / max(1.0, float(load.in_flight(sent).mean())))
+    return len(sent) / max(1.0, float(load.in_flight(sent).mean())) if len(sent) else 0.0
 
 
 def first_token_series(record: Record, samples: Samples, load: Load, span: Span) -> Timed:
@@ -189,20 +215,21 @@ def first_token_series(record: Record, samples: Samples, load: Load, span: Span)
     )
 
 
-def request_series(samples: Samples, load: Load, span: Span) -> Timed:
+def request_series(record: Record, samples: Samples, load: Load, span: Span) -> Timed:
     """The series `request` of the table above."""
-    order = samples.order
-    position = np.searchsorted(load.rows[np.argsort(load.rows)], samples.rows[order])
-    mine = np.argsort(load.rows)[position]
-    values, sent = samples.e2e[order], load.sent[mine]
-    chosen = within(sent, span) & (values > 0)
-    columns = (np.maximum(samples.counts.output[order], 1.0), load.in_flight(sent), load.prompt[mine])
-    return _timed(values, sent, columns, chosen)
-
-
-def _timed(values: Floats, at_ns: Ints, columns: tuple[Floats | Ints, ...], chosen: Mask) -> Timed:
-    load = np.log(np.maximum(np.column_stack(columns)[chosen].astype(np.float64), 1.0))
-    return Timed(np.log(values[chosen]), at_ns[chosen], load)
+    values, output = np.full(len(record), np.nan), np.zeros(len(record))
+    values[samples.rows] = samples.e2e
+    output[samples.rows] = np.nan_to_num(samples.counts.output, nan=1.0)
+    values, output = values[load.rows], output[load.rows]
+    sweep = Sweep(record)
+    lasted = np.maximum(load.ended - load.sent, 1) / NS_PER_S
+    beside = (sweep.integral(load.ended) - sweep.integral(load.sent)) / lasted
+    chosen = within(load.sent, span) & (values > 0)
+    columns = (
+        *(output, output * beside, load.prompt, load.sent_meanwhile()),
+        *(load.present(one) for one in (np.ones(len(output)), load.prompt, output)),
+    )
+    return Timed(np.log(values[chosen]), load.sent[chosen], np.column_stack(columns)[chosen])
 
 
 def token_gap_series(samples: Samples, load: Load, span: Span) -> Timed:
