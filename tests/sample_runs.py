@@ -28,6 +28,7 @@ from inferometer.drive.progress_counters import Progress
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.judge.verdict import Check
+from inferometer.measure.error_bound import Bound, ErrorBounds
 from inferometer.measure.load import Causes
 from inferometer.measure.measurement import Refusals
 from inferometer.measure.samples import Distributions
@@ -107,6 +108,12 @@ def valid_checks() -> list[CheckResult]:
         judged("warmup", "note", 20, 100, output_tokens=3204),
         judged("few_samples", "pass", 1006, 2),
     ]
+
+
+def error_bounds() -> ErrorBounds:
+    """Of a client that read a first token late now and then."""
+    small, gap = Bound(0.008, 0.006, 0.009, 0.011, 0.13), Bound(0.002, 0.0, 0.0, 0.01, 0.21)
+    return ErrorBounds(small, small, gap, gap, None, small, small, 0.37, 0.0)
 
 
 def server_metrics() -> Server:
@@ -205,7 +212,11 @@ def valid_summary() -> Summary:
         ),
         server=server_metrics(),
         instrument=replace(
-            base.instrument, timestamp_source="kernel", cpu_fraction=(0.31,), calibration=None
+            base.instrument,
+            timestamp_source="kernel",
+            cpu_fraction=(0.31,),
+            calibration=None,
+            error_bounds=error_bounds(),
         ),
     )
 

@@ -83,6 +83,17 @@ def test_what_waking_took_counts_in_every_round_that_it_delayed() -> None:
     assert rounds.empty() == 102 * MS
 
 
+def test_time_without_a_core_before_a_poll_does_not_count_for_its_waking() -> None:
+    """Law: what is caught up with is no part of a later waking, but of the one before."""
+    waited = iter((0, 40 * MS, 40 * MS, 41 * MS))
+    rounds = RoundClock(0, lambda: next(waited))
+    rounds.polled(10 * MS, 100 * MS, waited=True, all_named=True)
+    rounds.catch_up()
+    assert rounds.empty() == 100 * MS - WAKE_NS - 40 * MS
+    rounds.polled(150 * MS, 200 * MS, waited=True, all_named=True)
+    assert rounds.empty() == 200 * MS - WAKE_NS - 1 * MS
+
+
 @LINUX
 def test_a_packet_a_read_has_not_waited(pair: tuple[socket.socket, socket.socket]) -> None:
     """Law: as many packets as reads: 0, however late; more packets than reads: since the socket was last known to be empty."""

@@ -87,6 +87,12 @@ class RoundClock:
         if isinstance(self._next, _Woken):
             self._next = self._next.begin
 
+    def catch_up(self) -> None:
+        """Count the time without a core up to now, so that no later waking is taken to have lasted for it. A few times a
+        second."""
+        self.empty()
+        self._delay = self._run_delay_ns()
+
     @property
     def empty_at(self) -> int:
         """The instant up to which every socket that is read in this round was empty, as far as waking took no time."""

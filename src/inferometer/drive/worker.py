@@ -225,6 +225,7 @@ class Worker:
         self._next_tick = now + TICK_NS
         reactor = self._reactor
         reactor.offset_ns = clock.realtime_offset_ns()
+        reactor.rounds.catch_up()
         reactor.adapt(now)
         vitals = reactor.vitals
         self._counters.put(vitals.sent, self._ok, self._failed, vitals.in_flight, self._events)

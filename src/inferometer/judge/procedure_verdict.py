@@ -25,8 +25,8 @@ from inferometer.documents.verdict import RunStatus
 from inferometer.judge.compliance.evidence import MeasuredRun
 from inferometer.judge.judge import OF_THE_INSTRUMENT
 
-LEFT_OUT = {"cold-start": {"receive_lag"}}
-"""What a test is not about: a cold start is a time of one first token, and reads no gaps."""
+LEFT_OUT = {"cold-start": {"receive_lag", "error_bound"}}
+"""What a test is not about: a cold start is a time of one first token, of seconds at least, and reads no gaps."""
 ESTIMATES = ("pilot", "base-pilot", "warm-up")
 OF_FILTERS = ("finish_reason", "policy_status")
 """Signals of a filter at work (measure/measurement.py). A refusal in the answer's own field is the model's."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from inferometer.documents.summary import Summary
 from inferometer.metrics.catalogue import METRICS, RATES
 from inferometer.metrics.statistics import STATISTICS
@@ -10,6 +12,14 @@ from inferometer.report.figures import figure
 BOUNDED = ("mean", "p50", "p90", "p95", "p99")
 """Statistics that have a bound."""
 _SHORT = ("ttft_ms", "itl_ms", "chunk_gap_ms", "tpot_ms", "e2e_ms")
+
+
+def rounded_up(bound: float | None) -> str:
+    """A bound to two significant digits, never below it; a dash for None."""
+    if not bound:
+        return figure(bound, trim=True)
+    unit = 10.0 ** (math.floor(math.log10(bound)) - 1)
+    return figure(math.ceil(bound / unit - 1e-9) * unit, trim=True)
 
 
 def bound_of(summary: Summary, name: str, statistic: str) -> float | None:
@@ -32,11 +42,11 @@ def error_rows(summary: Summary) -> list[list[str]]:
     rows = []
     for name, metric in METRICS.items():
         if bound_of(summary, name, "mean") is not None:
-            cells = [figure(bound_of(summary, name, key)) for key in BOUNDED]
+            cells = [rounded_up(bound_of(summary, name, key)) for key in BOUNDED]
             rows.append([f"{metric.title} ({metric.unit})", *cells])
     for name, rate in RATES.items():
         if (bound := rate_bound(summary, name)) is not None:
-            rows.append([f"{rate.title} ({rate.unit})", figure(bound), *[""] * (len(BOUNDED) - 1)])
+            rows.append([f"{rate.title} ({rate.unit})", rounded_up(bound), *[""] * (len(BOUNDED) - 1)])
     return rows
 
 
@@ -49,7 +59,7 @@ def error_line(summary: Summary) -> str | None:
     for name in _SHORT:
         middle, tail = (bound_of(summary, name, key) for key in ("p50", "p99"))
         if middle is not None:
-            parts.append(f"{METRICS[name].short} {figure(middle)} and {figure(tail)}")
+            parts.append(f"{METRICS[name].short} {rounded_up(middle)} and {rounded_up(tail)}")
     if not parts:
         return None
     return f"The instrument's own error of P50 and P99 is at most, in ms: {', '.join(parts)}"

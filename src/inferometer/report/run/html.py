@@ -43,7 +43,7 @@ from inferometer.report.html_page import (
     table,
 )
 from inferometer.report.run import charts, disclosure, rows
-from inferometer.report.run.error_bounds import ERROR_HEAD, bound_of, error_rows
+from inferometer.report.run.error_bounds import ERROR_HEAD, bound_of, error_rows, rounded_up
 
 MET = {True: "met", False: "not met", None: "undecided"}
 
@@ -80,7 +80,7 @@ def _percentile(summary: Summary, name: str, key: str) -> Headline:
     value, few = marked(stats, key)
     notes = [f"only {figure(stats.n)} samples"] if few else []
     if (bound := bound_of(summary, name, key)) is not None:
-        notes.append(f"instrument's error at most {figure(bound)} ms")
+        notes.append(f"instrument's error at most {rounded_up(bound)} ms")
     return Headline(label, value, unit, _bounds(getattr(stats.ci95, key)), ", ".join(notes))
 
 
