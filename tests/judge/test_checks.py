@@ -299,6 +299,24 @@ def test_what_is_cached_beyond_the_probes_greeting_is_no_template(
     assert check.value == pytest.approx(1 / 3 if status == "fail" else 0.0)
 
 
+@pytest.mark.parametrize(
+    ("n", "beyond", "status"),
+    [(1200, 1.0, "pass"), (1200, 4.0, "fail"), (15, 4.0, "unsure"), (15, 40.0, "fail")],
+)
+def test_a_mean_length_that_so_few_prompts_may_have_by_chance_is_undecided(
+    run: Any, n: int, beyond: float, status: str
+) -> None:
+    """Law: prompts by a learned ratio scatter by a tenth around 100 tokens; 4 more in the mean are a miss of 1,200, and may be
+    luck of 15."""
+    rng = np.random.default_rng(3)
+    scatter = rng.normal(0, 10, n)
+    counted = np.rint(100 + beyond + scatter - scatter.mean())
+    plan, _, record = run(n=n, warm=0, usage_input=counted)
+    measurement = measure(plan, record, probed=Probed(template=0.0))
+    check = judge(plan, measurement, record).check("prompt_length")
+    assert (check.status, check.facts["judged_by"]) == (status, "mean")
+
+
 def test_of_a_conversations_template_a_hit_holds_what_stands_in_front_of_its_end(run: Any) -> None:
     """Law: 10 tokens around one message and 10 around the next: a hit of half a second turn has 10 + 5 of them, not all."""
     turn = np.tile([0, 1], 650)

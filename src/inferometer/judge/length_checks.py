@@ -72,7 +72,7 @@ def _cut(prompt: Lengths, check: Check) -> Check:
 
 
 def _mean_length(prompt: Lengths, check: Check) -> Check:
-    """The same tolerance as each prompt's, of their mean."""
+    """The same tolerance as each prompt's, of their mean. Beyond it, but within the chance of as many prompts, it is unsure."""
     asked, counted = prompt.asked_mean, prompt.judged_mean
     facts = check.facts | {"judged_by": "mean"}
     if not asked or counted is None:
@@ -80,7 +80,10 @@ def _mean_length(prompt: Lengths, check: Check) -> Check:
         return Check(check.code, "unsure", None, PROMPT_MISS[1], facts=facts)
     limit = max(PROMPT_MISS[1], PROMPT_MISS[0] / asked)
     off = abs(counted - asked) / asked
-    return Check(check.code, _within(off, limit), off, limit, facts=facts)
+    status = _within(off, limit)
+    if status == "fail" and prompt.chance is not None and off - prompt.chance / asked <= limit:
+        status = "unsure"
+    return Check(check.code, status, off, limit, facts=facts)
 
 
 def _own_word(prompt: Lengths, check: Check) -> Check:

@@ -39,7 +39,7 @@ import numpy as np
 from inferometer.journal.schema import EventClass
 from inferometer.measure.record import Floats, Ints, Mask, Record
 from inferometer.measure.samples import Samples
-from inferometer.measure.stats import percentile
+from inferometer.measure.stats import mean_interval, percentile
 from inferometer.measure.tokens import off_by_more
 from inferometer.measure.truncation import counted_share, piled_share
 
@@ -92,7 +92,8 @@ class Lengths:
     `grown`: see above; of prompts that are not counted by the model's own tokenizer, None where it cannot be told. `piled`,
     `counted_share`: of the same, see truncation.py. `by_server`: how many were judged by the server's count. `counted`: the
     prompts that the server counted; the outputs as they are judged. `unsupported`: outputs whose text does not hold as many
-    tokens as the server counted. `judged_by`: each prompt's length, or their mean.
+    tokens as the server counted. `judged_by`: each prompt's length, or their mean, whose 95 % interval is `chance` wide on
+    either side, since the ratio holds in the mean of many; None where there are fewer than two.
     """
 
     asked_mean: float | None
@@ -108,6 +109,7 @@ class Lengths:
     counted_share: float | None = None
     unsupported: int = 0
     judged_by: Literal["each", "mean"] = "each"
+    chance: float | None = None
 
 
 def learned_lengths(record: Record, samples: Samples, template: float, *, with_template: bool) -> Lengths:
@@ -121,13 +123,16 @@ def learned_lengths(record: Record, samples: Samples, template: float, *, with_t
     alone = server - (0.0 if with_template or template > TEMPLATE_TOKENS else template)
     judged = (alone - _more_messages(alone - requested, record, samples))[first]
     known = ~np.isnan(judged)
+    beyond = (judged - requested[first])[known]
     counted = ~np.isnan(server) & first
     both = sent[counted], server[counted]
+    off = mean_interval(len(beyond), 0.0, float(beyond.std(ddof=1))) if len(beyond) > 1 else None
     return Lengths(
         _mean(requested[first][known] if known.any() else requested), _mean(sent), _mean(server), _mean(judged),
         int(off_by_more(judged, requested[first], *PROMPT_MISS).sum()), int(known.sum()),
         grown=grown_share(*both), by_server=int(known.sum()), counted=spread(server),
         piled=piled_share(*both, TEMPLATE_TOKENS, alike=False, share=PROMPT_MISS[1]), judged_by="mean",
+        chance=None if off is None else float(off[1]),
     )  # fmt: skip
 
 

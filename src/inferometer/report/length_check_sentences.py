@@ -27,8 +27,13 @@ LENGTHS: dict[str, Wording] = {
             "accepted.",
             "fail": "By the server's count, the mean prompt length differs from the requested one by {value}, more than the "
             "accepted {limit}: the ratio learned before the load does not hold for these prompts.",
+            "unsure": "By the server's count, the mean prompt length differs from the requested one by {value}, more than the "
+            "accepted {limit}; the lengths of so few prompts may scatter by that much around the learned ratio.",
         },
-        {"fail": "Name the model's own tokenizer (--tokenizer PATH), or use a server with /tokenize."},
+        {
+            "fail": "Name the model's own tokenizer (--tokenizer PATH), or use a server with /tokenize.",
+            "unsure": "Send more requests, or name the model's own tokenizer (--tokenizer PATH).",
+        },
         {
             (
                 "asked_mean",
