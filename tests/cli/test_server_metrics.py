@@ -60,8 +60,8 @@ def test_the_target_s_own_metrics_are_on_record_with_the_phases_they_belong_to(t
     assert {scrape.endpoint_url for scrape in found} == {f"http://127.0.0.1:{port}/metrics"}
     last = found[-1].body or ""
     assert (
-        'vllm:request_success_total{engine="0",model_name="reference",finished_reason="length"} 17' in last
-    )  # one probe
+        'vllm:request_success_total{engine="0",model_name="reference",finished_reason="length"} 18' in last
+    )  # two before the load: the probe's greeting, and what /tokenize is held to
     warmup, profiling = told["phases"]["warmup"], told["phases"]["profiling"]
     assert warmup["start_ns"] < warmup["end_ns"] <= profiling["start_ns"] < profiling["end_ns"]
     assert found[0].timestamp_ns < warmup["start_ns"]
