@@ -12,7 +12,9 @@ import pytest
 from procedures.driving import Silent
 
 from inferometer.errors import PlanError
+from inferometer.measure.event_waits import event_waits
 from inferometer.plan.schema import Plan
+from inferometer.report.checks import sentence
 from inferometer.run.simulate import simulate
 from inferometer.simulation.client import ClientModel, client
 from inferometer.simulation.engine import choose
@@ -57,6 +59,23 @@ def test_late_reads_merge_what_arrived_and_move_nothing_earlier(play: Play) -> N
     assert merged > len(LENGTHS)
 
 
+def test_the_wait_of_what_was_read_late_is_bounded(play: Play) -> None:
+    """Law: each event came no earlier than its stamp less the wait that the record has for it, as a prompt client shows; and
+    where a read found one packet, the stamp is the arrival."""
+    prompt = play(LENGTHS, due=DUE)
+    late = play(LENGTHS, due=DUE, client=ClientModel(read_lag_ns=4 * MS))
+    waited = 0
+    for one, other in zip(prompt, late, strict=True):
+        true, seen = np.array(one["event_ns"]), np.array(other["event_ns"])
+        begun, longest = np.array(other["merged_event"], int), np.array(other["merged_ns"], int)
+        waits = event_waits(seen, np.array([0, len(seen)]), begun, longest)
+        text = np.arange(len(seen)) > 0  # a role comes with the first token
+        assert (true[text] >= (seen - waits)[text]).all()
+        assert (seen[waits == 0] == true[waits == 0])[1:].all()
+        waited += int((waits > 0).sum())
+    assert waited > len(LENGTHS)
+
+
 def test_a_closed_loop_is_refilled_when_the_end_was_read(play: Play) -> None:
     """Law: with one slot the next request is due when the end was read, and sent its reaction later."""
     model = ClientModel(read_lag_ns=2 * MS, reaction_ns=0.5 * MS, reaction_per_slot_ns=0.25 * MS)
@@ -86,8 +105,8 @@ def test_the_same_seed_draws_the_same_client(play: Play) -> None:
 def test_the_checks_of_the_client_see_a_client_that_takes_time(
     tmp_path: Path, words: tuple[str, ...], lateness: str, read_delay: str
 ) -> None:
-    """Law: in virtual time a late client fails `lateness` and one that reads late `receive_lag`, as in a run; a client that
-    takes no time has nothing to judge. What else is an instrument's stays out."""
+    """Law: in virtual time a late client fails `lateness` and one that reads late `receive_lag`, as in a run, and either
+    `error_bound`; a client that takes no time has nothing to judge. What else is an instrument's stays out."""
     plan = Plan.model_validate(
         {
             "load": {"rate": 20, "requests": 300, "warmup": 0},
@@ -97,6 +116,10 @@ def test_the_checks_of_the_client_see_a_client_that_takes_time(
     summary = simulate(plan, choose(), tmp_path, Silent(), client=client(words)).summary
     found = {one.code: one.status for one in summary.verdict.checks}
     assert (found["lateness"], found["receive_lag"]) == (lateness, read_delay)
+    assert found["error_bound"] == ("fail" if "fail" in (lateness, read_delay) else lateness)
+    if words:
+        (read,) = (one for one in summary.verdict.checks if one.code == "receive_lag")
+        assert "of the gaps between tokens were lost to late reading" in sentence(read)
     assert found["worker_cpu"] == found["clock_step"] == "na"
     assert summary.run.simulated
     assert summary.instrument.timestamp_source == ("modelled" if words else "virtual")

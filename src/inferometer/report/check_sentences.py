@@ -23,6 +23,20 @@ from inferometer.report.steadiness_sentences import STEADINESS
 
 _STALL: Mapping[tuple[str, ...], str] = {("stall_max_ms",): "Longest stall of a worker: {stall_max_ms} ms."}
 
+_MERGED = Wording(
+    "Read delay",
+    "share",
+    {
+        "pass": "{value} of the gaps between tokens were lost to late reading; up to {limit} is accepted.",
+        "fail": "{value} of the gaps between tokens were lost to late reading, more than the accepted {limit}: tokens "
+        "that waited together share one time stamp.",
+        "na": "There were no gaps between tokens, so none was lost to late reading.",
+    },
+    {"fail": "Use more workers (--workers) or give the client a dedicated machine."},
+    {("p99", "max"): "Data waited {p99} ms (P99) for the client, {max} ms at most.", **_STALL},
+)
+"""With a kernel's stamps, or a model's of one."""
+
 
 def _certified(what: str) -> Wording:
     """Of the load that decides; without one, there is no certificate to decide by."""
@@ -171,18 +185,8 @@ CHECKS: dict[str, Wording] = {
         {"fail": "Use more workers (--workers) or give the client a dedicated machine."},
         _STALL,
     ),
-    "receive_lag:kernel": Wording(
-        "Read delay",
-        "share",
-        {
-            "pass": "{value} of the gaps between tokens were lost to late reading; up to {limit} is accepted.",
-            "fail": "{value} of the gaps between tokens were lost to late reading, more than the accepted {limit}: tokens "
-            "that waited together share one time stamp.",
-            "na": "There were no gaps between tokens, so none was lost to late reading.",
-        },
-        {"fail": "Use more workers (--workers) or give the client a dedicated machine."},
-        {("p99", "max"): "Data waited {p99} ms (P99) for the client, {max} ms at most.", **_STALL},
-    ),
+    "receive_lag:kernel": _MERGED,
+    "receive_lag:modelled": _MERGED,
     "error_bound": Wording(
         "Error of the headlines",
         "ms",

@@ -219,8 +219,7 @@ class Driver:
         packets = Counter(id(generation) for generation, *_ in unread)
         for generation in {id(generation): generation for generation, *_ in unread}.values():
             if packets[id(generation)] > 1 and not generation.ended:
-                exchange = generation.exchange
-                exchange.merged += (len(exchange.answer.event_ns), arrived[id(generation)] - since)
+                generation.merged.append((generation.text_events, arrived[id(generation)] - since))
 
     def _expire(self) -> None:
         for generation in self._flying:

@@ -34,6 +34,7 @@ from inferometer.server.filler_text import text
 from inferometer.server.openai import SCRIPTED, Ask, Script, usage
 
 _CONTENT = int(EventClass.CONTENT)
+_TEXTS = frozenset({_CONTENT, int(EventClass.REASONING), int(EventClass.TOOL_CALL)})
 _ROLE = int(EventClass.ROLE)
 _NUMBER = "0" * 32  # of a response's id, which no record keeps
 
@@ -42,10 +43,11 @@ class Generation:
     """One request inside the engine, which knows it by this object.
 
     `times`: the instant (ns) of each event, as they come; `first`: tokens of the first; `tokens`: of all. `cached`: prompt
-    tokens from the prefix cache. `end`: how it stands (server/engine/emission.py).
+    tokens from the prefix cache. `end`: how it stands (server/engine/emission.py). `merged`: of each read that found tokens of
+    several instants, the events with text before it and how long the first may have waited (ns).
     """
 
-    __slots__ = ("ask", "cached", "end", "ended", "exchange", "first", "times", "tokens")
+    __slots__ = ("ask", "cached", "end", "ended", "exchange", "first", "merged", "times", "tokens")
 
     def __init__(self, exchange: Exchange, ask: Ask) -> None:
         self.exchange = exchange
@@ -54,6 +56,12 @@ class Generation:
         self.first = self.tokens = self.cached = 0
         self.end = GOES_ON
         self.ended = False
+        self.merged: list[tuple[int, int]] = []
+
+    @property
+    def text_events(self) -> int:
+        """Events with text so far."""
+        return len(self.times)
 
     def put(self, count: int, end: int, at: int) -> None:
         """The model put out `count` more tokens at `at`, which leave together."""
@@ -70,11 +78,26 @@ class Generation:
         exchange.t_end = at
         if self.ask.stream:
             exchange.status, exchange.t_first_byte = 200, exchange.t_submit
-            return self._stream(at, ended=whole)
+            events = self._stream(at, ended=whole)
+            if self.merged:
+                self._write_merged()
+            return events
         if whole:
             exchange.status, exchange.t_first_byte = 200, at
             exchange.dialect.read_whole(exchange.answer, self._body(), at)
         return int(whole)
+
+    def _write_merged(self) -> None:
+        """The reads that merged tokens, by their first event: all events of a read have its stamp."""
+        answer = self.exchange.answer
+        places = [at for at, kind in enumerate(answer.event_class) if kind in _TEXTS]
+        for before, waited in self.merged:
+            if before >= len(places):  # an interface may hold back a token's text to the end
+                continue
+            first = places[before]
+            while first and answer.event_ns[first - 1] == answer.event_ns[first]:
+                first -= 1
+            self.exchange.merged += (first, waited)
 
     def _stream(self, at: int, *, ended: bool) -> int:
         """Read what a stream has brought by `at`."""
@@ -142,6 +165,11 @@ class Voiced(Generation):
         super().__init__(exchange, ask)
         self._voice: Voice = dialects.voice(ask, _NUMBER, exchange.t_submit, 0, start)
         self.counts = array("q")
+
+    @property
+    def text_events(self) -> int:
+        """See Generation: each token is an event."""
+        return self.tokens
 
     def put(self, count: int, end: int, at: int) -> None:
         """See Generation."""
