@@ -91,14 +91,14 @@ def synthetic_run(parent: Path, requests: int) -> RunFolder:
     noise = np.random.default_rng(1)
     span = int(SECONDS_A_REQUEST * 1e9)
     for i in range(requests):
-        journal.add(_exchange(i, i // streams * span + i % streams * 10_000, noise))
+        journal.add(_exchange(i, i // streams * span + i % streams * 10_000, noise), Phase.MEASURE)
         if journal.pending == 512:
-            journal.flush(Phase.MEASURE)
+            journal.flush()
     for i in range(int((requests / streams + 1) * SECONDS_A_REQUEST * 4)):
         at = i * 250_000_000
         sent = min(requests, at // span * streams)
         journal.add_pulse(at, at // 3, 0, 1, 1_000, 1_000, 1_000, 0, streams, sent, sent, sent * TOKENS)
-    journal.flush(Phase.MEASURE)
+    journal.flush()
     journal.close()
     facts = _facts(plan)
     seal(folder, lambda texts: [TOKENS] * len(texts), facts.id)

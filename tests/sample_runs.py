@@ -303,7 +303,6 @@ def empty_summary() -> Summary:
         metrics=Metrics(**dict.fromkeys(METRICS)),
         distributions=Distributions(None, None, None, None),
         itl_shape=None,
-        first_wave=None,
         ttft_by_input=(),
         conversations=None,
         by_class=(),

@@ -8,7 +8,6 @@ import json
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import numpy as np
@@ -16,14 +15,13 @@ import pytest
 from commands import SMALL, finish, only, run, start
 from rich.console import Console
 from shipped_schemas import shipped
+from simulating import Nobody, simulated, timeless
 
 from inferometer.documents.part import to_data
-from inferometer.documents.summary import Summary
-from inferometer.drive.progress_counters import Progress
 from inferometer.errors import PlanError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
-from inferometer.journal.schema import PULSE, RECORD, Phase
+from inferometer.journal.schema import PULSE, RECORD
 from inferometer.journal.seal import read_table
 from inferometer.judge.judge import NOT_SIMULATED
 from inferometer.measure.load import Span, Sweep
@@ -38,34 +36,10 @@ FLAGS: dict[str, object] = {"--input-tokens": "20", "--output-tokens": "uniform(
 OPEN = FLAGS | {"--rate": "40", "--requests": "120", "--warmup": "20"}
 
 
-class Nobody:
-    """A Ui that tells nobody."""
-
-    def note(self, text: str) -> None:
-        """See Ui."""
-
-    def watch(self, phase: Phase, progress: Progress, total: int | None) -> None:
-        """See Ui."""
-
-
-def simulated(out: Path, flags: dict[str, object], *settings: str) -> RunResult:
-    """One simulation."""
-    return simulate(build(None, flags), choose(None, settings), out, Nobody())
-
-
 @pytest.fixture(scope="module")
 def finding(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     """An open loop of 120 requests."""
     return simulated(tmp_path_factory.mktemp("runs"), OPEN)
-
-
-def timeless(summary: Summary) -> dict[str, Any]:
-    """A summary without its ids and dates."""
-    left = to_data(summary)
-    for name in ("id", "started", "ended"):
-        left["run"][name] = None
-    left["window"]["start"] = None
-    return dict(left)
 
 
 def test_two_simulations_of_one_plan_are_the_same(finding: RunResult, tmp_path: Path) -> None:

@@ -63,16 +63,59 @@ def test_closed_loop_keeps_its_slots_full_and_never_overfull(
 
 
 def test_a_duration_goes_through_the_schedule_again_and_ends_at_its_instant() -> None:
-    """With `again` the cycle counts up, and nothing is due at or after `until`."""
-    hits = [hit for _, hit in play(ClosedPacer(range(3), 1, 0, until=100, again=True), [10])]
+    """With `again` the cycle counts up, and nothing is due at or after the end of the duration."""
+    hits = [hit for _, hit in play(ClosedPacer(range(3), 1, 0, 100, again=True), [10])]
     assert [(hit.row, hit.cycle) for hit in hits] == [(i % 3, i // 3) for i in range(10)]
     assert max(hit.due_ns for hit in hits) < 100
 
 
 def test_a_count_and_a_duration_end_at_whichever_is_first() -> None:
     """Without `again` the schedule is gone through once even if time is left."""
-    assert len(play(ClosedPacer(range(3), 1, 0, until=1000), [10])) == 3
-    assert len(play(ClosedPacer(range(30), 1, 0, until=95), [10])) == 10
+    assert len(play(ClosedPacer(range(3), 1, 0, 1000), [10])) == 3
+    assert len(play(ClosedPacer(range(30), 1, 0, 95), [10])) == 10
+
+
+@given(
+    st.integers(2, 8),
+    st.integers(1, 3),
+    st.integers(1, 60),
+    st.lists(st.integers(1, 300), min_size=1, max_size=7),
+    st.one_of(st.none(), st.integers(1, 3000)),
+)
+def test_measured_requests_meet_full_slots_from_the_first_sent_to_the_last_ended(
+    slots: int, rounds: int, count: int, service: list[int], duration: int | None
+) -> None:
+    """A lead-in is sent once, then the measured requests in their order, then the lead-in's rows again, in later cycles: at
+    most as many as were measured. While a measured request is in flight all slots are taken, and nothing is sent once none is
+    left. A duration counts from the first measured request."""
+    lead, rows = range(rounds * slots), range(rounds * slots, rounds * slots + count)
+    again = duration is not None
+    pacer = ClosedPacer(rows, slots, 0, duration, again=again, lead=lead)
+    assert pacer.measured_from() is None
+    hits = play(pacer, service)
+    kinds = [hit.row in lead for _, hit in hits]
+    first = kinds.index(False)
+    last = len(kinds) - 1 - kinds[::-1].index(False)
+    measured = [hit for _, hit in hits[first : last + 1]]
+    assert [hit.row for _, hit in hits[:first]] == list(lead)
+    assert not any(kinds[first : last + 1])
+    assert [(hit.cycle, hit.row) for hit in measured] == [
+        (at // count, rows[at % count]) for at in range(len(measured))
+    ]
+    assert pacer.measured_from() == measured[0].due_ns
+    if duration is None:
+        assert len(measured) == count
+    else:
+        assert all(hit.due_ns < measured[0].due_ns + duration for hit in measured)
+    behind = hits[last + 1 :]
+    assert all(hit.row in lead and hit.cycle >= 1 for _, hit in behind)
+    assert len(behind) <= len(measured)
+    ends = [now + service[at % len(service)] for at, (now, _) in enumerate(hits)]
+    over = max(ends[first : last + 1])
+    assert all(now < over for now, _ in behind)
+    for now, _ in hits[first:]:
+        in_flight = sum(begin <= now < end for (begin, _), end in zip(hits, ends, strict=True))
+        assert in_flight == slots or len(behind) == len(measured)
 
 
 def test_a_stopped_pacer_gives_out_nothing_more() -> None:

@@ -82,9 +82,9 @@ def test_sealing_joins_outcomes_with_what_was_asked_and_counts_the_text(folder: 
     for worker in (0, 1):
         journal = Journal(folder.journal, worker, Redactor())
         for row in range(worker, 10, 2):
-            journal.add(ended(row))
+            journal.add(ended(row), 1)
         journal.add_pulse(5, 1, worker or None, 2, 3, 4, 5, 6, 0, 5, 5, 10)
-        journal.flush(1)
+        journal.flush()
         journal.close()
     seal(folder, lambda texts: [len(text) for text in texts], "run")
     record = read_table(folder.record, RECORD)
@@ -105,8 +105,8 @@ def test_a_stream_cut_anywhere_gives_every_batch_before_the_cut(folder: RunFolde
     path = folder.journal / "worker-0.arrows"
     ends = [path.stat().st_size]
     for row in range(5):
-        journal.add(ended(row))
-        journal.flush(1)
+        journal.add(ended(row), 1)
+        journal.flush()
         ends.append(path.stat().st_size)
     journal.close()
     data = path.read_bytes()
@@ -138,8 +138,8 @@ def test_a_record_of_the_version_before_has_no_server_durations(folder: RunFolde
     for row in range(10):
         exchange = ended(row)
         exchange.answer.server_total_ns, exchange.answer.server_load_ns = 10**10 + row, -1
-        journal.add(exchange)
-    journal.flush(1)
+        journal.add(exchange, 1)
+    journal.flush()
     journal.close()
     seal(folder, lambda texts: [len(text) for text in texts], "run")
     record = read_table(folder.record, RECORD)
@@ -178,8 +178,8 @@ def test_a_secret_that_the_server_echoes_reaches_no_file(folder: RunFolder) -> N
     journal = Journal(folder.journal, 0, Redactor([CANARY]))
     echo = ended(0, text=f"your key is {CANARY}", detail="x" * 190 + CANARY, outcome=Outcome.HTTP_4XX)
     echo.answer.finish_reason = CANARY
-    journal.add(echo)
-    journal.flush(1)
+    journal.add(echo, 1)
+    journal.flush()
     journal.close()
     seal(folder, lambda texts: [0 for _ in texts], "run")
     spelled = (CANARY.encode(), json.dumps(CANARY)[1:-1].encode(), b"sk-canary")
@@ -219,8 +219,8 @@ def test_counts_beyond_what_the_record_can_hold_are_unknown_not_fatal(folder: Ru
     journal = Journal(folder.journal, 0, Redactor())
     absurd = ended(0)
     absurd.answer.output_tokens, absurd.answer.input_tokens = 1 << 40, -5
-    journal.add(absurd)
-    journal.flush(1)
+    journal.add(absurd, 1)
+    journal.flush()
     journal.close()
     row = streams(folder, "worker", OUTCOME).to_pylist()[0]
     assert (row["usage_output"], row["usage_input"]) == (None, None)

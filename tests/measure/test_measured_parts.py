@@ -1,4 +1,4 @@
-"""Small parts of a measurement: the first wave left out, quantiles for pictures, refusals by signal."""
+"""Small parts of a measurement: quantiles for pictures, refusals by signal."""
 
 from __future__ import annotations
 
@@ -11,40 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.journal.schema import EventClass as E
-from inferometer.measure.load import WithoutFirstWave, without_first_wave
-from inferometer.measure.measurement import measure, refusals
+from inferometer.measure.measurement import refusals
 from inferometer.measure.record import Record
-from inferometer.measure.samples import PERCENT, Samples, quantiles
-from inferometer.plan.schema import Plan
+from inferometer.measure.samples import PERCENT, quantiles
 
 
 def asked(start: float, ttft: float, **more: Any) -> dict[str, Any]:
     return {"t_intended": start, "t_submit": start, "events": [(start + ttft, E.CONTENT)]} | more
-
-
-def test_the_first_wave_is_left_out(build: Callable[..., Record]) -> None:
-    """Two slots: the two requests sent first are out, the failed one of them too, and nothing of the warm-up is counted."""
-    rows = [asked(10 * n, 5.0 + n, index=n) for n in range(2, 10)]
-    rows += [asked(1, 900, index=1), asked(0, 800, index=0, outcome="timeout"), asked(-9, 700, phase=0)]
-    record = build(*rows)
-    samples = Samples(record, streamed=True)
-    found = without_first_wave(record, samples, 2)
-    assert found is not None
-    assert (found.requests, found.n, found.ttft_p99_ci95) == (2, 8, None)
-    assert found.ttft_p99_ms == pytest.approx(float(np.percentile(5.0 + np.arange(2, 10), 99)))
-    assert without_first_wave(record, samples, None) is None
-    assert without_first_wave(record, samples, 50) == WithoutFirstWave(10, None, None, 0)
-
-
-def test_only_a_closed_loop_has_a_first_wave(
-    build: Callable[..., Record], plan_of: Callable[..., Plan]
-) -> None:
-    """Arrivals of an open loop do not come in a wave."""
-    record = build(*(asked(10 * n, 5, index=n) for n in range(9)))
-    closed = measure(plan_of(load={"model": "closed", "concurrency": 4, "requests": 9}), record).first_wave
-    assert closed is not None
-    assert (closed.requests, closed.n) == (4, 5)
-    assert measure(plan_of(load={"model": "open", "rate": 1, "requests": 9}), record).first_wave is None
 
 
 @given(st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=200))

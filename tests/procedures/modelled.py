@@ -10,7 +10,7 @@ from procedures.summaries import changed, objective, quantiles, simulated, stats
 
 from inferometer.documents.summary import Summary
 from inferometer.measure.itl_shape import ItlShape
-from inferometer.measure.load import TokensInFlight, WithoutFirstWave
+from inferometer.measure.load import TokensInFlight
 from inferometer.measure.samples import Distributions
 from inferometer.plan.schema import Plan
 from inferometer.procedures.registry import PROCEDURES
@@ -95,7 +95,6 @@ def summary(
         seconds=seconds,
         steady=steady(output, completions=completed, growing=growing),
         in_flight_tokens=TokensInFlight(1.0, 2.0),
-        first_wave=WithoutFirstWave(0, ttft[0], None, completed),
         slos=tuple(objective(slo, getattr(latencies[slo.metric], str(slo.stat)), width) for slo in plan.slos),
         itl_shape=shape,
         tokens=changed(

@@ -143,7 +143,6 @@ def summary(
         "distributions": Distributions(None, None, None, None),
         "steady": None,
         "in_flight_tokens": None,
-        "first_wave": None,
         "itl_shape": None,
         "ttft_by_input": (),
         "slos": (),

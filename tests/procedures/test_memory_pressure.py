@@ -67,7 +67,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     parameters = {
         "input_tokens": PROMPT,
         "output_tokens": ANSWER,
-        "ttft_p99_ms": 500,
+        "ttft_p99_ms": 350,
     }
     return carried_out(
         tmp_path_factory.mktemp("crowded"),
@@ -79,14 +79,15 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 
 @pytest.fixture(scope="module")
 def growing(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, Path]:
-    """Levels of 8, 10 and 12 requests; the search is told to look at eight alone."""
+    """Levels of 8, 12 and 16 requests, which are 12 half grown and more: with ten the cache has room, since slots are out of
+    step. The search is told to look at eight alone."""
     parameters = {
         "input_tokens": 160,
         "output_tokens": 256,
         "initial": 8,
         "maximum": 8,
         "completions_per_slot": 10,
-        "percent": [125, 150],
+        "percent": [150, 200],
     }
     folder = tmp_path_factory.mktemp("growing")
     plan = Plan.model_validate({"load": {"drain_s": 600}})
@@ -114,12 +115,13 @@ def test_the_base_is_what_fits_into_the_cache(crowded: Ran) -> None:
 
 
 def test_beyond_it_requests_wait_and_throughput_stays(crowded: Ran) -> None:
-    """Nobody is preempted where a prompt takes all the room at once. P99 of TTFT grows by about an answer's 1.5 s, and as much
-    comes out as before, but for the iterations in which a place stands empty."""
+    """Nobody is preempted where a prompt takes all the room at once. Slots are out of step, so a sixth request waits for the
+    next of five answers to end, a fifth of 1.5 s, and each further one as much again; as much comes out as before, but for the
+    iterations in which a place stands empty."""
     base, *others = crowded.rows("memory-pressure", "levels")
-    assert base["ttft_p99"] <= 500
-    for row in others:
-        assert row["ttft_p99"] > base["ttft_p99"] + (ANSWER - 1) * STEP_MS / 2
+    assert base["ttft_p99"] <= 350
+    for more, row in enumerate(others, 1):
+        assert row["ttft_p99"] > base["ttft_p99"] + more * (ANSWER - 1) * STEP_MS / PLACES / 2
         assert row["output_tok_s"] == pytest.approx(base["output_tok_s"], rel=0.1)
     for row in (base, *others):
         assert (row["completion"], row["failed"], row["errors"]) == (100, 0, 0)
@@ -133,13 +135,14 @@ def test_beyond_it_requests_wait_and_throughput_stays(crowded: Ran) -> None:
 
 
 def gaps(folder: Path) -> tuple[int, list[tuple[int, list[int]]]]:
-    """Of a run's measured requests: how many there are, and of each with pauses its prompt's tokens and how many tokens it had
-    put out before each pause. Every iteration takes one step, so whoever waited longer had lost its place."""
+    """Of a run's load, lead-in and lead-out included: how many requests it has, and of each with pauses its prompt's tokens and
+    how many tokens it had put out before each pause. Every iteration takes one step, so whoever waited longer had lost its
+    place."""
     rows = read_table(RunFolder.open(folder).record, RECORD).to_pylist()
-    measured = [row for row in rows if row["phase"] == int(Phase.MEASURE)]
+    load = [row for row in rows if row["phase"] in (Phase.MEASURE, Phase.LEAD)]
     found = []
-    for row in measured:
-        assert row["usage_output"] == 256
+    for row in load:
+        assert row["usage_output"] == 256 or row["phase"] == Phase.LEAD
         times = row["event_ns"][row["first_text"] :][: row["usage_output"]]  # an event a token
         after = [
             number
@@ -148,7 +151,7 @@ def gaps(folder: Path) -> tuple[int, list[tuple[int, list[int]]]]:
         ]
         if after:
             found.append((row["usage_input"], after))
-    return len(measured), found
+    return len(load), found
 
 
 def test_preemption_is_what_clients_saw_of_it(growing: tuple[Ran, Path]) -> None:
@@ -157,13 +160,13 @@ def test_preemption_is_what_clients_saw_of_it(growing: tuple[Ran, Path]) -> None
     ran, folder = growing
     rows = ran.rows("memory-pressure", "levels")
     names = [run["run"] for run in ran.test("memory-pressure")["runs"] if run["part"] == "level"]
-    assert [row["concurrency"] for row in rows] == [8, 10, 12]
+    assert [row["concurrency"] for row in rows] == [8, 12, 16]
     for row, name in zip(rows, names, strict=True):
         sent, paused = gaps(folder / name)
         events = sum(len(after) for _, after in paused)
         lost = sum(prompt + emitted - 1 for prompt, after in paused for emitted in after)
         assert row["cancelled"] == 0
-        assert row["requests"] == sent
+        assert 0 < row["requests"] < sent
         assert row["events"] == events
         assert row["preempted"] == pytest.approx(100 * len(paused) / sent)
         assert row["recovered"] == (100 if paused else "nobody preempted")
@@ -205,14 +208,15 @@ def test_the_reference_server_tells_the_same_live(tmp_path: Path) -> None:
         },
     )  # fmt: skip
     with Embedded(tmp_path / "server.txt", "--set", "kv_blocks=14") as server:
-        found = conduct(
+        summary = conduct(
             plan, tmp_path / "runs", Silent(), certificate=NO_CERTIFICATE, embedded=server
-        ).summary.preemption
+        ).summary
+    found, sent = summary.preemption, summary.requests
     assert found is not None
     assert found.source == "server metrics"
     assert found.requests is not None
     assert found.discarded is not None
-    assert 0 < found.requests <= min(found.events, 12)
+    assert 0 < found.requests <= min(found.events, sent.sent + sent.lead_in + sent.lead_out)
     assert found.finished == found.requests
     assert found.events * 40 <= found.discarded <= found.events * (40 + TEMPLATE + 60)
 

@@ -18,7 +18,7 @@ from inferometer.measure.error_bound import ErrorBounds
 from inferometer.measure.instrument import Loss
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.lengths import Spread
-from inferometer.measure.load import TokensInFlight, WithoutFirstWave
+from inferometer.measure.load import TokensInFlight
 from inferometer.measure.measurement import Refusals
 from inferometer.measure.record import OwnCpu
 from inferometer.measure.samples import Distributions, Quantiles
@@ -90,7 +90,10 @@ class WarmUpCount(Part, frozen=True):
 
 
 class RequestCounts(Part, frozen=True):
-    """Requests of the measured phase. The interval (95 %) is of the share that failed."""
+    """Requests of the measured phase. The interval (95 %) is of the share that failed.
+
+    `lead_in`, `lead_out`: those that kept a closed loop's slots in use before the first measured one and after the last.
+    """
 
     sent: int
     completed: int
@@ -99,6 +102,8 @@ class RequestCounts(Part, frozen=True):
     by_error: Mapping[str, int]
     failed_share_ci95: Interval | None
     warmup: WarmUpCount
+    lead_in: int = 0
+    lead_out: int = 0
 
 
 class SuccessRate(Part, frozen=True):
@@ -281,8 +286,8 @@ class Objective(Part, frozen=True):
 
 
 class Preemption(Part, frozen=True):
-    """Preemptions of the measured phase. `requests`: preempted at least once; `finished`: of these, ended with all their
-    tokens; `discarded`: tokens lost from the KV cache."""
+    """Preemptions of the load, its lead-in and lead-out included. `requests`: preempted at least once; `finished`: of these,
+    ended with all their tokens; `discarded`: tokens lost from the KV cache."""
 
     source: Literal["server metrics", "simulated engine"]
     events: float
@@ -361,7 +366,6 @@ class Summary(Part, frozen=True):
     metrics: Metrics
     distributions: Distributions
     itl_shape: ItlShape | None
-    first_wave: WithoutFirstWave | None
     ttft_by_input: tuple[TtftBucket, ...]
     conversations: Conversations | None
     by_class: tuple[ClassAccount, ...]

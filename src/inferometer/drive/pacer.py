@@ -8,6 +8,13 @@
 |        | the others after the answer that they wait for       |                                             |
 
 A request that cannot be sent when due is sent late, and its lateness is on record; none is dropped and none re-anchored.
+
+A closed loop that starts with all its slots at once meets an idle server with a burst, and ends with ever fewer in flight. So
+it is led in and led out by requests that are sent like the measured ones and not measured:
+
+    lead-in    its rows, once each, before the first measured request; a slot goes on from one to the other without a pause
+    measured   `duration` counts from the first one
+    lead-out   the lead-in's rows again, until the last measured request has ended; at most as many as were measured
 """
 
 from __future__ import annotations
@@ -50,16 +57,19 @@ class Pacer(Protocol):
     def stop(self) -> None:
         """Give out no more."""
 
+    def measured_from(self) -> int | None:
+        """When the measured requests began to be due; None: a lead-in still goes before them."""
+
     @property
     def exhausted(self) -> bool:
         """True once nothing more will be given out."""
 
 
 class OpenPacer:
-    """Open loop: `due_ns[i]` (ascending, absolute) is the instant of request `indexes[i]`."""
+    """Open loop: `due_ns[i]` (ascending, absolute) is the instant of request `indexes[i]`, of a phase from `start` on."""
 
-    def __init__(self, indexes: Sequence[int], due_ns: Sequence[int]) -> None:
-        self._indexes = indexes
+    def __init__(self, indexes: Sequence[int], due_ns: Sequence[int], start: int = 0) -> None:
+        self._indexes, self._start = indexes, start
         self._due = due_ns
         self._next = 0
         self._end = len(indexes)
@@ -78,6 +88,10 @@ class OpenPacer:
 
     def ended(self, end: Ending) -> None:
         """Answers do not move arrivals."""
+
+    def measured_from(self) -> int | None:
+        """See Pacer."""
+        return self._start
 
     def stop(self) -> None:
         """See Pacer."""
@@ -123,6 +137,10 @@ class TailPacer:
     def ended(self, end: Ending) -> None:
         """Answers do not move arrivals."""
 
+    def measured_from(self) -> int | None:
+        """See Pacer."""
+        return self._start
+
     def stop(self) -> None:
         """See Pacer."""
         self._coming.clear()
@@ -134,20 +152,88 @@ class TailPacer:
         return self._finished and not self._coming
 
 
-class ClosedPacer:
-    """Closed loop: `slots` requests in flight from `start` on, until all are given out or `until` is reached.
+class Course:
+    """What a slot of a closed loop sends next once it is free: a request, or a conversation by its first request.
 
-    With `again` the schedule is gone through over and over, and only `until` ends it.
+    `measured`: rows in their order, once, or with `again` over and over. `duration`: none of them later than so many ns after
+    the first; None: no such end. `lead`: rows of the lead-in, whose first is due at `start`; without any, the first measured
+    one is. `ended` counts measured requests, or conversations, that are over; `leading` says which rows are not measured.
     """
 
     def __init__(
-        self, indexes: Sequence[int], slots: int, start: int, until: int | None = None, *, again: bool = False
+        self,
+        measured: Sequence[int],
+        start: int,
+        duration: int | None = None,
+        *,
+        again: bool = False,
+        lead: Sequence[int] = (),
+        leading: Iterable[int] | None = None,
     ) -> None:
-        self._indexes = indexes
+        self._measured, self._lead = measured, lead
+        self.leading = frozenset(lead if leading is None else leading)
+        self._given = self._led = self._open = 0
+        self.began = None if lead else start
+        self._duration, self._again = duration, again
+
+    def take(self, due: int) -> tuple[int, int] | None:
+        """For a slot that is free from `due` on: how often the row was used up before, and the row. None: nothing."""
+        if self._led < len(self._lead):
+            return self._next_leading()
+        if self.began is None:
+            self.began = due
+        if not self.over(due):
+            cycle, at = divmod(self._given, len(self._measured))
+            self._given += 1
+            self._open += 1
+            return cycle, self._measured[at]
+        # Bounded, or a request that hangs until its timeout would draw requests behind it without end.
+        wanted = self._lead and self._open and self._led < len(self._lead) + self._given
+        return self._next_leading() if wanted else None
+
+    def _next_leading(self) -> tuple[int, int]:
+        cycle, at = divmod(self._led, len(self._lead))
+        self._led += 1
+        return cycle, self._lead[at]
+
+    def ended(self, row: int) -> None:
+        """The request in this row, or the conversation that it is of, is over."""
+        self._open -= row not in self.leading
+
+    @property
+    def all_given(self) -> bool:
+        """Whether the measured rows are used up."""
+        return not self._again and self._given >= len(self._measured)
+
+    def out_of_time(self, at: int) -> bool:
+        """Whether the duration is over at `at`."""
+        return self._duration is not None and self.began is not None and at >= self.began + self._duration
+
+    def over(self, at: int) -> bool:
+        """Whether no measured row is given out at `at` or later."""
+        return self.all_given or self.out_of_time(at)
+
+    def led_out(self, at: int) -> bool:
+        """Whether there is a lead-out, and at `at` all that it was for has ended."""
+        return bool(self._lead) and self.began is not None and not self._open and self.over(at)
+
+
+class ClosedPacer:
+    """Closed loop: `slots` requests in flight from `start` on, each the next of its Course."""
+
+    def __init__(
+        self,
+        indexes: Sequence[int],
+        slots: int,
+        start: int,
+        duration: int | None = None,
+        *,
+        again: bool = False,
+        lead: Sequence[int] = (),
+    ) -> None:
+        self._course = Course(indexes, start, duration, again=again, lead=lead)
+        self._leads = bool(lead)
         self._free = [start] * (slots if indexes else 0)
-        self._next = 0
-        self._until = until
-        self._again = again
         self._stopped = not indexes
 
     def take(self, now: int) -> Hit | None:
@@ -155,14 +241,9 @@ class ClosedPacer:
         if self._stopped or not self._free or self._free[0] > now:
             return None
         due = heapq.heappop(self._free)
-        if self._until is not None and due >= self._until:
-            self._stopped = True
-            return None
-        cycle, at = divmod(self._next, len(self._indexes))
-        self._next += 1
-        if not self._again and self._next >= len(self._indexes):
-            self._stopped = True
-        return Hit(self._indexes[at], cycle, due)
+        found = self._course.take(due)
+        self._stopped = found is None or (self._course.all_given and not self._leads)
+        return None if found is None else Hit(found[1], found[0], due)
 
     def next_due(self) -> int | None:
         """See Pacer."""
@@ -170,7 +251,14 @@ class ClosedPacer:
 
     def ended(self, end: Ending) -> None:
         """See Pacer."""
+        self._course.ended(end.row)
         heapq.heappush(self._free, end.at)
+        if self._course.led_out(end.at):
+            self._stopped = True
+
+    def measured_from(self) -> int | None:
+        """See Pacer."""
+        return self._course.began
 
     def stop(self) -> None:
         """See Pacer."""
@@ -200,6 +288,10 @@ class LaterPacer:
     def ended(self, end: Ending) -> None:
         """See Pacer."""
         self._pacer.ended(end._replace(cycle=end.cycle - self._cycle))
+
+    def measured_from(self) -> int | None:
+        """See Pacer."""
+        return self._pacer.measured_from()
 
     def stop(self) -> None:
         """See Pacer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -51,12 +52,14 @@ class Share:
         first, stop = part or (0, len(schedule))
         phases = schedule.table.column("phase").slice(first, stop - first).to_pylist()
         self._rows = [row for row, its_phase in enumerate(phases, first) if its_phase == phase]
+        leads = part is None and phase == Phase.MEASURE and assignment.slots is not None
+        self._lead = [row for row, its_phase in enumerate(phases, first) if leads and its_phase == Phase.LEAD]
+        self._leading = frozenset(self._lead)
         self._classes: bytes = schedule.table.column("request_class").fill_null(0).to_numpy().tobytes()
         # A single probe has no use for them, and is asked for often.
         columns = ["nonce_at", "nonce_len", "phase"] if part is None or assignment.cycle else []
         self._nonces: dict[str, list[int]] = schedule.table.select(columns).to_pydict()
-        self._marked: dict[int, int] | None = None  # which rows have a nonce, found when it is needed
-        self._others: list[int] = []
+        self._marked: dict[int, list[int]] = {}  # by phase, which rows have a nonce; found when it is needed
 
     def pacer(self, start_ns: int, duration_ns: int = 0, *, again: bool = False) -> Pacer:
         """When they are due, from `start_ns` on. `duration_ns` 0: until all is sent. `again`: over and over."""
@@ -84,9 +87,13 @@ class Share:
         chosen = [rows[i] for i in self._dealt(len(rows))]
         if self.slots is None:
             due = self._schedule.table.column("due_ns").to_numpy()
-            return OpenPacer(chosen, [start_ns + int(due[row]) for row in chosen])
-        until = start_ns + duration_ns if duration_ns else None
-        return ClosedPacer(chosen, self._own_slots, start_ns, until, again=again)
+            return OpenPacer(chosen, [start_ns + int(due[row]) for row in chosen], start_ns)
+        lead = [self._lead[i] for i in self._dealt(len(self._lead))]
+        return ClosedPacer(chosen, self._own_slots, start_ns, duration_ns or None, again=again, lead=lead)
+
+    def phase_of(self, row: int) -> int:
+        """The phase of a request: the assignment's, or that of its lead-in."""
+        return Phase.LEAD if row in self._leading else self._assignment.phase
 
     def body(self, hit: Hit) -> bytes:
         """The body of a request that is due."""
@@ -105,16 +112,14 @@ class Share:
         at, length = self._nonces["nonce_at"][hit.row], self._nonces["nonce_len"][hit.row]
         if at < 0:
             return body
-        if self._marked is None:
+        mine = self._nonces["phase"][hit.row]
+        if mine not in self._marked:
             rows = zip(self._nonces["phase"], self._nonces["nonce_at"], strict=True)
-            marked = [
-                row
-                for row, (phase, nonce) in enumerate(rows)
-                if phase == self._assignment.phase and nonce >= 0
+            self._marked[mine] = [
+                row for row, (phase, nonce) in enumerate(rows) if phase == mine and nonce >= 0
             ]
-            self._marked = {row: number for number, row in enumerate(marked)}
-            self._others = marked
-        other = self._others[(self._marked[hit.row] + hit.cycle) % len(self._others)]
+        marked = self._marked[mine]
+        other = marked[(bisect_left(marked, hit.row) + hit.cycle) % len(marked)]
         other_at = self._nonces["nonce_at"][other]
         nonce = self._schedule.body(other)[other_at : other_at + length]
         return body[:at] + nonce + body[at + length :]
@@ -150,6 +155,10 @@ class TailShare:
         """0: a trace's requests have no class."""
         return 0
 
+    def phase_of(self, _row: int) -> int:
+        """A trace has no lead-in."""
+        return Phase.MEASURE
+
     def ended(self, end: Ending, reply: str) -> None:
         """See Share."""
 
@@ -165,21 +174,24 @@ class TurnShare(Share):
         own = schedule.table.select(["own_at", "own_len", "reply"])
         self._own_at, self._own_len = own.column("own_at").to_pylist(), own.column("own_len").to_pylist()
         self._reply = own.column("reply")
-        self._history: dict[tuple[int, int], bytes] = {}  # by session and cycle
+        self._history: dict[tuple[int, int, int], bytes] = {}  # by phase, session and cycle
         self._sent: dict[tuple[int, int], bytes] = {}  # the own messages of what is in flight
 
     def _paced(self, start_ns: int, duration_ns: int, *, again: bool) -> TurnPacer:
-        lanes, rows = self._lanes, self._rows
-        firsts, follower = lanes.chains(rows)
+        slots = None if self.slots is None else self._own_slots
+        mine, lead = self._own_lanes(self._rows), self._own_lanes(self._lead)
+        return TurnPacer(self._lanes, mine, start_ns, slots, duration_ns or None, again=again, lead=lead)
+
+    def _own_lanes(self, rows: Sequence[int]) -> list[int]:
+        """Of these rows, those of this worker's lanes."""
+        firsts, follower = self._lanes.chains(rows)
         mine: list[int] = []
         for at in self._dealt(len(firsts)):
             row = firsts[at]
             while row >= 0:
                 mine.append(row)
                 row = follower.get(row, -1)
-        slots = None if self.slots is None else self._own_slots
-        until = start_ns + duration_ns if duration_ns else None
-        return TurnPacer(lanes, mine, start_ns, slots, until, again=again)
+        return mine
 
     def body(self, hit: Hit) -> bytes:
         """The body of a turn, with all that it repeats."""
@@ -190,7 +202,8 @@ class TurnShare(Share):
             return body
         turn = self._lanes.turn[hit.row]
         self._sent[hit.row, hit.cycle] = body[at : at + self._own_len[hit.row]]
-        return inserted(body, at, self._history.get((session, hit.cycle), b"") if turn else b"")
+        key = (self.phase_of(hit.row), session, hit.cycle)
+        return inserted(body, at, self._history.get(key, b"") if turn else b"")
 
     def ended(self, end: Ending, reply: str) -> None:
         """See Share. After a failure the conversation ends."""
@@ -198,7 +211,7 @@ class TurnShare(Share):
         session = self._lanes.session[end.row]
         if own is None or session is None:
             return
-        key = (session, end.cycle)
+        key = (self.phase_of(end.row), session, end.cycle)
         history = self._history.pop(key, b"") if self._lanes.turn[end.row] else b""
         if not end.ok or not self._goes_on(end.row):
             return

@@ -21,7 +21,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from inferometer.drive.pacer import Ending, Hit
+from inferometer.drive.pacer import Course, Ending, Hit
 from inferometer.journal.schedule import Schedule
 
 
@@ -58,10 +58,9 @@ class Lanes:
 
 
 class TurnPacer:
-    """Lanes of turns. `slots` None: each lane begins at its own instant; else so many at a time begin in their order.
+    """Lanes of turns. `slots` None: each lane begins at its own instant; else so many at a time, each the next of its Course.
 
-    `until`: nothing is given out that would be due then or later; in a closed loop, nothing more at all once that is so.
-    `again`: closed loop only, the lanes are gone through over and over.
+    `duration`: no measured turn is given out that would be due so many ns after the first, or later.
     """
 
     def __init__(
@@ -70,39 +69,60 @@ class TurnPacer:
         rows: Sequence[int],
         start: int,
         slots: int | None,
-        until: int | None = None,
+        duration: int | None = None,
         *,
         again: bool = False,
+        lead: Sequence[int] = (),
     ) -> None:
-        self._lanes, self._start, self._until, self._again = lanes, start, until, again
-        self._firsts, self._follower = lanes.chains(rows)
-        self._slots = slots
-        self._begun = 0
-        self._stopped = False
+        self._lanes, self._start, self._slots = lanes, start, slots
+        firsts, follower = lanes.chains(rows)
+        lead_firsts, lead_follower = lanes.chains(lead)
+        self._follower = follower | lead_follower
+        self._course = Course(firsts, start, duration, again=again, lead=lead_firsts, leading=lead)
+        self._stopped = self._given_up = False
         # What is due when: the instant, the cycle, the row; -1 stands for whichever conversation is next.
         self._waiting: list[tuple[int, int, int]] = []
         if slots is None:
-            self._waiting = [(start + lanes.due_ns[row], 0, row) for row in self._firsts]
-        elif self._firsts:
-            self._waiting = [(start, 0, -1)] * (slots if again else min(slots, len(self._firsts)))
+            self._waiting = [(start + lanes.due_ns[row], 0, row) for row in firsts]
+        elif firsts:
+            self._waiting = [(start, 0, -1)] * (slots if again or lead else min(slots, len(firsts)))
         heapq.heapify(self._waiting)
 
     def take(self, now: int) -> Hit | None:
         """See Pacer."""
+        course = self._course
         while self._waiting and self._waiting[0][0] <= now:
             due, cycle, row = heapq.heappop(self._waiting)
-            if self._until is not None and due >= self._until:
-                if self._slots is not None:
-                    self.stop()
-                continue
-            if row < 0:
-                cycle, at = divmod(self._begun, len(self._firsts))
-                if cycle and not self._again:
+            if row >= 0 and self._too_late(row, due):
+                if self._slots is None:
                     continue
-                self._begun += 1
-                row = self._firsts[at]
+                course.ended(row)
+                row = -1
+            if row < 0:
+                found = course.take(due)
+                if found is None:
+                    continue
+                cycle, row = found
             return Hit(row, cycle, due)
+        if self._slots is not None and not self._given_up and course.out_of_time(now):
+            self._give_up(now)
         return None
+
+    def _too_late(self, row: int, due: int) -> bool:
+        return row not in self._course.leading and self._course.out_of_time(due)
+
+    def _give_up(self, now: int) -> None:
+        """The measured turns that somebody still thinks about come too late: their slots are free when they were due."""
+        self._given_up = True
+        waiting, self._waiting = self._waiting, []
+        for due, cycle, row in waiting:
+            if row >= 0 and self._too_late(row, due):
+                self._course.ended(row)
+                cycle, row = 0, -1
+            self._waiting.append((due, cycle, row))
+        heapq.heapify(self._waiting)
+        if self._course.led_out(now) or not self._course.leading:
+            self.stop()
 
     def next_due(self) -> int | None:
         """See Pacer."""
@@ -120,9 +140,18 @@ class TurnPacer:
             due = end.at + lanes.think_ns[following] * (lanes.turn[following] > 0)
             if lanes.due_ns[following] >= 0:
                 due = max(due, self._start + lanes.due_ns[following])
-            heapq.heappush(self._waiting, (due, end.cycle, following))
-        elif self._slots is not None:
+            if self._slots is None or not self._too_late(following, due):
+                heapq.heappush(self._waiting, (due, end.cycle, following))
+                return
+        if self._slots is not None:
+            self._course.ended(end.row)
             heapq.heappush(self._waiting, (end.at, 0, -1))
+            if self._course.led_out(end.at):
+                self.stop()
+
+    def measured_from(self) -> int | None:
+        """See Pacer."""
+        return self._course.began
 
     def stop(self) -> None:
         """See Pacer."""

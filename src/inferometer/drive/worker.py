@@ -78,7 +78,6 @@ class Worker:
         self._share: Share | TailShare | None = None
         self._appended = More(size=0, final=False)
         self._ok = self._failed = self._events = 0
-        self._phase = 0
         self._drain_by: int | None = None
         self._parent_gone = False
         self._next_tick = self._next_pulse = self._next_flush = self._next_expiry = 0
@@ -135,7 +134,7 @@ class Worker:
                 )
             elif not isinstance(command, Stop):
                 break
-        self._journal.flush(self._phase)
+        self._journal.flush()
         self._journal.close()
         self._reactor.close()
 
@@ -151,10 +150,9 @@ class Worker:
 
     def _run(self, go: Go) -> None:
         job = self._job
-        self._phase = go.phase
         self._pacer = self._map_schedule(go)
         self._drain_by = None
-        end = go.start_ns + go.duration_ns if go.duration_ns else None
+        duration = go.duration_ns
         reactor, pacer = self._reactor, self._pacer
         reactor.vitals.stamped = reactor.vitals.unstamped = 0
         # Reading the schedule took long, and is no stall of the phase.
@@ -174,13 +172,11 @@ class Worker:
                     break
                 self._send(hit, now)
                 now = clock.monotonic_ns()
-            if end is not None and now >= end:
-                if (
-                    not job.open_loop
-                ):  # an open schedule ends there by itself, and what is due late is sent late
-                    pacer.stop()
-                self._drain_by = min(self._drain_by or end + job.drain_ns, end + job.drain_ns)
-                end = None
+            began = pacer.measured_from() if duration else None
+            if began is not None and now >= began + duration:  # what was due before is still sent, late
+                by = began + duration + job.drain_ns
+                self._drain_by = min(self._drain_by or by, by)
+                duration = 0
             if pacer.exhausted and not reactor.vitals.in_flight:
                 break
             if self._drain_by is not None and now >= self._drain_by:
@@ -193,7 +189,7 @@ class Worker:
             else:
                 reactor.wait(self._next_tick, exact=False)
         self._pulse(clock.monotonic_ns())
-        self._journal.flush(self._phase)
+        self._journal.flush()
 
     def _send(self, hit: Hit, now: int) -> None:
         assert self._share is not None, "no phase has begun"
@@ -213,10 +209,12 @@ class Worker:
                 free_at += CONNECT_PAUSE_NS
         exchange.request_body = b""
         self._events += len(exchange.answer.texts)
-        self._journal.add(exchange)
+        share = self._share
+        assert share is not None, "no phase has begun"
+        self._journal.add(exchange, share.phase_of(exchange.index))
         end = Ending(exchange.index, exchange.cycle, free_at, ok)
-        if self._share is not None and self._share.listens:
-            self._share.ended(end, exchange.answer.reply())
+        if share.listens:
+            share.ended(end, exchange.answer.reply())
         self._pacer.ended(end)
 
     # Housekeeping, a few times a second.
@@ -247,7 +245,7 @@ class Worker:
 
     def _flush(self, now: int) -> None:
         self._next_flush = now + FLUSH_NS
-        self._journal.flush(self._phase)
+        self._journal.flush()
 
     def _pulse(self, now: int) -> None:
         vitals = self._reactor.vitals

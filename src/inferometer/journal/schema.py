@@ -21,11 +21,16 @@ READ = {"outcome": ("3", "4", "5"), "record": ("3", "4", "5"), "schedule": ("3",
 
 
 class Phase(enum.IntEnum):
-    """Warm-up is recorded like the rest and kept apart; and so are the single requests before and behind it (draft 4.5.2)."""
+    """What a request was sent for. Only those of MEASURE are measured; the others are recorded like them and kept apart.
+
+    PROBE: the single requests before and behind the warm-up (draft 4.5.2). LEAD: those that keep a closed loop's slots in use
+    before the first measured request and after the last, cycle 0 and later ones (drive/pacer.py).
+    """
 
     WARMUP = 0
     MEASURE = 1
     PROBE = 2
+    LEAD = 3
 
 
 class EventClass(enum.IntEnum):

@@ -109,6 +109,7 @@ _INTEGERS = (
     ("attempts", None),
     ("lag_ns", None),
     ("submit_ns", 0),
+    ("phase", None),
 )
 
 
@@ -145,8 +146,8 @@ class Journal:
         self._text: list[str | None] = []
         self._retry_after: list[float | None] = []
 
-    def add(self, exchange: Ended) -> None:
-        """Keep an ended exchange for the next flush; `pending` counts them."""
+    def add(self, exchange: Ended, phase: int) -> None:
+        """Keep an ended exchange of a phase for the next flush; `pending` counts them."""
         answer: _Answer = exchange.answer
         self.pending += 1
         self._integers.extend(
@@ -178,6 +179,7 @@ class Journal:
                 exchange.attempts,
                 exchange.lag_ns,
                 exchange.submit_ns,
+                phase,
             )
         )
         merged = exchange.merged
@@ -209,10 +211,10 @@ class Journal:
         """Keep one pulse: PULSE's columns in order, without the worker."""
         self._pulse_rows.append(values)
 
-    def flush(self, phase: int) -> None:
+    def flush(self) -> None:
         """Append what has been added since the last flush."""
         if self.pending:
-            self._outcomes.append(self._columns(phase))
+            self._outcomes.append(self._columns())
             self._clear()
         if self._pulse_rows:
             count = len(self._pulse_rows)
@@ -227,9 +229,8 @@ class Journal:
         self._outcomes.close()
         self._pulses.close()
 
-    def _columns(self, phase: int) -> list[pa.Array]:
+    def _columns(self) -> list[pa.Array]:
         columns: dict[str, pa.Array | Sequence[object]] = {
-            "phase": [phase] * self.pending,
             "worker": [self._worker] * self.pending,
             "event_ns": pa.ListArray.from_arrays(
                 _flat(self._event_ends, pa.int32()), _flat(self._event_ns, pa.int64())

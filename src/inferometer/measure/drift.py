@@ -120,7 +120,7 @@ def drift_of(record: Record, samples: Samples, span: Span | None, slots: int | N
     if span is None or not len(samples):
         return None
     load = Load(record)
-    start = load.sent[0]
+    start = record.t_submit.values[record.measured & record.t_submit.valid].min()
     span = _after_first_wave(load, span, slots)
     series: dict[Source, Timed] = {"request": request_series(record, samples, load, span)}
     if samples.streamed:
@@ -144,11 +144,11 @@ def drift_of(record: Record, samples: Samples, span: Span | None, slots: int | N
 
 
 class Load:
-    """The measured requests that were sent, in order of sending: instants of sending, first text and end, and prompt tokens
-    that were computed. A request without text is taken to wait until its end."""
+    """The requests that were sent, lead-in and lead-out included, in order of sending: instants of sending, first text and end,
+    and prompt tokens that were computed. A request without text is taken to wait until its end."""
 
     def __init__(self, record: Record) -> None:
-        rows = np.flatnonzero(record.measured & record.t_submit.valid)
+        rows = np.flatnonzero(record.of_load & record.t_submit.valid)
         rows = rows[np.lexsort((record.index[rows], record.t_submit.values[rows]))]
         self.rows: Ints = rows
         self.sent: Ints = record.t_submit.values[rows]

@@ -151,7 +151,7 @@ def _clock_step_ms(pulse: Pulse) -> float | None:
 # | closed loop that a time may end; interrupted runs | as many as its slots came to   | those it had sent without a row     |
 #
 # What it had sent is known from its counters, up to 50 ms before its death: in the second case at least so many were lost, and
-# its slots stood empty from then on.
+# its slots stood empty from then on. Requests of a lead-in or lead-out that it took with it are counted among them.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,17 @@
-"""The load as the server saw it: requests and tokens in flight, lateness, the spans of a run, and the first wave.
+"""The load as the server saw it: requests and tokens in flight, lateness, and the spans of a run.
 
-Let b_i be the beginnings and d_i the ends of the measured requests that were sent. A request begins with its first
-byte (t_send), or, if a connection was opened for it, when connecting began (t_connect): from then on its slot is taken, and
-the server, or a plan that asks for new connections, takes the time. Requests in flight at t: N(t) = #{b_i <= t} - #{d_i <= t}.
+Let b_i be the beginnings and d_i the ends of the requests that were sent, those of the lead-in and lead-out included. A
+request begins with its first byte (t_send), or, if a connection was opened for it, when connecting began (t_connect): from then
+on its slot is taken, and the server, or a plan that asks for new connections, takes the time. Requests in flight at t:
+N(t) = #{b_i <= t} - #{d_i <= t}.
 Its integral from the start to t is G(t) = sum over b_i <= t of (t - b_i) - sum over d_i <= t of (t - d_i), so the mean in
 [x, y] is (G(y) - G(x)) / (y - x).
 
 | span    | from                                              | to            | what it is for                      |
 | ------- | ------------------------------------------------- | ------------- | ----------------------------------- |
 | run     | first send                                        | last end      | the article's whole-run rates       |
-| load    | open: first send; closed: the send that filled    | last send     | the load was on; no ramp, no drain  |
-|         | the last of the slots asked for                   |               |                                     |
+| load    | open: first send; closed: the first measured one, | last measured | the load was on; no ramp, no drain  |
+|         | or that which filled the last slot, if later      | send          |                                     |
 | steady  | 10 % into the load span                           | last send     | throughput (draft 5.2.3)            |
 
 Nothing is steady before the first requests could have ended: a load span shorter than the median request has no steady part.
@@ -23,10 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.measure.record import Floats, Ints, Mask, Record, between_ms
-from inferometer.measure.samples import Samples
 from inferometer.measure.stats import describe
 from inferometer.measure.tokens import count
-from inferometer.metrics.statistics import Interval, Stats
+from inferometer.metrics.statistics import Stats
 from inferometer.units import NS_PER_MS, NS_PER_S
 
 RAMP_SHARE = 0.1
@@ -56,14 +56,15 @@ class Spans:
 
 
 class Sweep:
-    """N(t) of the measured requests that were sent; `sends` are their send times, in order.
+    """N(t) of the requests that were sent; `sends` are the send times of the measured ones, in order, `all_sends` of all.
 
     `until`: the instant at which each row of the record stops counting; by default its end.
     """
 
     def __init__(self, record: Record, until: Ints | None = None) -> None:
-        rows = record.measured & record.t_submit.valid
-        self.sends: Ints = np.sort(record.t_submit.values[rows])
+        rows = record.of_load & record.t_submit.valid
+        self.all_sends: Ints = np.sort(record.t_submit.values[rows])
+        self.sends: Ints = np.sort(record.t_submit.values[rows & record.measured])
         self.begins: Ints = np.sort(
             np.where(record.opened, record.t_connect.values, record.t_send.values)[rows]
         )
@@ -108,9 +109,11 @@ def spans(record: Record, sweep: Sweep, slots: int | None, typical_ms: float | N
     starts = record.t_send.values[begun] if begun.any() else record.t_intended[record.measured]
     run = Span(int(starts.min()), int(record.t_end[record.measured].max()))
     full = 0 if slots is None else slots - 1
-    if len(sweep.sends) <= full or sweep.sends[full] >= sweep.sends[-1]:
+    if not len(sweep.sends) or len(sweep.all_sends) <= full:
         return Spans(run, None, None)
-    load = Span(int(sweep.sends[full]), int(sweep.sends[-1]))
+    load = Span(max(int(sweep.sends[0]), int(sweep.all_sends[full])), int(sweep.sends[-1]))
+    if load.end <= load.start:
+        return Spans(run, None, None)
     if typical_ms is None or load.seconds * 1_000 < typical_ms:
         return Spans(run, load, None)
     steady = Span(load.start + round(RAMP_SHARE * (load.end - load.start)), load.end)
@@ -227,7 +230,7 @@ def tokens_in_flight(record: Record, span: Span | None, *, reference: bool) -> T
     """Tokens in flight over the span; None for an empty one. `reference`: counted as in `samples.take`."""
     if span is None or span.end <= span.start:
         return None
-    rows = np.flatnonzero(record.measured & record.t_submit.valid)
+    rows = np.flatnonzero(record.of_load & record.t_submit.valid)
     counts = count(record, rows, reference=reference)
     begins = np.where(record.opened, record.t_connect.values, record.t_send.values)[rows]
     ends = record.t_end[rows]
@@ -255,36 +258,3 @@ def _peak(at: Ints, tokens: Floats, ends: Ints, gone: Floats, span: Span) -> flo
     last = int(np.searchsorted(times[order], span.end, side="left"))
     before = held[max(first - 1, 0) : first]  # what there was when the span began
     return float(np.concatenate(([0.0], before, held[first:last])).max())
-
-
-# TTFT without the first wave of a closed loop.
-#
-# A closed loop begins with all its slots at once, and so with a queue. With 100 requests a slot (draft 5.5.3) that wave is one
-# request in a hundred: just what a P99 is made of. It stays among the samples; here is the P99 without it beside.
-
-
-@dataclass(frozen=True, slots=True)
-class WithoutFirstWave:
-    """P99 of TTFT in ms over the `n` samples that are left without the first `requests` that were sent."""
-
-    requests: int
-    ttft_p99_ms: float | None
-    ttft_p99_ci95: Interval | None
-    n: int
-
-
-def without_first_wave(record: Record, samples: Samples, slots: int | None) -> WithoutFirstWave | None:
-    """Leave out the `slots` measured requests that were sent first; None in an open loop, whose `slots` are None."""
-    if slots is None:
-        return None
-    sent = np.flatnonzero(record.measured & record.t_submit.valid)
-    order = np.lexsort((record.index[sent], record.t_submit.values[sent]))
-    wave = np.zeros(len(record), np.bool_)
-    wave[sent[order[:slots]]] = True
-    ttft = samples.described(samples.ttft, ~wave[samples.rows], waits=True)
-    return WithoutFirstWave(
-        requests=min(slots, len(sent)),
-        ttft_p99_ms=None if ttft is None else ttft.p99,
-        ttft_p99_ci95=None if ttft is None else ttft.ci95.p99,
-        n=0 if ttft is None else ttft.n,
-    )

@@ -40,12 +40,10 @@ from inferometer.measure.load import (
     Spans,
     Sweep,
     TokensInFlight,
-    WithoutFirstWave,
     causes,
     lateness_ms,
     spans,
     tokens_in_flight,
-    without_first_wave,
 )
 from inferometer.measure.record import Floats, Record
 from inferometer.measure.samples import Distributions, Samples, distributions, values_of
@@ -73,7 +71,8 @@ WindowRule = Literal["open-last-90", "closed-full-last-90", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """Requests of the measured phase, counted; `warmup_*` those before it. `unaccounted` were lost with workers that died.
+    """Requests of the measured phase, counted; `warmup_*` those before it, `lead_in` and `lead_out` those around it that kept a
+    closed loop's slots in use. `unaccounted` were lost with workers that died.
 
     `outcomes_effective`: as many independent outcomes tell as much of the success rate, for failures come in bursts.
     """
@@ -87,6 +86,8 @@ class Requests:
     warmup_sent: int
     warmup_completed: int
     warmup_output_tokens: int
+    lead_in: int
+    lead_out: int
     finish_reasons: dict[str, int]
     outcomes_effective: float
 
@@ -209,7 +210,6 @@ class Measurement:
     drift: Drift | None
     backlogs: tuple[Backlog, ...]
     in_flight_tokens: TokensInFlight | None
-    first_wave: WithoutFirstWave | None
     itl_shape: ItlShape | None
     distributions: Distributions
     refusals: Refusals
@@ -274,7 +274,6 @@ def measure(
         drift=drift_of(record, samples, parts.steady, slots),
         backlogs=backlogs(record, sweep, parts.load, told, streamed=bool(plan.target.stream)),
         in_flight_tokens=tokens_in_flight(record, parts.steady or parts.load, reference=_reference(plan)),
-        first_wave=without_first_wave(record, samples, plan.load.concurrency if closed else None),
         itl_shape=itl_shape(samples, streamed=bool(plan.target.stream)),
         distributions=distributions(samples),
         refusals=refusals(record),
@@ -291,7 +290,7 @@ def _described(samples: Samples, name: str, values: Floats) -> Stats | None:
 
 
 def _requests(record: Record, samples: Samples) -> Requests:
-    measured, warm = record.measured, ~record.measured
+    measured, warm = record.measured, ~record.of_load
     ok, cancelled = record.ok, record.outcome.are(Outcome.CANCELLED)
     errors = measured & ~ok & ~cancelled
     usage, local = record.usage_output, record.output_tokens_local
@@ -308,6 +307,8 @@ def _requests(record: Record, samples: Samples) -> Requests:
         warmup_sent=int(warm.sum()),
         warmup_completed=int((warm & ok).sum()),
         warmup_output_tokens=int(warm_tokens[warm & ok].sum()),
+        lead_in=int((record.lead & (record.cycle == 0)).sum()),
+        lead_out=int((record.lead & (record.cycle > 0)).sum()),
         finish_reasons=record.finish_reason.counts(reasons),
         outcomes_effective=_effective_outcomes(record),
     )

@@ -171,6 +171,7 @@ class Record:
     index: Ints
     attempts: Ints
     measured: Mask
+    lead: Mask
     worker: Ints
     t_intended: Ints
     t_taken: Ints
@@ -231,6 +232,11 @@ class Record:
     def ok(self) -> Mask:
         """Rows that succeeded, warm-up included (draft 4.2.6)."""
         return self.outcome.are(Outcome.OK)
+
+    @property
+    def of_load(self) -> Mask:
+        """Rows that were the server's load while it was measured: measured ones, and the lead-in and lead-out around them."""
+        return self.measured | self.lead
 
     @property
     def simulated(self) -> bool:
@@ -301,6 +307,7 @@ class Record:
             **columns,
             **firsts,
             measured=_ints(record, "phase") == Phase.MEASURE,
+            lead=_ints(record, "phase") == Phase.LEAD,
             worker=worker,
             event_ns=event_ns,
             event_class=event_class,

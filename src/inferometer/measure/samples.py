@@ -79,12 +79,14 @@ class Samples:
         reference: bool = False,
         native: bool = False,
         objectives: Sequence[Slo] = (),
+        rows: Ints | None = None,
     ) -> None:
         self.record = record
         self.streamed = streamed
         self.native = native
         self.objectives = objectives
-        self.rows: Ints = np.flatnonzero(record.samples)
+        self._reference = reference
+        self.rows: Ints = np.flatnonzero(record.samples) if rows is None else rows
         self.counts: Counts = count(record, self.rows, reference=reference)
         self._submit, self._intended = record.t_submit[self.rows], record.t_intended[self.rows]
         self._end = record.t_end[self.rows]
@@ -93,6 +95,22 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def around(self) -> Samples | None:
+        """The successful requests of the lead-in and lead-out, which are no samples: their tokens arrive between the others and
+        count in throughput. None: there are none."""
+        rows = np.flatnonzero(self.record.lead & self.record.ok)
+        if not len(rows):
+            return None
+        return Samples(
+            self.record,
+            streamed=self.streamed,
+            reference=self._reference,
+            native=self.native,
+            objectives=self.objectives,
+            rows=rows,
+        )
 
     @cached_property
     def first_text_ns(self) -> Ints:

@@ -6,7 +6,7 @@ times the bin width adds up to the output tokens.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -19,6 +19,7 @@ from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.server import Points, server_series
 from inferometer.measure.stats import percentile
+from inferometer.measure.throughput import Arrivals, of_load, output_tok_s, request_s
 from inferometer.plan.length_histogram import LengthHistogram, histogram
 from inferometer.plan.schema import Plan
 from inferometer.telemetry.metrics.normalised import Translated
@@ -180,15 +181,20 @@ def _timeline(record: Record, samples: Samples, sweep: Sweep, run: Span | None) 
     def binned(t_ns: Ints, weights: Floats | None = None) -> Floats:
         return np.bincount(_bin(t_ns, run, bins), weights, minlength=bins).astype(np.float64)
 
+    def rate(arrivals: Callable[[Samples], Arrivals]) -> tuple[float, ...]:
+        at, weights = of_load(samples, arrivals)
+        inside = (at >= run.start) & (at <= run.end)
+        return tuple((binned(at[inside], weights[inside]) / width).tolist())
+
     p50, p99 = _binned_percentiles(
         samples.ttft, _bin(record.t_submit.values[samples.rows], run, bins), bins, (0.5, 0.99)
     )
     return Timeline(
         bin_s=width,
         t_s=tuple(((np.arange(bins) + 0.5) * width).tolist()),
-        output_tok_s=tuple((binned(samples.arrival_ns, samples.arrival_tokens) / width).tolist()),
+        output_tok_s=rate(output_tok_s),
         in_flight=tuple((np.diff(area) / width).tolist()),
-        requests_s=tuple((binned(record.t_end[samples.rows]) / width).tolist()),
+        requests_s=rate(request_s),
         ttft_p50_ms=p50,
         ttft_p99_ms=p99,
         errors=tuple(binned(record.t_end[failed]).astype(np.int64).tolist()),

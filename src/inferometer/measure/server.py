@@ -157,10 +157,10 @@ class Server:
 
 
 def preempted(scraped: Sequence[Translated], record: Record) -> Preempted | None:
-    """What `scraped` counts of preemptions in the measured phase of a record; None where it counts none."""
+    """What `scraped` counts of preemptions of a record's load, lead-in and lead-out included; None where it counts none."""
     if not scraped or not record.measured.any():
         return None
-    begin = int(record.t_taken[record.measured].min())
+    begin = int(record.t_taken[record.of_load].min())
     events = _added(scraped, "preemptions", begin)
     requests, finished, discarded = (
         _added(scraped, term, begin)

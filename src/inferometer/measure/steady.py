@@ -47,6 +47,7 @@ from inferometer.measure.record import Floats, Ints, Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.server import track
 from inferometer.measure.stats import mean_interval
+from inferometer.measure.throughput import of_load, output_tok_s, request_s
 from inferometer.metrics.statistics import Interval
 from inferometer.telemetry.metrics.normalised import Track, Translated
 from inferometer.units import NS_PER_MS, NS_PER_S
@@ -95,12 +96,11 @@ def steady(
     """How steady the steady `span` was; None where there is none. `scraped`: what endpoints said; `closed`: a closed loop."""
     if span is None or span.end <= span.start:
         return None
-    ends = record.t_end[samples.rows]
+    ends = of_load(samples, request_s)[0]
     arrivals, completions = (int(within(at, span).sum()) for at in (sweep.sends, ends))
     parts = thirds(span)
-    tokens = tuple(
-        float(samples.arrival_tokens[within(samples.arrival_ns, part)].sum()) / part.seconds for part in parts
-    )
+    at, weights = of_load(samples, output_tok_s)
+    tokens = tuple(float(weights[within(at, part)].sum()) / part.seconds for part in parts)
     mean = math.fsum(tokens) / len(tokens)
     lengths = _unqueued(record, samples, sweep)
     expected = float(np.diff(_due(sweep.sends, lengths, np.array([span.start, span.end])))[0])

@@ -1,7 +1,8 @@
 """Throughput and goodput: rates over a span. Each counts arrivals, an instant with a weight; one function for each rate of
 metrics/catalogue.py.
 
-Over the steady span what arrived within it counts, whichever side of the span its request began. Over the whole run,
+Over the steady span what arrived within it counts, whichever side of the span its request began, and of the requests of the
+lead-in too. Over the whole run,
 rates are the article's: totals over the time from the first send to the last end.
 """
 
@@ -61,6 +62,14 @@ ARRIVALS: dict[str, Callable[[Samples], Arrivals | None]] = {
 """By the name of the rate; the same names as RATES. None: the run has no such rate."""
 
 
+def of_load(samples: Samples, arrivals: Callable[[Samples], Arrivals | None]) -> Arrivals:
+    """The arrivals of the samples, and of the requests around them; empty for a rate that the run does not have."""
+    parts = [found for one in (samples, samples.around) if one is not None and (found := arrivals(one))]
+    none = np.zeros(0, np.int64), np.zeros(0)
+    at, weights = zip(none, *parts, strict=True)
+    return np.concatenate(at), np.concatenate(weights)
+
+
 def rates(samples: Samples, spans: Spans) -> tuple[Rates[float], Rates[float], Rates[Interval]]:
     """The rates over the steady span and over the whole run, and the intervals (95 %) of the former; None without a span."""
     steady: dict[str, float | None] = dict.fromkeys(RATES)
@@ -71,10 +80,10 @@ def rates(samples: Samples, spans: Spans) -> tuple[Rates[float], Rates[float], R
         arrivals = ARRIVALS[name](samples)
         if arrivals is None:
             continue
-        at, weights = arrivals
         if spans.run is not None and spans.run.seconds > 0:
-            whole[name] = float(weights.sum()) / spans.run.seconds
+            whole[name] = float(arrivals[1].sum()) / spans.run.seconds
         if spans.steady is not None:
+            at, weights = of_load(samples, ARRIVALS[name])
             steady[name] = float(weights[within(at, spans.steady)].sum()) / spans.steady.seconds
             intervals[name] = rate_interval(at, weights, spans.steady, long_s, samples.states.count)
     return Rates(**steady), Rates(**whole), Rates(**intervals)

@@ -30,6 +30,8 @@ READABLE = (SCHEMA, VERSION_1)
 DEFAULT_CONCURRENCY = 16
 DEFAULT_REQUESTS = 1000
 DEFAULT_WARMUP = 100
+LEAD_PER_SLOT = 2
+"""Requests of a closed loop's lead-in for each slot: one that meets the burst of the start, and one behind it."""
 """Draft 4.5.1's number; with the standard workloads these also make its 10,000 output tokens."""
 REFERENCE_TOKENIZER = "cl100k_base"
 SHIPPED_TOKENIZERS = (REFERENCE_TOKENIZER, "o200k_base")
@@ -215,6 +217,14 @@ class Load(Part):
         if self.model == "users":
             return None if self.users is None or self.user_rate is None else self.users * self.user_rate
         return self.rate
+
+    @property
+    def lead_in(self) -> int:
+        """Closed loop: requests that take all slots before the first measured one is sent (drive/pacer.py). 0: a single slot
+        has no first wave, and of a cold start that wave is what is to be measured."""
+        slots = self.concurrency or 1
+        leads = self.model == "closed" and slots > 1 and not self.cold_start
+        return LEAD_PER_SLOT * slots if leads else 0
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -111,7 +111,6 @@ def _table(levels: Sequence[Level], top: Level | None) -> Table:
         Column("tpot_p99", "TPOT P99", "ms"),
         Column("errors", "Errors"),
         Column("status", "Status"),
-        Column("ttft_p99_later", "TTFT P99 without the first wave", "ms"),
         Column("output_tok_s", "Throughput", "tok/s"),
         Column("tokens_mean", "Tokens in flight, mean", "tokens"),
         Column("tokens_peak", "Tokens in flight, peak", "tokens"),
@@ -119,7 +118,7 @@ def _table(levels: Sequence[Level], top: Level | None) -> Table:
         Column("seconds", "Run", "s"),
         Column("because", "Because of"),
     )
-    notes = [Note("levels_in_order_run"), Note("first_wave_in_p99")]
+    notes = [Note("levels_in_order_run")]
     if top is not None:
         notes.append(Note("maximum_concurrency", {"concurrency": top.concurrency}, capacity=True))
     rows = tuple(_row(one) for one in levels)
@@ -128,7 +127,7 @@ def _table(levels: Sequence[Level], top: Level | None) -> Table:
 
 def _row(one: Level) -> tuple[Cell, ...]:
     summary = one.done.outcome.summary
-    tokens, later = summary.in_flight_tokens, summary.first_wave
+    tokens = summary.in_flight_tokens
     met = one.decision.sustained
     because = "" if met else ", ".join(signal.code for signal in one.decision.reasons)
     return (
@@ -138,7 +137,6 @@ def _row(one: Level) -> tuple[Cell, ...]:
         stat(summary, "tpot", "p99"),
         errors(summary),
         status(one) + (" (confirmed)" if one.confirms and met else ""),
-        None if later is None else later.ttft_p99_ms,
         rate(summary, "output_tok_s"),
         None if tokens is None else tokens.mean,
         None if tokens is None else tokens.peak,

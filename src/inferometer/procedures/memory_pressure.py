@@ -7,7 +7,7 @@ test, and that is a finding: the levels before stand.
 | figure             | is                                                                                             |
 | ------------------ | ---------------------------------------------------------------------------------------------- |
 | completion         | succeeded / (succeeded + failed) requests; fail rate is the rest                               |
-| preemption rate    | requests preempted once at least / sent requests                                               |
+| preemption rate    | requests preempted once at least / sent requests, lead-in and lead-out included                |
 | recovery rate      | of these, the share that ended with all their tokens                                           |
 | preemption loss    | tokens lost from the KV cache / preemptions                                                    |
 
@@ -149,14 +149,14 @@ def _completed(summary: Summary) -> float | None:
 
 def _pressure(one: PerformedRun) -> _Pressure:
     summary = one.outcome.summary
-    counts = summary.preemption
+    counts, sent = summary.preemption, summary.requests
     requests, events = (None, None) if counts is None else (counts.requests, counts.events)
     finished, discarded = (None, None) if counts is None else (counts.finished, counts.discarded)
     return _Pressure(
         run=one,
         share=(one.step.at.percent or 0),
         completion=percent(_completed(summary)),
-        preempted=_ratio(requests, summary.requests.sent, 100),
+        preempted=_ratio(requests, sent.sent + sent.lead_in + sent.lead_out, 100),
         recovered=NOBODY if requests == 0 else _ratio(finished, requests, 100),
         lost=NOBODY if requests == 0 else _ratio(discarded, events),
         events=events,

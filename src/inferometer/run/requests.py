@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal, Protocol
 
 from inferometer.documents.run_facts import RequestFacts
@@ -46,8 +46,9 @@ PromptFormat = Literal["ids", "text"]
 POOL_FACTOR = 4
 POOL_FLOOR = 1000
 """A closed loop that ends by time alone gets this many prompts, or POOL_FACTOR a slot, and goes through them again."""
-WARMUP_SEED_STEP = 1_000_003
-"""Warm-up draws its own prompts, so that the measured ones are the reference stream from its first on."""
+SEED_STEP = 1_000_003
+"""Warm-up and lead-in draw their own prompts, so that the measured ones are the reference stream from its first on."""
+SEED_STEPS = {Phase.MEASURE: 0, Phase.WARMUP: 1, Phase.LEAD: 2}
 MOST_WARM = 1_000_000
 """Requests of a warm-up that are made; where its tokens need more, these are sent again."""
 
@@ -73,7 +74,8 @@ class RequestWriter(Protocol):
     """The requests of a plan as bytes on disk: the warm-up's, then behind them the measurement's.
 
     `rows` are written so far. The warm-up has `warm` requests, the measurement `measured`, or `total` as far as that is known
-    beforehand. `appended`: the row with which a measurement begins that is written while it runs; None: it is written before.
+    beforehand, and `lead` before those. `appended`: the row with which a measurement begins that is written while it runs;
+    None: it is written before.
     """
 
     salt: int
@@ -81,6 +83,7 @@ class RequestWriter(Protocol):
     measured: int
     warm: int
     total: int | None
+    lead: int
     warm_rows: Rows
 
     @property
@@ -136,7 +139,7 @@ def contexts_of(
     """The prefixes that the measured requests share in a run with this salt, if its warm-up is to have them."""
     if not plan.load.warmup or not plan.load.warmup_prefixes:
         return None
-    places = _places(plan, source, plan.workload.seed, 0, None, warm=False)
+    places = _places(plan, source, Phase.MEASURE)
     if places is None:
         count = len(_due(plan.load, plan.workload.seed, source.pool, warm=False))
         return source.contexts(tokenizer, count, salt % NONCES)
@@ -163,8 +166,13 @@ def probe_salt(salt: int) -> int:
     return (salt + NONCES // 4) % NONCES
 
 
+def lead_salt(salt: int) -> int:
+    """Three quarters round, for the same reason."""
+    return (salt + 3 * (NONCES // 4)) % NONCES
+
+
 class Requests:
-    """Every request as bytes: first the warm-up's, then the measurement's behind them.
+    """Every request as bytes: first the warm-up's, then the measurement's behind them, its lead-in first.
 
     All are written before the load starts. Where one could be too long for the model (`limit`), all are written before
     anything else, and that one is a PlanError.
@@ -191,6 +199,7 @@ class Requests:
         self.warm_rows = Rows(0, 0, indivisible=spec.turns is not None)
         self.rows = self.measured = 0
         self.warm, self.total = plan.load.warmup, plan.load.requests
+        self.lead = 0
         self._plan, self._target, self._tokenizer, self._folder = plan, target, tokenizer, folder
         self._source = source
         self._warm: list[schedules.Scheduled] = []
@@ -225,14 +234,29 @@ class Requests:
         self.rows = len(self._warm)
         self.warm_rows = replace(self.warm_rows, requests=first, probes=self.rows - first)
 
+    def _lead_in(self) -> list[schedules.Scheduled]:
+        plan = self._plan
+        contexts = contexts_of(plan, self._source, self._tokenizer, self.salt)
+        warmed = plan.model_copy(update={"load": plan.load.model_copy(update={"warmup": self.warm})})
+        made, due = self._requests(warmed, Phase.LEAD, lead_salt(self.salt), contexts)
+        prompts, count = list(made), len(due)
+        if plan.workload.turns is None:
+            count = plan.load.lead_in if prompts else 0
+            slots = plan.load.concurrency or 1
+            prompts = [_cut(prompts[at % len(prompts)], at, slots) for at in range(count)]
+        first = len(self._warm)
+        return list(_scheduled(plan, self._target, Phase.LEAD, first, prompts, [None] * count))
+
     def _write(self) -> None:
+        lead = self._lead_in() if self._plan.load.lead_in else []
+        self.lead = len(lead)
         prompts, due = self._requests(self._plan, Phase.MEASURE, self.salt)
-        first, self.measured = len(self._warm), len(due)
+        first, self.measured = len(self._warm) + len(lead), len(due)
         self.rows = first + self.measured
         fingerprint = Fingerprint()
         passing = self._account.of(fingerprint.of(self._source.counted(prompts)))
         measured = _scheduled(self._plan, self._target, Phase.MEASURE, first, passing, due)
-        schedules.write(self._folder.schedule, chain(self._warm, measured))
+        schedules.write(self._folder.schedule, chain(self._warm, lead, measured))
         self.fingerprint = str(fingerprint)
 
     def facts(self) -> RequestFacts:
@@ -252,7 +276,8 @@ class Requests:
         rendering = Rendering(self._tokenizer, target.prompt_format, target.template or 0)
         made, due = drawn(plan, self._source, rendering, phase, salt, contexts)
         if self._limit is not None:
-            made = self._limit.checked(self._plan.workload, made, "warm-up " if phase is Phase.WARMUP else "")
+            what = {Phase.WARMUP: "warm-up ", Phase.LEAD: "lead-in "}.get(phase, "")
+            made = self._limit.checked(self._plan.workload, made, what)
         return made, due
 
 
@@ -266,35 +291,61 @@ def drawn(
 ) -> tuple[Iterator[Prompt], Sequence[int | None]]:
     """The prompts of one phase, made as they are taken, and their due offsets (ns; None in closed loop). `contexts`: see
     Batch."""
-    seed, warm = plan.workload.seed, phase is Phase.WARMUP
-    skip = source.rows_before(partial(_rows_of_file, plan, source)) if warm else 0
+    seed, warm = plan.workload.seed, phase is not Phase.MEASURE
+    skip = 0
+    for before in (Phase.MEASURE, Phase.WARMUP)[: SEED_STEPS[phase]]:
+        skip += source.rows_before(partial(_rows_of_file, plan, source, before, skip))
     # Warm-up draws its own prompts; its arrivals are another stream of the same seed.
-    own = seed + WARMUP_SEED_STEP if warm else seed
-    places = _places(plan, source, own, skip, contexts, warm=warm)
-    due = _due(plan.load, seed, source.pool, warm=warm) if places is None else [one.due_ns for one in places]
+    own = seed + SEED_STEPS[phase] * SEED_STEP
+    places = _places(plan, source, phase, own, skip, contexts)
+    if places is not None:
+        due: Sequence[int | None] = [one.due_ns for one in places]
+    elif phase is Phase.LEAD:
+        spare = source.spare
+        due = [None] * (plan.load.lead_in if spare is None else min(spare, plan.load.lead_in))
+    else:
+        due = _due(plan.load, seed, source.pool, warm=warm)
     batch = Batch(len(due), salt % NONCES, own, warm, skip, places or (), contexts)
     return source.prompts(rendering, batch), due
 
 
+def _cut(prompt: Prompt, at: int, slots: int) -> Prompt:
+    """The `at`-th request of a lead-in. The first answers end one after the other, each slot's after another share of its
+    length, as those do that are found under way in a loop that has long been running. Otherwise all slots start in step, and
+    stay so where answers are alike. Two tokens at least, if as many are wanted: an answer of one is no stream."""
+    least = min(2, prompt.output)
+    return replace(prompt, output=max(least, prompt.output * (at + 1) // slots)) if at < slots else prompt
+
+
 def _places(
-    plan: Plan, source: RequestSource, seed: int, skip: int, contexts: Contexts | None, *, warm: bool
+    plan: Plan,
+    source: RequestSource,
+    phase: Phase,
+    seed: int | None = None,
+    skip: int = 0,
+    contexts: Contexts | None = None,
 ) -> list[Place] | None:
-    """Where the requests of a phase stand; None: each for itself."""
-    load, alone = plan.load, plan.workload.turns is None
+    """Where the requests of a phase stand; None: each for itself. A lead-in has a conversation for each slot."""
+    load, alone, warm = plan.load, plan.workload.turns is None, phase is not Phase.MEASURE
     if alone and load.model != "users":
         return None
     count = load.warmup if warm else load.requests
     if count is None and load.model == "closed":
         count = source.pool or _pool(load)
-    sessions = source.sessions(seed, skip, warmup=warm, contexts=contexts)
+    sessions = source.sessions(
+        plan.workload.seed if seed is None else seed, skip, warmup=warm, contexts=contexts
+    )
+    if phase is Phase.LEAD:
+        count, sessions = source.spare, islice(sessions, load.concurrency)
     return arranged(load, plan.workload.seed, sessions, count, warm=warm, alone=alone)
 
 
-def _rows_of_file(plan: Plan, source: RequestSource) -> int:
-    """How many rows of a file of prompts the measurement takes."""
-    places = _places(plan, source, plan.workload.seed, 0, None, warm=False)
+def _rows_of_file(plan: Plan, source: RequestSource, phase: Phase, skip: int) -> int:
+    """How many rows of a file of prompts a phase takes, those behind the first `skip`."""
+    seed = plan.workload.seed
+    places = _places(plan, source, phase, seed + SEED_STEPS[phase] * SEED_STEP, skip)
     if places is None:
-        return len(_due(plan.load, plan.workload.seed, source.pool, warm=False))
+        return len(_due(plan.load, seed, source.pool, warm=phase is Phase.WARMUP))
     return len(places) if plan.workload.turns is None else sum(place.turn == 0 for place in places)
 
 

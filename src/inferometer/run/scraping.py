@@ -19,6 +19,7 @@ from types import TracebackType
 from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from msgspec.structs import replace
@@ -53,6 +54,7 @@ TAIL_S = 2.0
 """From the end of the load to the last scrape: engines that count in other processes, or every so many iterations, need a
 moment to show what they did (AIPerf waits as long). Meanwhile the record is sealed, so that little of it is waited for."""
 NAMES = {Phase.WARMUP: "warmup", Phase.MEASURE: "profiling"}
+ROWS = {Phase.WARMUP: [Phase.WARMUP, Phase.PROBE], Phase.MEASURE: [Phase.MEASURE]}
 """The phases as AIPerf and the record of scrapes call them."""
 
 
@@ -152,8 +154,7 @@ def _phases(folder: RunFolder, offset_ns: int) -> dict[str, PhaseTimes]:
     table = pq.read_table(folder.record, columns=["phase", "t_taken", "t_end"])
     found = {}
     for phase, name in NAMES.items():
-        measured = pc.equal(table["phase"], int(Phase.MEASURE))
-        rows = table.filter(measured if phase is Phase.MEASURE else pc.invert(measured))
+        rows = table.filter(pc.is_in(table["phase"], pa.array(ROWS[phase], pa.int8())))
         if rows.num_rows:
             ends = pc.min(rows["t_taken"]).as_py(), pc.max(rows["t_end"]).as_py()
             found[name] = PhaseTimes(start_ns=ends[0] + offset_ns, end_ns=ends[1] + offset_ns)

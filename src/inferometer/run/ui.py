@@ -25,7 +25,8 @@ class Ui(Protocol):
 
 def expected_requests(phase: Phase, schedule: RequestWriter) -> int | None:
     """The number of requests of a phase, if it is known beforehand."""
-    return {Phase.WARMUP: schedule.warm, Phase.MEASURE: schedule.total}.get(phase)
+    total = None if schedule.total is None else schedule.lead + schedule.total
+    return {Phase.WARMUP: schedule.warm, Phase.MEASURE: total}.get(phase)
 
 
 @contextmanager

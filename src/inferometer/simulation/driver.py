@@ -7,7 +7,7 @@
 | a read                       | what has arrived is noted; see client.py                              |
 | a request is due, and in a   | it is sent, taken by the server and submitted, all at that instant,   |
 | closed loop `reaction` later | or as late as the client is                                           |
-| the duration is over         | a closed loop sends no more; the time to drain begins                 |
+| the duration is over         | the time to drain begins                                              |
 | the time to drain is over    | what is in flight is cancelled                                        |
 | a pulse                      | every 250 ms, as a worker does                                        |
 
@@ -125,7 +125,7 @@ class Driver:
         self._flying: deque[Generation] = deque()  # by deadline, for all have the same time; some have ended
         self._in_flight = self._sent = self._ok = self._failed = self._events = 0
         self._next_pulse = self.now
-        self._end: int | None = None
+        self._duration = 0
         self._drain_by: int | None = None
 
     def run(self, phase: int, share: Share, *, duration_ns: int = 0, again: bool = False) -> None:
@@ -133,14 +133,14 @@ class Driver:
         self._phase, self._reaction, self._share = phase, self._client.reaction(share.slots), share
         start = self._next_pulse = self.now
         self._pacer = pacer = share.pacer(start, duration_ns, again=again)
-        self._end, self._drain_by = start + duration_ns if duration_ns else None, None
+        self._duration, self._drain_by = duration_ns, None
         turns = 0
         while True:
             self._operate()
             self._read()
             self._expire()
             self._send_due(share)
-            self._mind_the_end(share.slots is None)
+            self._mind_the_end()
             if self.now >= self._next_pulse:
                 self._pulse()
             if pacer.exhausted and not self._in_flight and not self._held:
@@ -150,7 +150,7 @@ class Driver:
                 self._look()
             self.now = self._next_instant()
         self._pulse()
-        self._journal.flush(phase)
+        self._journal.flush()
         self._watch(phase, self._progress())
         self.now += PAUSE_NS
 
@@ -167,7 +167,7 @@ class Driver:
             self._held[0][0] if self._held else None,
             self._read_at,
             deadline,
-            self._end,
+            self._end(),
             self._drain_by,
             self._next_pulse,
         )
@@ -238,13 +238,17 @@ class Driver:
             hit = held.popleft()[1]
             self._send(hit, share.body(hit))
 
-    def _mind_the_end(self, open_loop: bool) -> None:
-        if self._end is not None and self.now >= self._end:
-            if not open_loop:  # an open schedule ends there by itself
-                self._pacer.stop()
-            by = self._end + self._drain_ns
+    def _end(self) -> int | None:
+        """When the duration will be over; None: not known yet, or over."""
+        began = self._pacer.measured_from() if self._duration else None
+        return None if began is None else began + self._duration
+
+    def _mind_the_end(self) -> None:
+        end = self._end()
+        if end is not None and self.now >= end:
+            by = end + self._drain_ns
             self._drain_by = by if self._drain_by is None else min(self._drain_by, by)
-            self._end = None
+            self._duration = 0
         if self._drain_by is not None and self.now >= self._drain_by:
             self._pacer.stop()
             self._held.clear()
@@ -297,11 +301,12 @@ class Driver:
         else:
             self._failed += 1
         self._events += events
-        self._journal.add(exchange)
+        assert self._share is not None, "no phase has begun"
+        self._journal.add(exchange, self._share.phase_of(exchange.index))
         if self._journal.pending >= FLUSH_ROWS:
-            self._journal.flush(self._phase)
+            self._journal.flush()
         end = Ending(exchange.index, exchange.cycle, free_at, ok)
-        if self._share is not None and self._share.listens:
+        if self._share.listens:
             self._share.ended(end, exchange.answer.reply())
         self._pacer.ended(end)
 

@@ -130,6 +130,10 @@ class RequestSource(Source, Protocol):
         """How many requests there are to measure; None: as many as are wanted."""
 
     @property
+    def spare(self) -> int | None:
+        """How many there are for a lead-in; None: as many as are wanted."""
+
+    @property
     def answers(self) -> Answers | None:
         """None: their lengths are not known before they are made."""
 
@@ -159,6 +163,7 @@ class _Made:
 
     trace: Survey | None = None
     pool: int | None = None
+    spare: int | None = None
 
     def __init__(self, workload: StandardWorkload | LengthsWorkload | MixtureWorkload) -> None:
         self._workload = workload
@@ -322,6 +327,7 @@ class PromptRows:
 
     trace: Survey | None = None
     pool: int | None = None
+    spare: int | None = None
     answers: Answers | None = None
 
     def __init__(self, workload: PromptsWorkload, file: prompt_file.PromptFile) -> None:
@@ -400,7 +406,7 @@ class WorkloadRows:
     answers: Answers | None = None
 
     def __init__(self, made: Made) -> None:
-        self._made = made
+        self._made, self._warmed = made, made.header.warmup > 0
         self._lengths = Lengths()
 
     @property
@@ -413,10 +419,16 @@ class WorkloadRows:
         """See RequestSource."""
         return self._made.header.requests
 
+    @property
+    def spare(self) -> int:
+        """See RequestSource: the rows of its warm-up; without one the measured rows, if nonces make them other prompts."""
+        header = self._made.header
+        return header.warmup or (0 if header.spec.repeatable_prompts else header.requests)
+
     def prompts(self, rendering: Rendering, batch: Batch) -> Iterator[Prompt]:
         """See RequestSource."""
         made = workload_file_source.generate(
-            self._made, rendering.tokenizer, batch.count, batch.salt, warm=batch.warmup
+            self._made, rendering.tokenizer, batch.count, batch.salt, warm=batch.warmup and self._warmed
         )
         return placed(made, batch.places)
 
@@ -432,7 +444,7 @@ class WorkloadRows:
         del seed, skip, contexts
         if self._made.header.spec.turns is None:
             return repeat(ONE_TURN)
-        return workload_file_source.sessions(self._made, warm=warmup)
+        return workload_file_source.sessions(self._made, warm=warmup and self._warmed)
 
     def contexts(
         self, tokenizer: Tokenizer, count: int, salt: int, continued: Sequence[bool] = ()

@@ -342,7 +342,6 @@ CAPACITY: dict[str, Words] = {
     "no_concurrency_met_the_criteria": "no concurrency met the criteria",
     "tokens_in_flight_by_client": "input and output so far, over all requests in flight, by the client's records",
     "levels_in_order_run": "Levels in the order they were run.",
-    "first_wave_in_p99": "The first wave, as many requests as slots, is submitted at once; its TTFT stays in P99.",
     "maximum_concurrency": "Maximum concurrent requests meeting criteria: {concurrency}",
     "system_errors": lambda errors: (
         f"Errors are out-of-memory and other system errors as a client sees them: {', '.join(errors)}. "
@@ -442,7 +441,7 @@ MEMORY_PRESSURE: dict[str, Words] = {
         "Preemption was not measured: neither a client nor the server's metrics, as far as known, tell of it."
     ),
     "preemptions_counted_by": lambda sources: (
-        f"Preemptions are by the {' and '.join(sources)}, over the measured phase of each level."
+        f"Preemptions are by the {' and '.join(sources)}, over the load of each level, lead-in and lead-out included."
     ),
     "preemption_events_only": (
         "The server counts how often requests were preempted, not how many were: rate, recovery and loss were not measured."

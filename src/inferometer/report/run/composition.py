@@ -107,7 +107,6 @@ def summarise(
         metrics=measurement.metrics,
         distributions=measurement.distributions,
         itl_shape=measurement.itl_shape,
-        first_wave=measurement.first_wave,
         ttft_by_input=tuple(_bucket(bucket) for bucket in measurement.ttft_by_input),
         conversations=measurement.conversations,
         by_class=tuple(_class(one) for one in measurement.by_class),
@@ -281,6 +280,8 @@ def _requests(measurement: Measurement, warm_up: WarmUp, *, interrupted: bool) -
             *failures(requests, interrupted=interrupted), requests.outcomes_effective
         ),
         warmup=WarmUpCount(warm_up.requests, warm_up.completed),
+        lead_in=requests.lead_in,
+        lead_out=requests.lead_out,
     )
 
 

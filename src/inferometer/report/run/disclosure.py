@@ -12,6 +12,7 @@ from inferometer.documents.load import TraceAccount
 from inferometer.documents.summary import (
     OutputLengths,
     PromptLengths,
+    RequestCounts,
     Summary,
     TokenizerAccount,
     WarmUp,
@@ -373,6 +374,7 @@ def _timed(summary: Summary) -> list[Row]:
         ("Time stamps", CLOCKS.get(instrument.timestamp_source or "", UNKNOWN)),
         ("Clocks", _clocks(summary)),
         *_warm_up(summary.warm_up),
+        *_lead(summary.requests),
         (
             "Prefix caching",
             f"{text(sut.prefix_caching, UNDECLARED)}; cache before the run: {text(sut.cache_state)} (declared); "
@@ -406,6 +408,17 @@ def _warm_up(warm: WarmUp) -> list[Row]:
     if warm.requests and warm.prefixes not in (None, "none shared"):
         said += f"; shared prefixes: {warm.prefixes}"
     return [("Warm-up", said), ("Warm-up verified", _probes(probes))]
+
+
+def _lead(requests: RequestCounts) -> list[Row]:
+    """How a closed loop was entered and left."""
+    if not requests.lead_in:
+        return []
+    said = (
+        f"{figure(requests.lead_in)} requests before the first measured one and {figure(requests.lead_out)} after the "
+        "last kept all slots in use; they are not measured"
+    )
+    return [("Lead-in and lead-out", said)]
 
 
 def _probes(probes: WarmUpProbes) -> str:
