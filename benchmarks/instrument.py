@@ -40,6 +40,11 @@ class Run:
         """Requests per second, likewise."""
         return float(self.summary["throughput"]["whole_run"]["request_s"])
 
+    def bound(self, metric: str, statistic: str) -> float:
+        """The bound of the instrument's own error of one of its statistics, ms; NaN without one."""
+        bounds = self.summary["instrument"]["error_bounds"] or {}
+        return float((bounds.get(metric) or {}).get(statistic, float("nan")))
+
     @property
     def verdict(self) -> str:
         """Status and the codes of its reasons."""

@@ -38,6 +38,10 @@ class Bench:
             yield Path(place)
 
 
+STAMPED_MS = 0.02
+"""How far the server's own stamps are from the truth: it takes them around `send`."""
+
+
 @dataclass(frozen=True, slots=True)
 class StreamGoals:
     """Goals of one number of streams; None: shown without a goal."""
@@ -73,8 +77,22 @@ def streams(bench: Bench, count: int) -> Iterator[Figure | Note]:
     yield Figure("bare Python loop: CPU share", bare.cpu_share, digits=2)
     yield Figure("bare Python loop: CPU a token", bare.us_per_token, "us", digits=2)
     yield from errors(seen, goals)
+    yield from _bounds(run, seen)
     yield Note("verdict", run.verdict)
     yield Note("command", " ".join(run.command))
+
+
+def _bounds(run: instrument.Run, seen: Joined) -> Iterator[Figure]:
+    """What the instrument says that its errors are at most, and by how much they are more."""
+    for name, statistic, error in (
+        ("mean", "mean", seen.error("ttft")),
+        ("P99", "p99", seen.error("ttft", 99)),
+    ):
+        bound = run.bound("ttft_ms", statistic)
+        yield Figure(f"bound of the error of {name} TTFT", bound, "ms")
+        yield Figure(
+            f"error of {name} TTFT beyond its bound", max(0.0, abs(error) - bound), "ms", at_most(STAMPED_MS)
+        )
 
 
 def closed(count: int, requests: int) -> list[str]:

@@ -146,3 +146,16 @@ def test_a_record_that_does_not_say_has_no_bounds(build: Any) -> None:
     old = build(row | {"merged_event": None, "merged_ns": None}, timestamp_source="kernel")
     for record in (old, build(row, timestamp_source="virtual")):
         assert error_bounds(Samples(record, streamed=True), NO_SPANS) is None
+
+
+def test_only_tokens_that_may_have_been_merged_make_an_answer_read_late(build: Any) -> None:
+    """Law: a stall that ends just after an answer's last packet counts, though its bytes were read at once; the last token and
+    the end of the stream that comes behind it merge no tokens."""
+    stalled = {"merged_event": [1], "merged_ns": [15 * MS], "lag_ns": 10_000}
+    rows = [request(0, 0.0, [50.0, 80.0, 80.0, 100.0], **stalled)]
+    ended = {"merged_event": [2], "merged_ns": [15 * MS], "lag_ns": 10_000}
+    row = request(1, 0.0, [50.0, 80.0, 100.0], **ended)
+    row["events"] = [*row["events"], (100.0, EventClass.FINISH)]
+    samples = Samples(build(*rows, row, timestamp_source="kernel"), streamed=True)
+    assert samples.read_late.tolist() == [True, False]
+    assert (samples.last_wait_ns / MS).tolist() == [0.0, 15.0]

@@ -260,15 +260,16 @@ class Samples:
 
     @cached_property
     def _longest_wait_ns(self) -> Ints:
-        """Of any event of each sample."""
-        record = self.record
-        sizes = np.diff(record.event_offsets)
-        longest = np.zeros(len(record), np.int64)
-        some = sizes > 0
-        if some.any():
-            longest[some] = np.maximum.reduceat(record.event_wait_ns, record.event_offsets[:-1][some])
-        found: Ints = longest[self.rows]
-        return found
+        """Of the text events of each sample that were read together with a later one."""
+        longest = np.zeros(len(self), np.int64)
+        if not len(self._text_ns):
+            return longest
+        some = self.text_events > 0
+        together = np.append(np.diff(self._text_ns) == 0, False)
+        together[self._offsets[1:][some] - 1] = False  # what follows is another answer's
+        waits = np.where(together, self._text_wait_ns, 0)
+        longest[some] = np.maximum.reduceat(waits, self._offsets[:-1][some])
+        return longest
 
     @cached_property
     def delivery(self) -> Delivery:
