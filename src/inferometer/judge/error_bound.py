@@ -42,6 +42,11 @@ class _Headline(NamedTuple):
     limit: float
 
     @property
+    def words(self) -> str:
+        """Its name and statistic."""
+        return f"{self.name} {self.statistic}".strip()
+
+    @property
     def used(self) -> float:
         """The bound as a share of what is allowed."""
         return self.bound / self.limit
@@ -56,10 +61,9 @@ def error_bound(plan: Plan, measurement: Measurement) -> Check:
     worst = max(headlines, key=lambda one: one.used)
     beyond = [one for one in headlines if one.used > 1.0]
     facts: Facts = {
-        "headline": worst.name,
-        "statistic": worst.statistic,
+        "headline": worst.words,
         "stated": worst.value,
-        "beyond": [f"{one.name} {one.statistic}".strip() for one in beyond],
+        "beyond": [one.words for one in beyond],
     }
     status: CheckStatus = "fail" if beyond else "pass"
     if worst.name in RATES:

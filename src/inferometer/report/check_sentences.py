@@ -201,11 +201,7 @@ CHECKS: dict[str, Wording] = {
             "here are not to be relied on."
         },
         {
-            (
-                "headline",
-                "statistic",
-                "stated",
-            ): "Nearest to its limit: {headline} {statistic}, stated as {stated} ms.",
+            ("headline", "stated"): "Furthest against its limit: {headline}, stated as {stated} ms.",
             ("beyond",): "Beyond their limits: {beyond}.",
             **_STALL,
         },
@@ -220,7 +216,7 @@ CHECKS: dict[str, Wording] = {
         },
         {"fail": "Use more workers (--workers), lower the load, or give the client dedicated cores."},
         {
-            ("headline", "stated"): "Nearest to its limit: {headline}, stated as {stated} per second.",
+            ("headline", "stated"): "Furthest against its limit: {headline}, stated as {stated} per second.",
             ("beyond",): "Beyond: {beyond}.",
         },
     ),

@@ -14,10 +14,15 @@ BOUNDED = ("mean", "p50", "p90", "p95", "p99")
 _SHORT = ("ttft_ms", "itl_ms", "chunk_gap_ms", "tpot_ms", "e2e_ms")
 
 
+LEAST = 0.001
+"""A microsecond, or a thousandth of a token a second: what is less is not worth its digits."""
+
+
 def rounded_up(bound: float | None) -> str:
-    """A bound to two significant digits, never below it; a dash for None."""
+    """A bound to two significant digits or LEAST, never below it; a dash for None."""
     if not bound:
         return figure(bound, trim=True)
+    bound = max(bound, LEAST)
     unit = 10.0 ** (math.floor(math.log10(bound)) - 1)
     return figure(math.ceil(bound / unit - 1e-9) * unit, trim=True)
 
