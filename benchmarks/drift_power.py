@@ -8,6 +8,8 @@ record, and the record through the two checks. Everything is drawn from the seed
 | steady   | do not change                                                               |
 | line     | grow linearly with the requests sent, up to the given factor                |
 | step     | are the given factor longer from the middle request on                      |
+| swing    | are longer and shorter in turn by the given share, so many times a run      |
+| bump     | are the given factor longer in the middle tenth                             |
 
 Each run is judged twice: with every token's arrival, and as if answers had not been streamed. Open loop: Poisson arrivals at a
 share of capacity, which is the engine's throughput with twice as many requests as its batch
@@ -17,6 +19,7 @@ holds. Closed loop: that many slots. `python -m benchmarks.drift_power [TABLE...
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -67,6 +70,16 @@ def line(factor: float) -> Factor:
 def step(factor: float) -> Factor:
     """`factor` times slower from half-way on."""
     return lambda share: factor if share >= 0.5 else 1.0
+
+
+def swing(by: float, times: float) -> Factor:
+    """Slower and faster in turn."""
+    return lambda share: round(1 + by * math.sin(2 * math.pi * times * share), 2)
+
+
+def bump(factor: float) -> Factor:
+    """`factor` times slower in the middle tenth."""
+    return lambda share: factor if 0.45 <= share < 0.55 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +260,8 @@ DEFECTS = {
     "line to 1.2": line(1.2),
     "step to 1.3": step(1.3),
     "line to 1.5": line(1.5),
+    "swing by 30 %, twice": swing(0.3, 2),
+    "bump to 2": bump(2.0),
 }
 
 
@@ -265,9 +280,9 @@ def slower_runs() -> Iterator[Row]:
 
 
 def lesser_runs() -> Iterator[Row]:
-    """Detection of lesser changes."""
+    """Detection of lesser changes, and of those that come and go."""
     for name in ("open, 30 %", "open, 60 %", "closed, 8 slots", "closed, 64 slots"):
-        for defect in ("line to 1.1", "step to 1.1", "line to 1.2"):
+        for defect in ("line to 1.1", "step to 1.1", "line to 1.2", "swing by 30 %, twice", "bump to 2"):
             yield from _slower(f"{defect}, 1,000 requests, {name}", defect, 1_000, LOADS[name])
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from benchmarks.drift_power import Cell, alarms, line, played, record_of, step
-from inferometer.judge.steadiness import DRIFT_LIMIT, drift, queue_limit, stationary
+from benchmarks.drift_power import Cell, Factor, alarms, bump, line, played, record_of, step, swing
+from inferometer.judge.steadiness import DRIFT_LIMIT, drift, queue_limit, stationary, swing_limit
 from inferometer.measure.backlog import Backlog, backlogs
 from inferometer.measure.drift import Change, Drift
 from inferometer.measure.load import Span, Sweep
@@ -15,7 +17,7 @@ from inferometer.plan.schema import Load
 from inferometer.telemetry.metrics.normalised import Track, Translated
 
 OPEN = Load(model="open", rate=10.0, requests=1_000)
-UNCHANGED = Change("request", 900, 1.0, 0.01, 0.0, 3.0, 500.0)
+UNCHANGED = Change("request", 900, 1.0, 0.01, 0.0, 3.0, 500.0, 0.0, 0.0)
 """A series without a change beyond chance."""
 
 
@@ -37,11 +39,37 @@ def test_output_that_varies_without_drift_is_a_note() -> None:
 @pytest.mark.parametrize(("statistic", "status"), [(1.0, None), (3.0, 3.0)])
 def test_gaps_alone_prove_no_steadiness_in_an_open_loop(statistic: float, status: float | None) -> None:
     """Law: without a series of requests `drift` is unsure; it names a change only where the gaps show one."""
-    gaps = Change("token_gap", 200, statistic, 0.3, 0.0, 3.0, 500.0)
+    gaps = Change("token_gap", 200, statistic, 0.3, 0.0, 3.0, 500.0, 0.0, 0.0)
     found = drift(Drift((gaps,), 0.0, conclusive=False), None, trace=False)
     assert (found.status, found.value) == ("unsure", status)
     steady = drift(Drift((gaps,), 0.0, conclusive=True), None, trace=False)
     assert (steady.status == "pass") == (statistic < DRIFT_LIMIT)
+
+
+def test_a_speed_that_swings_is_judged_but_in_a_trace() -> None:
+    """Law: beyond its limit, which rises with the load's effect, and by over 5 %, von Neumann's ratio makes a run unsure; in a
+    trace, whose load swings, it decides nothing. One change is named rather than swings."""
+    limit = swing_limit(UNCHANGED)
+    swung = replace(UNCHANGED, swing=1.1 * limit, swing_share=0.2)
+    found = drift(Drift((swung,), 0.0, conclusive=True), None, trace=False)
+    assert (found.status, found.value, found.facts["of"]) == ("unsure", swung.swing, "swings")
+    for other in (replace(swung, swing_share=0.04), replace(swung, load_spread=1.0)):
+        assert drift(Drift((other,), 0.0, conclusive=True), None, trace=False).status == "pass"
+    assert drift(Drift((swung,), 0.0, conclusive=True), None, trace=True).status == "pass"
+    changed = replace(swung, statistic=9.0, share=0.3)
+    assert "of" not in drift(Drift((changed,), 0.0, conclusive=True), None, trace=False).facts
+
+
+@pytest.mark.parametrize(
+    "cell", [Cell("testbed", "varied", 1_000, share=0.3), Cell("tiny-cpu", "varied", 1_000, slots=8)]
+)
+@pytest.mark.parametrize("factor", [swing(0.3, 2), bump(3.0)], ids=["swing", "bump"])
+def test_a_speed_that_comes_and_goes_is_seen(cell: Cell, factor: Factor) -> None:
+    """Law: 30 % slower and faster twice a run, or three times as slow for a tenth of it, raises an alarm in both loops, where
+    over 100 times as many requests are sent as are in flight."""
+    requests = played(cell, 1, factor)
+    assert alarms(cell, requests).drift
+    assert alarms(cell, requests, streamed=False).drift
 
 
 def test_a_queue_that_only_the_server_sees_grows() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.drift_power import Cell, alarms, line, played, step
-from inferometer.judge.steadiness import DRIFT_LIMIT
-from inferometer.measure.drift import change_point, given_load, proportional
+from inferometer.judge.steadiness import DRIFT_LIMIT, SWING_LIMIT
+from inferometer.measure.drift import change_point, given_load, proportional, swings
 from inferometer.measure.record import Floats
 
 
@@ -27,6 +27,17 @@ def test_a_correlated_series_without_a_change_raises_few_alarms(phi: float) -> N
     draw = np.random.default_rng(5)
     found = [change_point(correlated(draw, 500, phi))[0] for _ in range(400)]
     assert sum(one > DRIFT_LIMIT for one in found) <= 3
+
+
+def test_blocks_that_are_alike_by_chance_raise_few_alarms() -> None:
+    """Law: of 1,000 series of 1,000 independent values at most 3 have a ratio beyond the limit, which chance exceeds in 1 of
+    2,000; one that swings by its standard deviation has, and a constant one has none."""
+    draw = np.random.default_rng(6)
+    found = [swings(draw.normal(size=1_000), 100.0)[0] for _ in range(1_000)]
+    assert sum(one > SWING_LIMIT for one in found) <= 3
+    wave = np.sin(np.linspace(0, 4 * np.pi, 1_000))
+    assert swings(draw.normal(size=1_000) + wave, 100.0)[0] > SWING_LIMIT
+    assert swings(np.ones(1_000), 100.0) == swings(wave, 20.0) == (0.0, 0.0)
 
 
 def test_the_statistic_is_of_ranks() -> None:

@@ -20,11 +20,14 @@ from inferometer.metrics.statistics import Stats
 from inferometer.plan.schema import Load
 
 CHANCE = 0.0005
-"""Up to three series are tested, so that at most 1.5 in 1,000 runs of a steady server raise an alarm by chance; up to 5 in
-1,000 are accepted, because the load explains a latency only approximately, and the long-run variance is an estimate."""
+"""Up to three series have two tests each, so that at most 3 in 1,000 runs of a steady server raise an alarm by chance; up to 5
+in 1,000 are accepted, because the load explains a latency only approximately, and the long-run variance is an estimate."""
 
 DRIFT_LIMIT = math.sqrt(math.log(2 / CHANCE) / 2)
 """Pettitt's statistic that a steady server exceeds with probability CHANCE: 2 exp(-2 z^2) (measure/drift.py)."""
+
+SWING_LIMIT = 3.29
+"""Standard deviations that a normal variable exceeds with probability CHANCE: the limit of von Neumann's ratio."""
 
 ARRIVALS_LIMIT = 1.36
 """Pettitt's statistic that independent gaps between arrivals exceed with probability 5 %."""
@@ -57,6 +60,7 @@ server first fills its batch the share may be lower, so that half of the limit c
 def drift(found: Drift | None, steady: Steady | None, *, trace: bool) -> Check:
     """Did the server's speed, given its load, change? Value: Pettitt's statistic of the series that decides.
 
+    Where no series changed once, von Neumann's ratio of the one that came and went most (not in a trace, whose load does).
     A note where it did not and output tokens per second still differ between thirds of the run (`steady.stable`), and where the
     load of a trace changed too: its effect is not known well enough over a wide range.
     """
@@ -64,6 +68,8 @@ def drift(found: Drift | None, steady: Steady | None, *, trace: bool) -> Check:
         return Check("drift", "na", None, DRIFT_LIMIT)
     if not found.conclusive and not any(map(drifted, found.changes)):
         return Check("drift", "unsure", None, DRIFT_LIMIT)
+    if not trace and not any(map(drifted, found.changes)) and any(map(swung, found.changes)):
+        return _swings(max(filter(swung, found.changes), key=lambda one: one.swing / swing_limit(one)))
     worst = max(found.changes, key=lambda one: (drifted(one), one.statistic / drift_limit(one)))
     facts: Facts = {"series": worst.source, "change_share": worst.share, "at_s": worst.at_s}
     status: CheckStatus = "pass"
@@ -75,6 +81,11 @@ def drift(found: Drift | None, steady: Steady | None, *, trace: bool) -> Check:
         status = "note"
         facts |= {"of": "output", "output_tok_s": list(steady.output_thirds_tok_s)}
     return Check("drift", status, worst.statistic, drift_limit(worst), facts=facts)
+
+
+def _swings(change: Change) -> Check:
+    facts: Facts = {"of": "swings", "series": change.source, "swing_share": change.swing_share}
+    return Check("drift", "unsure", change.swing, swing_limit(change), facts=facts)
 
 
 def drift_limit(change: Change) -> float:
@@ -95,6 +106,16 @@ def drift_limit(change: Change) -> float:
 def drifted(change: Change) -> bool:
     """Whether a change is beyond chance and large enough to matter."""
     return change.statistic > drift_limit(change) and abs(change.share) > DRIFT_SHARE
+
+
+def swing_limit(change: Change) -> float:
+    """SWING_LIMIT, and more by what the load's effect varied; see drift_limit."""
+    return SWING_LIMIT * (1 + LOAD_ERROR[change.source] * change.load_spread)
+
+
+def swung(change: Change) -> bool:
+    """Whether latency came and went beyond chance, and enough to matter."""
+    return change.swing > swing_limit(change) and change.swing_share > DRIFT_SHARE
 
 
 def stationary(

@@ -33,6 +33,14 @@ For independent values V is 1/12. Here it is the long-run variance of the ranks 
 allowed for, and is taken after the best-fitting change is subtracted: a ramp at the maximising k, from a step (width 0) to a
 straight line over the whole run. A steady drift, too, makes |S_k| large. Its size is exp(mean after k - mean before k) - 1.
 
+A speed that comes and goes has no one change. Von Neumann's ratio finds it: with the means m_1 ... m_B of r in at most
+SWING_BLOCKS blocks of at least SWING_GENERATIONS generations of requests in flight, so that neighbours share little by chance,
+
+    w = sqrt(B) (1 - sum (m_(j+1) - m_j)^2 / (2 sum (m_j - mean)^2))
+
+is nearly normal with variance 1 where blocks are independent, and large where neighbours are alike. Its size is
+exp(standard deviation of the m_j) - 1.
+
 Where it looks: the steady span (measure/load.py), which excludes the drain; in a closed loop after the first wave, in which all
 requests are at the same place.
 """
@@ -73,6 +81,10 @@ RESOLUTION = 0.01
 """Logarithms closer than this are ranked alike. Engines without jitter repeat patterns far below what matters, to which ranks
 would give full weight: they look like noise that lasts."""
 
+SWING_GENERATIONS, SWING_BLOCKS, SWING_LEAST = 2, 60, 16
+"""Two generations have half of their requests in common with no other block's. With more blocks the noise of each would hide a
+slow swing; with fewer than 16 w could not exceed its limit by much."""
+
 WIDTHS = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Half the duration of a change, as a share of the run, that are tried to subtract it."""
 
@@ -91,7 +103,8 @@ class Timed(NamedTuple):
 class Change:
     """The largest change of a series of n values: `statistic` z, `share` by which latency given the load is longer after it
     (negative: shorter), and when, in s from the start of the run. `load_spread`: by how much the effect of the load differs
-    between blocks of time, a standard deviation of logarithms. `generations`: the requests sent over those in flight."""
+    between blocks of time, a standard deviation of logarithms. `generations`: the requests sent over those in flight. `swing`:
+    w, and `swing_share` its size; both 0.0 for fewer than SWING_LEAST blocks."""
 
     source: Source
     n: int
@@ -100,6 +113,8 @@ class Change:
     load_spread: float
     at_s: float
     generations: float
+    swing: float
+    swing_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +153,10 @@ def drift_of(record: Record, samples: Samples, span: Span | None, slots: int | N
             at_s = float(timed.at_ns[k] - start) / NS_PER_S
             share = math.expm1(float(left[k:].mean() - left[:k].mean()))
             spread = _spread_of_blocks(timed.values - left)
-            found.append(Change(source, len(timed.values), statistic, share, spread, at_s, generations))
+            swing = swings(left, generations)
+            found.append(
+                Change(source, len(timed.values), statistic, share, spread, at_s, generations, *swing)
+            )
     conclusive = any(one.source != "token_gap" or slots is not None for one in found)
     return Drift(tuple(found), arrivals_change(load.sent[within(load.sent, span)]), conclusive)
 
@@ -321,6 +339,20 @@ def change_point(values: Floats, bins: int = BINS) -> tuple[float, int]:
 
 LEAST_VARIANCE = 1e-9
 """Of ranks that are explained by a change completely."""
+
+
+def swings(values: Floats, generations: float) -> tuple[float, float]:
+    """w of a series in order of time, and its size. See above."""
+    blocks = min(SWING_BLOCKS, int(generations / SWING_GENERATIONS), len(values))
+    if blocks < SWING_LEAST:
+        return 0.0, 0.0
+    means = binned(values, blocks)
+    centred, steps = means - means.mean(), np.diff(means)
+    squares = float(centred @ centred)
+    if squares <= 0:
+        return 0.0, 0.0
+    ratio = 1 - float(steps @ steps) / (2 * squares)
+    return ratio * math.sqrt(blocks), math.expm1(float(means.std()))
 
 
 def arrivals_change(sent: Ints) -> float:

@@ -42,6 +42,19 @@ STEADINESS: dict[str, Wording] = {
         },
         _CHANGE,
     ),
+    "drift:swings": Wording(
+        "Steady speed",
+        "number",
+        {
+            "unsure": "At equal load the server's latency came and went during the run (serial correlation of its parts, as "
+            "von Neumann's ratio {value}, limit {limit}): the figures depend on which part of it is measured.",
+        },
+        {
+            "unsure": "Look for what comes and goes on the server (another client, a periodic task, clock speed), or run over "
+            "many of its periods."
+        },
+        {("series", "swing_share"): "Standard deviation: {series} {swing_share}."},
+    ),
     "drift:trace": Wording(
         "Steady speed",
         "number",
