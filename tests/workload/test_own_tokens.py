@@ -236,6 +236,15 @@ def test_a_template_longer_than_the_prompts_is_refused_with_its_length(
         assert not any(b'"stream":true' in one.body for one in peer.seen)
 
 
+def test_usage_that_is_no_count_confirms_no_length(tiny: Tokenizer, tmp_path: Path) -> None:
+    """A server that says 300 of any prompt is not believed where 300 were requested."""
+    liar = Dressed(tiny, count=lambda tokens, streamed: 300)
+    summary, _ = measured(liar, tmp_path, "--input-tokens", "300")
+    assert summary["tokens"]["prompt"]["server_mean"] == 300
+    assert (check(summary)["status"], check(summary)["facts"]["judged_by"]) == ("unsure", "usage")
+    assert summary["verdict"]["status"] != "VALID"
+
+
 def test_another_tokenizer_is_a_choice_named_beside_each_headline(tiny: Tokenizer, tmp_path: Path) -> None:
     """Console, report.md and report.html name it for TPOT and throughput, and not for TTFT; by default nothing is named."""
     for flags, named in ((("--tokenizer", "o200k_base"), True), ((), False)):

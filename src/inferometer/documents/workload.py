@@ -237,7 +237,8 @@ UNDECLARED_KINDS = ("server", "ids", "learned", "none")
 
 
 class TokenizerFacts(Part, frozen=True):
-    """The tokenizer that measured the prompts (draft 4.4.1). `learned`: only of the kind of that name."""
+    """The tokenizer that measured the prompts (draft 4.4.1). `learned`: only of the kind of that name. `unsound`: of none,
+    since the server's usage was found to be no count of its prompts."""
 
     kind: Literal["shipped", "file", "hub", "server", "ids", "learned", "none"] | None = None
     name: str | None = None
@@ -245,6 +246,7 @@ class TokenizerFacts(Part, frozen=True):
     vocab_size: int | None = None
     source: str | None = None
     learned: LearnedRatio | None = None
+    unsound: bool = False
 
 
 class WorkloadAccount(Part, frozen=True):

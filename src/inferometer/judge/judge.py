@@ -11,7 +11,7 @@ import numpy as np
 
 from inferometer.documents.certificate import CertificateLookup
 from inferometer.documents.summary import WarmUp
-from inferometer.documents.workload import LearnedRatio, RequestStatistics
+from inferometer.documents.workload import RequestStatistics, TokenizerFacts
 from inferometer.judge import cache, checks, delivery, length_checks
 from inferometer.judge.arrival import ArrivalCheck, Process, arrival_checks, compare, replayed_checks
 from inferometer.judge.calibration import NOTHING_LOOKED_UP, calibration
@@ -33,8 +33,8 @@ MS_PER_S = 1_000.0
 class JudgedRun:
     """What checks are made of. `load_exact`, `lateness`: the checks of these names, on which `arrivals` rest. `arrivals`,
     `samples`: checks that come of one computation; `lookup`: the calibration certificate as the run noted it when it began;
-    `drawn`: statistics of its requests, `warm_up`: its warm-up, None where not known. `learned`:
-    the ratio by which prompts were sized, if they were."""
+    `drawn`: statistics of its requests, `warm_up`: its warm-up, None where not known. `tokenizer`:
+    what sized the prompts."""
 
     plan: Plan
     measurement: Measurement
@@ -46,7 +46,7 @@ class JudgedRun:
     lookup: CertificateLookup
     drawn: RequestStatistics | None
     warm_up: WarmUp | None
-    learned: LearnedRatio | None
+    tokenizer: TokenizerFacts
 
     @property
     def native(self) -> bool:
@@ -143,7 +143,7 @@ CHECKS = (
                ("ms",), LimitSource.METHOD, of_instrument=True, simulated=False),
     CheckEntry("calibration", lambda run: calibration(run.plan, run.measurement, run.lookup),
                ("1/s",), LimitSource.CERTIFICATE, of_instrument=True, simulated=False),
-    CheckEntry("prompt_length", lambda run: length_checks.prompt_length(run.plan, run.measurement, run.learned),
+    CheckEntry("prompt_length", lambda run: length_checks.prompt_length(run.plan, run.measurement, run.tokenizer),
                ("share",), LimitSource.METHOD, of_instrument=True),
     CheckEntry("output_length", lambda run: length_checks.output_length(run.measurement, native=run.native),
                ("share",), LimitSource.METHOD, of_instrument=True),
@@ -188,7 +188,7 @@ def judge(
     lookup: CertificateLookup = NOTHING_LOOKED_UP,
     drawn: RequestStatistics | None = None,
     warm_up: WarmUp | None = None,
-    learned: LearnedRatio | None = None,
+    tokenizer: TokenizerFacts | None = None,
 ) -> Verdict:
     """The verdict on a run: every check of CHECKS, `na` where it does not apply. See JudgedRun for the arguments.
 
@@ -207,7 +207,7 @@ def judge(
         lookup=lookup,
         drawn=drawn,
         warm_up=warm_up,
-        learned=learned,
+        tokenizer=tokenizer or TokenizerFacts(),
     )
     results = [entry.function(run) for entry in CHECKS]
     if not record.simulated:

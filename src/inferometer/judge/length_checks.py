@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from inferometer.documents.verdict import CheckStatus
-from inferometer.documents.workload import LearnedRatio
+from inferometer.documents.workload import TokenizerFacts
 from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.lengths import PROMPT_MISS, Lengths
 from inferometer.measure.measurement import Measurement
@@ -25,12 +25,13 @@ def _within(value: float, limit: float) -> CheckStatus:
     return "pass" if value <= limit else "fail"
 
 
-def prompt_length(plan: Plan, measurement: Measurement, learned: LearnedRatio | None = None) -> Check:
+def prompt_length(plan: Plan, measurement: Measurement, tokenizer: TokenizerFacts) -> Check:
     """Share of prompts not as long as asked; of those sized by a learned ratio, by how much their mean is off. Where the
     server's counts cannot say it, whether they are those of prompts that were read to their end (measure/truncation.py).
 
     Our own count acquits nobody where the figures are to be in the server's tokens: without its counts it is unsure, and a
-    yardstick that differs from them is noted. A server whose usage its /tokenize contradicts acquits nobody either.
+    yardstick that differs from them is noted. Usage that was found to be no count of prompts, or that the server's /tokenize
+    contradicts, acquits nobody either.
     """
     prompt = measurement.tokens.prompt
     facts: Facts = {
@@ -46,9 +47,10 @@ def prompt_length(plan: Plan, measurement: Measurement, learned: LearnedRatio | 
         check = _own_word(prompt, check)
     if check.status != "fail":
         check = _cut(prompt, check)
-    if check.status == "pass" and learned is not None and learned.disputed is not None:
-        facts = check.facts | {"judged_by": "dispute"}
-        off = abs(learned.disputed - 1)
+    disputed = None if tokenizer.learned is None else tokenizer.learned.disputed
+    if check.status in ("pass", "note") and (tokenizer.unsound or disputed is not None):
+        off = None if disputed is None else abs(disputed - 1)
+        facts = check.facts | {"judged_by": "usage" if disputed is None else "dispute"}
         return Check(check.code, "unsure", off, PROMPT_MISS[1], facts=facts)
     return check
 

@@ -52,6 +52,23 @@ LENGTHS: dict[str, Wording] = {
         },
         {("asked_mean",): "Requested {asked_mean} tokens on average."},
     ),
+    "prompt_length:usage": Wording(
+        "Prompt length",
+        "share",
+        {
+            "unsure": "The server's usage is no count of its prompts: before the load it did not grow with them as a "
+            "tokenizer's count does. Prompts were sized by cl100k_base, and their length in the server's tokens is unknown.",
+        },
+        {
+            "unsure": "Let the server report its prompt tokens, or name the model's own tokenizer (--tokenizer PATH)."
+        },
+        {
+            (
+                "asked_mean",
+                "server_mean",
+            ): "Requested {asked_mean} tokens on average; its usage says {server_mean}."
+        },
+    ),
     "prompt_length:dispute": Wording(
         "Prompt length",
         "share",

@@ -113,7 +113,7 @@ def assess(folder: RunFolder) -> Assessment:
     measurement = measure(plan, record, samples, server_metrics, probed)
     warm_up = warm_up_summary(plan.load, table, facts.warm_prefixes, server_metrics)
     lookup = _lookup(folder, facts)
-    verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up, learned)
+    verdict = judge(plan, measurement, record, lookup, facts.requests, warm_up, facts.tokenizer)
     arrival = arrival_comparison(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)

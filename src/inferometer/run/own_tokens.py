@@ -78,6 +78,8 @@ LEAST_IDS = 20
 """Words of natural text are hardly ever fewer kinds of tokens, and a count without a tokenizer has one or a few."""
 
 
+NO_COUNT = "its usage does not grow with the prompts as a tokenizer's count does"
+
 Count = Callable[[str], int | None]
 """The server's count of a prompt; None where it gives none. Raises PeerError where it refuses the prompt."""
 
@@ -148,7 +150,7 @@ def settled(
         note(
             f"{why_not}, and {why}: prompts are sized by {CL100K}, and their length in the server's tokens is unknown"
         )
-    return Uncounted()
+    return Uncounted(unsound=why == NO_COUNT)
 
 
 def _counted(count: Count, text: str) -> int | None:
@@ -240,7 +242,7 @@ def _ratio(
     ratio = sum(counted for counted, _ in pairs) / sum(sent for _, sent in pairs)
     single = np.array([counted / sent for counted, sent in pairs])
     if not RATIOS[0] <= ratio <= RATIOS[1] or np.abs(single / ratio - 1).max() > ALIKE:
-        return "its usage does not grow with the prompts as a tokenizer's count does"
+        return NO_COUNT
     half = STUDENT[len(pairs)] * float(single.std(ddof=1)) / math.sqrt(len(pairs))
     return LearnedRatio(
         ratio=ratio,

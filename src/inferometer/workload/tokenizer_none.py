@@ -10,8 +10,9 @@ from inferometer.workload.encodings import CL100K, Shipped
 class Uncounted(Shipped):
     """Reads and writes as cl100k_base does, and counts no answer. See `tokenizers.Tokenizer`."""
 
-    def __init__(self) -> None:
+    def __init__(self, unsound: bool = False) -> None:
         super().__init__(CL100K)
+        self.unsound = unsound
         self.kind = "none"
         self.name = "none"
         self.version = None
@@ -19,7 +20,7 @@ class Uncounted(Shipped):
 
     def __reduce__(self) -> tuple[Callable[..., Uncounted], tuple[object, ...]]:
         """See `Shipped`."""
-        return Uncounted, ()
+        return Uncounted, (self.unsound,)
 
     def count_all(self, texts: Sequence[str]) -> list[int | None]:
         """None for every text."""

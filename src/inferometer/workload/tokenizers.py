@@ -127,6 +127,7 @@ def facts(tokenizer: Tokenizer) -> TokenizerFacts:
         vocab_size=tokenizer.vocab_size if known else None,
         source=tokenizer.source,
         learned=tokenizer.learned if isinstance(tokenizer, Learned) else None,
+        unsound=isinstance(tokenizer, Uncounted) and tokenizer.unsound,
     )
 
 
