@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ CODES = {
     *(
         "arrival_lag1",
         "concurrency_held",
+        "first_wave",
         "users_held",
         "receive_lag",
         "error_bound",
@@ -261,9 +263,17 @@ def test_a_check_follows_the_one_thing_that_was_changed(
 
 def closed(run: Any, in_flight: int, asked: int, **changes: Any) -> Check:
     """The check on a closed loop that asked for `asked` slots and kept `in_flight` of them busy."""
+    return closed_loop(run, in_flight, asked, 0, changes).check("concurrency_held")
+
+
+def closed_loop(
+    run: Any, in_flight: int, asked: int, drained: int, changes: Mapping[str, Callable[[Any], Any]]
+) -> Verdict:
+    """The verdict on such a loop, with `drained` ns without a request before the measured ones, which otherwise follow those of
+    the warm-up without a pause."""
     lanes = np.arange(1300) % in_flight
     turn = np.arange(1300) // in_flight
-    start = 10**12 + turn * 100 * MS + lanes
+    start = 10**12 + turn * 100 * MS + lanes + drained * (np.arange(1300) >= 100)
     times = start[:, None] + np.array([20, 40, 60, 80, 99]) * MS
     plan = {"load": {"model": "closed", "concurrency": asked, "requests": 1200, "rate": None}}
     columns = {
@@ -274,7 +284,27 @@ def closed(run: Any, in_flight: int, asked: int, **changes: Any) -> Check:
         "t_end": times[:, -1] + MS,
         "event_ns": list(times),
     } | {name: change(start) for name, change in changes.items()}
-    return judge(*run(plan=plan, **columns)).check("concurrency_held")
+    return judge(*run(plan=plan, **columns))
+
+
+@pytest.mark.parametrize(
+    ("slots", "drained", "value", "status"),
+    [(10, 0, 0, "pass"), (5, MS, 4, "pass"), (10, MS, 9, "unsure"), (20, MS, 19, "unsure")],
+)
+def test_a_closed_loop_that_starts_on_an_idle_server_is_not_valid(
+    run: Any, slots: int, drained: int, value: int, status: str
+) -> None:
+    """Requests count that were sent before all slots were in use: up to 6 of 1,200 may be, half of what a P99 is made of."""
+    check = closed_loop(run, slots, slots, drained, {}).check("first_wave")
+    assert (check.status, check.value, check.limit) == (status, value, 6)
+
+
+def test_a_cold_start_and_a_single_slot_have_no_first_wave_to_judge(run: Any) -> None:
+    """The wave of a cold start is what is to be measured; one slot has none; an open loop has no slots."""
+    for load in ({"concurrency": 1}, {"concurrency": 10, "cold_start": True}):
+        plan = {"load": {"model": "closed", "requests": 1200, "rate": None, "warmup": 0, **load}}
+        assert judge(*run(plan=plan)).check("first_wave").status == "na"
+    assert judge(*run()).check("first_wave").status == "na"
 
 
 def test_a_template_that_every_prompt_begins_with_is_no_unexpected_hit(run: Any) -> None:

@@ -58,6 +58,11 @@ OWN_CPU = 0.02
 """A worker whose core another process takes for a fiftieth of the time is late by milliseconds now and then; the watch over a
 run itself, a few looks a second, stays far below."""
 
+FIRST_WAVE_SHARE, FIRST_WAVE_MEAN, FIRST_WAVE_LEAST = 0.005, 0.1, 2.0
+"""A wave of w requests on an idle server waits for up to w prefills, w / 2 on average, which the later ones do not. Of n
+requests it adds w^2 / 2n of a prefill to the mean TTFT, at most a twentieth for w <= sqrt(0.1 n); and at 0.5 % of n it is at
+most half of what a P99 is made of. The client's reaction leaves a slot or two free at any time."""
+
 CONCURRENCY_HELD = 0.95
 """A twentieth of the slots empty is the most a label "concurrency N" can bear."""
 
@@ -278,6 +283,16 @@ def concurrency_held(plan: Plan, measurement: Measurement) -> Check:
         "",
         facts,
     )
+
+
+def first_wave(plan: Plan, measurement: Measurement) -> Check:
+    """Measured requests that a closed loop sent before all its slots were in use: see FIRST_WAVE."""
+    wave, sent = measurement.requests.first_wave, measurement.requests.sent
+    single = (plan.load.concurrency or 1) < 2
+    if wave is None or plan.load.cold_start or single or not sent:
+        return Check("first_wave", "na", None, None)
+    limit = max(FIRST_WAVE_LEAST, min(FIRST_WAVE_SHARE * sent, math.sqrt(FIRST_WAVE_MEAN * sent)))
+    return Check("first_wave", "pass" if wave <= limit else "unsure", float(wave), limit, facts={"of": sent})
 
 
 def users_held(measurement: Measurement) -> Check:

@@ -125,6 +125,8 @@ CHECKS = (
                ("number",), LimitSource.CHANCE, ("4.2.3",), of_instrument=True),
     CheckEntry("concurrency_held", lambda run: checks.concurrency_held(run.plan, run.measurement),
                ("share",), LimitSource.METHOD, ("4.2.4",), of_instrument=True),
+    CheckEntry("first_wave", lambda run: checks.first_wave(run.plan, run.measurement),
+               ("number",), LimitSource.METHOD, of_instrument=True),
     CheckEntry("users_held", lambda run: checks.users_held(run.measurement),
                ("share",), LimitSource.METHOD),
     CheckEntry("drift", _drift,

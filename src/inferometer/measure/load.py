@@ -120,6 +120,19 @@ def spans(record: Record, sweep: Sweep, slots: int | None, typical_ms: float | N
     return Spans(run, load, steady)
 
 
+def first_wave(record: Record, slots: int | None) -> int | None:
+    """Measured requests that were sent before all `slots` of a closed loop were in use, by whatever requests: they met a server
+    that was filling up. None without slots; all of them if the slots were never all in use."""
+    if slots is None:
+        return None
+    sent = np.flatnonzero(record.t_submit.valid)
+    order = sent[np.argsort(record.t_submit.values[sent], kind="stable")]
+    begins, ends = record.t_submit.values[order], np.sort(record.t_end[sent])
+    in_flight = np.arange(1, len(begins) + 1) - np.searchsorted(ends, begins, side="right")
+    full = in_flight[record.measured[order]] >= slots
+    return int(np.argmax(full)) if full.any() else len(full)
+
+
 def thirds(span: Span) -> tuple[Span, Span, Span]:
     """The span in three equal parts."""
     first, second = (span.start + round(part * (span.end - span.start) / 3) for part in (1, 2))

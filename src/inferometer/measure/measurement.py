@@ -41,6 +41,7 @@ from inferometer.measure.load import (
     Sweep,
     TokensInFlight,
     causes,
+    first_wave,
     lateness_ms,
     spans,
     tokens_in_flight,
@@ -72,7 +73,8 @@ WindowRule = Literal["open-last-90", "closed-full-last-90", "none"]
 @dataclass(frozen=True, slots=True)
 class Requests:
     """Requests of the measured phase, counted; `warmup_*` those before it, `lead_in` and `lead_out` those around it that kept a
-    closed loop's slots in use. `unaccounted` were lost with workers that died.
+    closed loop's slots in use, `first_wave` those sent before all slots were (measure/load.py). `unaccounted` were lost with
+    workers that died.
 
     `outcomes_effective`: as many independent outcomes tell as much of the success rate, for failures come in bursts.
     """
@@ -88,6 +90,7 @@ class Requests:
     warmup_output_tokens: int
     lead_in: int
     lead_out: int
+    first_wave: int | None
     finish_reasons: dict[str, int]
     outcomes_effective: float
 
@@ -246,7 +249,7 @@ def measure(
     slots = plan.load.concurrency if plan.keeps_full else None
     parts = spans(record, sweep, slots, float(np.median(samples.e2e)) if len(samples) else None)
     return Measurement(
-        requests=_requests(record, samples),
+        requests=_requests(record, samples, slots),
         window=_window(record, parts, keeps_full=plan.keeps_full),
         metrics=Metrics(**{name: _described(samples, name, values) for name, values in columns.items()}),
         excluded={
@@ -289,7 +292,7 @@ def _described(samples: Samples, name: str, values: Floats) -> Stats | None:
     return samples.described(values, waits=METRICS[name].waits)
 
 
-def _requests(record: Record, samples: Samples) -> Requests:
+def _requests(record: Record, samples: Samples, slots: int | None) -> Requests:
     measured, warm = record.measured, ~record.of_load
     ok, cancelled = record.ok, record.outcome.are(Outcome.CANCELLED)
     errors = measured & ~ok & ~cancelled
@@ -309,6 +312,7 @@ def _requests(record: Record, samples: Samples) -> Requests:
         warmup_output_tokens=int(warm_tokens[warm & ok].sum()),
         lead_in=int((record.lead & (record.cycle == 0)).sum()),
         lead_out=int((record.lead & (record.cycle > 0)).sum()),
+        first_wave=first_wave(record, slots),
         finish_reasons=record.finish_reason.counts(reasons),
         outcomes_effective=_effective_outcomes(record),
     )

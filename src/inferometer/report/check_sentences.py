@@ -272,6 +272,18 @@ CHECKS: dict[str, Wording] = {
         },
         {("mean", "asked"): "In flight: {mean} of {asked}."},
     ),
+    "first_wave": Wording(
+        "First wave",
+        "number",
+        {
+            "pass": "Measured requests sent before all slots were in use: {value}; at most {limit} may be.",
+            "unsure": "Measured requests sent before all slots were in use: {value}; at most {limit} may be. Latencies "
+            "include the burst of the start, and depend on the number of requests.",
+            "na": "A first wave is judged in a closed loop of several slots, unless a cold start is measured.",
+        },
+        {"unsure": "Give the workload file requests for a warm-up: they lead the measurement in."},
+        {("of",): "Of {of} requests."},
+    ),
     "users_held": Wording(
         "Users who waited",
         "share",
