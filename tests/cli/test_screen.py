@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from inferometer.cli.app import run
 from inferometer.cli.terminal import Screen
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
@@ -16,3 +19,24 @@ def test_each_phase_and_each_run_is_counted_from_its_own_start(capsys: pytest.Ca
         shown.watch(phase, Progress(sent, sent, 0, 0, 10 * sent), 200)
     lines = capsys.readouterr().err.splitlines()
     assert [int(line.split(" sent")[0].split()[-1]) for line in lines] == [100, 3, 2, 7]
+
+
+HOSTILE = "".join(map(chr, [*range(9), *range(11, 32), *range(127, 160), 0x200B, 0x202E, 0x2066, 0xFEFF]))
+"""Every control character but the line break and the tab, and signs that hide or turn text."""
+
+
+def test_a_servers_words_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Law: what is noted while a run goes on reaches the terminal without control characters, whoever wrote it; the breaks and
+    indents of our own lines stay."""
+    Screen(quiet=False).note(f"  one \x1b[2J{HOSTILE}model\n  two\tthree")
+    assert capsys.readouterr().err == "  one [2Jmodel\n  two three\n"
+
+
+def test_an_error_cannot_steer_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Law: nor do the words of the error that ends a command, with what a file or a server had in it."""
+    plan = tmp_path / "plan.yaml"
+    plan.write_text('load: {rate: 1}\n"a\\e[31m\\u202eb": 1\n')
+    assert run(["run", str(plan)]) == 2
+    said = capsys.readouterr().err
+    assert "a[31mb" in said
+    assert not {"\x1b", "\u202e"} & set(said)

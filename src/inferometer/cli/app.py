@@ -104,5 +104,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _say(text: str) -> None:
+    """Words of a server's are in it."""
+    from inferometer.report.figures import clean_lines  # here, since a command that succeeds needs none of it
+
     with contextlib.suppress(OSError):
-        click.echo(text, err=True)
+        click.echo(clean_lines(text), err=True)

@@ -87,6 +87,7 @@ def replay(
 ) -> int:
     """Rebuild every export of server metrics from a raw record: that of a run, or JSON Lines of endpoint_url,
     timestamp_ns, body."""
+    from inferometer.report.figures import clean
     from inferometer.telemetry.metrics.exports import NAME
     from inferometer.telemetry.metrics.replay import Replay, replay
 
@@ -97,7 +98,7 @@ def replay(
     summary = made.opening.summary
     for url, drops in (summary.dropped or {}).items():
         for code, one in drops.items():
-            click.echo(f"dropped: {one.count} x {code} from {url}: {one.first}", err=True)
+            click.echo(f"dropped: {one.count} x {code} from {url}: {clean(one.first)}", err=True)
     count = sum(len(metric.series) for metric in made.metrics.values())
     click.echo(
         f"{len(made.metrics)} metrics, {count} series from {len(summary.endpoints_successful)} endpoints"

@@ -13,6 +13,7 @@ from inferometer.documents.campaign import Campaign
 from inferometer.documents.part import to_data
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
+from inferometer.report.figures import clean_lines
 from inferometer.report.progress import Counters, progress, progress_plain
 from inferometer.run.evaluate import RunResult
 
@@ -36,7 +37,7 @@ class Screen:
     def note(self, text: str) -> None:
         """See Ui."""
         if not self._quiet:
-            self._say(("\r\x1b[2K" if self._live else "") + text + "\n")
+            self._say(("\r\x1b[2K" if self._live else "") + clean_lines(text) + "\n")
 
     def watch(self, phase: Phase, progress_now: Progress, total: int | None) -> None:
         """See Ui."""
@@ -126,7 +127,7 @@ def show(finding: RunResult, *, as_json: bool) -> int:
     _clear()
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
-            sys.stderr.writelines(f"{note}\n" for note in finding.notes)
+            sys.stderr.writelines(f"{clean_lines(note)}\n" for note in finding.notes)
     try:
         if as_json:
             sys.stdout.write(json.dumps(to_data(finding.summary), ensure_ascii=False) + "\n")

@@ -185,8 +185,16 @@ def with_mark(stats: Counted | None, key: str) -> str:
 def clean(value: object) -> str:
     """Any outside text on one line, without control, format or surrogate characters: servers are not trusted."""
     # No-break spaces stay: they are ours, between the thousands and before units.
-    spaced = re.sub(r"[^\S\u202f\u00a0]+", " ", str(value)).strip()
-    return "".join(c for c in spaced if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
+    return _without_controls(re.sub(r"[^\S\u202f\u00a0]+", " ", str(value)).strip())
+
+
+def clean_lines(value: str) -> str:
+    """Our own lines with outside text in them, their breaks and indents kept, for a terminal: as clean in all else."""
+    return "\n".join(map(_without_controls, value.replace("\t", " ").split("\n")))
+
+
+def _without_controls(line: str) -> str:
+    return "".join(c for c in line if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Co", "Cn"))
 
 
 def ascii_only(text: str) -> str:
