@@ -168,8 +168,9 @@ PACES: dict[str, tuple[Pace, float]] = {
 }
 """The pace, and that of the server as it is: at the run's end, or usually."""
 SWINGS = (0.5, 2, 8, 40)
-"""Swings a run. The truth of a server that swings is what a run ten times as long shows."""
+"""Swings a run. The truth of a server that swings is what a run LONG times as long shows."""
 LONG = 4
+"""Where two loads are compared over more requests than are judged, how many times as many."""
 
 
 def defects() -> Iterator[Defect]:
@@ -202,6 +203,7 @@ def defects() -> Iterator[Defect]:
                 replace(scene, pace=swings(0.3, times)),
                 replace(scene, pace=swings(0.3, LONG * times), requests=LONG * scene.requests),
                 DRIFT,
+                sampled=True,
             )
     capacity = CAPACITY
     settled = replace(OPEN, rate=0.95 * capacity, requests=1_000, warm=4_000)

@@ -449,10 +449,17 @@ def _prompts(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Le
 
 
 def _silent_events(record: Record, samples: Samples) -> Floats:
-    """Per sample, deltas without text: a token whose text the server still holds back, or padding."""
+    """Per sample, deltas without text that may each be a token: one that is part of a character, whose text comes later.
+
+    A character of k bytes has at most k tokens, and k - 1 of them show nothing; further such deltas are padding. Where
+    characters were lost (U+FFFD) or there is no text, it cannot be told.
+    """
     before = np.concatenate(([0], np.cumsum(record.event_class == EventClass.EMPTY)))
     counts: Floats = np.diff(before[record.event_offsets])[samples.rows].astype(np.float64)
-    return counts
+    size, chars = record.text_bytes[samples.rows], record.text_chars[samples.rows]
+    told = size.valid & ~record.text_lossy[samples.rows]
+    most = np.maximum(size.values - chars.values, 0)
+    return np.where(told, np.minimum(counts, most), counts)
 
 
 def _variant_share(samples: Samples) -> float | None:
