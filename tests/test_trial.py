@@ -13,6 +13,7 @@ from benchmarks.trial import cleans, defects, found
 from benchmarks.trial.clean import Clean
 from benchmarks.trial.defects import Defect
 
+PAGE = Path(__file__).parent.parent / "docs" / "trial.md"
 DEFECTS = [one for one in defects() if one.quick]
 CLEAN = [one for one in cleans() if one.quick]
 
@@ -36,3 +37,10 @@ def test_the_trial_is_as_large_as_it_says() -> None:
     planted, clean = [one.name for one in defects()], [one.name for one in cleans()]
     assert len(set(planted)) == len(planted) >= 60
     assert len(set(clean)) == len(clean) >= 300
+
+
+def test_the_page_has_a_row_for_every_defect() -> None:
+    """Law: docs/trial.md shows what came of each defect that is planted, and of no other."""
+    rows = [line.split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines()]
+    shown = {cells[1] for cells in rows if len(cells) == 5 and cells[1] not in ("defect", "---")}
+    assert shown == {one.name for one in defects()}

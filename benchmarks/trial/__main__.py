@@ -1,11 +1,12 @@
-"""`python -m benchmarks.trial`: the whole trial as the tables of docs/trial.md."""
+"""`python -m benchmarks.trial [sockets]`: the whole trial, or the part over sockets, as the tables of docs/trial.md."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from benchmarks.trial import Trial, effect, held
+from benchmarks.trial import Trial, effect, found, held, loopback
+from benchmarks.trial.defects import Found
 
 
 def page(done: Trial) -> Iterator[str]:
@@ -21,12 +22,7 @@ def page(done: Trial) -> Iterator[str]:
     refused = len(done.refused)
     yield f"| of these not VALID | {refused} ({100 * refused / max(1, len(done.clean)):.2f} %) |"
     yield ""
-    yield "| family | defect | headline bent most | verdict | decided by |"
-    yield "| --- | --- | --- | --- | --- |"
-    for one in done.planted:
-        wrong = " (wrong)" if one.bends and one.believed else ""
-        reasons = ", ".join(f"`{code}`" for code in one.case.reasons)
-        yield f"| {one.defect.family} | {one.defect.name} | {effect(one)} | {one.case.status}{wrong} | {reasons} |"
+    yield from planted(done.planted)
     if done.refused:
         yield ""
         yield "| clean run | verdict | decided by |"
@@ -35,9 +31,20 @@ def page(done: Trial) -> Iterator[str]:
             yield f"| {name} | {status} | {', '.join(f'`{code}`' for code in codes)} |"
 
 
+def planted(cases: Iterable[Found]) -> Iterator[str]:
+    """A row for each defect."""
+    yield "| family | defect | headline bent most | verdict | decided by |"
+    yield "| --- | --- | --- | --- | --- |"
+    for one in cases:
+        wrong = " (wrong)" if one.bends and one.believed else ""
+        reasons = ", ".join(f"`{code}`" for code in one.case.reasons)
+        yield f"| {one.defect.family} | {one.defect.name} | {effect(one)} | {one.case.status}{wrong} | {reasons} |"
+
+
 def main() -> int:
     """Print the page's tables."""
-    for line in page(held()):
+    sockets = "sockets" in sys.argv[1:]
+    for line in planted(found(one) for one in loopback.defects()) if sockets else page(held()):
         print(line, flush=True)
     return 0
 

@@ -107,7 +107,9 @@ def _declared() -> Iterator[Clean]:
 OPEN_OUTPUT = ("output_check_tokens=0",)
 
 
-class _Silent:
+class Silent:
+    """A user interface that nobody watches."""
+
     def note(self, text: str) -> None:
         """Nobody watches."""
 
@@ -120,7 +122,7 @@ def simulated(name: str, preset: str, flags: dict[str, Any], *, quick: bool = Fa
 
     def carry_out() -> tuple[str, tuple[str, ...]]:
         with tempfile.TemporaryDirectory() as place:
-            result = simulate(build(None, flags), choose(preset, OPEN_OUTPUT), Path(place), _Silent())
+            result = simulate(build(None, flags), choose(preset, OPEN_OUTPUT), Path(place), Silent())
         verdict = result.summary.verdict
         return verdict.status, tuple(dict.fromkeys(reason.code for reason in verdict.reasons))
 

@@ -15,6 +15,7 @@ from inferometer.judge.judge import judge
 from inferometer.judge.verdict import Verdict
 from inferometer.measure.measurement import Measurement, measure
 from inferometer.measure.record import Record
+from inferometer.metrics.catalogue import Metrics
 from inferometer.metrics.statistics import Interval, Stats
 from inferometer.plan.schema import Plan
 
@@ -150,14 +151,20 @@ POINTS = {"TTFT": "ttft_ms", "TPOT": "tpot_ms", "ITL": "itl_ms", "latency": "e2e
 RATES = {"output tokens/s": "output_tok_s", "requests/s": "request_s"}
 
 
-def headlines(measurement: Measurement) -> dict[str, Headline]:
-    """Those that the run has, by name."""
+def latencies(metrics: Metrics) -> dict[str, Headline]:
+    """Those of latency alone."""
     found: dict[str, Headline] = {}
     for name, metric in POINTS.items():
-        stats: Stats | None = getattr(measurement.metrics, metric)
+        stats: Stats | None = getattr(metrics, metric)
         if stats is not None:
             for label, point in (("P50", "p50"), ("P99", "p99")):
                 found[f"{name} {label}"] = Headline(getattr(stats, point), getattr(stats.ci95, point))
+    return found
+
+
+def headlines(measurement: Measurement) -> dict[str, Headline]:
+    """Those that the run has, by name."""
+    found = latencies(measurement.metrics)
     throughput = measurement.throughput
     for name, rate in RATES.items():
         value = getattr(throughput.steady, rate)
