@@ -162,6 +162,17 @@ def test_constant_samples_have_an_interval_of_no_width() -> None:
     assert stats.ci95.mean == (3.0, 3.0)
 
 
+def test_a_tie_at_the_largest_value_has_no_interval_of_no_width() -> None:
+    """Law: where one event gives many neighbours the same largest value, a percentile among them is as uncertain as one event
+    is: no interval, never one that is a point."""
+    sample = np.random.default_rng(1).exponential(1.0, 1000)
+    sample[500:530] = sample.max() + 1
+    stats = describe(sample)
+    assert stats is not None
+    assert stats.p99 == stats.max
+    assert stats.ci95.p99 is None
+
+
 def test_pooled_gaps_of_unlike_requests_get_intervals_that_still_cover() -> None:
     """Law: when requests differ, pooling pretends to more evidence than there is; gaps binned by their instants cover about
     95 % all the same."""

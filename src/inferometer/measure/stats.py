@@ -221,12 +221,11 @@ class _Sample:
     def _of_quantile(self, p: float) -> tuple[float, float, float] | Withheld:
         """How far the p-quantile's share is known, the effective size behind that, and the share's variance over one trial."""
         n, point = len(self.values), percentile(self.ordered, p)
-        shares = [float(np.searchsorted(self.ordered, point, side)) / n for side in ("left", "right")]
-        strict = abs(shares[0] - p) < abs(
-            shares[1] - p
-        )  # where values tie at the quantile, the nearer share tells more
+        left, right = (float(np.searchsorted(self.ordered, point, side)) / n for side in ("left", "right"))
+        # Where values tie at the quantile, the nearer share tells more; one of nothing or of everything tells nothing.
+        strict = left > 0 and (right == 1 or abs(left - p) < abs(right - p))
         below = self.values < point if strict else self.values <= point
-        share = shares[0] if strict else shares[1]
+        share = left if strict else right
         variance = share * (1 - share)
         residuals = self.bins.hits(below) - share * self.bins.sizes
         found = half_width(residuals, n, variance, self.states)
