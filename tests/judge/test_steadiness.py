@@ -95,6 +95,15 @@ def test_a_queue_that_settles_is_none_that_grows() -> None:
     assert stationary(OPEN, [Backlog("server", 0.0, 99.0, 100.0)], 1.0, 1.0).status == "pass"
 
 
+def test_a_queue_at_the_beginning_that_goes_away_is_not_a_steady_one() -> None:
+    """Law: a fall beyond what chance allows is an alarm, whenever it comes, and a lesser one is none; the value is the fall."""
+    limit = queue_limit(1.0, 1.0)
+    for middle in (0.0, 1.0, 2 * limit):
+        found = stationary(OPEN, [Backlog("waiting", 2 * limit, middle, 0.0)], 1.0, 1.0)
+        assert (found.status, found.value, found.facts["of"]) == ("unsure", 2 * limit, "fall")
+    assert stationary(OPEN, [Backlog("waiting", 0.8 * limit, 0.0, 0.0)], 1.0, 1.0).status == "pass"
+
+
 NOT_STREAMED = [
     Cell("tiny-cpu", "varied", 1_000, share=0.6),
     Cell("h100-70b-tp4", "short", 1_000, share=0.6),

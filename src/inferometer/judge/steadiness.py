@@ -121,12 +121,13 @@ def swung(change: Change) -> bool:
 def stationary(
     load: Load, backlogs: Sequence[Backlog], arrivals: float, work: float, *, trace: bool = False
 ) -> Check:
-    """Did the queue grow through an open-loop run? Value: mean requests that wait in the last tenth of the load less the first.
-    A trace's load rises and falls by itself, so its queue is not judged.
+    """Did the queue grow or shrink through an open-loop run? Value: mean requests that wait in the last tenth of the load less
+    the first. A trace's load rises and falls by itself, so its queue is not judged.
 
     The limit is what chance allows a server that is at most BUSY. By Kingman's approximation for heavy traffic, a queue exceeds
     q with probability exp(-2 (1 - BUSY) q / (arrivals + work)), the squared coefficients of variation of the gaps between
-    arrivals and of the work per request. Chance does not explain a larger rise, however long the run.
+    arrivals and of the work per request. Chance does not explain a larger rise or fall, however long the run: a queue that was
+    there at the beginning and not at the end is that of a server that was not yet ready.
     """
     if trace:
         return Check("stationary", "na", None, None, facts={"of": "trace"})
@@ -135,8 +136,12 @@ def stationary(
     queue = queue_limit(arrivals, work)
     limits = [queue + (served(one, arrivals) if one.source == "in_flight" else 0.0) for one in backlogs]
     pairs = zip(backlogs, limits, strict=True)
-    backlog, limit = max(pairs, key=lambda pair: (grew(*pair), pair[0].rise))
-    facts = {"source": backlog.source, "waiting": [backlog.first, backlog.middle, backlog.last]}
+    backlog, limit = max(
+        pairs, key=lambda pair: (grew(*pair) or shrank(*pair), abs(pair[0].rise))
+    )
+    facts: Facts = {"source": backlog.source, "waiting": [backlog.first, backlog.middle, backlog.last]}
+    if shrank(backlog, limit):
+        return Check("stationary", "unsure", -backlog.rise, limit, "", facts | {"of": "fall"})
     status: CheckStatus = "unsure" if grew(backlog, limit) else "pass"
     return Check("stationary", status, backlog.rise, limit, "", facts)
 
@@ -182,3 +187,8 @@ def grew(backlog: Backlog, limit: float) -> bool:
     rise, later = backlog.rise, backlog.last - backlog.middle
     least = max(limit, GROWTH_REQUESTS, GROWTH_SHARE * backlog.first)
     return rise > least and later > min(LEVELLED_SHARE * rise, limit / 2)
+
+
+def shrank(backlog: Backlog, limit: float) -> bool:
+    """Whether a backlog fell by more than the limit, at whatever time: no run begins with a queue that chance made before it."""
+    return -backlog.rise > max(limit, GROWTH_REQUESTS, GROWTH_SHARE * backlog.last)

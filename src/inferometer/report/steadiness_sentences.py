@@ -71,6 +71,17 @@ STEADINESS: dict[str, Wording] = {
             "na": "A trace's load rises and falls by design, and the queue with it: its growth says nothing about the server."
         },
     ),
+    "stationary:fall": Wording(
+        "Steady queue",
+        "number",
+        {
+            "unsure": "From the first to the last tenth of the load the requests waiting fell by {value}; a server at 85 % of "
+            "its capacity holds more than {limit} in 1 of 1,000 runs. The run began with a queue that went away, and "
+            "percentiles depend on the length of the run.",
+        },
+        {"unsure": "Warm the server up first (--warmup), or find out what held the first requests."},
+        {("source", "waiting"): "First, middle and last tenth ({source}): {waiting}."},
+    ),
     "stationary": Wording(
         "Steady queue",
         "number",
