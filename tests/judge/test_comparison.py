@@ -185,6 +185,15 @@ def test_what_no_run_has_decides_nothing_and_what_one_side_lacks_is_not_comparab
     assert one.outcome == "no_claim"
 
 
+def test_a_deciding_figure_that_was_named_and_no_run_has_makes_no_claim() -> None:
+    """Law: a figure that was asked for is never left out of the outcome in silence."""
+    bare = [replace(run, values={**run.values, "ttft_p99": None}) for run in BASE]
+    again = [replace(run, values={**run.values, "ttft_p99": None}) for run in side(first=10)]
+    found = compare([bare, again], replace(QUICK, deciding=("ttft_p99", "e2e_p50")))
+    assert figure(found, "ttft_p99").verdict == "not_comparable"
+    assert found.outcome == "no_claim"
+
+
 def test_a_comparison_is_the_same_each_time() -> None:
     """All chance comes from its seed."""
     sides = [BASE, side(1.1, first=2)]

@@ -136,9 +136,7 @@ def stationary(
     queue = queue_limit(arrivals, work)
     limits = [queue + (served(one, arrivals) if one.source == "in_flight" else 0.0) for one in backlogs]
     pairs = zip(backlogs, limits, strict=True)
-    backlog, limit = max(
-        pairs, key=lambda pair: (grew(*pair) or shrank(*pair), abs(pair[0].rise))
-    )
+    backlog, limit = max(pairs, key=lambda pair: (grew(*pair) or shrank(*pair), abs(pair[0].rise)))
     facts: Facts = {"source": backlog.source, "waiting": [backlog.first, backlog.middle, backlog.last]}
     if shrank(backlog, limit):
         return Check("stationary", "unsure", -backlog.rise, limit, "", facts | {"of": "fall"})
@@ -190,5 +188,5 @@ def grew(backlog: Backlog, limit: float) -> bool:
 
 
 def shrank(backlog: Backlog, limit: float) -> bool:
-    """Whether a backlog fell by more than the limit, at whatever time: no run begins with a queue that chance made before it."""
+    """Whether a backlog fell by more than the limit, at whatever time: no run begins with a queue of its own."""
     return -backlog.rise > max(limit, GROWTH_REQUESTS, GROWTH_SHARE * backlog.last)

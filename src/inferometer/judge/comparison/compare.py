@@ -3,14 +3,13 @@
 A figure of side B is called better or worse than the baseline's only if all of this holds:
 
 1. the sides may be compared (equivalence.py), no run is INVALID, and each side has at least three runs (draft 6.3);
-2. Welch's t-test on per-run values rejects after Holm's correction: p < 0.05 over all deciding figures of all sides at once,
-   and apart from them over all others (so the 95 % interval does not hold zero);
+2. a t-test on per-run values rejects after Holm's correction: p < 0.05 over all deciding figures of all sides at once, and
+   apart from them over all others. By the differences of pairs where the design has them, else Welch's: never by the data;
 3. the 95 % bootstrap interval of the pooled samples lies on the same side of zero (bootstrap.py);
 4. the difference is larger than the threshold asked for and than the noise floor.
 
 The noise floor of a figure is the largest relative difference that A/A runs, further runs of the baseline's own system, show
-against the baseline. Paired differences are a second opinion: they are shown, and decide nothing, or a reader could pick the
-test that he likes. All relative differences are to the baseline's mean over its runs.
+against the baseline. All relative differences are to the baseline's mean over its runs.
 """
 
 from __future__ import annotations
@@ -159,7 +158,7 @@ def compare(sides: Sequence[Sequence[Run]], criteria: Criteria) -> Comparison:
         [
             _draft(name, rows[0], row, name in deciding, floors.get(name), name in apart)
             for name in FIGURES
-            if any(run.values.get(name) is not None for one in rows for run in one)
+            if name in deciding or any(run.values.get(name) is not None for one in rows for run in one)
         ]
         for row in rows[1:]
     ]
