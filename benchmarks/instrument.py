@@ -13,6 +13,7 @@ from benchmarks.native import TIMEOUT_S, Server, on_core
 
 COMMAND = Path(sys.executable).with_name("inferometer")
 JUDGED = (0, 3, 4)
+COUNTING = ("--tokenizer", "cl100k_base")
 """Exit codes after which there is a summary: VALID, INVALID, INCONCLUSIVE."""
 
 
@@ -54,9 +55,10 @@ class Run:
 
 
 def command_for(server: Server, out: Path, *flags: str) -> list[str]:
-    """`inferometer run` against this server."""
+    """`inferometer run` against this server, with a shipped tokenizer: what tokens are is not what is measured here."""
     trust = ["--ca-file", str(server.ca_file)] if server.ca_file else []
-    return [str(COMMAND), "run", "--url", server.url, *trust, *flags, "--out", str(out), "--json", "--quiet"]
+    output = ["--out", str(out), "--json", "--quiet"]
+    return [str(COMMAND), "run", "--url", server.url, *COUNTING, *trust, *flags, *output]
 
 
 def measure(server: Server, core: int | None, out: Path, *flags: str) -> Run:

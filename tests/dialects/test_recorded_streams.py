@@ -54,7 +54,7 @@ def fed(pieces: list[bytes], *, closed: bool = False) -> tuple[Exchange, Http1Ch
     channel, exchange, at = Http1Channel(), Exchange(0, 0, 0, b"", b"", 0, CHAT), -1
     channel.opened()
     channel.submit(exchange)
-    exchange.t_submit = 1
+    exchange.t_submit, exchange.sent_whole = 1, True
     for piece in pieces:
         at += len(piece)
         channel.feed(piece, at, 0)
