@@ -1,7 +1,10 @@
 """The instrument against every fault of the reference server: real processes, and the truth log says which request met what.
 
 Each run mixes several faults over few requests. The two records are joined by the nonce at the head of each prompt, so that
-every request is held against the fault it truly met, and not against a number of them.
+every measured request is held against the fault it truly met, and not against a number of them. A closed loop's lead-in and
+lead-out meet faults too; they are sent again under the same nonce, and only counted.
+
+The tokenizer is named: to learn the server's takes requests that no fault here is about, and that the faults would meet.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from inferometer.calibration.join import nonces
 from inferometer.drive.keep_alive import CLOSES
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
-from inferometer.journal.schema import RECORD, EventClass
+from inferometer.journal.schema import RECORD, EventClass, Phase
 from inferometer.journal.seal import read_table
 from inferometer.server.fault_specs import KINDS
 
@@ -220,14 +223,18 @@ CASES = [
 
 @dataclass(frozen=True)
 class Measured:
-    """A run: its summary, the rows of its record with the `fault` that each truly met, and the truth's rows by nonce."""
+    """A run: its summary, the measured rows of its record with the `fault` that each truly met, the rows of its lead-in and
+    lead-out, the schedule's measured rows, and the truth's rows by nonce.
+    """
 
     summary: dict[str, Any]
     requests: list[dict[str, Any]]
+    lead: list[dict[str, Any]]
+    scheduled: list[int]
     truth: dict[str, dict[str, Any]]
 
     def met(self, label: str | None) -> list[dict[str, Any]]:
-        """The requests that met this fault; None: that met none."""
+        """The measured requests that met this fault; None: that met none."""
         return [one for one in self.requests if one["fault"] == label]
 
     def check(self, code: str) -> dict[str, Any]:
@@ -269,9 +276,8 @@ def measure(plan: Plan, folder: Path) -> Measured:
         assert server.stdout is not None
         url = server.stdout.readline().split()[1]
         client = ["--url", url, "--model", MODEL, *plan.client, *trusting, "--json", "--warmup", "0"]
-        code, stdout, stderr = run(
-            "run", *client, "--input-tokens", "20", "--output-tokens", str(TOKENS), out=out
-        )
+        lengths = ["--input-tokens", "20", "--output-tokens", str(TOKENS), "--tokenizer", "cl100k_base"]
+        code, stdout, stderr = run("run", *client, *lengths, out=out)
         assert code in (3, 4), stderr
         truth = b"" if plan is PLANS["refused"] else told(f"{url}/inferometer/truth", ca)
         _, complaints = server.communicate(timeout=30)
@@ -289,16 +295,21 @@ def told(url: str, ca: str | None) -> bytes:
 
 
 def joined(summary: dict[str, Any], folder: RunFolder, log: bytes) -> Measured:
-    """The record's rows with what the truth says of each."""
+    """The record's measured rows with what the truth says of each, and its others."""
     schedule = Schedule(folder.schedule)
     names = nonces(schedule.table, schedule.body)
     length = len(names[0])
     truth = {row["prompt_head"][:length]: row for row in map(json.loads, log.splitlines())}
-    requests = read_table(folder.record, RECORD).to_pylist()
+    record = read_table(folder.record, RECORD).to_pylist()
+    requests = [one for one in record if one["phase"] == Phase.MEASURE]
+    lead = [one for one in record if one["phase"] == Phase.LEAD]
+    assert len(requests) + len(lead) == len(record)
+    rows = schedule.table.select(["index", "phase"]).to_pylist()
+    scheduled = [row["index"] for row in rows if row["phase"] == Phase.MEASURE]
     for one in requests:
         one["nonce"] = names[one["index"]]
         one["fault"] = truth[one["nonce"]]["fault"] if one["nonce"] in truth else UNKNOWN
-    return Measured(summary, requests, truth)
+    return Measured(summary, requests, lead, scheduled, truth)
 
 
 @pytest.fixture(scope="module")
@@ -331,10 +342,16 @@ def test_a_request_that_met_a_fault_ends_as_the_fault_says(
 
 @pytest.mark.parametrize("name", PLANS)
 def test_no_other_request_is_harmed_and_none_is_lost(measured: Callable[[str], Measured], name: str) -> None:
-    """What met no fault is ok with all its tokens; every request asked for has one row; the summary counts the same."""
+    """What met no fault is ok with all its tokens; every request asked for has one row; the summary counts the same. Those of
+    the lead-in and lead-out, which only several slots have, are in no count, and none of them has two rows.
+    """
     run_ = measured(name)
     asked = int(PLANS[name].client[1])
-    assert sorted(one["index"] for one in run_.requests) == list(range(asked))
+    assert len(run_.scheduled) == asked
+    assert sorted(one["index"] for one in run_.requests) == run_.scheduled
+    load, amount = PLANS[name].client[2:4]
+    assert bool(run_.lead) == (load == "--concurrency" and int(amount) > 1)
+    assert len({(one["index"], one["cycle"]) for one in run_.lead}) == len(run_.lead)
     for one in run_.met(None):
         assert (one["outcome"], one["usage_output"], one["output_tokens_local"]) == ("ok", TOKENS, TOKENS)
     good = sum(one["outcome"] == "ok" for one in run_.requests)
@@ -400,14 +417,15 @@ def test_a_server_that_closes_after_each_answer_is_learned_and_named(
     """In both loops, by each worker and over TLS: a few requests are sent twice and hold that wait, then none; the note says
     so, and nearly all had a fresh connection from before they were taken up."""
     run_ = measured(name)
+    sent = run_.lead + run_.requests
     check = run_.check("stale_connections")
     assert (check["status"], check["facts"]["kept"]) == ("note", "single_use")
-    twice = [one for one in run_.requests if one["attempts"] > 1]
+    twice = [one for one in sent if one["attempts"] > 1]
     at_most = 2 * (CLOSES + 4)  # by each of two workers, and with four in flight when it learns
     assert len(twice) <= at_most
     assert all(one["t_send"] <= one["t_submit"] < one["t_first_byte"] for one in twice)
-    ahead = [one for one in run_.requests if one["t_connect"] and one["t_connect"] < one["t_taken"]]
-    assert len(ahead) >= len(run_.requests) - 2 * at_most
+    ahead = [one for one in sent if one["t_connect"] and one["t_connect"] < one["t_taken"]]
+    assert len(ahead) >= len(sent) - 2 * at_most
 
 
 def test_a_server_that_sits_on_requests_and_drops_them_has_no_second_chance(
