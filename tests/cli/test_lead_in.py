@@ -199,3 +199,14 @@ def test_a_workload_file_leads_in_with_the_requests_of_its_warm_up(tmp_path: Pat
         assert out.exists(), said
         lead = [row for row in of(rows_of(only(out)), Phase.LEAD) if row["cycle"] == 0]
         assert len(lead) == expected
+
+
+@pytest.mark.parametrize(("user_rate", "status"), [("0.2", "na"), ("1.5", "pass"), ("50", "unsure")])
+def test_users_who_mostly_wait_are_a_closed_loop_without_a_lead_in(
+    user_rate: str, status: str, tmp_path: Path
+) -> None:
+    """Law: users who all begin at once, and wait, meet an idle server together, and the run is not VALID if that moves TTFT."""
+    users: dict[str, object] = {"--users": "50", "--user-rate": user_rate, "--requests": "1000"}
+    result = simulated(tmp_path, users)
+    (check,) = [check for check in result.summary.verdict.checks if check.code == "first_wave"]
+    assert check.status == status

@@ -286,9 +286,9 @@ def concurrency_held(plan: Plan, measurement: Measurement) -> Check:
 
 
 def first_wave(plan: Plan, measurement: Measurement) -> Check:
-    """Measured requests that a closed loop sent before all its slots were in use: see FIRST_WAVE."""
+    """Measured requests that a closed loop, or users who mostly wait, sent before all slots were in use: see FIRST_WAVE."""
     wave, sent = measurement.requests.first_wave, measurement.requests.sent
-    single = (plan.load.concurrency or 1) < 2
+    single = (plan.load.concurrency or plan.load.users or 1) < 2
     if wave is None or plan.load.cold_start or single or not sent:
         return Check("first_wave", "na", None, None)
     limit = max(FIRST_WAVE_LEAST, min(FIRST_WAVE_SHARE * sent, math.sqrt(FIRST_WAVE_MEAN * sent)))

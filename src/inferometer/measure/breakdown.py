@@ -193,6 +193,11 @@ class Held:
     of: int
     ms: Stats | None
 
+    @property
+    def mostly(self) -> bool:
+        """More often than not: the users are a closed loop in effect, and their rate is the server's."""
+        return 2 * self.requests > self.of
+
 
 def conversations(record: Record, samples: Samples) -> Conversations | None:
     """None where there were none."""

@@ -120,17 +120,41 @@ def spans(record: Record, sweep: Sweep, slots: int | None, typical_ms: float | N
     return Spans(run, load, steady)
 
 
+WAVE_SHARE = 0.05
+"""What a first wave may change of a headline: the instrument promises no headline that is further off."""
+
+
 def first_wave(record: Record, slots: int | None) -> int | None:
     """Measured requests that were sent before all `slots` of a closed loop were in use, by whatever requests: they met a server
     that was filling up. None without slots; all of them if the slots were never all in use."""
     if slots is None:
         return None
+    full = _in_flight_when_sent(record) >= slots
+    return int(np.argmax(full)) if full.any() else len(full)
+
+
+def first_wave_of_users(record: Record, latencies: Floats) -> int:
+    """The same of users most of whom wait for their answers; the slots are as many as they typically have in flight. Users may
+    begin so far apart that no burst comes of it: 0 where mean and P99 without the wave are the same within 5 %.
+
+    `latencies`: of the successful requests, in order of sending; NaN where there is none.
+    """
+    in_flight = _in_flight_when_sent(record)
+    wave = first_wave(record, int(np.median(in_flight))) if len(in_flight) else None
+    every, later = latencies[~np.isnan(latencies)], latencies[wave:][~np.isnan(latencies[wave:])]
+    if not wave or not len(later):
+        return wave or 0
+    bent = (every.mean() / later.mean(), np.percentile(every, 99) / np.percentile(later, 99))
+    return wave if max(abs(ratio - 1) for ratio in bent) > WAVE_SHARE else 0
+
+
+def _in_flight_when_sent(record: Record) -> Ints:
+    """Requests in flight right after each measured one was sent, in order of sending."""
     sent = np.flatnonzero(record.t_submit.valid)
     order = sent[np.argsort(record.t_submit.values[sent], kind="stable")]
     begins, ends = record.t_submit.values[order], np.sort(record.t_end[sent])
-    in_flight = np.arange(1, len(begins) + 1) - np.searchsorted(ends, begins, side="right")
-    full = in_flight[record.measured[order]] >= slots
-    return int(np.argmax(full)) if full.any() else len(full)
+    in_flight: Ints = np.arange(1, len(begins) + 1) - np.searchsorted(ends, begins, side="right")
+    return in_flight[record.measured[order]]
 
 
 def thirds(span: Span) -> tuple[Span, Span, Span]:

@@ -42,6 +42,7 @@ from inferometer.measure.load import (
     TokensInFlight,
     causes,
     first_wave,
+    first_wave_of_users,
     lateness_ms,
     spans,
     tokens_in_flight,
@@ -247,9 +248,10 @@ def measure(
     sweep = Sweep(record)
     closed = plan.load.model == "closed"
     slots = plan.load.concurrency if plan.keeps_full else None
+    users = held(record)
     parts = spans(record, sweep, slots, float(np.median(samples.e2e)) if len(samples) else None)
     return Measurement(
-        requests=_requests(record, samples, slots),
+        requests=_requests(record, samples, slots, waiting=users is not None and users.mostly),
         window=_window(record, parts, keeps_full=plan.keeps_full),
         metrics=Metrics(**{name: _described(samples, name, values) for name, values in columns.items()}),
         excluded={
@@ -258,7 +260,7 @@ def measure(
         ttft_by_input=_ttft_by_input(samples),
         by_class=by_class(record, samples),
         conversations=conversations(record, samples),
-        held=held(record),
+        held=users,
         throughput=_throughput(record, samples, parts, probed, plan.tokenizer.own),
         load=_load(record, sweep, parts, plan.load),
         tokens=_tokens(record, samples, plan, probed),
@@ -292,7 +294,8 @@ def _described(samples: Samples, name: str, values: Floats) -> Stats | None:
     return samples.described(values, waits=METRICS[name].waits)
 
 
-def _requests(record: Record, samples: Samples, slots: int | None) -> Requests:
+def _requests(record: Record, samples: Samples, slots: int | None, *, waiting: bool) -> Requests:
+    """`waiting`: users who wait for answers more often than not, and so are a closed loop in effect."""
     measured, warm = record.measured, ~record.of_load
     ok, cancelled = record.ok, record.outcome.are(Outcome.CANCELLED)
     errors = measured & ~ok & ~cancelled
@@ -300,6 +303,7 @@ def _requests(record: Record, samples: Samples, slots: int | None) -> Requests:
     warm_tokens = np.where(usage.valid, usage.values, local.values)  # null columns hold 0
     reasons = np.zeros(len(record), np.bool_)
     reasons[samples.rows] = True
+    latencies = (samples.ttft if samples.streamed else samples.e2e)[samples.order]
     return Requests(
         sent=int(measured.sum()),
         completed=len(samples),
@@ -312,7 +316,7 @@ def _requests(record: Record, samples: Samples, slots: int | None) -> Requests:
         warmup_output_tokens=int(warm_tokens[warm & ok].sum()),
         lead_in=int((record.lead & (record.cycle == 0)).sum()),
         lead_out=int((record.lead & (record.cycle > 0)).sum()),
-        first_wave=first_wave(record, slots),
+        first_wave=first_wave_of_users(record, latencies) if waiting else first_wave(record, slots),
         finish_reasons=record.finish_reason.counts(reasons),
         outcomes_effective=_effective_outcomes(record),
     )

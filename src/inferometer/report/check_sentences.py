@@ -279,9 +279,13 @@ CHECKS: dict[str, Wording] = {
             "pass": "Measured requests sent before all slots were in use: {value}; at most {limit} may be.",
             "unsure": "Measured requests sent before all slots were in use: {value}; at most {limit} may be. Latencies "
             "include the burst of the start, and depend on the number of requests.",
-            "na": "A first wave is judged in a closed loop of several slots, unless a cold start is measured.",
+            "na": "A first wave is judged in a closed loop of several slots, unless a cold start is measured, and of users "
+            "most of whose requests waited.",
         },
-        {"unsure": "Give the workload file requests for a warm-up: they lead the measurement in."},
+        {
+            "unsure": "Give the workload file requests for a warm-up: they lead the measurement in. Users who mostly wait "
+            "have no lead-in: measure as many slots by --concurrency."
+        },
         {("of",): "Of {of} requests."},
     ),
     "users_held": Wording(
