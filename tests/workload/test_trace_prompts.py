@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -21,12 +22,13 @@ Format = Literal["ids", "text"]
 SPEC = TraceWorkload(name="trace")
 
 
-@pytest.fixture(scope="module")
-def tiny(tiny_file: object) -> Tokenizer:
-    """A tokenizer from a file, of which it is not known that it splits at words."""
-    from pathlib import Path
-
-    return TokenizerFile(Path(str(tiny_file)), "tiny")
+@pytest.fixture(scope="module", params=[True, False], ids=["in parts", "whole"])
+def tiny(tiny_file: Path, request: pytest.FixtureRequest) -> Tokenizer:
+    """A tokenizer from a file, as one of which it is known that it splits at words, and as one of which it is not."""
+    tokenizer = TokenizerFile(tiny_file, "tiny")
+    assert tokenizer.splits_at_words
+    tokenizer.splits_at_words = request.param
+    return tokenizer
 
 
 def row(line: int, length: int, *hash_ids: int) -> Row:
@@ -60,10 +62,12 @@ def test_a_prompt_has_the_traced_length(cl100k: Tokenizer, length: int, covered:
 
 
 @settings(deadline=None, max_examples=20)
-@given(length=st.integers(10, 1500))
-def test_a_tokenizer_from_a_file_counts_the_traced_length_too(tiny: Tokenizer, length: int) -> None:
-    """There each text is counted, and its end mended."""
-    prompt = Composer(SPEC, tiny, 7, "text").prompt(row(1, length, 0))
+@given(length=st.integers(10, 1500), first=st.integers(0, 10_000))
+def test_a_tokenizer_from_a_file_counts_the_traced_length_too(
+    tiny: Tokenizer, length: int, first: int
+) -> None:
+    """Whatever its nonce counts, which is not the same for all of them; read whole, each text is counted and its end mended."""
+    prompt = Composer(SPEC, tiny, 7, "text").prompt(row(1, length, first))
     assert isinstance(prompt.content, str)
     assert len(tiny.encode(prompt.content)) == prompt.sent == length
 

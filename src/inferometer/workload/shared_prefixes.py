@@ -63,7 +63,6 @@ class Composer:
         self._array = np.array(self._words, object)
         self._ruler = ruler(tokenizer)
         self._heads = [word for word in self._words if len(self._ruler.encode(word.lstrip())) == 1]
-        self._nonce_tokens = len(self._ruler.encode("123456789")) if prompt_format == "text" else 0
         self._whole = ruled(tokenizer, BLOCK, "")
         self._kept: OrderedDict[bytes, str] = OrderedDict()
 
@@ -108,13 +107,14 @@ class Composer:
         texts = [self._block(name) for name in full]
         rest = ruled(self._tokenizer, length - BLOCK * len(full), "" if full else nonce)
         head = self._block_words(names[0], self._whole if full else rest)
+        marked = len(self._ruler.encode(nonce))  # not the same for all: digits may be merged
         if nonce:
-            head[: self._nonce_tokens] = [nonce]
+            head[:marked] = [nonce]
         else:  # neither end of a prompt is white space: a chat template may strip that
             heads = self._heads or self._words
             head[0] = heads[self._numbers(names[0], 1)[0] % len(heads)].lstrip()
         tail = self._block_words(last, rest) if full else []
-        sent = max(length, self._nonce_tokens if nonce else 1)
+        sent = max(length, marked, 1)
         if self._ruler is not self._tokenizer:
             text = "".join([*head, *texts[1:], *tail])
             sent = len(self._tokenizer.encode(text))
