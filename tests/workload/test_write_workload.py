@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,7 @@ from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
 from inferometer.journal.schema import Phase
 from inferometer.plan.parse import build
-from inferometer.plan.schema import Plan
+from inferometer.plan.schema import LEAD_PER_SLOT, Plan
 from inferometer.plan.workload import StandardWorkload
 from inferometer.report.workload import page
 from inferometer.report.workload_listing import lines
@@ -131,6 +132,18 @@ def made_in(place: Path, kind: dict[str, object], processes: Processes = DEFAULT
     return place / "made"
 
 
+def of(folder: Path, *phases: Phase) -> pa.Table:
+    """What a run was to send in these phases. A row's number is its place among them all, which differs with the lead-in."""
+    table = Schedule(RunFolder.open(folder).schedule).table
+    return table.filter(pc.field("phase").isin([int(one) for one in phases])).drop_columns("index")
+
+
+def shapes(table: pa.Table) -> list[tuple[object, ...]]:
+    """The lengths and classes of prompts."""
+    columns = ("input_tokens_asked", "request_class")
+    return list(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
+
+
 @pytest.fixture(scope="module")
 def mixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A workload of everything that a row can hold but ids."""
@@ -139,10 +152,13 @@ def mixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_of_the_plan_and_runs_of_its_file_send_the_same(tmp_path: Path, kind: str) -> None:
-    """Bodies, instants, lengths and classes of every request, warm-up too; and one fingerprint and account in four places."""
+    """Bodies, instants, lengths and classes of every request, warm-up too; and one fingerprint and account in four places.
+
+    A file holds no lead-in: its runs are led in by rows of its warm-up, alike from both forms of it.
+    """
     plan = planned(tmp_path, KINDS[kind])
     header = make(plan, tmp_path / "made", lambda _: None)
-    tables, facts = [], []
+    tables, leads, facts = [], [], []
     loads = [plan]
     for form in workload_file.FORMATS:
         flags: dict[str, object] = {"--workload-file": str(tmp_path / "made" / f"workload.{form}")}
@@ -153,12 +169,19 @@ def test_a_run_of_the_plan_and_runs_of_its_file_send_the_same(tmp_path: Path, ki
     for number, load in enumerate(loads):
         finding = simulate(load, choose(None, ()), tmp_path / f"runs{number}", Nobody())
         folder = RunFolder.open(finding.folder)
-        tables.append(Schedule(folder.schedule).table)
+        tables.append(of(finding.folder, Phase.WARMUP, Phase.MEASURE))
+        leads.append(of(finding.folder, Phase.LEAD))
+        assert len(tables[-1]) + len(leads[-1]) == len(Schedule(folder.schedule))
         facts.append(json.loads(folder.facts.read_bytes()))
         assert all(check.same for check in verify(tmp_path / "made", finding.folder))
         assert finding.summary.workload.fingerprint == header.fingerprint
     assert tables[0].equals(tables[1])
     assert tables[0].equals(tables[2])
+    assert leads[1].equals(leads[2])
+    assert bool(len(leads[1])) == bool(len(leads[0])) == bool(plan.load.lead_in)
+    if plan.workload.turns is None:
+        assert len(leads[1]) == len(leads[0]) == plan.load.lead_in
+    assert set(shapes(leads[1])) <= set(shapes(of(finding.folder, Phase.WARMUP)))
     for about in facts:
         assert about["fingerprint"] == header.fingerprint
         assert about["requests"]["prefix_hits"] == to_data(header.prefix_hits)
@@ -411,11 +434,12 @@ def test_what_the_file_does_not_decide_is_the_plans(tmp_path: Path) -> None:
 
 
 def test_a_closed_loop_that_ends_by_time_goes_through_the_whole_file(tmp_path: Path) -> None:
-    """However many rows that is: its requests are all of them, again and again."""
+    """However many rows that is: its requests are all of them, again and again, with two of a lead-in for each slot."""
     file = made_in(tmp_path, KINDS["random"]) / "workload.jsonl"
     flags: dict[str, object] = {"--duration": "30s", "--concurrency": "2", "--workload-file": str(file)}
     folder = simulate(build(None, flags), choose(None, ()), tmp_path / "runs", Nobody()).folder
-    assert len(Schedule(RunFolder.open(folder).schedule)) == 35
+    counts = [len(of(folder, phase)) for phase in (Phase.WARMUP, Phase.LEAD, Phase.MEASURE)]
+    assert counts == [5, 2 * LEAD_PER_SLOT, 30]
     assert verify(file, folder)[-1].same
 
 
@@ -433,7 +457,7 @@ def test_a_tokenizer_from_a_path_leaves_its_hash_and_is_to_be_named_again(
     runs = [simulate(one, choose(None, ()), tmp_path / "runs", Nobody()).folder for one in (
         plan, build(None, ours | {"--tokenizer": str(tiny_file)})
     )]  # fmt: skip
-    tables = [Schedule(RunFolder.open(run).schedule).table for run in runs]
+    tables = [of(run, Phase.WARMUP, Phase.MEASURE) for run in runs]
     assert tables[0].equals(tables[1])
 
 
@@ -507,12 +531,13 @@ def test_a_report_of_other_requests_is_told_from_one_of_these(mixture: Path, tmp
 
 
 def test_what_is_shown_of_a_file_and_of_its_run_is_the_same(mixture: Path, tmp_path: Path) -> None:
-    """But for the file's name, and the digest where the run was not of the file."""
+    """All but the file's name, and the digest where the run was not of the file; a run's lead-in is no warm-up."""
     flags: dict[str, object] = {"--workload-file": str(mixture / "workload.arrow")}
     folder = simulate(build(None, flags), choose(None, ()), tmp_path / "runs", Nobody()).folder
     of_file, of_run = show(mixture), show(folder)
     assert of_file | {"name": of_run["name"]} == of_run
-    table = Schedule(RunFolder.open(folder).schedule).table.slice(8)
+    assert len(of(folder, Phase.LEAD)) > 0
+    table = of(folder, Phase.MEASURE)
     for name, column in (("input_tokens", "asked"), ("shared_input_tokens", "shared")):
         assert of_file["tokens"][name] == sum(table.column(f"input_tokens_{column}").to_pylist())
 

@@ -234,7 +234,9 @@ def _of_run(path: Path) -> dict[str, Any]:
     folder = RunFolder.open(path)
     plan, run = saved.read(folder.plan), read_facts(folder)
     table = Schedule(folder.schedule).table.select(["phase", *_COLUMNS])
-    measured = table.filter(pc.field("phase") == int(Phase.MEASURE))
+    warm, measured = (
+        table.filter(pc.field("phase") == int(phase)) for phase in (Phase.WARMUP, Phase.MEASURE)
+    )
     if run.requests is not None:
         account = to_data(run.requests)
     else:  # of a trace
@@ -252,7 +254,7 @@ def _of_run(path: Path) -> dict[str, Any]:
         "api": plan.target.api,
         "prompt_format": run.prompt_format,
         "tokenizer": to_data(run.tokenizer),
-        "warmup": table.num_rows - measured.num_rows,
+        "warmup": warm.num_rows,
         "requests": measured.num_rows,
         "fingerprint": run.fingerprint,
         "digest": None if run.made is None else run.made.digest,
