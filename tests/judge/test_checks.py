@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from inferometer.documents.workload import LearnedRatio, TokenizerFacts
 from inferometer.journal.schema import EventClass
 from inferometer.judge.judge import CHECKS, arrival_comparison, judge
 from inferometer.judge.verdict import Check, Verdict, verdict_of
@@ -345,6 +346,20 @@ def test_a_mean_length_that_so_few_prompts_may_have_by_chance_is_undecided(
     measurement = measure(plan, record, probed=Probed(template=0.0))
     check = judge(plan, measurement, record).check("prompt_length")
     assert (check.status, check.facts["judged_by"]) == (status, "mean")
+
+
+@pytest.mark.parametrize(("beyond", "reason"), [(1.0, "dispute"), (4.0, "dispute"), (40.0, "mean")])
+def test_a_disputed_count_is_the_reason_whatever_chance_explains(
+    run: Any, beyond: float, reason: str
+) -> None:
+    """Law: where a server's /tokenize contradicts its usage, no mean of usage near the requested one decides, and more prompts
+    would not: only a miss that is no luck is one by usage as well."""
+    scatter = np.random.default_rng(3).normal(0, 10, 15)
+    plan, _, record = run(n=15, warm=0, usage_input=np.rint(100 + beyond + scatter - scatter.mean()))
+    measurement = measure(plan, record, probed=Probed(template=0.0))
+    learned = LearnedRatio(1.0, 0.99, 1.01, 3, 0, 5, 3000, disputed=2.0)
+    check = judge(plan, measurement, record, tokenizer=TokenizerFacts(learned=learned)).check("prompt_length")
+    assert (check.status, check.facts["judged_by"]) == ("fail" if reason == "mean" else "unsure", reason)
 
 
 def test_of_a_conversations_template_a_hit_holds_what_stands_in_front_of_its_end(run: Any) -> None:

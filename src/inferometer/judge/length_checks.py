@@ -48,7 +48,9 @@ def prompt_length(plan: Plan, measurement: Measurement, tokenizer: TokenizerFact
     if check.status != "fail":
         check = _cut(prompt, check)
     disputed = None if tokenizer.learned is None else tokenizer.learned.disputed
-    if check.status in ("pass", "note") and (tokenizer.unsound or disputed is not None):
+    # That chance explains a mean of disputed counts leaves the dispute as what is to be settled: more prompts would not do it.
+    by_chance = (check.status, check.facts.get("judged_by")) == ("unsure", "mean")
+    if (check.status in ("pass", "note") or by_chance) and (tokenizer.unsound or disputed is not None):
         off = None if disputed is None else abs(disputed - 1)
         facts = check.facts | {"judged_by": "usage" if disputed is None else "dispute"}
         return Check(check.code, "unsure", off, PROMPT_MISS[1], facts=facts)
