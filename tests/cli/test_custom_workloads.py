@@ -15,7 +15,7 @@ from shipped_schemas import shipped
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
-from inferometer.journal.schema import RECORD
+from inferometer.journal.schema import RECORD, Phase
 from inferometer.journal.seal import read_table
 from inferometer.run.facts import read_facts
 
@@ -189,8 +189,9 @@ def test_own_prompts_are_sent_counted_and_named_but_not_shown(tmp_path: Path) ->
     assert WORDS not in shown
     checks = {check["code"]: check["status"] for check in summary["verdict"]["checks"]}
     assert (checks["prompt_length"], checks["output_length"]) == ("pass", "pass")
-    bodies = [Schedule(folder / "requests.arrow").body(row) for row in range(5, 35)]
-    contents = [json.loads(body)["messages"][-1]["content"].split("\n")[1] for body in bodies]
+    rows = Schedule(folder / "requests.arrow").table.to_pylist()
+    bodies = [json.loads(row["body"]) for row in rows if row["phase"] == Phase.MEASURE]
+    contents = [body["messages"][-1]["content"].split("\n")[1] for body in bodies]
     assert contents == [f"{WORDS} {at % 7}" for at in range(30)]
 
 

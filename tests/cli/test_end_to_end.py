@@ -23,6 +23,7 @@ from inferometer.drive.progress_counters import Counters
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import OUTCOME, RECORD
 from inferometer.journal.seal import read_table, streams
+from inferometer.plan.schema import LEAD_PER_SLOT
 
 CANARY = "sk-canary-7f3a9e41"
 ECHO = b'{"error":{"message":"bad key %b"}}' % CANARY.encode()
@@ -257,9 +258,9 @@ ENDLESS = ["--requests", "20000", "--concurrency", "4", "--warmup", "0", *SMALL]
 
 
 def test_ctrl_c_saves_and_reports_what_was_measured(tmp_path: Path) -> None:
-    """SIGINT: no more requests, those in flight end, the record is sealed, exit 130."""
+    """SIGINT: no more requests, those in flight end, the record is sealed, exit 130. Answers to the lead-in are none of it."""
     process = start("run", *ENDLESS, out=tmp_path)
-    folder = wait_for_answers(process, tmp_path, 3)
+    folder = wait_for_answers(process, tmp_path, LEAD_PER_SLOT * 4 + 3)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130

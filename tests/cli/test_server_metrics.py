@@ -20,7 +20,9 @@ from serving import serving
 from inferometer.documents.run_facts import ScrapedEndpoint, ScrapingAccount
 from inferometer.drive import probe as probing
 from inferometer.journal.folder import RunFolder
-from inferometer.plan.schema import Plan
+from inferometer.journal.schema import RECORD, Phase
+from inferometer.journal.seal import read_table
+from inferometer.plan.schema import LEAD_PER_SLOT, Plan
 from inferometer.run.scraping import in_our_terms, job_of
 from inferometer.telemetry.metrics.record import Scrape, read
 from inferometer.telemetry.metrics.series import collect
@@ -43,6 +45,12 @@ def scrapes(out: Path) -> list[Scrape]:
     return list(read(folder_of(out).scrapes))
 
 
+def records(out: Path, *phases: Phase) -> list[dict[str, Any]]:
+    """The requests on record, of these phases or of all."""
+    rows = read_table(folder_of(out).record, RECORD).to_pylist()
+    return [row for row in rows if not phases or row["phase"] in phases]
+
+
 def lines(seen: list[Seen]) -> list[Seen]:
     return [one for one in seen if one.target.startswith("/metrics")]
 
@@ -59,9 +67,15 @@ def test_the_target_s_own_metrics_are_on_record_with_the_phases_they_belong_to(t
     assert phases.count("profiling") >= 2
     assert {scrape.endpoint_url for scrape in found} == {f"http://127.0.0.1:{port}/metrics"}
     last = found[-1].body or ""
-    assert (
-        'vllm:request_success_total{engine="0",model_name="reference",finished_reason="length"} 18' in last
+    sent = 2 + len(
+        records(tmp_path)
     )  # two before the load: the probe's greeting, and what /tokenize is held to
+    assert (
+        f'vllm:request_success_total{{engine="0",model_name="reference",finished_reason="length"}} {sent}\n'
+        in last
+    )
+    assert len(records(tmp_path, Phase.WARMUP, Phase.MEASURE)) == 4 + 12
+    assert len(records(tmp_path, Phase.LEAD)) >= LEAD_PER_SLOT * 2
     warmup, profiling = told["phases"]["warmup"], told["phases"]["profiling"]
     assert warmup["start_ns"] < warmup["end_ns"] <= profiling["start_ns"] < profiling["end_ns"]
     assert found[0].timestamp_ns < warmup["start_ns"]
@@ -76,10 +90,12 @@ def test_the_target_s_own_metrics_are_on_record_with_the_phases_they_belong_to(t
 
 
 def test_the_exports_count_what_the_run_measured_and_can_be_made_again(tmp_path: Path) -> None:
-    """Warm-up apart: as many requests and tokens as the summary has; `report` makes the same bytes from the record alone."""
+    """Warm-up apart, and in a single slot, which nothing leads in: as many requests and tokens as the summary has; `report`
+    makes the same bytes from the record alone."""
+    few = ["--requests", "12", "--warmup", "4", "--concurrency", "1", *SMALL]
     formats = ["--server-metrics-formats", "json,csv,jsonl,parquet", "--slice-duration", "0"]
     with serving() as port:
-        run("run", "--url", f"http://127.0.0.1:{port}", *formats, *FEW, out=tmp_path)
+        run("run", "--url", f"http://127.0.0.1:{port}", *formats, *few, out=tmp_path)
     folder = folder_of(tmp_path)
     paths = sorted(folder.path.glob("server_metrics_export.*"))
     assert [path.suffix for path in paths] == [".csv", ".json", ".jsonl", ".parquet"]
@@ -145,18 +161,28 @@ def checks(summary: Any) -> dict[str, Any]:
     return {check["code"]: check for check in summary["verdict"]["checks"]}
 
 
-def test_what_the_embedded_server_counted_is_what_the_client_was_told(tmp_path: Path) -> None:
-    """To the token and the request, warm-up included; a report made again says the same."""
-    few = ["--requests", "60", "--warmup", "7", "--concurrency", "4", *SMALL]
+@pytest.mark.parametrize("load", [["--concurrency", "4"], ["--rate", "200"]], ids=["closed", "open"])
+def test_what_the_embedded_server_counted_is_what_the_client_was_told(
+    load: list[str], tmp_path: Path
+) -> None:
+    """To the token and the request, with the warm-up and what leads a closed loop in and out; a report made again says the
+    same. No scrape parts the measured requests from those that lead in and out: the measured phase has all of the former and
+    at most all of the latter, so that both agree exactly where there are none."""
+    few = ["--requests", "60", "--warmup", "7", *load, *SMALL]
     _, out, _ = run("run", "--json", *few, "--server-metrics-interval", "0.01", out=tmp_path)
     summary = json.loads(out)
     whole = summary["server"]["whole"]
     for name in ("prompt_tokens", "generation_tokens"):
         assert whole[name]["server"] == whole[name]["low"] == whole[name]["high"]
-    assert whole["generation_tokens"]["server"] == 67 * 5
-    assert whole["server_n"] == whole["client_n"] == 67
-    assert summary["server"]["generation_tokens"] == 60 * 5
-    assert summary["server"]["ttft_ms"]["n"] == summary["server"]["succeeded"] == 60
+    rows, leading = records(tmp_path), records(tmp_path, Phase.LEAD)
+    assert len(rows) == 67 + len(leading)
+    assert bool(leading) == ("--concurrency" in load)
+    assert whole["generation_tokens"]["server"] == sum(row["output_tokens_asked"] for row in rows)
+    assert whole["server_n"] == whole["client_n"] == len(rows)
+    around = sum(row["output_tokens_asked"] for row in leading)
+    assert 60 * 5 <= summary["server"]["generation_tokens"] <= 60 * 5 + around
+    first, ended = summary["server"]["ttft_ms"]["n"], summary["server"]["succeeded"]
+    assert 60 <= first <= ended <= 60 + len(leading)
     assert whole["client_ttft_ms"] > whole["server_ttft_ms"]
     assert checks(summary)["server_tokens"]["status"] == "pass"
     assert checks(summary)["server_ttft"]["status"] in ("pass", "note")

@@ -13,7 +13,7 @@ from shipped_schemas import shipped
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
-from inferometer.journal.schema import RECORD
+from inferometer.journal.schema import RECORD, Phase
 from inferometer.journal.seal import read_table
 from inferometer.server.embedded import Embedded
 
@@ -184,7 +184,8 @@ def test_a_dataset_that_cannot_be_used_is_exit_2_before_anything_is_sent(tmp_pat
 
 
 def test_a_long_context_run_sends_documents_of_their_length(tmp_path: Path) -> None:
-    """Virtual time: what the server counts is what was asked, plus the chat's 7 tokens; the schedule is the draft's."""
+    """Virtual time: what the server counts is what was asked, plus the chat's 7 tokens; the schedule is the draft's,
+    and of the lead-in's requests the first of two slots has its answer cut to a half."""
     flags = [
         "--workload",
         "long-context",
@@ -203,4 +204,7 @@ def test_a_long_context_run_sends_documents_of_their_length(tmp_path: Path) -> N
     assert summary["tokens"]["prompt"]["server_mean"] == summary["tokens"]["prompt"]["asked_mean"] + 7
     table = Schedule(only(tmp_path) / "requests.arrow").table
     assert all(8192 <= tokens <= 32768 for tokens in table.column("input_tokens_sent").to_pylist())
-    assert set(table.column("output_tokens_asked").to_pylist()) == {256}
+    asked: dict[int, list[int]] = {Phase.LEAD: [], Phase.MEASURE: []}
+    for row in table.to_pylist():
+        asked[row["phase"]].append(row["output_tokens_asked"])
+    assert asked == {Phase.LEAD: [128, 256, 256, 256], Phase.MEASURE: [256] * 12}
