@@ -3,7 +3,8 @@
 | figure               | over                                                                                                  |
 | -------------------- | ----------------------------------------------------------------------------------------------------- |
 | levels and shares    | the scrapes between the first measured request's start and the last one's end, each alike             |
-| counters, histograms | from the last scrape before the measured phase to the last of all                                     |
+| counters, histograms | from the last scrape before the first measured request to the last of all: a lead-out, and the last   |
+|                      | of a lead-in, are among them, as no scrape comes between a slot's requests                            |
 | `Whole`              | from the last scrape before anything was sent to the last of all: all requests, warm-up included      |
 
 A term is taken from the target's own endpoint; where that has none, from all others of the first engine that shows it; where
