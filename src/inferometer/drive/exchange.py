@@ -53,7 +53,7 @@ class Exchange:
     of its latency. `sent_whole`: the socket has accepted the last byte of the attempt that is under way.
     `merged`: of each read that held several events and more than one packet, the index of the first of them, and for how long
     that may have waited before the read's stamp (ns; unread.py). `submit_ns`: how long the call took at whose beginning
-    `t_submit` was read. `unread`: of the transport that it was sent on.
+    `t_submit` was read; 0 on the loopback interface. `unread`: of the transport that it was sent on.
 
     `request_head` is as the channel's kind prepared it, the same for a class of requests; `request_body` is this one's own.
     """
