@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inferometer.measure.load_states import LoadStates, load_states
-from inferometer.measure.record import Floats
+from benchmarks.coverage import queue
+from inferometer.measure.load_states import LoadStates
 from inferometer.measure.stats import describe, describe_at, percentile
 from inferometer.metrics.statistics import Interval, Stats
 
@@ -67,19 +67,6 @@ def share(outcomes: list[bool | None]) -> tuple[float, float]:
     """Of how many there is an interval, and how many of those hold the truth."""
     known = [one for one in outcomes if one is not None]
     return len(known) / len(outcomes), sum(known) / max(len(known), 1)
-
-
-def queue(random: np.random.Generator, n: int, load: float) -> tuple[Floats, LoadStates]:
-    """Times in an M/M/1 queue with services of mean 1, from a stationary start, and the states of its load."""
-    gaps, services = random.exponential(1 / load, n), random.exponential(1, n)
-    wait = random.exponential(1 / (1 - load)) if random.random() < load else 0.0
-    times = np.empty(n)
-    for i in range(n):
-        times[i] = wait + services[i]
-        wait = max(0.0, times[i] - gaps[i])
-    begins = np.concatenate(([0.0], np.cumsum(gaps)[:-1]))
-    present = np.arange(1, n + 1) - np.searchsorted(np.sort(begins + times), begins, side="right")
-    return times, load_states(present.astype(np.float64), times, float(begins[-1]))
 
 
 @pytest.mark.parametrize(("name", "p", "n"), [("p50", 0.5, 100), ("p90", 0.9, 400), ("p99", 0.99, 2000)])
