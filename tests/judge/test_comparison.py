@@ -202,7 +202,8 @@ def test_a_comparison_is_the_same_each_time() -> None:
 
 
 def test_pairs_see_what_seeds_do_to_both_sides() -> None:
-    """Where workloads differ more than systems, differences within pairs are surer; the verdict stays Welch's."""
+    """Where workloads differ more than systems, differences within pairs are surer, and they decide; Holm's correction over
+    all deciding figures is what keeps this one from a verdict."""
     workload = np.array([1.0, 1.25, 0.85])
 
     def seeded(runs: list[Run]) -> list[Run]:
@@ -215,6 +216,8 @@ def test_pairs_see_what_seeds_do_to_both_sides() -> None:
     assert found.paired is not None
     assert found.welch is not None
     assert found.paired[0] > 0 > found.welch[0]
+    assert found.test == "paired"
+    assert found.held == ("holm",)
     assert found.verdict == "no_difference"
 
 

@@ -20,6 +20,7 @@ from inferometer.documents.schemas.__main__ import generated
 from inferometer.judge.comparison.compare import FIGURES, Criteria
 from inferometer.judge.comparison.equivalence import Declared
 from inferometer.report.comparison import console, junit, markdown
+from inferometer.report.comparison.words import span
 
 QUICK = Criteria(replicates=50)
 BASE, SLOW, SAME = side(first=1), side(1.5, first=2), side(first=3)
@@ -79,6 +80,35 @@ def test_the_screen_has_checklist_figures_and_one_conclusion_in_80_columns(name:
         assert metric.title in shown
     last = shown.rstrip().rsplit("\n\n", 1)[-1] if "\n\n" in shown else shown
     assert found.conclusion.split()[0] in last
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_every_rendering_names_the_test_that_decides_and_shows_its_interval(paired: bool) -> None:
+    """Law: beside a change stands the interval of the test of which p-value and verdict are, and the words name that one."""
+    other = (
+        SLOW if paired else [replace(run, facts=replace(run.facts, seed=run.facts.seed + 9)) for run in SLOW]
+    )
+    found = document([BASE, other], QUICK)
+    one = next(metric for metric in found.contrasts[0].metrics if metric.name == "ttft_p50")
+    decides = span(one.paired if paired else one.welch)
+    assert (one.test, found.method.seeds_paired) == (("paired", True) if paired else ("welch", False))
+    shown, page = " ".join(screen(found).split()), markdown.render(found)
+    assert f"({decides})" in shown
+    assert ("change by the t-test on pairs" in shown) is paired
+    assert ("change by Welch's t" in shown) is not paired
+    row = next(line for line in page.splitlines() if "**TTFT P50**" in line)
+    assert [cell.strip() for cell in row.split("|")][5:7] == [decides, "pairs" if paired else "Welch's"]
+    assert f"95 % interval {decides}" in junit.render(found).decode()
+    rule = next(rule for rule in found.compliance.findings if rule.id == "D-6.3-tests")
+    assert ("pairs of runs" in (rule.note or "")) is paired
+
+
+def test_a_comparison_without_a_test_names_none() -> None:
+    """One run a side has no spread: nothing is called Welch's or paired."""
+    found = DOCUMENTS["one_run"]
+    assert {one.test for one in found.contrasts[0].metrics} == {None}
+    assert not found.method.seeds_paired
+    assert "no test was possible" in " ".join(screen(found).split())
 
 
 def test_no_figure_is_cut_on_a_narrow_screen() -> None:

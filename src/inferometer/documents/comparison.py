@@ -137,7 +137,8 @@ class Difference(Part, frozen=True):
 
     `p_holm`: after Holm's correction; `detectable`: what the test would have found four times out of five, with its own
     interval, for the spread of few runs is known but roughly; `equivalent`: whether the whole interval lies within the
-    threshold; `held`: what kept it from being called better or worse; `test`: which of the two intervals decides.
+    threshold; `held`: what kept it from being called better or worse; `test`: which of the two intervals decides, `p` and
+    `detectable` are of the same test; None: there was nothing to test.
     """
 
     name: str
@@ -158,7 +159,7 @@ class Difference(Part, frozen=True):
     equivalent: bool | None
     verdict: FigureVerdict
     held: tuple[Held, ...]
-    test: Literal["welch", "paired"]
+    test: Literal["welch", "paired"] | None
     detectable_ci95: Interval | None
 
 
@@ -178,8 +179,8 @@ class Contrast(Part, frozen=True):
 
 class ComparisonMethod(Part, frozen=True):
     """How the verdicts come about. `runs`: of the side with the fewest; `power`: with which a detectable difference would
-    have been found; `replicates`, `seed`: of the bootstrap; `noise_moves`: figures in which A/A runs differ beyond chance;
-    `invalid`: ids of INVALID runs."""
+    have been found; `replicates`, `seed`: of the bootstrap; `seeds_paired`: all figures tested are decided by pairs of runs;
+    `noise_moves`: figures in which A/A runs differ beyond chance; `invalid`: ids of INVALID runs."""
 
     confidence: float
     least_runs: int

@@ -424,10 +424,11 @@ STATEMENT: Mapping[str, Words] = {
     "uniform_nowhere": "no test used synthetic-uniform",
     "not_checked": "not checked",
 }
+_COMPARED_BY = {"paired": "the t-test on pairs of runs", "welch": "Welch's t"}
 COMPARISON: Mapping[str, Words] = {
     "intervals_given": "95 % intervals stand beside every difference",
     "fewest_runs": "{runs:d} runs of the side with fewest, at least {limit}",
-    "tested": "Welch's t and the bootstrap",
+    "tested": lambda tests: f"{' and '.join(_COMPARED_BY[test] for test in tests)}, and the bootstrap",
     "not_tested": "too few runs to test",
     "checklist": "checklist: {item} is {status}",
     "normalised": lambda by: "by price per hour" if by == "price" else "by the number of accelerators",

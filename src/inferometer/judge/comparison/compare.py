@@ -351,7 +351,7 @@ def _difference(draft: _Draft, threshold: float, allowed: FigureVerdict | None) 
         None if interval is None or not threshold else max(map(abs, interval)) < threshold,
         _verdict(draft, relative, held, allowed, _excludes_harm(draft.name, interval, threshold)),
         held,
-        "paired" if draft.paired is not None else "welch",
+        None if test is None else "paired" if draft.paired is not None else "welch",
         detectable_ci,
     )
 

@@ -8,7 +8,7 @@ paired     Student's t of the differences of runs that share a seed, df = n - 1
 Hedges g   J (m_B - m_A) / s, s^2 pooled over both sides, J = 1 - 3 / (4 df - 1), df = n_A + n_B - 2; its interval is that of
            the noncentral t's parameter, times J sqrt(1 / n_A + 1 / n_B)
 Holm       sorted p-values times how many are not yet rejected, made monotone: the chance of any false one stays below 5 %
-detectable the difference that Welch's test at level alpha finds four times out of five: se times the noncentrality that
+detectable the difference that a t-test at level alpha finds four times out of five: se times the noncentrality that
            lifts its power to 0.8
 """
 

@@ -38,9 +38,15 @@ def complied(compared: Comparison) -> Statement:
     rulings["D-6.3-ci"] = satisfied(note("intervals_given"))
     runs = compared.least_runs
     rulings["D-6.3-runs"] = satisfied_if(runs >= LEAST_RUNS, note("fewest_runs", runs=runs, limit=LEAST_RUNS))
-    tested = any(one.p is not None for row in compared.contrasts for one in row)
-    rulings["D-6.3-tests"] = satisfied(note("tested")) if tested else violated(note("not_tested"))
+    rulings["D-6.3-tests"] = _tested(compared)
     return comparison(rulings, simulated=bool(items["one_kind"].facts.simulated))
+
+
+def _tested(compared: Comparison) -> Ruling:
+    tests = {one.test for row in compared.contrasts for one in row if one.test is not None}
+    if not tests:
+        return violated(note("not_tested"))
+    return satisfied(note("tested", tests=tuple(sorted(tests))))
 
 
 def _item(items: list[Item]) -> Ruling:

@@ -109,24 +109,25 @@ def _contrast(contrast: Contrast, screen: Screen) -> None:
             f"{one.title}{' *' if one.deciding else ''}",
             _estimate(one.name, one.baseline),
             _estimate(one.name, one.side),
-            f"{words.percent(one.relative).removesuffix(' %')} ({words.span(one.welch)})",
+            f"{words.percent(one.relative).removesuffix(' %')} ({words.span(words.deciding_interval(one))})",
             words.VERDICTS[one.verdict],
         )
         for one in metrics
     ]
     screen.table((f"{label} against A", "A", label, "change in %, 95 %", "verdict"), rows, cut=False)
     screen.say("")
-    screen.say("* decides. Mean of the runs and half its 95 % interval; intervals by Welch's t.", "dim")
+    by = words.intervals_by(contrast)
+    screen.say(f"* decides. Mean of the runs and half its 95 % interval; {by}.", "dim")
     screen.say("")
     deciding = [one for one in metrics if one.deciding]
     screen.table(
-        ("evidence, in %", "p, Holm", "bootstrap", "paired", "floor", "could see"),
+        ("evidence, in %", "p, Holm", "bootstrap", "Welch's", "floor", "could see"),
         [
             (
                 one.title,
                 "-" if one.p_holm is None else f"{one.p_holm:.3f}",
                 words.span(one.bootstrap),
-                words.span(one.paired),
+                words.span(one.welch),
                 _unsigned(one.floor.value if one.floor else None),
                 _unsigned(one.detectable),
             )

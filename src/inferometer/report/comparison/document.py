@@ -65,6 +65,7 @@ def compose(
 
 
 def _method(criteria: Criteria, comparison: Comparison) -> ComparisonMethod:
+    tests = {one.test for row in comparison.contrasts for one in row if one.test is not None}
     return ComparisonMethod(
         confidence=CONFIDENCE,
         least_runs=LEAST_RUNS,
@@ -75,7 +76,7 @@ def _method(criteria: Criteria, comparison: Comparison) -> ComparisonMethod:
         power=welch.POWER,
         replicates=criteria.replicates,
         seed=criteria.seed,
-        seeds_paired=all(one.paired is not None for row in comparison.contrasts for one in row if one.welch),
+        seeds_paired=tests == {"paired"},
         noise_moves=comparison.noise_moves,
         invalid=comparison.invalid,
         decides=words.DECIDES,

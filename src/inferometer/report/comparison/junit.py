@@ -46,7 +46,7 @@ def _case(
     """Write one; gives the count that it goes into."""
     case = Xml.SubElement(suite, "testcase", classname=f"compare.{side}", name=metric.name, time="0")
     found = (
-        f"{metric.title}: {words.percent(metric.relative)}, 95 % interval {words.span(metric.welch)}, "
+        f"{metric.title}: {words.percent(metric.relative)}, 95 % interval {words.span(words.deciding_interval(metric))}, "
         f"{words.VERDICTS[metric.verdict]}"
     )
     held = words.held(metric.held)

@@ -63,7 +63,7 @@ def _differences(document: ComparisonDocument) -> str:
 
 def _figures(contrast: Contrast) -> str:
     heads = (
-        "figure", "A", contrast.side, "change, %", "95 % interval", "p (Holm)", "bootstrap", "paired", "Hedges g",
+        "figure", "A", contrast.side, "change, %", "95 % interval", "test", "p (Holm)", "bootstrap", "Welch's", "Hedges g",
         "noise floor", "could see", "verdict",
     )  # fmt: skip
     rows = []
@@ -76,10 +76,11 @@ def _figures(contrast: Contrast) -> str:
             _mean(one.name, one.baseline),
             _mean(one.name, one.side),
             words.percent(one.relative).removesuffix(" %"),
-            words.span(one.welch),
+            words.span(words.deciding_interval(one)),
+            {"paired": "pairs", "welch": "Welch's"}[one.test] if one.test else "-",
             "-" if one.p_holm is None else f"{one.p_holm:.4f}",
             words.span(one.bootstrap),
-            words.span(one.paired),
+            words.span(one.welch),
             _effect(one.hedges_g, one.hedges_ci95),
             words.percent(one.floor.value if one.floor else None).lstrip("+"),
             words.could_see(one),

@@ -76,6 +76,7 @@ _HELD = {
     "threshold": "below the threshold",
     "noise": "below the noise floor",
 }
+_TESTS = {"paired": "the t-test on pairs of runs with one seed", "welch": "Welch's t"}
 OUTCOMES = {
     "regression": "REGRESSION",
     "no_regression": "NO REGRESSION",
@@ -285,6 +286,16 @@ def _claims(contrasts: Sequence[Contrast]) -> str:
 def deciding_interval(one: TitledDifference) -> Interval | None:
     """The interval of the test that decides."""
     return one.paired if one.test == "paired" else one.welch
+
+
+def intervals_by(contrast: Contrast) -> str:
+    """Which test a contrast's changes have their intervals from: all its figures are decided by the same one."""
+    tests = sorted({one.test for one in contrast.metrics if one.test is not None})
+    return (
+        f"intervals of the change by {' and '.join(_TESTS[test] for test in tests)}"
+        if tests
+        else "no test was possible"
+    )
 
 
 def could_see(one: TitledDifference) -> str:
