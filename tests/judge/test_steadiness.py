@@ -14,6 +14,7 @@ from inferometer.measure.drift import Change, Drift
 from inferometer.measure.load import Span, Sweep
 from inferometer.measure.steady import Steady
 from inferometer.plan.schema import Load
+from inferometer.report.checks import message
 from inferometer.telemetry.metrics.normalised import Track, Translated
 
 OPEN = Load(model="open", rate=10.0, requests=1_000)
@@ -38,10 +39,12 @@ def test_output_that_varies_without_drift_is_a_note() -> None:
 
 @pytest.mark.parametrize(("statistic", "status"), [(1.0, None), (3.0, 3.0)])
 def test_gaps_alone_prove_no_steadiness_in_an_open_loop(statistic: float, status: float | None) -> None:
-    """Law: without a series of requests `drift` is unsure; it names a change only where the gaps show one."""
+    """Law: without a series of requests `drift` is unsure; it names a change only where the gaps show one, and asks for more
+    requests where they do not."""
     gaps = Change("token_gap", 200, statistic, 0.3, 0.0, 3.0, 500.0, 0.0, 0.0)
     found = drift(Drift((gaps,), 0.0, conclusive=False), None, trace=False)
     assert (found.status, found.value) == ("unsure", status)
+    assert ("Send more requests" in message(found)) == (status is None)
     steady = drift(Drift((gaps,), 0.0, conclusive=True), None, trace=False)
     assert (steady.status == "pass") == (statistic < DRIFT_LIMIT)
 

@@ -67,7 +67,7 @@ def drift(found: Drift | None, steady: Steady | None, *, trace: bool) -> Check:
     if found is None:
         return Check("drift", "na", None, DRIFT_LIMIT)
     if not found.conclusive and not any(map(drifted, found.changes)):
-        return Check("drift", "unsure", None, DRIFT_LIMIT)
+        return Check("drift", "unsure", None, DRIFT_LIMIT, facts={"of": "short"})
     if not trace and not any(map(drifted, found.changes)) and any(map(swung, found.changes)):
         return _swings(max(filter(swung, found.changes), key=lambda one: one.swing / swing_limit(one)))
     worst = max(found.changes, key=lambda one: (drifted(one), one.statistic / drift_limit(one)))

@@ -32,15 +32,25 @@ STEADINESS: dict[str, Wording] = {
             "note": f"At equal load the server's latency did not change beyond chance ({_STATISTIC}), but a third of the run "
             "had more than 10 % more or less output per second than the mean.",
             "unsure": f"{_CHANGED}: the figures describe a mixture of speeds, and depend on the length of the run.",
-            "unsure unknown": "The run is too short for its requests in flight to tell whether the server's speed changed.",
             "na": "Judged only in a run with a steady part.",
         },
         {
             "note": "Run longer if throughput matters: its thirds then average over more requests.",
             "unsure": "Look for what changed on the server (clock speed, temperature, another client, a cache that filled), "
-            "then run again, with at least 12 times as many requests as are in flight.",
+            "then run again.",
         },
         _CHANGE,
+    ),
+    "drift:short": Wording(
+        "Steady speed",
+        "number",
+        {
+            "unsure": "The run is too short for its requests in flight to tell whether the server's speed changed.",
+        },
+        {
+            "unsure": "Send more requests (--requests, --duration): at least 12 times as many as are in flight. If these "
+            "cannot tell either, lower the load: near its capacity a server has ever more in flight."
+        },
     ),
     "drift:swings": Wording(
         "Steady speed",
