@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from inferometer.journal.schema import EventClass
 from inferometer.judge.judge import judge
 from inferometer.judge.verdict import Check
 from inferometer.measure.truncation import piled_share
+from inferometer.report.checks import sentence
 
 TOTAL = 1_100
 LENGTHS = {
@@ -124,3 +126,54 @@ def test_a_cache_is_held_to_its_declared_state_whatever_prompts_repeat(run: Any,
     assert check.status == {"cold": "fail", "unknown": "na", "warm": "pass"}[state]
     cold = warm | {"usage_cached": lambda v: np.zeros(len(v))}
     assert found(run, "cache_hits", **cold).status == {"cold": "pass", "unknown": "na", "warm": "fail"}[state]
+
+
+NATIVE: dict[str, Any] = {"tokenizer": {"method": "native"}, "workload": {"count_template": False}}
+
+
+def reasoning(counted: int, declared: int, **more: Any) -> dict[str, Any]:
+    """Answers of four tokens in four events, of which the server counts so many, and calls so many of those reasoning."""
+    return {
+        "plan": NATIVE,
+        "usage_output": lambda v: v * 0 + counted,
+        "usage_reasoning": [declared] * TOTAL,
+        "output_tokens_asked": lambda v: v * 0 + counted,
+    } | more
+
+
+def test_hidden_reasoning_is_the_servers_word(run: Any) -> None:
+    """Law: what arrived agrees with the count less the reasoning that usage declares: nothing contradicts it, and nothing
+    proves the rest, so the count is undecided; the same count without such a declaration, or with one that leaves more than
+    arrived, fails."""
+    hidden = found(run, "token_counts", **reasoning(20, 16))
+    assert (hidden.status, hidden.facts["against"]) == ("unsure", "reasoning")
+    assert "reasoning" in sentence(hidden)
+    assert found(run, "token_counts", **reasoning(20, 0)).status == "fail"
+    assert found(run, "token_counts", **reasoning(20, 10)).status == "fail"
+
+
+def test_reasoning_that_was_sent_is_counted_like_any_text(run: Any) -> None:
+    """Law: declared reasoning that arrived leaves nothing open, and a summary of it leaves what did not arrive."""
+    kinds = bytes([EventClass.ROLE, *[EventClass.REASONING] * 2, *[EventClass.CONTENT] * 2])
+    sent: dict[str, Any] = {"event_class": lambda v: [kinds] * len(v)}
+    assert found(run, "token_counts", **reasoning(4, 2, **sent)).status == "pass"
+    summary = found(run, "token_counts", **reasoning(22, 20, **sent))
+    assert (summary.status, summary.facts["against"]) == ("unsure", "reasoning")
+
+
+def test_fewer_tokens_than_events_are_a_contradiction_whatever_is_called_reasoning(run: Any) -> None:
+    """Law: declared reasoning excuses no count below what arrived."""
+    assert found(run, "token_counts", **reasoning(3, 2, output_tokens_local=lambda v: v)).status == "fail"
+
+
+def test_tokens_that_were_not_sent_are_no_part_of_the_pace(run: Any) -> None:
+    """Law: TPOT, the gaps' method and the tokens of an event are those of the same answer without its hidden reasoning; its
+    output tokens count all."""
+    _, plain, _ = run(n=TOTAL - 100, plan=NATIVE)
+    _, hidden, _ = run(n=TOTAL - 100, **reasoning(20, 16))
+    assert hidden.metrics.tpot_ms == plain.metrics.tpot_ms
+    assert (hidden.tokens.itl_method, hidden.tokens.tokens_per_event) == (
+        "direct",
+        plain.tokens.tokens_per_event,
+    )
+    assert hidden.metrics.output_tokens.mean == 20

@@ -14,7 +14,7 @@ from inferometer.documents.verdict import CheckStatus
 from inferometer.documents.workload import RequestStatistics
 from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.load import excused_ms, lateness_ms, parts_ns, sent_rows
-from inferometer.measure.measurement import Measurement, Requests
+from inferometer.measure.measurement import Measurement, Requests, Tokens
 from inferometer.measure.record import Record
 from inferometer.measure.stats import describe
 from inferometer.measure.survivors import censored
@@ -128,9 +128,12 @@ def token_counts(measurement: Measurement, *, native: bool) -> Check:
     tokens than events with text is a contradiction; more may mean several tokens an event, which only the model's own
     tokenizer could count: unsure. A server whose count lies between events, which it may merge, and tokens of the text, which
     re-encoding may multiply, agrees with both.
+
+    Reasoning that usage counts may not have been sent, or in a summary: between the server's count with and without it nothing
+    contradicts, and what of it did not arrive is the server's word alone. More than a twentieth of that is unsure.
     """
     tokens = measurement.tokens
-    facts = {
+    facts: Facts = {
         "server": tokens.server_where_both,
         "events": tokens.events_where_both,
         "tokenizer": tokens.local_where_both,
@@ -138,25 +141,46 @@ def token_counts(measurement: Measurement, *, native: bool) -> Check:
     }
     if tokens.server_where_both == 0:
         return Check("token_counts", "unsure", None, TOKEN_GAP, facts=facts)
-    server, stops = tokens.server_where_both, tokens.stops_where_both
-    gaps: dict[str, float] = {}
-    if tokens.events_where_both:
-        events = tokens.events_where_both
-        nearest = (events, events + tokens.silent_events_where_both)
-        gaps["events"] = min(_gap(server, own, stops) for own in nearest)
-    if native and tokens.server_where_local:
-        gaps["tokenizer"] = _gap(tokens.server_where_local, tokens.local_where_both, stops)
-        if tokens.events_where_both <= server <= tokens.local_where_both:
-            gaps["both"] = 0.0
+    gaps = _count_gaps(tokens, native=native)
     if (
         not gaps
     ):  # whole answers show no events, and this tokenizer is not the model's: the server's word stands alone
         return Check("token_counts", "note", None, TOKEN_GAP, facts=facts)
     against = min(gaps, key=lambda name: gaps[name])
     status = _within(gaps[against], TOKEN_GAP)
-    if status == "fail" and "tokenizer" not in gaps and server > tokens.events_where_both:
-        status = "unsure"
+    if status == "fail" and tokens.server_where_both > tokens.events_where_both:
+        if tokens.reasoning_where_both and _reasoning_explains(tokens, native=native):
+            facts |= {"against": "reasoning", "reasoning": tokens.reasoning_where_both}
+            return Check("token_counts", "unsure", gaps[against], TOKEN_GAP, facts=facts)
+        if "tokenizer" not in gaps:
+            status = "unsure"
     return Check("token_counts", status, gaps[against], TOKEN_GAP, facts=facts | {"against": against})
+
+
+def _count_gaps(tokens: Tokens, *, native: bool) -> dict[str, float]:
+    """The server's count against each of the client's own."""
+    server, stops = tokens.server_where_both, tokens.stops_where_both
+    gaps: dict[str, float] = {}
+    if tokens.events_where_both:
+        gaps["events"] = min(_gap(server, own, stops) for own in _by_events(tokens))
+    if native and tokens.server_where_local:
+        gaps["tokenizer"] = _gap(tokens.server_where_local, tokens.local_where_both, stops)
+        if tokens.events_where_both <= server <= tokens.local_where_both:
+            gaps["both"] = 0.0
+    return gaps
+
+
+def _by_events(tokens: Tokens) -> tuple[int, int]:
+    return tokens.events_where_both, tokens.events_where_both + tokens.silent_events_where_both
+
+
+def _reasoning_explains(tokens: Tokens, *, native: bool) -> bool:
+    """Whether an own count that has fewer tokens than the server has as many as it counts without reasoning, or more."""
+    pairs = [(tokens.server_where_both - tokens.reasoning_where_both, own) for own in _by_events(tokens)]
+    if native and tokens.server_where_local:
+        # The model's own tokenizer knows better than events, which may have been merged.
+        pairs = [(tokens.server_where_local - tokens.reasoning_where_local, tokens.local_where_both)]
+    return any(own >= shown or _gap(shown, own, tokens.stops_where_both) <= TOKEN_GAP for shown, own in pairs)
 
 
 def _gap(server: int, own: int, stops: int) -> float:

@@ -125,7 +125,7 @@ def _statistics(values: Floats) -> list[float]:
 def _tpot_bound(samples: Samples, first: Floats, last: Floats) -> Bound | None:
     values = samples.tpot
     known = ~np.isnan(values)
-    paces = np.maximum(samples.counts.output[known] - 1.0, 1.0)
+    paces = np.maximum(samples.counts.streamed[known] - 1.0, 1.0)
     lower = np.maximum(values[known] - last[known] / paces, 0.0)
     return _between(lower, values[known], values[known] + first[known] / paces)
 

@@ -81,7 +81,7 @@ def itl_shape(samples: Samples, *, streamed: bool) -> ItlShape | None:
     """The shape of the samples' gaps; None where there are no samples, or nothing was streamed."""
     if not streamed or not len(samples):
         return None
-    long = samples.counts.output >= LEAST_OUTPUT_TOKENS
+    long = samples.counts.streamed >= LEAST_OUTPUT_TOKENS
     sizes = np.diff(samples.gap_offsets)
     gaps = samples.gaps[np.repeat(long, sizes)]
     offsets: Ints = np.concatenate(([0], np.cumsum(sizes[long])))

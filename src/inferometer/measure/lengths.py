@@ -36,7 +36,6 @@ from typing import Literal
 
 import numpy as np
 
-from inferometer.journal.schema import EventClass
 from inferometer.measure.record import Floats, Ints, Mask, Record
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import mean_interval, percentile
@@ -192,23 +191,14 @@ def output_lengths(record: Record, samples: Samples, *, forced: bool) -> Lengths
         len(samples),
         by_server=by_server,
         counted=spread(judged),
-        unsupported=int((_shown(record, samples) > _supported(record, samples)).sum())
+        unsupported=int((counts.server_streamed > _supported(record, samples)).sum())
         + _padded(record, samples),
     )
 
 
-def _shown(record: Record, samples: Samples) -> Floats:
-    """The server's count of each output, less reasoning tokens that were not sent; NaN where there is none."""
-    thoughts = np.concatenate(([0], np.cumsum(record.event_class == EventClass.REASONING)))
-    sent = np.diff(thoughts[record.event_offsets])[samples.rows] > 0
-    withheld = np.where(sent, 0, record.usage_reasoning.values[samples.rows])
-    shown: Floats = samples.counts.server_output - withheld
-    return shown
-
-
 def _padded(record: Record, samples: Samples) -> int:
     """Outputs that are supported, and hold as many characters that nobody sees as would be a miss if each were a token."""
-    counted = _shown(record, samples)
+    counted = samples.counts.server_streamed
     seen = counted - record.text_unseen[samples.rows]
     supported = counted <= _supported(record, samples)
     return int((supported & off_by_more(seen, counted, *OUTPUT_MISS)).sum())

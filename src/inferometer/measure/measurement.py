@@ -184,8 +184,10 @@ class Tokens:
     events_where_both: int
     silent_events_where_both: int
     stops_where_both: int
+    reasoning_where_both: int
     server_where_local: int
     local_where_both: int
+    reasoning_where_local: int
     chunk_tokens: Spread | None
     delivery: Delivery
 
@@ -405,11 +407,11 @@ def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tok
     counts, events = samples.counts, samples.text_events
     by_source = counts.by_source()
     native = plan.tokenizer.own
-    known = counts.server_output
+    known = counts.server_streamed
     if native:  # only the model's own tokenizer can stand in for the server's count
         known = np.where(np.isnan(known), counts.local_output, known)
     # How many tokens an event carries is the server's doing, so its own count says it, where there is one.
-    carried = np.where(np.isnan(known), counts.output, known)
+    carried = np.where(np.isnan(known), counts.streamed, known)
     total_events, total_tokens = int(events.sum()), float(carried.sum())
     usage = ~np.isnan(counts.server_output)
     # A text with U+FFFD has lost characters, so its count says nothing of the tokens it was made of.
@@ -429,8 +431,10 @@ def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tok
         events_where_both=int(events[usage].sum()),
         silent_events_where_both=int(_silent_events(record, samples)[usage].sum()),
         stops_where_both=int(record.finish_reason.are("stop")[samples.rows][usage].sum()),
+        reasoning_where_both=int(counts.reasoning[usage].sum()),
         server_where_local=int(counts.server_output[both].sum()),
         local_where_both=int(counts.local_output[both].sum()),
+        reasoning_where_local=int(counts.reasoning[both].sum()),
         chunk_tokens=spread(samples.chunks.tokens(carried)) if samples.streamed else None,
         delivery=samples.delivery,
     )

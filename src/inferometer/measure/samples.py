@@ -1,7 +1,8 @@
 """The samples: what each successful, measured request says about latency, one array entry a request.
 
 Times are those of the record; e_first, e_visible, e_answer and e_last are arrivals of the request's first text event, the
-first that is not white space, the first such of class content, and the last with text. n is the output token count.
+first that is not white space, the first such of class content, and the last with text. n is the output token count; TPOT and
+what is said of chunks leave out reasoning tokens that were not sent (tokens.py).
 
 | array                 | formula                                   | undefined (NaN) when                         |
 | --------------------- | ----------------------------------------- | -------------------------------------------- |
@@ -233,7 +234,7 @@ class Samples:
         """Time per output token."""
         if not self.streamed:
             return np.full(len(self), np.nan)
-        paces = _tpot(self.first_text_ns, self.last_text_ns, self.counts.output)
+        paces = _tpot(self.first_text_ns, self.last_text_ns, self.counts.streamed)
         return np.where(bent_pace(self.chunks), np.nan, paces)
 
     @cached_property
@@ -275,12 +276,12 @@ class Samples:
     def delivery(self) -> Delivery:
         """How the answers arrived."""
         to_text = between_ms(self._submit, self.first_text_ns)
-        return delivery(self.chunks, self.counts.server_output, to_text, self.read_late, self._late_ms[1])
+        return delivery(self.chunks, self.counts.server_streamed, to_text, self.read_late, self._late_ms[1])
 
     @cached_property
     def single_token_share(self) -> float | None:
         """Least share of text events that hold one token; None where it is not known, or nothing was streamed."""
-        known = self.counts.server_output
+        known = self.counts.server_streamed
         if self.native:  # only the model's own tokenizer can stand in for the server's count
             known = np.where(np.isnan(known), self.counts.local_output, known)
         return single_token_share(self.text_events, known) if self.streamed else None
@@ -390,7 +391,7 @@ class Samples:
         if not self.streamed or self.itl_method == "direct":
             return np.zeros(0), np.zeros(0, np.int64)
         chunks = self.chunks
-        zeros = np.nan_to_num(self.counts.server_output).astype(np.int64) - chunks.of_sample
+        zeros = np.nan_to_num(self.counts.server_streamed).astype(np.int64) - chunks.of_sample
         known = (zeros >= 0) & (chunks.of_sample > 0)
         of_known = np.repeat(known, np.diff(self.gap_offsets))
         gaps, at = self.gaps[of_known], self.gap_ns[of_known]

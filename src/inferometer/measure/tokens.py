@@ -10,6 +10,10 @@ Source of a request's output count n, the first that exists (draft 4.4.2, docs/d
 The last is flagged as an estimate. Never the number of events. A usage count of 0 beside text is no count: some servers send
 zeros for "unknown". Of a prompt likewise: the server's usage and then what was sent, or what was sent alone.
 
+Reasoning may be counted and not sent: its tokens are made and take time, but no event has them. Where usage gives their number
+and the stream has no event of them, what is said of events (how many tokens one holds, the pace after the first) is said of
+the others alone.
+
 Tokens per event (draft B.2.1). A request with e text events and t tokens, each event holding at least one, has at least
 2 e - t events of exactly one token: if only k were single, t would be at least k + 2 (e - k). The share of single-token
 events is summed from that bound, so it may be understated, never overstated; an end-of-sequence token that is counted but
@@ -23,6 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from inferometer.journal.schema import EventClass
 from inferometer.measure.record import Column, Floats, Ints, Mask, Record
 
 CHARS_PER_TOKEN = 4
@@ -41,7 +46,11 @@ _SOURCES = tuple(CountSource)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Token counts, one entry a sample. `server` and `local` are NaN where there is none; `source` indexes CountSource."""
+    """Token counts, one entry a sample. `server` and `local` are NaN where there is none; `source` indexes CountSource.
+
+    `streamed`, `server_streamed`: of `output` and `server_output` those that can be in the answer's events; `reasoning`: how
+    many of `server_output` are reasoning by usage, sent or not, 0 where it says nothing.
+    """
 
     input: Floats
     output: Floats
@@ -49,6 +58,9 @@ class Counts:
     server_input: Floats
     server_output: Floats
     local_output: Floats
+    streamed: Floats
+    server_streamed: Floats
+    reasoning: Floats
 
     def by_source(self) -> dict[str, int]:
         """Samples counted by each source, absent ones left out."""
@@ -67,14 +79,28 @@ def count(record: Record, rows: Ints, *, reference: bool) -> Counts:
     everyone = np.ones(len(rows), np.bool_)
     server_input = _positive(record.usage_input[rows], everyone)
     sent = record.input_tokens_sent[rows].astype(np.float64)
+    output = np.select(known, values, estimate)
+    source = np.select(known, sources, 2).astype(np.int64)
+    reasoning = np.minimum(record.usage_reasoning.values[rows].astype(np.float64), np.nan_to_num(server))
+    withheld = np.where(_has_reasoning(record)[rows], 0.0, reasoning)
     return Counts(
         input=np.where(np.isnan(server_input) | reference, sent, server_input),
-        output=np.select(known, values, estimate),
-        source=np.select(known, sources, 2).astype(np.int64),
+        output=output,
+        source=source,
         server_input=server_input,
         server_output=server,
         local_output=local,
+        streamed=output - np.where(source == _SOURCES.index(CountSource.SERVER), withheld, 0.0),
+        server_streamed=server - withheld,
+        reasoning=reasoning,
     )
+
+
+def _has_reasoning(record: Record) -> Mask:
+    """Which requests have an event of reasoning."""
+    before = np.concatenate(([0], np.cumsum(record.event_class == EventClass.REASONING)))
+    found: Mask = np.diff(before[record.event_offsets]) > 0
+    return found
 
 
 def _floats(column: Column) -> Floats:

@@ -168,8 +168,8 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             "TPOT",
             "ms",
             "One figure a request: time from its first to its last token, divided by the number "
-            "of tokens less one; undefined for answers of one token or one event, and for those of which more than a "
-            "twentieth of the events arrived together with the first.",
+            "of tokens less one, reasoning that was not sent left out; undefined for answers of one token or one event, and "
+            "for those of which more than a twentieth of the events arrived together with the first.",
             better="less",
             row=True,
             objective=True,

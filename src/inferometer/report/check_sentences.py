@@ -69,6 +69,7 @@ VARIANT = {
     "receive_lag": "source",
     "prompt_length": "judged_by",
     "output_length": "judged_by",
+    "token_counts": "against",
     "stale_connections": "kept",
     "streamed": "of",
     "tokens_per_event": "of",

@@ -42,6 +42,25 @@ CONTENT: dict[str, Wording] = {
         {"fail": _UNCUT, "unsure": _UNCUT},
         _MEANS,
     ),
+    "token_counts:reasoning": Wording(
+        "Token counts",
+        "share",
+        {
+            "unsure": "By {value} of its output tokens the server counted more than arrived; up to {limit} is accepted. "
+            "They may be reasoning that was not sent, which cannot be checked.",
+        },
+        {
+            "unsure": "Ask for answers without reasoning, or have the server send it; until then output tokens per second "
+            "rest on the server's word.",
+        },
+        {
+            (
+                "server",
+                "reasoning",
+                "events",
+            ): "Server: {server} tokens, {reasoning} of them reasoning; client: {events} events with text.",
+        },
+    ),
     "output_length:text": Wording(
         "Output length",
         "share",
