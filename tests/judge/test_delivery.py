@@ -181,35 +181,53 @@ def test_guesses_that_are_sent_one_by_one_are_chunks_and_valid(run: Any) -> None
     assert measurement.metrics.tpot_ms is not None
 
 
-def merged_by_stalls(stall_ms: float, share: float, gap_ms: float) -> tuple[Proxy, Any]:
+def merged_by_stalls(stall_ms: float, share: float) -> tuple[Proxy, dict[str, Any]]:
     """A client that stalls now and then, up to `share` of its time, and reads all that has come when it goes on: the stamp is
-    the last packet's (as the kernel gives it), and the longest delay of the last packet is the answer's lag."""
+    the last packet's (as the kernel gives it), and the longest delay of the last packet is the answer's lag. And the columns
+    by which the record says so, with the reads of several packets."""
     lags: dict[int, int] = {}
+    reads: dict[int, list[tuple[int, int]]] = {}
 
     def proxy(number: int, sent: Times) -> Times:
         random = np.random.default_rng(number)
         period = stall_ms / share * MS
         begins = np.arange(int(sent[0] - random.uniform(0, period)), int(sent[-1]) + 1, period)
         arrived, lag = sent.copy(), 20_000
+        reads[number] = []
         for begin in begins:
-            inside = (sent >= begin) & (sent < begin + stall_ms * MS)
-            if inside.any():
-                last = int(sent[inside][-1])
+            inside = np.flatnonzero((sent >= begin) & (sent < begin + stall_ms * MS))
+            if len(inside):
+                last = int(sent[inside[-1]])
                 arrived[inside] = last
                 lag = max(lag, int(begin + stall_ms * MS) - last)
+            if len(inside) > 1:  # the answer's first event is its role
+                reads[number].append((int(inside[0]) + 1, last - int(sent[inside[0]])))
         lags[number] = lag
         return arrived
 
-    return proxy, lambda v: np.array([lags[number] for number in range(len(v))])
+    return proxy, {
+        "lag_ns": lambda v: np.array([lags[number] for number in range(len(v))]),
+        "merged_event": lambda v: [[at for at, _ in reads[number]] for number in range(len(v))],
+        "merged_ns": lambda v: [[waited for _, waited in reads[number]] for number in range(len(v))],
+    }
+
+
+def unknown(values: Any) -> list[None]:
+    """The column of an earlier version, which did not say which reads held several packets."""
+    return [None] * len(values)
 
 
 @pytest.mark.parametrize("stall_ms", [2.0, 5.0, 20.0])
 @pytest.mark.parametrize("share", [0.001, 0.01, 0.1])
-def test_what_the_client_itself_read_late_is_not_the_servers(run: Any, stall_ms: float, share: float) -> None:
+@pytest.mark.parametrize("noted", [True, False])
+def test_what_the_client_itself_read_late_is_not_the_servers(
+    run: Any, stall_ms: float, share: float, noted: bool
+) -> None:
     """Law: whatever a stalling client merges, the server is not said to hold answers back; and the gaps are gaps between
-    tokens, unless the client stalls for a tenth of its time."""
-    proxy, lag_ns = merged_by_stalls(stall_ms, share, GAP_MS)
-    measurement, verdict = delivered(run, proxy, lag_ns=lag_ns)
+    tokens, unless the client stalls for a tenth of its time. With and without a note of the reads that held several packets."""
+    proxy, columns = merged_by_stalls(stall_ms, share)
+    earlier = {} if noted else {"merged_event": unknown, "merged_ns": unknown}
+    measurement, verdict = delivered(run, proxy, **columns | earlier)
     check = verdict.check("streamed")
     assert check.status == "pass" or check.value in (0.0, None)
     if share < 0.1:
@@ -218,12 +236,27 @@ def test_what_the_client_itself_read_late_is_not_the_servers(run: Any, stall_ms:
 
 @pytest.mark.parametrize("count", [4, 10])
 def test_a_few_answers_can_show_that_a_server_streams(run: Any, count: int) -> None:
-    """Law: four good answers leave no room for half of all being held back; three do."""
-    _, verdict = delivered(run, lambda _, sent: sent, lag_ns=lambda v: lagging(v, count))
+    """Law: four good answers leave no room for half of all being held back; three do. The others were read late, and which
+    reads held several packets is not known."""
+    _, verdict = delivered(
+        run, lambda _, sent: sent, lag_ns=lambda v: lagging(v, count), merged_event=unknown
+    )
     assert verdict.check("streamed").status == "pass"
-    _, verdict = delivered(run, lambda _, sent: sent, lag_ns=lambda v: lagging(v, 3))
+    _, verdict = delivered(run, lambda _, sent: sent, lag_ns=lambda v: lagging(v, 3), merged_event=unknown)
     check = verdict.check("streamed")
     assert (check.status, check.facts["of"]) == ("unsure", "few")
+
+
+@pytest.mark.parametrize("proxy", [whole, two_flushes, every(5)])
+def test_late_reads_of_one_packet_each_hide_no_buffering(run: Any, proxy: Proxy) -> None:
+    """Law: where the record says that no read held several packets, every stamp is the kernel's, however late the reads were;
+    an answer that arrived in lumps was sent in lumps, and one that did not was streamed."""
+    late: dict[str, Any] = {"lag_ns": lambda v: np.full(len(v), 50 * MS)}
+    measurement, verdict = delivered(run, lambda _, sent: sent, **late)
+    assert verdict.check("streamed").status == "pass"
+    assert measurement.tokens.itl_method == "direct"
+    measurement, verdict = delivered(run, proxy, **late)
+    assert verdict.status != "VALID" or measurement.tokens.itl_method == "chunk"
 
 
 def lagging(values: Any, prompt: int) -> Any:

@@ -15,7 +15,7 @@ The pace after the first chunk is (last arrival - first) / (e - f) an event. A f
 first of them was ready before it was sent on; one event of several tokens does not: an engine may produce them in one step.
 An engine that guesses ahead (speculative decoding) produces its first token alone.
 
-Only answers that the client read promptly show what the server does: two packets found by one read share a stamp.
+Only answers that the client read promptly show what the server does: two packets found by one late read share a stamp.
 
 The gaps of a run are gaps between tokens (`direct`) if each of these holds, else times between chunks (`chunk`):
 
@@ -56,7 +56,7 @@ BENT_MS = 0.2
 """No headline is known better than this."""
 
 LATE_MS = 1.0
-"""A request with a read this late may have had tokens merged; so may one with a read late by half a usual gap, if less."""
+"""Tokens merged by a read this late may have been made apart; so may those merged by one late by half a usual gap, if less."""
 
 
 def late_ms(gaps: Floats) -> tuple[float, float]:

@@ -253,10 +253,12 @@ class Samples:
 
     @cached_property
     def read_late(self) -> Mask:
-        """Which samples the client read so late that tokens may have been merged."""
-        late: Mask = (
-            np.maximum(self.record.lag_ns[self.rows], self._longest_wait_ns) > self._late_ms[0] * NS_PER_MS
-        )
+        """Which samples the client read so late that tokens may have been merged. Where the record says which reads held
+        several packets, a late read of one packet is none of them: its stamp is the kernel's."""
+        waits = self._longest_wait_ns
+        if not self.record.waits_known:
+            waits = np.maximum(self.record.lag_ns[self.rows], waits)
+        late: Mask = waits > self._late_ms[0] * NS_PER_MS
         return late
 
     @cached_property
@@ -276,7 +278,8 @@ class Samples:
     def delivery(self) -> Delivery:
         """How the answers arrived."""
         to_text = between_ms(self._submit, self.first_text_ns)
-        return delivery(self.chunks, self.counts.server_streamed, to_text, self.read_late, self._late_ms[1])
+        unnoticed = 0.0 if self.record.waits_known else self._late_ms[1]
+        return delivery(self.chunks, self.counts.server_streamed, to_text, self.read_late, unnoticed)
 
     @cached_property
     def single_token_share(self) -> float | None:
