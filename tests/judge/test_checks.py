@@ -310,6 +310,23 @@ def test_a_closed_loop_that_starts_on_an_idle_server_is_not_valid(
     assert (check.status, check.value, check.limit) == (status, value, 6)
 
 
+def test_answers_that_end_together_leave_no_slot_unused(run: Any) -> None:
+    """Law: where ten answers end at one instant and their slots send again one after the other, each due at that instant, only
+    the start of the loop is a first wave; it is one although all of its requests were due at once."""
+
+    def at_once(sends: Any) -> Any:
+        return sends - np.arange(1300) % 10
+
+    def together(sends: Any) -> Any:
+        return at_once(sends) + 99 * MS + MS - 1
+
+    changes = {"t_intended": at_once, "t_end": together}
+    assert closed_loop(run, 10, 10, 0, changes).check("first_wave").value == 9
+    assert closed_loop(run, 10, 10, MS, changes).check("first_wave").value == 9
+    led_in = changes | {"phase": lambda sends: np.where(np.arange(len(sends)) < 100, 3, 1)}
+    assert closed_loop(run, 10, 10, 0, led_in).check("first_wave").value == 0
+
+
 def test_a_cold_start_and_a_single_slot_have_no_first_wave_to_judge(run: Any) -> None:
     """The wave of a cold start is what is to be measured; one slot has none; an open loop has no slots."""
     for load in ({"concurrency": 1}, {"concurrency": 10, "cold_start": True}):

@@ -126,10 +126,16 @@ WAVE_SHARE = 0.05
 
 def first_wave(record: Record, slots: int | None) -> int | None:
     """Measured requests that were sent before all `slots` of a closed loop were in use, by whatever requests: they met a server
-    that was filling up. None without slots; all of them if the slots were never all in use."""
+    that was filling up. A slot whose answer has ended is in use while its next request is on its way: of several answers that
+    end together, the first is replaced before the others are. None without slots; all of them if the slots were never all in
+    use."""
     if slots is None:
         return None
-    full = _in_flight_when_sent(record) >= slots
+    return _sent_before_full(_in_flight_when_sent(record, slots), slots)
+
+
+def _sent_before_full(in_flight: Ints, slots: int) -> int:
+    full = in_flight >= slots
     return int(np.argmax(full)) if full.any() else len(full)
 
 
@@ -140,20 +146,26 @@ def first_wave_of_users(record: Record, latencies: Floats) -> int:
     `latencies`: of the successful requests, in order of sending; NaN where there is none.
     """
     in_flight = _in_flight_when_sent(record)
-    wave = first_wave(record, int(np.median(in_flight))) if len(in_flight) else None
+    wave = _sent_before_full(in_flight, int(np.median(in_flight))) if len(in_flight) else 0
     every, later = latencies[~np.isnan(latencies)], latencies[wave:][~np.isnan(latencies[wave:])]
     if not wave or not len(later):
-        return wave or 0
+        return wave
     bent = (every.mean() / later.mean(), np.percentile(every, 99) / np.percentile(later, 99))
     return wave if max(abs(ratio - 1) for ratio in bent) > WAVE_SHARE else 0
 
 
-def _in_flight_when_sent(record: Record) -> Ints:
-    """Requests in flight right after each measured one was sent, in order of sending."""
+def _in_flight_when_sent(record: Record, slots: int | None = None) -> Ints:
+    """Requests in flight right after each measured one was sent, in order of sending. With `slots`, those of the load that come
+    after the first of each slot count from the instant at which they were due, which is when their slot was free."""
     sent = np.flatnonzero(record.t_submit.valid)
     order = sent[np.argsort(record.t_submit.values[sent], kind="stable")]
-    begins, ends = record.t_submit.values[order], np.sort(record.t_end[sent])
-    in_flight: Ints = np.arange(1, len(begins) + 1) - np.searchsorted(ends, begins, side="right")
+    sends, ends = record.t_submit.values[order], np.sort(record.t_end[sent])
+    begins = sends.copy()
+    if slots is not None:
+        next_ones = np.flatnonzero(record.of_load[order])[slots:]
+        begins[next_ones] = np.minimum(sends, record.t_intended[order])[next_ones]
+    begun = np.searchsorted(np.sort(begins), sends, side="right")
+    in_flight: Ints = begun - np.searchsorted(ends, sends, side="right")
     return in_flight[record.measured[order]]
 
 
