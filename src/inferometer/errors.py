@@ -4,6 +4,7 @@
 | --------------- | -------------------- | ---- |
 | PlanError       | the user's words     | 2    |
 | PeerError       | the server under test| 5    |
+| TokenizerGone   | the same             | 5    |
 | CannotSwitch    | the same             | 5    |
 | RecordError     | a file on disk       | 2    |
 | InstrumentError | ours                 | 70   |
@@ -47,6 +48,10 @@ class PeerError(InferometerError):
     """The server cannot be reached or cannot serve this plan at all. Says what was tried."""
 
     exit_code = 5
+
+
+class TokenizerGone(PeerError):
+    """The server's /tokenize answered, and then did no more."""
 
 
 class CannotSwitch(InferometerError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from peers import Script, Seen, chunked, scripted, tokens, whole
 
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
+from inferometer.workload.encodings import Shipped
 
 FEW = ["--requests", "12", "--concurrency", "4", "--warmup", "4", "--output-tokens", "5", "--json"]
 LENGTHS = ["--input-tokens", "uniform(30,90)"]
@@ -112,4 +114,54 @@ def test_a_server_without_tokenize_is_refused_with_ways_out(tmp_path: Path) -> N
         code, _, stderr = run("run", *FEW, "--url", url, "--tokenizer", "server", out=tmp_path)
     assert code == 2
     assert "does not answer /tokenize" in stderr
+    assert not list(tmp_path.iterdir())
+
+
+def stopping(questions: int) -> Any:
+    """A server whose tokenizer is cl100k_base, with a template of 5 tokens; its /tokenize answers so many questions."""
+    ink, asked = Shipped("cl100k_base"), itertools.count()
+
+    def serve(seen: Seen) -> Script:
+        if seen.method == "GET":
+            return Script(whole(200, b'{"data":[{"id":"m"}]}'))
+        body = json.loads(seen.body)
+        if seen.target == "/tokenize":
+            if next(asked) >= questions:
+                return Script(whole(503, b'{"detail":"busy"}'))
+            return Script(whole(200, json.dumps({"tokens": ink.encode(body["prompt"])}).encode()))
+        if seen.target == "/detokenize":
+            return Script(whole(200, json.dumps({"prompt": ink.decode(body["tokens"])}).encode()))
+        counted = len(ink.encode(body["messages"][0]["content"])) + 5
+        usage = {"prompt_tokens": counted, "completion_tokens": body["max_tokens"]}
+        if not body["stream"]:
+            message = {"message": {"content": "hi"}, "finish_reason": "stop"}
+            return Script(whole(200, json.dumps({"choices": [message], "usage": usage}).encode()))
+        words = tokens(*[" word"] * body["max_tokens"])[:-2]
+        last = b"data: " + json.dumps({"choices": [], "usage": usage}).encode() + b"\n\n"
+        return Script(chunked(*words, last, b"data: [DONE]\n\n"))
+
+    return serve
+
+
+def test_a_tokenize_that_stops_while_prompts_are_made_is_taken_for_none(tmp_path: Path) -> None:
+    """Nobody asked for it: the run goes on with a learned ratio, says so, and all its prompts are of one making."""
+    with scripted(stopping(30), tokenize=True) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        _, stdout, stderr = run("run", *FEW, *LENGTHS, "--url", url, out=tmp_path)
+    summary = json.loads(stdout)
+    assert "now gives no tokens for a text: learning from a few short requests" in " ".join(stderr.split())
+    assert summary["tokens"]["tokenizer"]["kind"] == "learned"
+    assert summary["requests"]["completed"] == 12
+    prompt = summary["tokens"]["prompt"]
+    assert prompt["server_mean"] == pytest.approx(prompt["asked_mean"], rel=0.05)
+    assert Schedule(RunFolder.open(only(tmp_path)).schedule).table.num_rows == 4 + 2 * 4 + 12
+
+
+def test_a_tokenize_that_was_named_and_stops_ends_the_run(tmp_path: Path) -> None:
+    """Exit code 5 with a way out, and nothing is left behind."""
+    with scripted(stopping(30), tokenize=True) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        code, _, stderr = run("run", *FEW, *LENGTHS, "--url", url, "--tokenizer", "server", out=tmp_path)
+    assert code == 5
+    assert "gives no tokens for a text. Without --tokenizer" in " ".join(stderr.split())
     assert not list(tmp_path.iterdir())

@@ -9,7 +9,6 @@ the sealed record on. (simulate.py carries out a plan in virtual time.)
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from inferometer.documents.certificate import CertificateLookup
+from inferometer.documents.run_facts import ScrapingAccount
 from inferometer.drive.credentials import read_key
 from inferometer.drive.pacer import slots_of
 from inferometer.drive.progress_counters import Progress
@@ -31,8 +31,9 @@ from inferometer.journal.seal import streams
 from inferometer.measure.record import OwnCpu
 from inferometer.plan.schema import Plan
 from inferometer.run.evaluate import RunResult, conclude
-from inferometer.run.facts import CpuBeside, deaths, first_facts, last_facts, write_facts
-from inferometer.run.requests import RequestWriter, requests_of
+from inferometer.run.facts import CpuBeside, deaths, last_facts, write_facts
+from inferometer.run.preparation import prepared
+from inferometer.run.requests import RequestWriter
 from inferometer.run.scraping import Scrapes
 from inferometer.run.target import Target, embedded_server, load_tokenizer, reach, request_heads
 from inferometer.run.ui import Ui, expected_requests, interrupts
@@ -41,15 +42,12 @@ from inferometer.server.embedded import Embedded
 from inferometer.server.http_reply import PRODUCT
 from inferometer.units import seconds_to_ns
 from inferometer.workload import tokenizers
-from inferometer.workload.prompts import NONCES
 from inferometer.workload.sources import sourced
 from inferometer.workload.traces.survey import Survey
 
 SPARE_SECONDS = 1.0
 SPARE_MOST = 512
 """Open loop: connections opened before the start, one for each request of the first second, at most SPARE_MOST."""
-MANY_REQUESTS = 10_000
-"""From this number on it is announced that they are generated: it takes more than a second."""
 
 
 def conduct(
@@ -71,31 +69,17 @@ def conduct(
             scrapes = stack.enter_context(Scrapes(plan, folder))
             with WorkerPool(plan.instrument.workers, folder.log) as pool:
                 plan, source = sourced(plan, ui.note)
-                tokenizer = load_tokenizer(plan, source)
-                target, tokenizer = reach(plan, source, embedded, key, tokenizer, stack, ui.note)
-                context_limit = None if target.room is None else source.limit(tokenizer, target.room)
-                if context_limit is not None:
-                    ui.note(
-                        f"{target.model} has a context of {context_limit.context:,} tokens: generating all requests first"
-                    )
-                ours = (target.server or "").startswith(PRODUCT)
-                scraped = scrapes.brief(plan, target.endpoint, key, at_once=ours)
-                salt = secrets.randbelow(NONCES)
-                clock = time.monotonic_ns
-                schedule = requests_of(plan, source, target, tokenizer, folder, salt, clock, context_limit)
-                facts = replace(
-                    first_facts(plan, folder, target, tokenizer, schedule, source.trace, started),
-                    server_metrics=scraped,
-                    calibration=certificate.facts(),
-                )
-                write_facts(folder, facts)
-                _generate(schedule, pool, ui, warmed=plan.load.warmup > 0)
+                given = load_tokenizer(plan, source)
+                find = partial(reach, plan, source, embedded, key, given, stack, ui.note)
+                brief = partial(_brief, scrapes, plan, key)
+                ready = prepared(plan, source, find, brief, folder, pool, ui, started, certificate)
+                target, tokenizer, schedule = ready.target, ready.tokenizer, ready.schedule
                 pool.assign(_jobs(plan, source.trace, folder, target, key))
                 for line in scrapes.ready():
                     ui.note(line)
                 driven = drive(plan, pool, schedule, folder, tokenizer, ui, scrapes)
                 facts = replace(
-                    last_facts(facts, schedule, interrupted=driven.interrupted),
+                    last_facts(ready.facts, schedule, interrupted=driven.interrupted),
                     timestamp_source=pool.outcome.timestamp_source,
                     single_use=pool.outcome.single_use,
                     own_cpu=driven.own_cpu,
@@ -110,6 +94,11 @@ def conduct(
     except BaseException:
         folder.remove_unmeasured()
         raise
+
+
+def _brief(scrapes: Scrapes, plan: Plan, key: str | None, target: Target) -> ScrapingAccount | None:
+    ours = (target.server or "").startswith(PRODUCT)
+    return scrapes.brief(plan, target.endpoint, key, at_once=ours)
 
 
 def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, key: str | None) -> list[Job]:
@@ -142,16 +131,6 @@ def _jobs(plan: Plan, trace: Survey | None, folder: RunFolder, target: Target, k
         )
         for worker in range(workers)
     ]
-
-
-def _generate(schedule: RequestWriter, pool: WorkerPool, ui: Ui, *, warmed: bool) -> None:
-    """Write the requests of both phases before either: whatever else runs beside the workers takes time from them. Connections
-    are opened later, since a server may close those that stay idle for seconds."""
-    if (schedule.total or 0) >= MANY_REQUESTS:
-        ui.note(f"generating {schedule.total:,} requests")
-    if warmed:
-        schedule.warm_up()
-    schedule.measurement(pool.announce)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@
 | reports usage                                    | written to a ratio learned here   | `learned` |
 | does neither; or nothing may be learned          | written to cl100k_base's count    | `none`    |
 
+A /tokenize that no longer answers while prompts are made is taken for none, and all of them are made anew (run/preparation.py).
 Nothing is learned before a cold start (draft 4.5.3), nor for the prompts of a file, which are as long as they are.
 
 A /tokenize is sound if it answers in time, counts a text of the plan's kind as a tokenizer can (RATIOS, LEAST_IDS) and, where
@@ -112,9 +113,10 @@ def settled(
     reply: probing.Reply,
     context: int | None,
     note: Callable[[str], None],
+    gone: str | None = None,
 ) -> tokenizers.Tokenizer:
     """What sizes the text prompts of a plan that names no tokenizer. `reply`: to the probe's greeting; `context`: the model's,
-    if known."""
+    if known; `gone`: why the server's /tokenize, which was used before, is not to be used again."""
     sample = sampler(plan, source.trace)
     rng = random.Random(secrets.randbits(64))  # noqa: S311 (seeded by the system: nonces that no request of the run has)
     long = LONG if context is None else min(LONG, max(16, context // CONTEXT_SHARE))
@@ -128,6 +130,8 @@ def settled(
     disputed = None
     why_not = "the server has no /tokenize"
     try:
+        if gone is not None:
+            raise Undecided(gone)
         theirs = _answering(probe, model, lesson.text)
         if reply.prompt_tokens is None or plan.load.cold_start:
             return theirs

@@ -84,13 +84,15 @@ class Scrapes:
     def brief(
         self, plan: Plan, target: probing.Endpoint, key: str | None, *, at_once: bool
     ) -> ScrapingAccount | None:
-        """Begin with the baseline, for which `ready` waits; what is known so far. `at_once`: its metrics do not lag."""
+        """Begin with the baseline, for which `ready` waits, unless it has begun; what is known so far. `at_once`: the server's
+        metrics do not lag."""
         if self._scraping is None:
             return None
-        if at_once and not plan.server_metrics.urls:
-            self._tail_ns = seconds_to_ns(0)
-        self._job = job_of(plan, target, key, str(self._path), clock.realtime_offset_ns())
-        self._scraping.brief(self._job)
+        if self._job is None:
+            if at_once and not plan.server_metrics.urls:
+                self._tail_ns = seconds_to_ns(0)
+            self._job = job_of(plan, target, key, str(self._path), clock.realtime_offset_ns())
+            self._scraping.brief(self._job)
         return self._account([EndpointAccount(url=one.shown, own=one.own) for one in self._job.endpoints])
 
     def ready(self) -> list[str]:

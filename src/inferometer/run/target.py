@@ -68,10 +68,12 @@ def reach(
     tokenizer: tokenizers.Tokenizer | None,
     stack: ExitStack,
     note: Callable[[str], None],
+    gone: str | None = None,
 ) -> tuple[Target, tokenizers.Tokenizer]:
     """Find the plan's server, or the embedded one, and probe it. Raises PeerError, PlanError.
 
     Without a `tokenizer` the server's own is used: the probe stays open until `stack` ends, because it counts the answers.
+    `gone`: why its /tokenize is not to be used where the plan leaves it open.
     """
     url = plan.target.url if embedded is None else embedded.url()
     assert url is not None
@@ -79,7 +81,7 @@ def reach(
         extra = "" if plan.load.cold_start else ", with one short request"
         note(f"querying the server for its models{extra}")
     probe = stack.enter_context(open_probe(plan, url, key))
-    target, tokenizer = inspect(plan, source, probe, tokenizer, note)
+    target, tokenizer = inspect(plan, source, probe, tokenizer, note, gone)
     place = "the embedded reference server" if embedded else target.endpoint.url
     note(f"{target.model} at {place}")
     return target, tokenizer
@@ -108,11 +110,12 @@ def inspect(
     probe: probing.Probe,
     tokenizer: tokenizers.Tokenizer | None,
     note: Callable[[str], None],
+    gone: str | None = None,
 ) -> tuple[Target, tokenizers.Tokenizer]:
     """Find out what is served there, and that it answers a request of this plan's kind. Raises PeerError, PlanError.
 
     Without a `tokenizer` the server's own is the plan's, or whoever counts is left open, and is found here too. Before a cold
-    start nothing is generated (draft 4.5.3): what only an answer would tell stays unknown.
+    start nothing is generated (draft 4.5.3): what only an answer would tell stays unknown. `gone`: see reach.
     """
     wanted, endpoint = plan.target, probe.endpoint
     family, address = probing.resolve(endpoint, wanted.connect_timeout_s)
@@ -144,7 +147,7 @@ def inspect(
             )
     context = models.contexts.get(model)
     if left_open and prompt_format == "text":
-        tokenizer = own_tokens.settled(plan, source, probe, model, reply, context, note)
+        tokenizer = own_tokens.settled(plan, source, probe, model, reply, context, note, gone)
     around = _template_around(reply, tokenizer) if prompt_format == "text" else None
     template = None if tokenizer.kind == "none" else _template(plan, around)
     target = Target(

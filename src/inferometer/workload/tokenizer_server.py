@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from inferometer.engines.interface import JsonObject
-from inferometer.errors import PeerError
+from inferometer.errors import PeerError, TokenizerGone
 from inferometer.workload.encodings import CL100K, Shipped
 from inferometer.workload.parallel import in_order
 from inferometer.workload.tokenizer_file import FILE, refused
@@ -68,12 +68,18 @@ class ServerTokenizer:
         )
 
     def encode(self, text: str) -> list[int]:
-        """See `Tokenizer.encode`. Raises PeerError where the server no longer answers."""
+        """See `Tokenizer.encode`. Asks twice, for a server may be busy. Raises TokenizerGone where it no longer answers."""
         if not text:
             return []
-        found = _tokens(self._ask("/tokenize", self._form(text)))
+        question = self._form(text)
+        try:
+            found = _tokens(self._ask("/tokenize", question)) or _tokens(self._ask("/tokenize", question))
+        except PeerError as cause:
+            raise TokenizerGone(
+                f"the server's /tokenize answered before, and now does not ({cause})"
+            ) from cause
         if not found:
-            raise PeerError("/tokenize: the server answered before, and now it gives no tokens for a text")
+            raise TokenizerGone("the server's /tokenize answered before, and now gives no tokens for a text")
         return found
 
     def decode(self, ids: Sequence[int]) -> str:
