@@ -98,8 +98,7 @@ def test_what_is_no_test_or_no_parameter_is_refused() -> None:
 
 
 def test_a_parameter_on_the_command_line_is_of_a_chosen_test(tmp_path: Path) -> None:
-    """Law: --param of a test that is not carried out is refused; of `search`, which several
-    tests share, and in a file, which may serve several campaigns, it is not."""
+    """Law: --param of a test that is not carried out is refused; in a file, which may serve several campaigns, it is not."""
     found = problems(
         ["ttft"], parameters=["capacity.initial=16", "prefix-cache.requests=9", "ttft.requests=9"]
     )
@@ -107,8 +106,27 @@ def test_a_parameter_on_the_command_line_is_of_a_chosen_test(tmp_path: Path) -> 
     assert "add capacity" in found["--param capacity.initial=16"]
     file = tmp_path / "plan.yaml"
     file.write_text("tests: {capacity: {initial: 16}}\n")
-    tests = campaign(["ttft"], file, None, ["search.longer=0"]).tests
-    assert (tests.capacity.initial, tests.search.longer) == (16, 0)
+    assert campaign(["ttft"], file).tests.capacity.initial == 16
+
+
+def test_a_search_on_the_command_line_is_made_by_a_chosen_test(tmp_path: Path) -> None:
+    """Law: --param search.NAME is refused unless a chosen test, with its parameters, reads it; those that do are named."""
+    for names, parameters in (
+        (["ttft"], []), (["long-context", "cold-start"], []), (["capacity"], ["search.level_s=5"]),
+        (["tradeoff"], ["tradeoff.capacity_rate=9"]),
+        (["throughput"], ["throughput.loop=closed", "search.resolution=0.2"]),
+    ):  # fmt: skip
+        asked = parameters if any("search" in one for one in parameters) else [*parameters, "search.longer=0"]
+        found = problems(names, parameters=asked)
+        assert list(found) == [f"--param {asked[-1]}"], names
+        assert "itl" in found[f"--param {asked[-1]}"]
+    for names, parameters in (
+        (["itl"], []), (["capacity", "ttft"], []), (["ttft"], ["ttft.percent=[50]"]), (["throughput"], []),
+    ):  # fmt: skip
+        assert campaign(names, None, None, [*parameters, "search.longer=0"]).tests.search.longer == 0
+    file = tmp_path / "plan.yaml"
+    file.write_text("tests: {search: {longer: 0}}\n")
+    assert campaign(["ttft"], file).tests.search.longer == 0
 
 
 def test_a_system_is_pushed_past_its_capacity_only_by_whoever_owns_it() -> None:

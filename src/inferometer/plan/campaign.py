@@ -18,7 +18,7 @@ from inferometer.plan import document, wording
 from inferometer.plan.document import Document
 from inferometer.plan.parse import build
 from inferometer.plan.part import Part, Values
-from inferometer.plan.procedure_parameters import NAMES, Tests, quickened
+from inferometer.plan.procedure_parameters import NAMES, Search, Tests, quickened, searched
 from inferometer.plan.rules import faults
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
@@ -36,6 +36,9 @@ ORDER = (
     "cold-start",
 )
 """What finds 100 % comes before what takes percentages of it."""
+
+
+_PARAMETER = re.compile(r"([a-z-]+)\.([a-z0-9_]+)=(.*)")
 
 
 class EngineChoice(Part):
@@ -82,6 +85,7 @@ def campaign(
     if options.get("quick") and isinstance(wanted, dict):
         wanted = quickened(wanted)
     tests = _part(Tests, wanted, file, "tests", problems)
+    problems += _unread(tests, parameters, chosen)
     switch = _part(Switching, switched, file, "switch", problems)
     plan = Plan()
     try:
@@ -132,10 +136,10 @@ def _override(
     """`capacity.ttft_p99_ms=500` into the file's tests; a value is read as JSON if it is some, else it is text.
 
     A file's parameters may be those of more tests than are chosen. On the command line such a parameter is a mistake: no test
-    would read it, and the report would not show it. `search` is several tests'.
+    would read it, and the report would not show it. `search` is several tests' (_unread).
     """
     for text in parameters:
-        form = re.fullmatch(r"([a-z-]+)\.([a-z0-9_]+)=(.*)", text)
+        form = _PARAMETER.fullmatch(text)
         if form is None:
             problems.append(
                 Problem(f"--param {text}", "write test.name=value, for example capacity.ttft_p99_ms=500")
@@ -152,6 +156,20 @@ def _override(
                 part[form[2]] = json.loads(form[3])
             except ValueError:
                 part[form[2]] = form[3]
+
+
+def _unread(tests: Tests, parameters: Sequence[str], chosen: Sequence[str]) -> Iterator[Problem]:
+    """Parameters of `search` that none of the chosen tests reads, and which ones would."""
+    for text in parameters:
+        form = _PARAMETER.fullmatch(text)
+        if form is None or form[1] != "search" or form[2] not in Search.model_fields or not chosen:
+            continue
+        if not any(form[2] in searched(name, tests) for name in chosen):
+            readers = ", ".join(name for name in ORDER if form[2] in searched(name, tests))
+            yield Problem(
+                f"--param {text}",
+                f"is of a search that none of the tests makes: leave this out, or add one of {readers}",
+            )
 
 
 def _part(kind: type[Any], values: Any, file: Document, name: str, problems: list[Problem]) -> Any:

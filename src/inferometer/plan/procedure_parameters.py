@@ -337,6 +337,30 @@ NAMES = {name: field.alias or name for name, field in Tests.model_fields.items()
 """Attribute of Tests: the name of the test on the command line and in a plan."""
 
 
+def searched(test: str, tests: Tests) -> frozenset[str]:
+    """The parameters of `search` that a test reads, by its name on the command line; none of a test that searches for nothing.
+
+    | test                                                                    | looks for                       |
+    | ----------------------------------------------------------------------- | ------------------------------- |
+    | itl, fairness, prefix-cache, guardrail; ttft with percentages;          | a rate that is 100 %            |
+    | tradeoff without a published capacity                                   |                                 |
+    | throughput                                                              | a rate, or a concurrency        |
+    | capacity, memory-pressure                                               | a concurrency                   |
+    """
+    levels = {"longer", "resolution"}
+    pilot = {"pilot_requests", "pilot_concurrency"}
+    base = frozenset({"level_s", "least_requests"} | levels | pilot)
+    reads: dict[str, frozenset[str]] = {
+        "ttft": base if tests.ttft.percent else frozenset(),
+        "throughput": base - {"level_s"} if tests.throughput.loop == "open" else frozenset({"longer"}),
+        "tradeoff": base if tests.tradeoff.capacity_rate is None else frozenset({"least_requests"}),
+        "capacity": frozenset(levels),
+        "memory-pressure": frozenset(levels),
+        **dict.fromkeys(("itl", "fairness", "prefix-cache", "guardrail"), base),
+    }
+    return reads.get(test, frozenset())
+
+
 def published(test: str) -> frozenset[str]:
     """The parameters of a test, by its name on the command line, that a redacted report publishes: those marked as harmless.
     None of a test that this version does not know."""
