@@ -72,7 +72,7 @@ def test_the_queue_is_in_flight_over_time(build: Callable[..., Record]) -> None:
     assert found.source == "in_flight"
     assert found.thirds == pytest.approx((0.5, 1, 2))
     assert found.rise_share == pytest.approx(3)
-    assert found.growing is False
+    assert found.rising is False
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_a_growing_queue_rises_in_every_third_and_enough(
     assert found is not None
     assert found.source == "server"
     assert found.thirds == pytest.approx(thirds, rel=0.01, abs=0.01)
-    assert found.growing is growing
+    assert found.rising is growing
     assert found.rise_share == pytest.approx((found.thirds[2] - found.thirds[0]) / found.thirds[0])
     closed = look(build(asked(0, 100)), (told,), closed=True).queue
     assert closed is not None
-    assert closed.growing is None
+    assert closed.rising is None
 
 
 def test_an_empty_queue_rises_by_no_share(build: Callable[..., Record]) -> None:
@@ -183,7 +183,7 @@ def test_a_run_that_is_overloaded_says_so(build: Callable[..., Record], plan_of:
     # What the first third has waited counts as usual, so it is a little above a half.
     assert found.completion_ratio == pytest.approx(0.54, abs=0.01)
     assert found.queue is not None
-    assert found.queue.growing is True
+    assert found.queue.rising is True
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -216,7 +216,7 @@ def test_full_size_below_capacity_all_that_is_offered_is_achieved_and_beyond_it_
             assert row["queue"] == "stable"
         if row["percent"] >= 120:
             assert row["achieved"] == pytest.approx(RATE * ANSWER, rel=0.03)
-            assert row["queue"] == "growing"
+            assert row["queue"] == "rising"
         assert row["success"] == 100
 
 

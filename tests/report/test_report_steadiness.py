@@ -37,18 +37,18 @@ def test_both_lines_stand_in_the_disclosure(valid: Summary) -> None:
     )
 
 
-@pytest.mark.parametrize("growing", [True, False, None])
+@pytest.mark.parametrize("rising", [True, False, None])
 @pytest.mark.parametrize("source", ["server", "in_flight"])
 def test_every_queue_has_words(
-    valid: Summary, growing: bool | None, source: Literal["server", "in_flight"]
+    valid: Summary, rising: bool | None, source: Literal["server", "in_flight"]
 ) -> None:
     """A closed loop has no ratio, and its queue is the client's doing."""
     assert valid.steady is not None
     assert valid.steady.queue is not None
-    queue = dataclasses.replace(valid.steady.queue, growing=growing, source=source)
+    queue = dataclasses.replace(valid.steady.queue, rising=rising, source=source)
     steady = dataclasses.replace(valid.steady, completion_ratio=None, completion_ratio_ci95=None, queue=queue)
     line = rows(replace(valid, steady=steady))["Steady state"]
-    assert disclosure.GROWING[growing] in line
+    assert disclosure.RISING[rising] in line
     assert disclosure.SOURCES[source] in line
     assert "due" not in line
 

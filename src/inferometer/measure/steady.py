@@ -6,12 +6,14 @@
 |                  | loop has none                                                                                    |
 | queue            | the server's requests waiting, where it was scraped in each third; else requests in flight: sent |
 |                  | and not ended. Means over time; between two scrapes the number goes straight                     |
-| growing          | each third's mean is above the one before, and the last above the first by more than GROWN of it |
+| rising           | each third's mean is above the one before, and the last above the first by more than GROWN of it |
 |                  | and by at least GROWN_REQUESTS. None in a closed loop, where the client holds the number         |
 | stable           | each third's output tokens per second are within STABLE of their mean                            |
 
-A queue that does not grow may seem to where a run is short. In 300 simulated runs each of 20 arrivals a second and 8 to
-100 requests in flight, 9 to 23 % of those of 60 s seemed to grow and up to 1 % of those of 600 s; just under saturation
+Rising is what the thirds do, by chance too: the first sign of draft 5.2.3.1. Whether a queue grew is decided by the check
+`stationary` (judge/steadiness.py) and, of a level of a search, by procedures/sustained.py, each with what chance allows. In 300
+simulated runs each of 20 arrivals a second and 8 to
+100 requests in flight, 9 to 23 % of those of 60 s were rising and up to 1 % of those of 600 s; just under saturation
 (8 servers at 95 %) 26 and 18 %. Just over it (110 %) 91 and 100 % did.
 
 A request ends a while after it was sent, so completions are held against the arrivals that they come of. Let s_i be when
@@ -67,7 +69,7 @@ class Queue:
     source: Literal["server", "in_flight"]
     thirds: tuple[float, ...]
     rise_share: float | None
-    growing: bool | None
+    rising: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +167,12 @@ def _queue(sweep: Sweep, span: Span, waiting: Track | None, *, closed: bool) -> 
         if len(means) < len(parts):
             return None
     rise = means[-1] - means[0]
-    growing = all(a < b for a, b in pairwise(means)) and rise > GROWN * means[0] and rise >= GROWN_REQUESTS
+    rising = all(a < b for a, b in pairwise(means)) and rise > GROWN * means[0] and rise >= GROWN_REQUESTS
     return Queue(
         source=source,
         thirds=tuple(means),
         rise_share=rise / means[0] if means[0] > 0 else None,
-        growing=None if closed else growing,
+        rising=None if closed else rising,
     )
 
 

@@ -69,10 +69,10 @@ def success(summary: Summary) -> float | None:
 
 
 def growth(summary: Summary) -> str | None:
-    """Draft 5.3.4's indicator of queue growth."""
+    """Draft 5.3.4's indicator of queue growth: what the queue's thirds do."""
     queue = None if summary.steady is None else summary.steady.queue
-    growing = None if queue is None else queue.growing
-    return None if growing is None else "growing" if growing else "stable"
+    rising = None if queue is None else queue.rising
+    return None if rising is None else "rising" if rising else "stable"
 
 
 def held_to(summary: Summary, objectives: Collection[str]) -> Summary:

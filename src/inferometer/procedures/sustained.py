@@ -98,7 +98,7 @@ def _queue(summary: Summary, *, final: bool) -> Signal:
     queue = None if steady is None else steady.queue
     if steady is None or queue is None:
         return Signal("queue", None, None, LEAST_RISE)
-    growing = queue.growing
+    growing = queue.rising
     if growing and not final:
         growing = None
     elif growing and queue.source == "in_flight":

@@ -471,7 +471,7 @@ TAILS = {
     "undetermined": "tail undetermined",
 }
 SOURCES = {"server": "waiting at the server", "in_flight": "in flight"}
-GROWING = {True: "growing", False: "not growing", None: "held by the closed loop"}
+RISING = {True: "rising", False: "not rising", None: "held by the closed loop"}
 STABLE = {True: "stable", False: "not stable", None: "there was none"}
 
 
@@ -505,7 +505,7 @@ def _steady_state(steady: Steady | None) -> str:
         )
     if queue is not None:
         thirds = ", ".join(figure(one) for one in queue.thirds)
-        parts.append(f"requests {SOURCES[queue.source]} by thirds {thirds}: {GROWING[queue.growing]}")
+        parts.append(f"requests {SOURCES[queue.source]} by thirds {thirds}: {RISING[queue.rising]}")
     output = ", ".join(figure(one) for one in steady.output_thirds_tok_s)
     parts.append(f"output tokens/s by thirds {output}: {STABLE[steady.stable]}")
     return "; ".join(parts)
