@@ -23,8 +23,9 @@ def outcome(index: int, at: int, **given: Any) -> dict[str, Any]:
 
 
 def test_asked_and_sent_include_what_was_repeated(tmp_path: Path) -> None:
-    """The server's replies by its usage less the reasoning, else by the tokenizer; recorded ones as the schedule has them;
-    every cycle of a session by itself; requests that stand alone as they are."""
+    """The server's replies by the tokenizer over their text, as the server reads them anew; with reasoning in them, or without
+    a text, by its usage less that; recorded ones as the schedule has them; every cycle of a session by itself; requests that
+    stand alone as they are."""
     turns = [(0, 0, None), (0, 1, None), (0, 2, None), (1, 0, b"{}"), (1, 1, b"{}"), (None, 0, None)]
     rows = [
         Scheduled(
@@ -36,8 +37,8 @@ def test_asked_and_sent_include_what_was_repeated(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, "t", 0)
     write(folder.schedule, rows)
     told = [
-        outcome(0, 10, usage_output=30, usage_reasoning=10),
-        outcome(1, 20, text="four words of answer"),
+        outcome(0, 10, text="some thoughts", usage_output=30, usage_reasoning=10),
+        outcome(1, 20, text="four words of answer", usage_output=7),
         outcome(2, 30),
         outcome(3, 11, usage_output=99),
         outcome(4, 21),

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schedule import Schedule
-from inferometer.journal.schema import OUTCOME, PULSE, READ, RECORD
+from inferometer.journal.schema import OUTCOME, PULSE, READ, RECORD, EventClass
 
 Count = Callable[[Sequence[str]], Sequence[int | None]]
 """The tokens of each text, None where nobody could count it."""
@@ -104,8 +104,10 @@ def _unreadable(path: Path, cause: Exception) -> str:
 def _with_repeated(record: pa.Table, recorded: pa.ChunkedArray) -> pa.Table:
     """The record of conversations: what a turn repeats is part of the tokens asked for and sent.
 
-    How long the server's own replies are is known now: by its count less the reasoning, which nobody repeats, or else by the
-    tokenizer's. `recorded`: turns whose recorded reply is repeated instead, and whose tokens the schedule knows.
+    How long the server's own replies are is known now. A turn repeats their text, which the server reads anew: as other tokens
+    than it generated, where several sequences spell the same text. So they are counted by the tokenizer, as the rest of a
+    prompt is; of a reply of more than content, which is repeated alone, and without a tokenizer, it is the server's count less
+    the reasoning. `recorded`: turns whose recorded reply is repeated instead, and whose tokens the schedule knows.
     """
     names = (
         "session",
@@ -117,10 +119,9 @@ def _with_repeated(record: pa.Table, recorded: pa.ChunkedArray) -> pa.Table:
         "input_tokens_repeated",
     )
     session, cycle, phase, turn, asked, sent, known = (record.column(name).to_pylist() for name in names)
-    replies = ("usage_output", "usage_reasoning", "output_tokens_local")
+    replies = ("usage_output", "usage_reasoning", "output_tokens_local", "event_class")
     said = [
-        max(0, usage - (thought or 0)) if usage is not None else local or 0
-        for usage, thought, local in zip(*(record.column(name).to_pylist() for name in replies), strict=True)
+        _repeated(*one) for one in zip(*(record.column(name).to_pylist() for name in replies), strict=True)
     ]
     before: dict[tuple[int, int, int], int] = {}
     # A conversation's turns are due one after the other, and the record stands in that order.
@@ -137,6 +138,14 @@ def _with_repeated(record: pa.Table, recorded: pa.ChunkedArray) -> pa.Table:
         at = record.schema.get_field_index(name)
         record = record.set_column(at, RECORD.field(name), pa.array(values, pa.int32()))
     return record.replace_schema_metadata(RECORD.metadata)
+
+
+def _repeated(usage: int | None, thought: int | None, local: int | None, kinds: bytes) -> int:
+    """The tokens of a reply as the next turn repeats it."""
+    more = thought or EventClass.REASONING in kinds or EventClass.TOOL_CALL in kinds
+    if local is not None and (usage is None or not more):
+        return local
+    return max(0, (usage or 0) - (thought or 0))
 
 
 def write_table(table: pa.Table, path: Path) -> None:
