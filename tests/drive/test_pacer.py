@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from inferometer.drive.pacer import ClosedPacer, Ending, Hit, OpenPacer, Pacer, deal, slots_of
 from inferometer.plan.arrivals import instants
-from inferometer.plan.schema import Load
+from inferometer.plan.schema import LEAD_PER_SLOT, Load
 
 
 def play(pacer: Pacer, service: list[int], *, late: int = 0, until: int = 1 << 60) -> list[tuple[int, Hit]]:
@@ -85,9 +85,9 @@ def test_a_count_and_a_duration_end_at_whichever_is_first() -> None:
 def test_measured_requests_meet_full_slots_from_the_first_sent_to_the_last_ended(
     slots: int, rounds: int, count: int, service: list[int], duration: int | None
 ) -> None:
-    """A lead-in is sent once, then the measured requests in their order, then the lead-in's rows again, in later cycles: at
-    most as many as were measured. While a measured request is in flight all slots are taken, and nothing is sent once none is
-    left. A duration counts from the first measured request."""
+    """A lead-in is sent once, then the measured requests in their order, then the lead-in's rows again, in later cycles, from
+    its second wave on: at most as many as were measured. While a measured request is in flight all slots are taken, and
+    nothing is sent once none is left. A duration counts from the first measured request."""
     lead, rows = range(rounds * slots), range(rounds * slots, rounds * slots + count)
     again = duration is not None
     pacer = ClosedPacer(rows, slots, 0, duration, again=again, lead=lead)
@@ -110,6 +110,10 @@ def test_measured_requests_meet_full_slots_from_the_first_sent_to_the_last_ended
     behind = hits[last + 1 :]
     assert all(hit.row in lead and hit.cycle >= 1 for _, hit in behind)
     assert len(behind) <= len(measured)
+    begin = len(lead) + len(lead) // LEAD_PER_SLOT
+    assert [(hit.cycle, hit.row) for _, hit in behind] == [
+        (at // len(lead), lead[at % len(lead)]) for at in range(begin, begin + len(behind))
+    ]
     ends = [now + service[at % len(service)] for at, (now, _) in enumerate(hits)]
     over = max(ends[first : last + 1])
     assert all(now < over for now, _ in behind)

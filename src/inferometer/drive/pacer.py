@@ -14,7 +14,8 @@ it is led in and led out by requests that are sent like the measured ones and no
 
     lead-in    its rows, once each, before the first measured request; a slot goes on from one to the other without a pause
     measured   `duration` counts from the first one
-    lead-out   the lead-in's rows again, until the last measured request has ended; at most as many as were measured
+    lead-out   the lead-in's rows again, those with whole answers first, until the last measured request has ended; at most as
+               many as were measured
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ import heapq
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
+
+from inferometer.plan.schema import LEAD_PER_SLOT
 
 
 class Hit(NamedTuple):
@@ -192,7 +195,10 @@ class Course:
         return self._next_leading() if wanted else None
 
     def _next_leading(self) -> tuple[int, int]:
-        cycle, at = divmod(self._led, len(self._lead))
+        # The lead-in's first wave has cut answers. The last measured requests would meet a server that has more prompts to read
+        # than the others met; so the lead-out begins with the wave after it.
+        first_wave = len(self._lead) // LEAD_PER_SLOT if self._led >= len(self._lead) else 0
+        cycle, at = divmod(self._led + first_wave, len(self._lead))
         self._led += 1
         return cycle, self._lead[at]
 
