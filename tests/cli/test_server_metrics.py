@@ -56,7 +56,8 @@ def lines(seen: list[Seen]) -> list[Seen]:
 
 
 def test_the_target_s_own_metrics_are_on_record_with_the_phases_they_belong_to(tmp_path: Path) -> None:
-    """Nothing was asked for: a baseline before the load, each phase's ends, and a last one that counts all."""
+    """Nothing was asked for: a baseline before the load, each phase's ends, and a last one that counts all. The profiling
+    period is that of the measured requests alone."""
     with serving() as port:
         code, _, stderr = run("run", "--url", f"http://127.0.0.1:{port}", *FEW, out=tmp_path)
     assert code in (3, 4), stderr
@@ -78,6 +79,12 @@ def test_the_target_s_own_metrics_are_on_record_with_the_phases_they_belong_to(t
     assert len(records(tmp_path, Phase.LEAD)) >= LEAD_PER_SLOT * 2
     warmup, profiling = told["phases"]["warmup"], told["phases"]["profiling"]
     assert warmup["start_ns"] < warmup["end_ns"] <= profiling["start_ns"] < profiling["end_ns"]
+    measured, lead = records(tmp_path, Phase.MEASURE), records(tmp_path, Phase.LEAD)
+    ends = min(row["t_taken"] for row in measured), max(row["t_end"] for row in measured)
+    assert (profiling["start_ns"], profiling["end_ns"]) == tuple(
+        end + told["clock_offset_ns"] for end in ends
+    )
+    assert min(row["t_taken"] for row in lead) < ends[0]
     assert found[0].timestamp_ns < warmup["start_ns"]
     before = next(scrape for scrape in found if scrape.phase == "profiling")
     assert warmup["end_ns"] < before.timestamp_ns
