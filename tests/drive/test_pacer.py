@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import heapq
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.drive.pacer import ClosedPacer, Ending, Hit, OpenPacer, Pacer, deal, slots_of
+from inferometer.drive.progress_counters import Company, Counters
 from inferometer.plan.arrivals import instants
 from inferometer.plan.schema import LEAD_PER_SLOT, Load
 
@@ -120,6 +123,80 @@ def test_measured_requests_meet_full_slots_from_the_first_sent_to_the_last_ended
     for now, _ in hits[first:]:
         in_flight = sum(begin <= now < end for (begin, _), end in zip(hits, ends, strict=True))
         assert in_flight == slots or len(behind) == len(measured)
+
+
+def company(workers: int) -> list[Counters]:
+    """The rows of so many workers in one file."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "journal").mkdir()
+        Counters.create(folder, workers)
+        return [Counters.attach(folder, worker, workers) for worker in range(workers)]
+
+
+@given(
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.integers(1, 8),
+    st.lists(st.integers(1, 300), min_size=1, max_size=7),
+    st.one_of(st.none(), st.integers(1, 3000)),
+)
+def test_all_workers_lead_out_until_the_last_measured_request_of_any_has_ended(
+    workers: int, own: int, rounds: int, service: list[int], duration: int | None
+) -> None:
+    """Law: from the first measured request on until the last of all workers has ended, each worker's slots are full, unless it
+    has led out for as many requests as it measured; then nothing more is sent."""
+    slots, start = workers * own, 5
+    lead, rows = range(2 * slots), range(2 * slots, 2 * slots + rounds * slots)
+    pacers = [
+        ClosedPacer(
+            [rows[i] for i in deal(len(rows), worker, workers, slots)], own, start, duration,
+            again=duration is not None, lead=[lead[i] for i in deal(len(lead), worker, workers, slots)],
+            company=Company(counters, start),
+        )
+        for worker, counters in enumerate(company(workers))
+    ]  # fmt: skip
+    in_flight: list[tuple[int, int, Hit]] = []
+    sent: list[tuple[int, int, int, Hit]] = []
+    now = start
+    while True:
+        for worker, pacer in enumerate(pacers):
+            while (hit := pacer.take(now)) is not None:
+                lasts = service[len(sent) % len(service)] * (1 + worker)
+                sent.append((now, now + lasts, worker, hit))
+                heapq.heappush(in_flight, (now + lasts, worker, hit))
+        if not in_flight:
+            break
+        now = in_flight[0][0]
+        while in_flight and in_flight[0][0] <= now:
+            at, worker, hit = heapq.heappop(in_flight)
+            pacers[worker].ended(Ending(hit.row, hit.cycle, at, ok=True))
+    measured = [(begin, end) for begin, end, _, hit in sent if hit.row in rows]
+    first, last = min(begin for begin, _ in measured), max(end for _, end in measured)
+    assert all(begin < last for begin, _, _, _ in sent)
+    for worker in range(workers):
+        mine = [(begin, end, hit) for begin, end, of, hit in sent if of == worker]
+        behind = [begin for begin, _, hit in mine if hit.row in lead and hit.cycle]
+        bounded = len(behind) >= sum(hit.row in rows for _, _, hit in mine)
+        for at in {begin for begin, _, _, _ in sent if begin >= first}:
+            assert bounded or sum(begin <= at < end for begin, end, _ in mine) == own
+
+
+def test_nobody_waits_for_a_worker_that_died_or_for_an_earlier_phase() -> None:
+    """Law: the company is complete once each has arrived in this phase or is gone; that of another phase counts for nothing."""
+    first, second, third = company(3)
+    for counters in (first, second, third):
+        counters.arrived(10)
+    assert third.complete(10)
+    assert not third.complete(20)
+    first.arrived(20)
+    third.arrived(20)
+    assert not third.complete(20)
+    first.gone(1)
+    assert third.complete(20)
+    assert third.complete(30) is False
+    third.put(1, 2, 3, 4, 5)
+    assert first.progress().events == 5
 
 
 def test_a_stopped_pacer_gives_out_nothing_more() -> None:

@@ -16,6 +16,9 @@ it is led in and led out by requests that are sent like the measured ones and no
     measured   `duration` counts from the first one
     lead-out   the lead-in's rows again, those with whole answers first, until the last measured request has ended; at most as
                many as were measured
+
+The last measured request is that of all workers, each of which has its own slots and requests (Company): one that is through
+with its own goes on for the others', or they would be measured with ever fewer in flight.
 """
 
 from __future__ import annotations
@@ -155,12 +158,34 @@ class TailPacer:
         return self._finished and not self._coming
 
 
+class Company(Protocol):
+    """The workers that share a closed loop."""
+
+    def arrived(self) -> None:
+        """This one's measured requests have all ended."""
+
+    def complete(self) -> bool:
+        """Whether those of all have."""
+
+
+class Alone:
+    """A company of one."""
+
+    def arrived(self) -> None:
+        """See Company."""
+
+    def complete(self) -> bool:
+        """See Company: asked once this one has arrived."""
+        return True
+
+
 class Course:
     """What a slot of a closed loop sends next once it is free: a request, or a conversation by its first request.
 
     `measured`: rows in their order, once, or with `again` over and over. `duration`: none of them later than so many ns after
     the first; None: no such end. `lead`: rows of the lead-in, whose first is due at `start`; without any, the first measured
     one is. `ended` counts measured requests, or conversations, that are over; `leading` says which rows are not measured.
+    `company`: who else measures.
     """
 
     def __init__(
@@ -172,8 +197,10 @@ class Course:
         again: bool = False,
         lead: Sequence[int] = (),
         leading: Iterable[int] | None = None,
+        company: Company | None = None,
     ) -> None:
         self._measured, self._lead = measured, lead
+        self._company = company or Alone()
         self.leading = frozenset(lead if leading is None else leading)
         self._given = self._led = self._open = 0
         self.began = None if lead else start
@@ -191,8 +218,9 @@ class Course:
             self._open += 1
             return cycle, self._measured[at]
         # Bounded, or a request that hangs until its timeout would draw requests behind it without end.
-        wanted = self._lead and self._open and self._led < len(self._lead) + self._given
-        return self._next_leading() if wanted else None
+        if not self._lead or self._led >= len(self._lead) + self._given:
+            return None
+        return self._next_leading() if self._open or not self._company.complete() else None
 
     def _next_leading(self) -> tuple[int, int]:
         # The lead-in's first wave has cut answers. The last measured requests would meet a server that has more prompts to read
@@ -221,7 +249,10 @@ class Course:
 
     def led_out(self, at: int) -> bool:
         """Whether there is a lead-out, and at `at` all that it was for has ended."""
-        return bool(self._lead) and self.began is not None and not self._open and self.over(at)
+        if not self._lead or self.began is None or self._open or not self.over(at):
+            return False
+        self._company.arrived()
+        return self._company.complete()
 
 
 class ClosedPacer:
@@ -236,8 +267,9 @@ class ClosedPacer:
         *,
         again: bool = False,
         lead: Sequence[int] = (),
+        company: Company | None = None,
     ) -> None:
-        self._course = Course(indexes, start, duration, again=again, lead=lead)
+        self._course = Course(indexes, start, duration, again=again, lead=lead, company=company)
         self._leads = bool(lead)
         self._free = [start] * (slots if indexes else 0)
         self._stopped = not indexes

@@ -1,6 +1,8 @@
-"""Counters that the parent can watch while the workers run: a small file mapped by both, one row of integers a worker.
+"""Counters that the parent can watch while the workers run, and they each other: a file mapped by all, one row of integers
+a worker.
 
-Each row has one writer, and a torn read would only show on a progress line.
+Each row has one writer, and a torn read would only show on a progress line. Behind the counters stands the start (ns) of the
+last phase whose measured requests have all ended at this worker; GONE for one that has died.
 """
 
 from __future__ import annotations
@@ -9,7 +11,9 @@ import mmap
 from dataclasses import dataclass
 from pathlib import Path
 
-FIELDS = 5
+COUNTERS = 5
+FIELDS = COUNTERS + 1
+GONE = 2**62
 _ROW = FIELDS * 8
 _NAME = "journal/live"
 
@@ -49,15 +53,42 @@ class Counters:
         for i, value in enumerate(values):
             self._values[self._row + i] = value
 
+    def arrived(self, start_ns: int) -> None:
+        """The measured requests of the phase that began then have all ended at this worker."""
+        self._values[self._row + COUNTERS] = start_ns
+
+    def gone(self, worker: int) -> None:
+        """This worker has died: nobody waits for it."""
+        self._values[worker * FIELDS + COUNTERS] = GONE
+
+    def complete(self, start_ns: int) -> bool:
+        """Whether those of all workers have ended."""
+        return min(self._values[COUNTERS::FIELDS]) >= start_ns
+
     def progress(self) -> Progress:
         """Sum over all rows."""
-        return Progress(*(sum(self._values[i::FIELDS]) for i in range(FIELDS)))
+        return Progress(*(sum(self._values[i::FIELDS]) for i in range(COUNTERS)))
 
     def of(self, worker: int) -> Progress:
         """One worker's row."""
-        return Progress(*self._values[worker * FIELDS : (worker + 1) * FIELDS])
+        return Progress(*self._values[worker * FIELDS : worker * FIELDS + COUNTERS])
 
     @staticmethod
     def remove(folder: Path) -> None:
         """Delete the file: it says nothing once the run is over."""
         (folder / _NAME).unlink(missing_ok=True)
+
+
+class Company:
+    """The workers of one phase, as a pacer asks for them (pacer.py)."""
+
+    def __init__(self, counters: Counters, start_ns: int) -> None:
+        self._counters, self._start_ns = counters, start_ns
+
+    def arrived(self) -> None:
+        """See pacer.Company."""
+        self._counters.arrived(self._start_ns)
+
+    def complete(self) -> bool:
+        """See pacer.Company."""
+        return self._counters.complete(self._start_ns)

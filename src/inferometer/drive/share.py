@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from inferometer.drive.pacer import (
     ClosedPacer,
+    Company,
     Ending,
     Hit,
     LaterPacer,
@@ -61,9 +62,12 @@ class Share:
         self._nonces: dict[str, list[int]] = schedule.table.select(columns).to_pydict()
         self._marked: dict[int, list[int]] = {}  # by phase, which rows have a nonce; found when it is needed
 
-    def pacer(self, start_ns: int, duration_ns: int = 0, *, again: bool = False) -> Pacer:
-        """When they are due, from `start_ns` on. `duration_ns` 0: until all is sent. `again`: over and over."""
-        pacer = self._paced(start_ns, duration_ns, again=again)
+    def pacer(
+        self, start_ns: int, duration_ns: int = 0, *, again: bool = False, company: Company | None = None
+    ) -> Pacer:
+        """When they are due, from `start_ns` on. `duration_ns` 0: until all is sent. `again`: over and over. `company`: the
+        workers of a closed loop; None: this one alone."""
+        pacer = self._paced(start_ns, duration_ns, again, company)
         cycle = self._assignment.cycle
         return LaterPacer(pacer, cycle) if cycle else pacer
 
@@ -82,14 +86,15 @@ class Share:
         mine = self._assignment
         return slots_of(mine.worker, mine.workers, mine.slots or 0)
 
-    def _paced(self, start_ns: int, duration_ns: int, *, again: bool) -> Pacer:
+    def _paced(self, start_ns: int, duration_ns: int, again: bool, company: Company | None) -> Pacer:
         rows = self._rows
         chosen = [rows[i] for i in self._dealt(len(rows))]
         if self.slots is None:
             due = self._schedule.table.column("due_ns").to_numpy()
             return OpenPacer(chosen, [start_ns + int(due[row]) for row in chosen], start_ns)
         lead = [self._lead[i] for i in self._dealt(len(self._lead))]
-        return ClosedPacer(chosen, self._own_slots, start_ns, duration_ns or None, again=again, lead=lead)
+        slots, duration = self._own_slots, duration_ns or None
+        return ClosedPacer(chosen, slots, start_ns, duration, again=again, lead=lead, company=company)
 
     def phase_of(self, row: int) -> int:
         """The phase of a request: the assignment's, or that of its lead-in."""
@@ -177,10 +182,13 @@ class TurnShare(Share):
         self._history: dict[tuple[int, int, int], bytes] = {}  # by phase, session and cycle
         self._sent: dict[tuple[int, int], bytes] = {}  # the own messages of what is in flight
 
-    def _paced(self, start_ns: int, duration_ns: int, *, again: bool) -> TurnPacer:
+    def _paced(self, start_ns: int, duration_ns: int, again: bool, company: Company | None) -> TurnPacer:
         slots = None if self.slots is None else self._own_slots
         mine, lead = self._own_lanes(self._rows), self._own_lanes(self._lead)
-        return TurnPacer(self._lanes, mine, start_ns, slots, duration_ns or None, again=again, lead=lead)
+        duration = duration_ns or None
+        return TurnPacer(
+            self._lanes, mine, start_ns, slots, duration, again=again, lead=lead, company=company
+        )
 
     def _own_lanes(self, rows: Sequence[int]) -> list[int]:
         """Of these rows, those of this worker's lanes."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from inferometer.drive.pacer import Course, Ending, Hit
+from inferometer.drive.pacer import Company, Course, Ending, Hit
 from inferometer.journal.schedule import Schedule
 
 
@@ -73,12 +73,15 @@ class TurnPacer:
         *,
         again: bool = False,
         lead: Sequence[int] = (),
+        company: Company | None = None,
     ) -> None:
         self._lanes, self._start, self._slots = lanes, start, slots
         firsts, follower = lanes.chains(rows)
         lead_firsts, lead_follower = lanes.chains(lead)
         self._follower = follower | lead_follower
-        self._course = Course(firsts, start, duration, again=again, lead=lead_firsts, leading=lead)
+        self._course = Course(
+            firsts, start, duration, again=again, lead=lead_firsts, leading=lead, company=company
+        )
         self._stopped = self._given_up = False
         # What is due when: the instant, the cycle, the row; -1 stands for whichever conversation is next.
         self._waiting: list[tuple[int, int, int]] = []

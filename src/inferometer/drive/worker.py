@@ -104,7 +104,8 @@ class Worker:
         slots = None if job.open_loop else job.slots
         assignment = Assignment(go.phase, slots, job.worker, job.workers, go.part, go.cycle)
         self._share = share_of(Schedule(path), assignment)
-        return self._share.pacer(go.start_ns, go.duration_ns, again=go.again)
+        company = progress_counters.Company(self._counters, go.start_ns)
+        return self._share.pacer(go.start_ns, go.duration_ns, again=go.again, company=company)
 
     def _read_on(self) -> None:
         if isinstance(self._share, TailShare):
@@ -188,6 +189,7 @@ class Worker:
                 reactor.wait(due, exact=True)
             else:
                 reactor.wait(self._next_tick, exact=False)
+        self._counters.arrived(go.start_ns)  # whatever ended it: nobody waits for this one
         self._pulse(clock.monotonic_ns())
         self._journal.flush()
 

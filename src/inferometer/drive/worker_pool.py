@@ -210,7 +210,10 @@ class WorkerPool:
         watch(phase, counters.progress())
 
     def _record_death(self, worker: _WorkerProcess) -> None:
-        sent = self._counters.of(worker.number).sent if self._counters is not None else 0
+        sent = 0
+        if self._counters is not None:
+            sent = self._counters.of(worker.number).sent
+            self._counters.gone(worker.number)
         self.outcome.dead.setdefault(worker.number, Death(worker.number, self._phase, sent))
 
     def _gather(
