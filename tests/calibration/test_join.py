@@ -123,7 +123,8 @@ def test_the_true_time_counts_from_the_kernels_stamp_where_there_is_one() -> Non
 
 
 def test_what_is_joined_comes_from_the_record_the_schedule_and_the_log() -> None:
-    """Warm-up, unsent requests and events without content stay out; a schedule gone through again cannot be told apart."""
+    """Warm-up, lead-in and lead-out, unsent requests and events without content stay out; a schedule whose measured requests
+    were gone through again cannot be told apart."""
     import pyarrow as pa
 
     row: dict[str, object] = {field.name: None if field.nullable else 0 for field in RECORD}
@@ -132,7 +133,7 @@ def test_what_is_joined_comes_from_the_record_the_schedule_and_the_log() -> None
         "event_ns": [6, 7, 8],
         "event_class": bytes([EventClass.ROLE, EventClass.CONTENT, EventClass.DONE]),
     }
-    rows = [row, row | {"phase": 0}, row | {"t_submit": None}]
+    rows = [row, row | {"phase": 0}, row | {"phase": 3, "cycle": 1}, row | {"t_submit": None}]
     (one,) = client_requests(pa.Table.from_pylist(rows, schema=RECORD), ["a", "b"])
     assert (one.key, one.intended, one.submit, one.end, one.tokens.tolist()) == ("b", 4, 5, 90, [7])
     with pytest.raises(ValueError, match="requests"):
