@@ -34,6 +34,13 @@ def test_an_objective_is_met_missed_or_undecided_by_its_interval(run: Any) -> No
     assert close.ci[0] < value < close.ci[1]
 
 
+@pytest.mark.parametrize("requests", [30, 100, 300, 1000])
+def test_a_run_without_a_failure_never_misses_a_success_rate(requests: int, run: Any) -> None:
+    """Law: it cannot show that all requests succeed, but nothing speaks against it."""
+    found = outcome(run, "success_rate>=1", n=requests)
+    assert (found.value, found.met) == (1.0, None)
+
+
 def test_too_few_samples_leave_a_percentile_undecided(run: Any) -> None:
     """Law: no interval, no decision, however far the value is from the limit."""
     found = outcome(run, "ttft_p99<5000ms", n=200)

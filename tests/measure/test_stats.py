@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from benchmarks.coverage import queue
 from inferometer.measure.load_states import LoadStates
-from inferometer.measure.stats import describe, describe_at, percentile
+from inferometer.measure.stats import describe, describe_at, percentile, share_interval
 from inferometer.metrics.statistics import Interval, Stats
 
 values = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=60)
@@ -147,6 +147,31 @@ def test_constant_samples_have_an_interval_of_no_width() -> None:
     stats = describe(np.full(50, 3.0))
     assert stats is not None
     assert stats.ci95.mean == (3.0, 3.0)
+
+
+@pytest.mark.parametrize(("samples", "known"), [(10, {"p50"}), (100, {"p50", "p90", "p95"}), (500, {"p99"})])
+def test_equal_samples_tell_of_a_percentile_what_their_number_can(samples: int, known: set[str]) -> None:
+    """Law: a value that one request in fifty has is missed by most runs of ten, so ten equal samples have no P99, as ten
+    unequal ones have none; and none have an interval where the load's states are too few."""
+    stats = describe(np.full(samples, 3.0))
+    assert stats is not None
+    given_in = {name for name in ("p50", "p90", "p95", "p99") if getattr(stats.ci95, name) is not None}
+    assert given_in >= known
+    assert ("p99" in given_in) == (samples == 500)
+    assert {getattr(stats.ci95, name) for name in given_in} == {(3.0, 3.0)}
+    moving = describe(np.full(samples, 3.0), LoadStates(3.0, believed=False))
+    assert moving is not None
+    assert set(moving.ci95.withheld.values()) == {"correlated"}
+
+
+@given(st.integers(1, 2000), st.floats(0, 1), st.floats(0.05, 1))
+@settings(deadline=None)
+def test_the_interval_of_a_share_holds_the_share(trials: int, part: float, worth: float) -> None:
+    """Law: to the last digit, so that nothing but successes is never below 1, and none at all never above 0."""
+    for successes in (0, round(part * trials), trials):
+        found = share_interval(successes, trials, worth * trials)
+        assert found is not None
+        assert 0.0 <= found[0] <= successes / trials <= found[1] <= 1.0
 
 
 def test_a_tie_at_the_largest_value_has_no_interval_of_no_width() -> None:

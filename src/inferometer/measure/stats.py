@@ -243,11 +243,11 @@ class _Sample:
             return found
         half, size, variance = found
         n, ordered = len(self.values), self.ordered
-        if half == 0:
-            return percentile(ordered, p), percentile(ordered, p)
         if p > TAIL_REFERENCE and self._reference_size < size:
             half *= math.sqrt(size / self._reference_size) if self._reference_size else math.inf
-        trials = min(float(n), variance * (Z_95 / half) ** 2)
+        trials = float(n)
+        if half:  # values are not all the same
+            trials = min(trials, variance * (Z_95 / half) ** 2)
         if trials * min(p, 1 - p) < TAIL:
             return "few"
         low, high = clopper_pearson(p * trials, trials)
@@ -270,11 +270,13 @@ def half_width(
     bins = len(residuals)
     if bins < BLOCKS_LEAST or samples < SIZE_LEAST:
         return "few"
+    if not states.believed:
+        return "correlated"
     if variance == 0:
         return 0.0, float(samples)
     per_sample = max(long_run_variance(residuals) * bins / samples, variance)
     size = samples * variance / per_sample
-    if not states.believed or size < SIZE_LEAST:
+    if size < SIZE_LEAST:
         return "correlated"
     blocks = max(min(BLOCKS_MOST, bins, int(min(size, states.count) / BLOCK)), BLOCKS_LEAST)
     edges = np.linspace(0, bins, blocks + 1).astype(np.int64)
@@ -298,18 +300,21 @@ def clopper_pearson(successes: float, trials: float) -> Interval:
 
 def wilson(successes: float, n: float) -> Interval | None:
     """Wilson's 95 % interval of a share of n independent trials; None for n = 0."""
-    if n == 0:
-        return None
-    share, z2 = successes / n, Z_95**2
+    return _wilson(successes / n, n) if n else None
+
+
+def _wilson(share: float, n: float) -> Interval:
+    z2 = Z_95**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = Z_95 / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # Where all or none succeeded, an end is the share itself, and rounding must not put it on the other side of a limit.
+    return max(0.0, min(centre - half, share)), min(1.0, max(centre + half, share))
 
 
 def share_interval(successes: float, n: float, effective: float | None) -> Interval | None:
     """Wilson's interval of a share of n correlated trials, which tell as much as `effective` independent ones (None: n)."""
     size = n if effective is None else min(n, effective)
-    return wilson(successes * size / n, size) if n else None
+    return _wilson(successes / n, size) if n else None
 
 
 def share_of_values_interval(hits: Mask, worth: float, at_ns: Ints | None = None) -> Interval:
