@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from comparing import changed, figure, side
+from comparing import changed, figure, planned, side
 from msgspec import structs
 
 from benchmarks.comparison_null import KINDS, trial
@@ -105,6 +105,18 @@ def test_a_difference_no_larger_than_that_of_equal_runs_is_noise() -> None:
     assert low.floor.value < 0.05
     assert "tpot_p50" in both.noise_moves
     assert compare(sides, replace(QUICK, noise=(calm,))).noise_moves == ()
+
+
+def test_the_noise_of_another_system_hides_no_regression() -> None:
+    """A floor from runs that are not of the baseline's system or load holds a claim back, and makes none of its own."""
+    sides = [BASE, side(1.2, first=2)]
+    restless = side(0.7, first=5)
+    other = tuple(replace(run, facts=planned(run.facts, "load", rate=7.0)) for run in restless)
+    found = compare(sides, replace(QUICK, noise=(other,)))
+    assert (figure(found, "tpot_p50").verdict, figure(found, "tpot_p50").held) == ("no_claim", ("noise",))
+    assert found.outcome == "no_claim"
+    alike = compare([BASE, side(1.0, first=3)], replace(QUICK, noise=(other,)))
+    assert verdicts(alike) == {"no_difference"}
 
 
 def test_more_deciding_figures_and_more_sides_ask_for_more_evidence() -> None:

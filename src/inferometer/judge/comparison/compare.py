@@ -164,7 +164,8 @@ def compare(sides: Sequence[Sequence[Run]], criteria: Criteria) -> Comparison:
     ]
     _resample(drafts, rows, criteria)
     _pair(drafts, rows, facts)
-    contrasts = _decided(drafts, criteria.threshold, allowed)
+    foreign = any(item.code == "noise" and item.status == "violated" for item in items)
+    contrasts = _decided(drafts, criteria.threshold, allowed, foreign=foreign)
     outcome = _outcome(contrasts, allowed, bool(invalid))
     return Comparison(items, contrasts, deciding, least, invalid, moves, outcome)
 
@@ -306,7 +307,7 @@ def _pair(drafts: Sequence[Sequence[_Draft]], rows: Sequence[Sequence[Run]], fac
 
 
 def _decided(
-    drafts: Sequence[Sequence[_Draft]], threshold: float, allowed: FigureVerdict | None
+    drafts: Sequence[Sequence[_Draft]], threshold: float, allowed: FigureVerdict | None, *, foreign: bool
 ) -> tuple[tuple[Difference, ...], ...]:
     for deciding in (True, False):  # two families: what decides does not pay for what is only shown
         family = [one for row in drafts for one in row if one.deciding is deciding]
@@ -314,10 +315,15 @@ def _decided(
         adjusted = welch.holm([one.decides.p for one in tested if one.decides is not None])
         for one, p in zip(tested, adjusted, strict=True):
             one.p_holm, one.family = p, len(tested)
-    return tuple(tuple(_difference(one, threshold, allowed) for one in row) for row in drafts)
+    return tuple(
+        tuple(_difference(one, threshold, allowed, foreign=foreign) for one in row) for row in drafts
+    )
 
 
-def _difference(draft: _Draft, threshold: float, allowed: FigureVerdict | None) -> Difference:
+def _difference(
+    draft: _Draft, threshold: float, allowed: FigureVerdict | None, *, foreign: bool
+) -> Difference:
+    """`foreign`: the noise floor is that of another system or load."""
     test, scale = draft.decides, draft.scale
     baseline, side = _estimate(draft.base), _estimate(draft.other)
     relative = interval = detectable = detectable_ci = None
@@ -332,6 +338,8 @@ def _difference(draft: _Draft, threshold: float, allowed: FigureVerdict | None) 
         assert draft.other is not None
         effect = welch.hedges_g(draft.base, draft.other)
     held = _held(draft, relative, interval, threshold)
+    if foreign and held == ("noise",) and allowed is None:  # a floor of something else says nothing of this
+        allowed = "no_claim"
     return Difference(
         draft.name,
         "more" if FIGURES[draft.name].more else "less",
