@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -127,6 +128,39 @@ def test_a_run_without_a_summary_says_how_to_make_one(tmp_path: Path) -> None:
         summary.write_text(content)
         with pytest.raises(RecordError, match="inferometer report"):
             compare_folders([str(side), str(other)], TOKENS)
+
+
+@pytest.mark.parametrize("name", ["summary.json", "requests.parquet", "pulse.parquet", "plan.json"])
+def test_files_of_another_run_are_refused(name: str, sides: dict[str, str], tmp_path: Path) -> None:
+    """The figures of one run are never taken for another's: the file is named."""
+    one, *others = sorted(Path(sides["slow"]).iterdir())
+    mixed = tmp_path / "mixed"
+    shutil.copytree(one, mixed)
+    shutil.copy(others[0] / name, mixed / name)
+    with pytest.raises(RecordError, match=name):
+        compare_folders([sides["old"], ",".join(map(str, (mixed, *others)))], TOKENS)
+
+
+def test_a_copy_of_a_run_is_no_second_run(sides: dict[str, str], tmp_path: Path) -> None:
+    """Neither on its own side, where it would make runs look alike, nor on another."""
+    one, *others = map(str, sorted(Path(sides["slow"]).iterdir()))
+    copied = str(shutil.copytree(one, tmp_path / "again"))
+    for side in ([one, copied, *others], [copied, *others]):
+        baseline = sides["old"] if len(side) > 3 else sides["slow"]
+        with pytest.raises(PlanError, match="counts once"):
+            compare_folders([baseline, ",".join(side)], TOKENS)
+
+
+def test_requests_that_the_drain_limit_cut_are_failures(tmp_path: Path) -> None:
+    """As in the run's own success rate."""
+    cut = simulated_side(tmp_path / "cut", rate="40", duration="2", requests=None, drain="0.01")
+    plain = simulated_side(tmp_path / "plain", rate="40", duration="2", requests=None)
+    found = compare_folders([str(plain), str(cut)], TOKENS).document.contrasts[0].metrics
+    side = next(one.side for one in found if one.name == "success_rate")
+    summaries = [json.loads((one / "summary.json").read_text()) for one in sorted(cut.iterdir())]
+    assert side is not None
+    assert list(side.values) == [one["success_rate"]["value"] for one in summaries]
+    assert min(side.values) < 1
 
 
 def test_the_command_writes_all_its_forms(sides: dict[str, str], tmp_path: Path) -> None:

@@ -33,11 +33,11 @@ VALUES: tuple[object, ...] = (
     {},
     {"a": 1},
 )
-RUN, CAMPAIGN = "run", "campaign"
+RUN, OTHER, CAMPAIGN = "run", "other", "campaign"
 
 
 class Reader(NamedTuple):
-    """A command that reads a file of a folder, as words; FOLDER, WHOLE and OUT stand for paths."""
+    """A command that reads a file of a folder, as words; FOLDER, OTHER and OUT stand for paths."""
 
     of: str
     file: str
@@ -49,9 +49,9 @@ READERS = (
     Reader(RUN, "plan.json", ("report", "FOLDER")),
     Reader(RUN, "run.json", ("rerun", "FOLDER", "--quiet", "--out", "OUT")),
     Reader(RUN, "plan.json", ("rerun", "FOLDER", "--quiet", "--out", "OUT")),
-    Reader(RUN, "plan.json", ("compare", "FOLDER", "WHOLE")),
-    Reader(RUN, "run.json", ("compare", "FOLDER", "WHOLE")),
-    Reader(RUN, "summary.json", ("compare", "FOLDER", "WHOLE")),
+    Reader(RUN, "plan.json", ("compare", "FOLDER", "OTHER")),
+    Reader(RUN, "run.json", ("compare", "FOLDER", "OTHER")),
+    Reader(RUN, "summary.json", ("compare", "FOLDER", "OTHER")),
     Reader(RUN, "summary.json", ("compliance", "FOLDER")),
     Reader(RUN, "run.json", ("simulate", "--fit", "FOLDER", "--quiet", "--out", "OUT")),
     Reader(RUN, "plan.json", ("simulate", "--fit", "FOLDER", "--quiet", "--out", "OUT")),
@@ -62,9 +62,10 @@ READERS = (
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A simulated run and a simulated campaign."""
-    runs, tests = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("tests")
-    assert run(["simulate", "--requests", "20", "--warmup", "0", "--quiet", "--out", str(runs)]) == 4
+    """A simulated run, another one of the same plan, and a simulated campaign."""
+    runs, others, tests = (tmp_path_factory.mktemp(name) for name in ("runs", "others", "tests"))
+    for place in (runs, others):
+        assert run(["simulate", "--requests", "20", "--warmup", "0", "--quiet", "--out", str(place)]) == 4
     words = [
         "test",
         "ttft",
@@ -76,7 +77,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "ttft.rates=[5]",
     ]
     run([*words, "--quiet", "--out", str(tests)])
-    return {RUN: next(runs.iterdir()), CAMPAIGN: next(tests.iterdir())}
+    return {RUN: next(runs.iterdir()), OTHER: next(others.iterdir()), CAMPAIGN: next(tests.iterdir())}
 
 
 def places(value: Any, before: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -123,7 +124,7 @@ def test_a_damaged_member_is_no_bug(
     folder = tmp_path_factory.mktemp("copy") / whole[reader.of].name
     shutil.copytree(whole[reader.of], folder)
     (folder / reader.file).write_text(json.dumps(document))
-    paths = {"FOLDER": str(folder), "WHOLE": str(whole[reader.of]), "OUT": str(folder.parent / "out")}
+    paths = {"FOLDER": str(folder), "OTHER": str(whole[OTHER]), "OUT": str(folder.parent / "out")}
     capsys.readouterr()
     code = run([paths.get(word, word) for word in reader.words])
     message = capsys.readouterr().err

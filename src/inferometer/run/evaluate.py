@@ -14,7 +14,7 @@ from inferometer.documents.workload import TraceFacts
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import PULSE, RECORD
-from inferometer.journal.seal import read_table, run_of, seal
+from inferometer.journal.seal import read_table, seal
 from inferometer.judge.compliance.statement import brief_of
 from inferometer.judge.judge import arrival_comparison, judge
 from inferometer.judge.slo import slo_outcomes
@@ -25,7 +25,7 @@ from inferometer.measure.series import RunSeries, series
 from inferometer.plan import saved
 from inferometer.report.run.composition import summarise
 from inferometer.report.run.files import write_reports
-from inferometer.run.facts import as_measured, read_facts
+from inferometer.run.facts import as_measured, check_of_one_run, read_facts
 from inferometer.run.scraping import Scrapes, exported, settle
 from inferometer.run.warmup import warm_up_summary
 from inferometer.workload import tokenizers
@@ -88,11 +88,7 @@ def assess(folder: RunFolder) -> Assessment:
     """Measure and judge a sealed run. Raises RecordError."""
     facts = read_facts(folder)
     own = saved.read(folder.plan)
-    if facts.plan_hash not in (saved.plan_hash(own), saved.file_hash(folder.plan)):
-        raise RecordError(f"{folder.plan}: is not the plan of {folder.facts}, which has another plan_hash")
-    for path in (folder.record, folder.pulse):
-        if run_of(path) not in (None, facts.id):
-            raise RecordError(f"{path}: is of another run than {folder.facts}, which has the id {facts.id}")
+    check_of_one_run(folder, own, facts)
     plan = as_measured(own, facts)
     table = read_table(folder.record, RECORD)
     record = Record.from_tables(

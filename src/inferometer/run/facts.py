@@ -16,6 +16,7 @@ from inferometer.drive.worker_pool import Death as WorkerDeath
 from inferometer.drive.worker_pool import WorkerPool
 from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.journal.seal import run_of
 from inferometer.measure.record import Death, OwnCpu
 from inferometer.plan import saved
 from inferometer.plan.schema import AUTO_TOKENIZER, REFERENCE_TOKENIZER, Guardrails, Plan
@@ -115,6 +116,15 @@ def read_facts(folder: RunFolder) -> RunFacts:
     except OSError as cause:
         raise RecordError(f"{folder.path}: run.json is missing or damaged ({cause})") from cause
     return from_json(text, RunFacts, RUN_SCHEMA, str(folder.facts))
+
+
+def check_of_one_run(folder: RunFolder, plan: Plan, facts: RunFacts) -> None:
+    """That plan, facts and sealed tables of a folder are of one run, as far as they say. Raises RecordError."""
+    if facts.plan_hash not in (saved.plan_hash(plan), saved.file_hash(folder.plan)):
+        raise RecordError(f"{folder.plan}: is not the plan of {folder.facts}, which has another plan_hash")
+    for path in (folder.record, folder.pulse):
+        if run_of(path) not in (None, facts.id):
+            raise RecordError(f"{path}: is of another run than {folder.facts}, which has the id {facts.id}")
 
 
 def deaths(plan: Plan, pool: WorkerPool, measured: int) -> tuple[Death, ...]:

@@ -40,7 +40,7 @@ from inferometer.report.comparison.document import compose
 from inferometer.report.compliance import statement_document
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
-from inferometer.run.facts import read_facts
+from inferometer.run.facts import check_of_one_run, read_facts
 from inferometer.run.ui import Ui
 from inferometer.studies.certificate import cited_certificate
 
@@ -104,7 +104,7 @@ def compare_folders(sides: Sequence[str], question: Question, names: Sequence[st
     paths = [folders(side) for side in (*sides, *question.noise)]
     _alone(paths)
     runs = [[read(path) for path in side] for side in paths]
-    _seeds(runs)
+    _apart(runs)
     noise = tuple(tuple(side) for side in runs[len(sides) :])
     wanted = Criteria(criteria.deciding, criteria.threshold, noise, criteria.declared, question.seed)
     comparison = compare(runs[: len(sides)], wanted)
@@ -179,8 +179,14 @@ def _alone(sides: Sequence[Sequence[Path]]) -> None:
         )
 
 
-def _seeds(sides: Sequence[Sequence[Run]]) -> None:
-    """Two simulations of one plan are the same run: its figures would have no spread at all. Raises PlanError."""
+def _apart(sides: Sequence[Sequence[Run]]) -> None:
+    """A copy of a run's folder, and a second simulation of one plan, are the same run: their figures would have no spread at
+    all. Raises PlanError."""
+    known = [(run.facts.id, run.facts.started_ns) for side in sides for run in side]
+    if twice := dict.fromkeys(name for name, started in known if known.count((name, started)) > 1):
+        raise PlanError(
+            [Problem("SIDES", f"{name} is in two folders: a run counts once, on one side") for name in twice]
+        )
     for side in sides:
         seeds = [run.facts.seed for run in side if run.facts.simulated]
         if len(set(seeds)) < len(seeds):
@@ -198,6 +204,11 @@ def read(path: Path) -> Run:
     """One run's folder. Raises RecordError."""
     folder = RunFolder.open(path)
     plan, run, summary = saved.read(folder.plan), read_facts(folder), _summary(folder)
+    check_of_one_run(folder, plan, run)
+    if (summary.run.id, summary.run.plan_hash) != (run.id, run.plan_hash):
+        raise RecordError(
+            f"{path / 'summary.json'}: is of another run than {folder.facts}; {_remedy(folder)}"
+        )
     tokens, verdict = summary.tokens, summary.verdict
     facts = RunFacts(
         id=summary.run.id,
@@ -249,8 +260,7 @@ def _values(summary: Summary) -> dict[str, float | None]:
         stats = getattr(summary.metrics, name)
         for statistic in metric.compared:
             values[f"{stem(name)}_{statistic}"] = None if stats is None else getattr(stats, statistic)
-    done, failed = summary.requests.completed, summary.requests.failed
-    values["success_rate"] = done / (done + failed) if done + failed else None
+    values["success_rate"] = summary.success_rate.value
     return values
 
 
@@ -263,7 +273,7 @@ def _sampled(
 ) -> Sampled:
     """The samples behind the figures, request by request; failed requests have no latency."""
     samples = Samples(record, streamed=streamed, reference=reference, native=summary.plan.tokenizer.own)
-    failed, good = summary.requests.failed, len(samples)
+    failed, good = summary.success_rate.ended - summary.success_rate.succeeded, len(samples)
     requests = good + failed
 
     def padded(latencies: Floats) -> Pooled:

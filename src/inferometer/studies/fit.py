@@ -45,7 +45,7 @@ from inferometer.measure.record import Record
 from inferometer.plan import saved
 from inferometer.plan.schema import Plan
 from inferometer.run.evaluate import RunResult
-from inferometer.run.facts import read_facts
+from inferometer.run.facts import check_of_one_run, read_facts
 from inferometer.run.simulate import simulate
 from inferometer.run.ui import Ui
 from inferometer.server.engine.noise import PROBABILITIES
@@ -94,6 +94,7 @@ def fit_run(
     """
     folder = RunFolder.open(run)
     facts, plan = read_facts(folder), saved.read(folder.plan)
+    check_of_one_run(folder, plan, facts)
     if not plan.target.stream:
         raise _unfit("its answers were not streamed, so nothing tells when their tokens came")
     chosen = choose(preset, given)
