@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -226,6 +227,8 @@ def defects() -> Iterator[Defect]:
             quick=over == 1.3,
         )
     yield Defect("64 slots at once on an idle server", "first wave", ("samples_p99",), _wave)
+    for name, (flags, turns) in UNFILLED.items():
+        yield Defect(name, "idle beginning", ("filling",), partial(_unfilled, flags, turns), quick=turns == 1)
 
 
 def _wave() -> Case:
@@ -248,6 +251,42 @@ def _of_slots(requests: int, seed: int) -> Summary:
         return simulate(
             build(None, load | lengths), choose("tiny-cpu", engine), Path(place), Silent()
         ).summary
+
+
+UNFILLED: dict[str, tuple[dict[str, str], int]] = {
+    "long-tailed answers to an open loop": (
+        {"--rate": "150", "--output-tokens": "lognormal(3.5,1.4,max=1500)"},
+        1,
+    ),
+    "conversations of 6 s in a run of 17 s": (
+        {"--rate": "15", "--turns": "6", "--think-ms": "1000", "--output-tokens": "20"},
+        6,
+    ),
+}
+"""Flags of a load that is filling the server for much of its run, and requests for each that its rate is of."""
+
+
+def _unfilled(flags: dict[str, str], turns: int) -> Case:
+    """An open loop on an idle server with room for all. The truth is what was asked for: all of it is answered."""
+    engine = (
+        "step_base=10ms",
+        "step_per_request=1us",
+        "prefill_base=1us",
+        "prefill_per_token=1us",
+        "max_batch=512",
+    )
+    plan = build(None, flags | {"--arrival": "constant", "--input-tokens": "20", "--requests": "1000"})
+    with tempfile.TemporaryDirectory() as place:
+        summary = simulate(plan, choose("tiny-cpu", engine), Path(place), Silent()).summary
+    reasons = tuple(dict.fromkeys(reason.code for reason in summary.verdict.reasons))
+
+    def bend() -> Bent:
+        lengths, rate = summary.metrics.output_tokens, summary.throughput.output_tok_s
+        assert lengths is not None
+        assert rate is not None
+        return Bent("output tokens/s", rate / (float(flags["--rate"]) * turns * lengths.mean) - 1, 0)
+
+    return Case(summary.verdict.status, reasons, bend)
 
 
 CAPACITY = 53.0

@@ -32,6 +32,7 @@ CODES = {
         "arrival_lag1",
         "concurrency_held",
         "first_wave",
+        "filling",
         "users_held",
         "receive_lag",
         "error_bound",

@@ -18,7 +18,7 @@ from inferometer.judge.calibration import NOTHING_LOOKED_UP, calibration
 from inferometer.judge.error_bound import error_bound
 from inferometer.judge.load_proof import load_exact
 from inferometer.judge.server_metrics import server_queue, server_tokens, server_ttft
-from inferometer.judge.steadiness import drift, gap_variation, stationary, work_variation
+from inferometer.judge.steadiness import drift, filled, gap_variation, stationary, work_variation
 from inferometer.judge.verdict import Check, Verdict, verdict_of
 from inferometer.measure.load import connecting_ms, excused_ms, lateness_ms
 from inferometer.measure.measurement import Measurement
@@ -127,6 +127,8 @@ CHECKS = (
                ("share",), LimitSource.METHOD, ("4.2.4",), of_instrument=True),
     CheckEntry("first_wave", lambda run: checks.first_wave(run.plan, run.measurement),
                ("number",), LimitSource.METHOD, of_instrument=True),
+    CheckEntry("filling", lambda run: filled(run.measurement.filling),
+               ("share",), LimitSource.METHOD),
     CheckEntry("users_held", lambda run: checks.users_held(run.measurement),
                ("share",), LimitSource.METHOD),
     CheckEntry("drift", _drift,

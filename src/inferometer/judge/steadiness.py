@@ -14,6 +14,7 @@ from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.verdict import Check, Facts
 from inferometer.measure.backlog import Backlog
 from inferometer.measure.drift import Change, Drift, Source
+from inferometer.measure.filling import Filling
 from inferometer.measure.record import Record
 from inferometer.measure.steady import Steady
 from inferometer.metrics.statistics import Stats
@@ -55,6 +56,10 @@ GROWTH_SHARE, GROWTH_REQUESTS = 0.1, 2.0
 LEVELLED_SHARE = 0.25
 """Steady growth adds half of its rise after the middle of the load; the ramp at a run's start adds next to nothing. Where a
 server first fills its batch the share may be lower, so that half of the limit counts too."""
+
+
+FILLING_SHARE = 0.05
+"""The instrument promises no headline that is further off, and nothing else is known to be wrong with such a throughput."""
 
 
 def drift(found: Drift | None, steady: Steady | None, *, trace: bool) -> Check:
@@ -116,6 +121,16 @@ def swing_limit(change: Change) -> float:
 def swung(change: Change) -> bool:
     """Whether latency came and went beyond chance, and enough to matter."""
     return change.swing > swing_limit(change) and change.swing_share > DRIFT_SHARE
+
+
+def filled(found: Filling | None) -> Check:
+    """Was the server as full as the load makes it? Value: the share of a throughput that the beginning of an open loop kept out
+    of it (measure/filling.py)."""
+    if found is None:
+        return Check("filling", "na", None, FILLING_SHARE)
+    if found.missing <= FILLING_SHARE:
+        return Check("filling", "pass", found.missing, FILLING_SHARE)
+    return Check("filling", "unsure", found.missing, FILLING_SHARE, facts={"headline": found.rate})
 
 
 def stationary(

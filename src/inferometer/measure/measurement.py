@@ -21,6 +21,7 @@ from inferometer.measure.breakdown import Conversations, Held, OfClass, by_class
 from inferometer.measure.delivery import Delivery, ItlMethod
 from inferometer.measure.dependence import binned, effective_size
 from inferometer.measure.drift import Drift, drift_of
+from inferometer.measure.filling import Filling, filling
 from inferometer.measure.instrument import Instrument, instrument, losses
 from inferometer.measure.itl_shape import ItlShape, itl_shape
 from inferometer.measure.lengths import (
@@ -65,6 +66,9 @@ INPUT_BUCKETS = (0, 256, 512, 1024, 2048, 4096)
 
 VARIANT_SHARE = 0.05
 """First tokens closer than a twentieth of TTFT are one: a role event of its own, in the packet before the first token."""
+
+SELDOM_HELD = 0.01
+"""Users of whom more requests wait slow down while the server fills up: what is missing is not known."""
 
 LENGTHS = ("input_tokens", "output_tokens")
 
@@ -213,6 +217,7 @@ class Measurement:
     ttft_variant_share: float | None
     first_event_classes: dict[str, int]
     steady: Steady | None
+    filling: Filling | None
     drift: Drift | None
     backlogs: tuple[Backlog, ...]
     in_flight_tokens: TokensInFlight | None
@@ -278,6 +283,7 @@ def measure(
         ttft_variant_share=_variant_share(samples),
         first_event_classes=_first_event_classes(record, samples),
         steady=steady(record, samples, sweep, parts.steady, told, closed=closed),
+        filling=filling(samples, parts) if _sends_regardless(plan, record, users) else None,
         drift=drift_of(record, samples, parts.steady, slots),
         backlogs=backlogs(record, sweep, parts.load, told, streamed=bool(plan.target.stream)),
         in_flight_tokens=tokens_in_flight(record, parts.steady or parts.load, reference=_reference(plan)),
@@ -285,6 +291,13 @@ def measure(
         distributions=distributions(samples),
         refusals=refusals(record),
     )
+
+
+def _sends_regardless(plan: Plan, record: Record, users: Held | None) -> bool:
+    """Whether requests are sent at a steady rate, whatever becomes of those before them."""
+    if plan.load.model == "users":
+        return users is not None and users.requests <= SELDOM_HELD * users.of
+    return plan.load.model == "open" and record.replay is None
 
 
 def _described(samples: Samples, name: str, values: Floats) -> Stats | None:

@@ -24,6 +24,19 @@ _STATISTIC = "change-point statistic {value}, limit {limit}"
 _CHANGED = f"At equal load the server's latency changed during the run ({_STATISTIC})"
 
 STEADINESS: dict[str, Wording] = {
+    "filling": Wording(
+        "Filled server",
+        "share",
+        {
+            "pass": "About {value} of the throughput is missing because the load began with an idle server; up to {limit} is "
+            "tolerated.",
+            "unsure": "About {value} of the throughput is missing, more than {limit}: the load began with an idle server, and "
+            "the longest requests or conversations last so long that it was filling up for much of the run.",
+            "na": "Judged in an open loop with a steady part, except traces, and of users who hardly wait.",
+        },
+        {"unsure": "Run at least twice as long (--requests or --duration)."},
+        {("headline",): "Most is missing from {headline}."},
+    ),
     "drift": Wording(
         "Steady speed",
         "number",
