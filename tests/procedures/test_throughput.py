@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,19 @@ def test_no_level_is_shorter_than_the_draft_wants_and_the_answer_was_run_twice(s
         if run["at"]["rate"] == answer
     }
     assert len(seeds) == 2
+
+
+def test_levels_that_end_while_the_server_fills_up_settle_no_throughput(tmp_path: Path) -> None:
+    """Answers of 4 s in levels of 6 and 12 s: what is found is less than what was asked for and answered, and said to be."""
+    plan = build(None, IDS | {"--input-tokens": "32", "--output-tokens": "100"})
+    engine = dataclasses.replace(ENGINE, max_batch=64)
+    verdict = carried_out(tmp_path, "throughput", engine=engine, plan=plan, quick=True).test("throughput")[
+        "verdict"
+    ]
+    assert verdict["status"] == "INCONCLUSIVE"
+    assert any(
+        "of a throughput at the highest load is missing" in reason["message"] for reason in verdict["reasons"]
+    )
 
 
 PREFILL_MS, TOKEN_MS = 5.0, 0.05

@@ -30,7 +30,7 @@ from inferometer.procedures.saturation import (
 )
 from inferometer.procedures.search import Answer, Ladder
 from inferometer.procedures.setup import Setup, closed_loop, open_loop
-from inferometer.procedures.step import KnownLimits, Performed, Steps, runs
+from inferometer.procedures.step import KnownLimits, Performed, PerformedRun, Steps, runs
 from inferometer.procedures.summary_access import growth, rate, stat, success
 from inferometer.procedures.throughput_results import (
     latency_table,
@@ -87,9 +87,16 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         ),
         figures=(_figure(levels(sought, done), top),),
         notes=notes(sought.ladder, ended),
-        undecided=undecided(top, ended),
+        undecided=(*undecided(top, ended), *_unfilled(highest)),
         known=known,
     )
+
+
+def _unfilled(highest: PerformedRun | None) -> tuple[Note, ...]:
+    """That the beginning on an idle server keeps too much out of the throughput reported (check `filling`)."""
+    checks = () if highest is None else highest.outcome.summary.verdict.checks
+    missing = [one.value for one in checks if one.code == "filling" and one.status == "unsure"]
+    return tuple(Note("throughput_of_filling_server", {"share": share}) for share in missing)
 
 
 def _plain(setup: Setup, ended: Answer) -> bool:

@@ -227,6 +227,10 @@ SEARCHES: dict[str, Words] = {
     "search_not_ended": "The search did not come to its end.",
     "search_given_up": "The search was given up: {tried} were {held} once, and then not.",
     "criteria_search_given_up": "The search was given up: levels met the criteria once, and then did not.",
+    "throughput_of_filling_server": lambda share: (
+        f"About {100 * share:.3g} % of a throughput at the highest load is missing: its run began with an idle server, and "
+        "its requests last too long for its length. Give levels more time (throughput.duration_s)."
+    ),
     "search_resolution": lambda resolution: (
         f"The highest load sustained and the lowest that was not lie {100 * resolution:g} % apart at most; the former "
         "was run twice. Runs near saturation differ by chance, so another search may come to another answer (docs/tests.md)."
