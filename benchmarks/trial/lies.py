@@ -108,6 +108,20 @@ def padded(share: float, pad: str) -> Plant:
     return plant
 
 
+def crowded(each: int, *, words: bool = True, counted: bool = False) -> Plant:
+    """So many tokens in each event; usage has the events, or (`counted`) the tokens. `words`: each is a word of its own, else a
+    sign of a script without spaces."""
+
+    def plant(recorded: Recorded, random: np.random.Generator) -> Recorded:
+        made = sizes(recorded) * each
+        done = recorded.but(
+            text=[text(int(n)) if words else "\u6f22" * int(n) for n in made], output_tokens_local=made
+        )
+        return done.but(usage_output=made, output_tokens_asked=made) if counted else done
+
+    return plant
+
+
 def seen_alone(share: float) -> Plant:
     """What `padded` made, as it is: the tokens that can be seen, and usage of as many."""
 
@@ -276,6 +290,15 @@ def _servers() -> Iterator[Defect]:
     yield in_record(
         "half of the tokens invisible", family, padded(0.5, ZERO_WIDTH), COUNTS, honest=seen_alone(0.5)
     )
+    for name, plant, true in (
+        ("two tokens in each event, usage of events", crowded(2), crowded(2, counted=True)),
+        (
+            "three signs in each event, usage of events, own tokenizer",
+            own(crowded(3, words=False)),
+            own(crowded(3, words=False, counted=True)),
+        ),
+    ):
+        yield in_record(name, family, plant, COUNTS, honest=true, quick="two" in name)
     yield in_record(
         "errors of 5 tokens dressed as 10 % of the answers",
         family,

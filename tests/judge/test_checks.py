@@ -427,6 +427,27 @@ def test_a_count_between_events_and_tokens_of_the_text_agrees_with_both(run: Any
     assert (check.status, check.facts["against"]) == ("pass", "both")
 
 
+def test_a_text_of_more_words_than_tokens_contradicts_a_server_that_agrees_with_events(run: Any) -> None:
+    """Law: no tokenizer makes one token of two words, so events of several words are no tokens, whatever usage says: the count
+    is unsure, streamed or not, and gaps are times between chunks. Characters that nobody sees are no words."""
+    crowded = {"text": lambda v: ["two words " * 4] * len(v)}
+    for stream in (True, False):
+        plan = {"target": {"stream": stream}}
+        check = judge(*run(**crowded, plan=plan)).check("token_counts")
+        assert (check.status, check.facts["against"], check.value) == ("unsure", "words", 1.0)
+    assert judge(*run(**crowded)).check("tokens_per_event").facts["method"] == "chunk"
+    unseen = judge(*run(text=lambda v: ["three words here \u200b \u200b \u200b"] * len(v)))
+    assert unseen.check("token_counts").status == "pass"
+
+
+def test_twice_the_tokens_by_the_models_own_tokenizer_contradict_usage_and_events(run: Any) -> None:
+    """Law: encoding again may add tokens, but hardly double them; another model's tokenizer may."""
+    changes = {"text": lambda v: ["\u6f22"] * len(v), "output_tokens_local": lambda v: 3 * v}
+    check = judge(*run(**changes, plan=NATIVE)).check("token_counts")
+    assert (check.status, check.facts["against"], check.value) == ("unsure", "encoded", 2.0)
+    assert judge(*run(**changes)).check("token_counts").status == "pass"
+
+
 def test_lateness_in_closed_loop_is_the_share_of_time_a_slot_stands_empty(run: Any) -> None:
     """Law: late / (late + service) against a hundredth; the same lateness that ruins a fast answer is nothing to a slow one."""
     _, _, record = run(plan={"load": {"model": "closed", "concurrency": 4}})

@@ -31,6 +31,9 @@ BENT_SHARE = 0.05
 TOKEN_GAP = 0.05
 """Throughput cannot be better known than its tokens are counted."""
 
+REENCODED = 1.0
+"""A text that is encoded again may have other tokens than it was made of, but hardly twice as many."""
+
 LATENESS_MS = 1.0
 LATENESS_SHARE = 0.05
 LATENESS_LEAST_MS = 0.2
@@ -131,14 +134,37 @@ def token_counts(measurement: Measurement, *, native: bool) -> Check:
 
     Reasoning that usage counts may not have been sent, or in a summary: between the server's count with and without it nothing
     contradicts, and what of it did not arrive is the server's word alone. More than a twentieth of that is unsure.
+
+    Where they agree, or there are none, the text may still hold more tokens than the server counted (`_short`): unsure.
     """
     tokens = measurement.tokens
     facts: Facts = {
         "server": tokens.server_where_both,
         "events": tokens.events_where_both,
         "tokenizer": tokens.local_where_both,
+        "words": tokens.words_where_both,
         "by_source": dict(tokens.by_source),
     }
+    check = _nearest(tokens, facts, native=native)
+    short = _short(tokens, native=native) if check.status in ("pass", "note") else None
+    if short is None:
+        return check
+    name, share, limit = short
+    return Check(check.code, "unsure", share, limit, facts=facts | {"against": name})
+
+
+def _short(tokens: Tokens, *, native: bool) -> tuple[str, float, float] | None:
+    """What says that answers hold more tokens than the server counted, by what share of its count, and the share allowed."""
+    if (more := tokens.words_where_both / tokens.server_where_both - 1) > TOKEN_GAP:
+        return "words", more, TOKEN_GAP
+    if native and tokens.server_where_local:
+        more = tokens.local_where_both / tokens.server_where_local - 1
+        return ("encoded", more, REENCODED) if more > REENCODED else None
+    return None
+
+
+def _nearest(tokens: Tokens, facts: Facts, *, native: bool) -> Check:
+    """The gap to the nearest count of the client's own."""
     if tokens.server_where_both == 0:
         return Check("token_counts", "unsure", None, TOKEN_GAP, facts=facts)
     gaps = _count_gaps(tokens, native=native)

@@ -192,6 +192,7 @@ class Tokens:
     server_where_local: int
     local_where_both: int
     reasoning_where_local: int
+    words_where_both: int
     chunk_tokens: Spread | None
     delivery: Delivery
 
@@ -419,12 +420,7 @@ def _offered_rate(record: Record, load: Load) -> float | None:
 def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tokens:
     counts, events = samples.counts, samples.text_events
     by_source = counts.by_source()
-    native = plan.tokenizer.own
-    known = counts.server_streamed
-    if native:  # only the model's own tokenizer can stand in for the server's count
-        known = np.where(np.isnan(known), counts.local_output, known)
-    # How many tokens an event carries is the server's doing, so its own count says it, where there is one.
-    carried = np.where(np.isnan(known), counts.streamed, known)
+    carried = np.where(np.isnan(samples.carried), counts.streamed, samples.carried)
     total_events, total_tokens = int(events.sum()), float(carried.sum())
     usage = ~np.isnan(counts.server_output)
     # A text with U+FFFD has lost characters, so its count says nothing of the tokens it was made of.
@@ -448,6 +444,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tok
         server_where_local=int(counts.server_output[both].sum()),
         local_where_both=int(counts.local_output[both].sum()),
         reasoning_where_local=int(counts.reasoning[both].sum()),
+        words_where_both=int(record.text_words[samples.rows][usage].sum()),
         chunk_tokens=spread(samples.chunks.tokens(carried)) if samples.streamed else None,
         delivery=samples.delivery,
     )

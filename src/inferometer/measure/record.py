@@ -199,6 +199,7 @@ class Record:
     text_bytes: Column
     text_lossy: Mask
     text_unseen: Ints
+    text_words: Ints
     usage_input: Column
     usage_output: Column
     usage_cached: Column
@@ -322,6 +323,7 @@ class Record:
             text_bytes=_column(record, "text", _shown_bytes),
             text_lossy=_column(record, "text", _lossy).values > 0,
             text_unseen=_column(record, "text", _unseen).values,
+            text_words=_column(record, "text", _words).values,
             request_class=_classed(record, classes),
             pulse=pulses,
             timestamp_source=source,
@@ -409,6 +411,12 @@ def _unseen(texts: Any) -> Any:
     """Characters that nobody sees, but for those that belong to a sign that is seen."""
     alone = pc.replace_substring_regex(texts, _JOINED, "\\1")
     return pc.subtract(pc.utf8_length(alone), pc.utf8_length(pc.replace_substring_regex(alone, _UNSEEN, "")))
+
+
+def _words(texts: Any) -> Any:
+    """Words of each text: what stands between white space and can be seen. No tokenizer in use makes one token of two, since
+    they all cut a text at its white space first, so these are the fewest tokens that it can have."""
+    return pc.count_substring_regex(pc.replace_substring_regex(texts, _UNSEEN, ""), "\\S+")
 
 
 def _lossy(texts: Any) -> Any:

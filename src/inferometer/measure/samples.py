@@ -284,10 +284,17 @@ class Samples:
     @cached_property
     def single_token_share(self) -> float | None:
         """Least share of text events that hold one token; None where it is not known, or nothing was streamed."""
+        return single_token_share(self.text_events, self.carried) if self.streamed else None
+
+    @cached_property
+    def carried(self) -> Floats:
+        """The tokens that each sample's events carry; NaN where not known. That is the server's doing, so its own count says
+        it, where there is one; but they are never fewer than its text has words."""
         known = self.counts.server_streamed
         if self.native:  # only the model's own tokenizer can stand in for the server's count
             known = np.where(np.isnan(known), self.counts.local_output, known)
-        return single_token_share(self.text_events, known) if self.streamed else None
+        least: Floats = np.maximum(known, self.record.text_words[self.rows])
+        return least
 
     @cached_property
     def itl_method(self) -> ItlMethod:

@@ -16,6 +16,7 @@ _UNCUT = (
     "Check whether the server truncates prompts (a context or truncation limit), or plan with shorter ones; otherwise name "
     "the model's own tokenizer (--tokenizer PATH)."
 )
+_BY_HAND = "Compare the server's usage with the text of one answer by hand; do not rely on figures per token until they agree."
 
 CONTENT: dict[str, Wording] = {
     "prompt_length:count": Wording(
@@ -78,5 +79,25 @@ CONTENT: dict[str, Wording] = {
                 "local_mean",
             ): "The server counted {server_mean} tokens on average, the tokenizer {local_mean} in the text.",
         },
+    ),
+    "token_counts:words": Wording(
+        "Token counts",
+        "share",
+        {
+            "unsure": "The answers have {value} more words than the server counted tokens; {limit} is accepted. No tokenizer "
+            "in use makes one token of two words: the server counts steps or events, or a part of its tokens.",
+        },
+        {"unsure": _BY_HAND},
+        {("server", "words"): "Server: {server} tokens; words in the text: {words}."},
+    ),
+    "token_counts:encoded": Wording(
+        "Token counts",
+        "share",
+        {
+            "unsure": "The model's own tokenizer finds {value} more tokens in the answers than the server counted; {limit} is "
+            "accepted, since a text that is encoded again may have more tokens than it was made of.",
+        },
+        {"unsure": _BY_HAND},
+        {("server", "tokenizer"): "Server: {server} tokens; the tokenizer: {tokenizer}."},
     ),
 }
