@@ -390,6 +390,28 @@ def test_a_disputed_count_is_the_reason_whatever_chance_explains(
     assert (check.status, check.facts["judged_by"]) == ("fail" if reason == "mean" else "unsure", reason)
 
 
+@pytest.mark.parametrize(("kept", "status"), [(4, "pass"), (1, "fail"), (2, "fail")])
+def test_a_server_that_forgets_earlier_turns_is_found_with_a_learned_ratio_too(
+    run: Any, kept: int, status: str
+) -> None:
+    """Law: of conversations of four turns, a server that reads the last message, or the last two and the reply between, counts
+    hardly more tokens for longer prompts; one that reads all of them, with tokens of its template around each, does."""
+    turn = np.arange(1300) % 4
+    sent = 60 * (turn + 1) + 16 * turn
+    last = np.minimum(turn, kept - 1)
+    columns = {
+        "turn": turn,
+        "turns": np.full(1300, 4),
+        "session": np.arange(1300) // 4,
+        "input_tokens_asked": sent,
+        "input_tokens_sent": sent,
+        "usage_input": 60 * (last + 1) + 16 * last + 9 + 5 * last,
+    }
+    plan, _, record = run(**columns)
+    measurement = measure(plan, record, probed=Probed(template=9.0))
+    assert judge(plan, measurement, record).check("prompt_length").status == status
+
+
 def test_of_a_conversations_template_a_hit_holds_what_stands_in_front_of_its_end(run: Any) -> None:
     """Law: 10 tokens around one message and 10 around the next: a hit of half a second turn has 10 + 5 of them, not all."""
     turn = np.tile([0, 1], 650)

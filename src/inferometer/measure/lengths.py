@@ -114,7 +114,8 @@ class Lengths:
 def learned_lengths(record: Record, samples: Samples, template: float, *, with_template: bool) -> Lengths:
     """Of prompts sized by a learned ratio: judged by the server's counts less its `template`, where lengths exclude it and it
     is no longer than one, and in the mean, since single texts scatter around a ratio. Later turns repeat answers, whose length
-    is the server's: they are not judged. NaN counts are left out."""
+    is the server's, so they are not judged by that; but a server that reads what they repeat counts more tokens for them
+    (`grown`). NaN counts are left out."""
     first = record.turn[samples.rows] == 0
     requested = record.input_tokens_asked[samples.rows].astype(np.float64)
     sent = record.input_tokens_sent[samples.rows].astype(np.float64)
@@ -123,13 +124,14 @@ def learned_lengths(record: Record, samples: Samples, template: float, *, with_t
     judged = (alone - _more_messages(alone - requested, record, samples))[first]
     known = ~np.isnan(judged)
     beyond = (judged - requested[first])[known]
-    counted = ~np.isnan(server) & first
+    all_turns = ~np.isnan(server)
+    counted = all_turns & first
     both = sent[counted], server[counted]
     off = mean_interval(len(beyond), 0.0, float(beyond.std(ddof=1))) if len(beyond) > 1 else None
     return Lengths(
         _mean(requested[first][known] if known.any() else requested), _mean(sent), _mean(server), _mean(judged),
         int(off_by_more(judged, requested[first], *PROMPT_MISS).sum()), int(known.sum()),
-        grown=grown_share(*both), by_server=int(known.sum()), counted=spread(server),
+        grown=grown_share(sent[all_turns], server[all_turns]), by_server=int(known.sum()), counted=spread(server),
         piled=piled_share(*both, TEMPLATE_TOKENS, alike=False, share=PROMPT_MISS[1]), judged_by="mean",
         chance=None if off is None else float(off[1]),
     )  # fmt: skip
