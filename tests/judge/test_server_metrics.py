@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from inferometer.documents.workload import PrefixHits, RequestStatistics, SharedPrefixes
 from inferometer.judge.judge import judge
 from inferometer.judge.server_metrics import TOKENS_SHARE
 from inferometer.judge.verdict import Check
@@ -104,6 +105,52 @@ def test_more_tokens_than_ours_are_somebody_else_s(run: Run, extra: float, known
     wanted = "pass" if abs(extra) <= check.limit else "unsure" if extra > 0 and known else "note"
     assert check.status == wanted or abs(abs(extra) - check.limit) < 1e-9
     assert check.value == pytest.approx(abs(extra), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("state", "hit", "status"),
+    [("cold", 0.9, "unsure"), ("cold", 0.2, "pass"), ("warm", 0.9, "pass"), ("warm", 0.2, "unsure")],
+)
+def test_hits_that_only_the_servers_counters_show_are_held_to_the_declared_state(
+    run: Run, state: str, hit: float, status: str
+) -> None:
+    """Where usage has no cached tokens: prompts of 400, of which the engine found that share, a template of 80 included. Names
+    known from documents alone say nothing, nor does usage that has them, nor an engine that preempted requests."""
+    total = np.full(1300, 400)
+    lengths = {"input_tokens_asked": total, "input_tokens_sent": total, "usage_input": total}
+    plan, _, record = run(
+        plan={"sut": {"cache_state": state}, "workload": {"repeatable_prompts": True}},
+        usage_cached=[None] * 1300,
+        **lengths,
+    )
+    told = server(record)
+    queries = told.tracks["prompt_tokens"]
+    nothing_shared = RequestStatistics(
+        1300,
+        None,
+        None,
+        None,
+        None,
+        None,
+        SharedPrefixes(0, None, None, None, ()),
+        PrefixHits(0.0, None, 16),
+        (),
+    )
+    hits = {"prefix_queries": queries, "prefix_hits": Track(queries.times, queries.values * hit)}
+    told = replace(told, tracks=told.tracks | hits)
+
+    def judged(one: Translated) -> Check:
+        measurement = measure(plan, record, told=(one,))
+        return judge(plan, measurement, record, drawn=nothing_shared).check("cache_hits")
+
+    check = judged(told)
+    assert (check.status, check.value) == (
+        status,
+        pytest.approx(hit if state == "warm" else max(0, hit - 0.32)),
+    )
+    assert judged(replace(told, verified=False)).status == "na"
+    preempted = {"preemptions": Track(queries.times, np.arange(len(queries.times)) * 1.0)}
+    assert judged(replace(told, tracks=told.tracks | preempted)).status == "na"
 
 
 def test_what_failed_requests_cost_is_not_somebody_else_s(run: Run) -> None:

@@ -176,4 +176,33 @@ SERVER: dict[str, Wording] = {
             ("preemptions",): "Preempted: {preemptions} requests, which were then processed again.",
         },
     ),
+    "cache_hits:metrics": Wording(
+        "Prefix cache",
+        "share",
+        {
+            "pass": "Usage does not tell cached tokens; by its own metrics the server took {value} of the prompt tokens from a "
+            "cache, beyond what may be a chat template; up to {limit} is accepted.",
+            "unsure": "Usage does not tell cached tokens; by its own metrics the server took {value} of the prompt tokens from "
+            "a cache, beyond what may be a chat template, more than the accepted {limit}: it knew prompts from before the "
+            "run, or another client had these hits.",
+        },
+        {
+            "unsure": "Empty the server's cache before the run or turn prefix caching off, and make sure that no other client "
+            "uses the server."
+        },
+    ),
+    "cache_hits:warm_metrics": Wording(
+        "Prefix cache",
+        "share",
+        {
+            "pass": "By its own metrics the server took {value} of the prompt tokens from a cache declared warm; at least "
+            "{limit} is required.",
+            "unsure": "By its own metrics the server took {value} of the prompt tokens from a cache that was declared warm, "
+            "less than the required {limit}: it no longer knew the prompts of the run before, or another client's lower the "
+            "share.",
+        },
+        {
+            "unsure": "Send the same plan once before the run, or declare the cache's state as it is (--cache-state).",
+        },
+    ),
 }
