@@ -176,7 +176,16 @@ def test_the_waits_of_the_few_that_failed_are_not_left_out_of_p99(run: Any, ms: 
         (
             "output_length",
             "pass",
-            {"plan": {"workload": {"ignore_eos": False}}, "usage_output": lambda v: v - 2},
+            {
+                "plan": {"workload": {"ignore_eos": False}},
+                "usage_output": lambda v: v - 2,
+                "finish_reason": lambda v: ["stop"] * len(v),
+            },
+        ),
+        (
+            "output_length",
+            "unsure",  # cut for their length before the requested one
+            {"plan": {"workload": {"ignore_eos": False}}, "output_tokens_asked": lambda v: v + 2},
         ),
         (
             "output_length",

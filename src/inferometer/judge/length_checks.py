@@ -116,6 +116,9 @@ def output_length(measurement: Measurement, *, native: bool) -> Check:
         share = tokens.output.unsupported / tokens.output.judged
         facts = check.facts | {"judged_by": "text", "local_mean": tokens.output.local_mean}
         return Check(check.code, "unsure", share, LENGTH_MISSES, facts=facts)
+    if check.status == "pass" and tokens.output.capped > LENGTH_MISSES * tokens.output.judged:
+        share = tokens.output.capped / tokens.output.judged
+        return Check(check.code, "unsure", share, LENGTH_MISSES, facts=check.facts | {"judged_by": "capped"})
     return check
 
 

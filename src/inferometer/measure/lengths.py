@@ -91,7 +91,8 @@ class Lengths:
     `grown`: see above; of prompts that are not counted by the model's own tokenizer, None where it cannot be told. `piled`,
     `counted_share`: of the same, see truncation.py. `by_server`: how many were judged by the server's count. `counted`: the
     prompts that the server counted; the outputs as they are judged. `unsupported`: outputs whose text does not hold as many
-    tokens as the server counted. `judged_by`: each prompt's length, or their mean, whose 95 % interval is `chance` wide on
+    tokens as the server counted. `capped`: outputs that are shorter than asked, where that is no miss, and that the server says
+    it cut for their length. `judged_by`: each prompt's length, or their mean, whose 95 % interval is `chance` wide on
     either side, since the ratio holds in the mean of many; None where there are fewer than two.
     """
 
@@ -107,6 +108,7 @@ class Lengths:
     piled: float | None = None
     counted_share: float | None = None
     unsupported: int = 0
+    capped: int = 0
     judged_by: Literal["each", "mean"] = "each"
     chance: float | None = None
 
@@ -180,7 +182,9 @@ def output_lengths(record: Record, samples: Samples, *, forced: bool) -> Lengths
     counts = samples.counts
     silent = np.isnan(counts.server_output)
     judged = np.where(silent, counts.output, counts.server_output)
-    missed = off_by_more(judged, requested, *OUTPUT_MISS) & (forced | (judged > requested))
+    off = off_by_more(judged, requested, *OUTPUT_MISS)
+    missed = off & (forced | (judged > requested))
+    cut = record.finish_reason.are("length")[samples.rows]
     means = (_mean(values) for values in (requested, counts.local_output, counts.server_output, judged))
     asked_mean, local_mean, server_mean, judged_mean = means
     by_server = int((~silent).sum())
@@ -195,6 +199,7 @@ def output_lengths(record: Record, samples: Samples, *, forced: bool) -> Lengths
         counted=spread(judged),
         unsupported=int((counts.server_streamed > _supported(record, samples)).sum())
         + _padded(record, samples),
+        capped=int((off & ~missed & cut).sum()),
     )
 
 

@@ -80,6 +80,25 @@ CONTENT: dict[str, Wording] = {
             ): "The server counted {server_mean} tokens on average, the tokenizer {local_mean} in the text.",
         },
     ),
+    "output_length:capped": Wording(
+        "Output length",
+        "share",
+        {
+            "unsure": "The server cut {value} of the answers for their length before the requested one was reached; up to "
+            "{limit} is accepted. Neither the model nor the plan ended them.",
+        },
+        {
+            "unsure": "Look for a limit of the server's own (a context length, a cap on new tokens, thinking that counts "
+            "against it), or plan with shorter answers."
+        },
+        {
+            (
+                "asked_mean",
+                "server_mean",
+            ): "Requested {asked_mean} tokens on average at most, the server counted {server_mean}.",
+            ("finish_reasons",): "Finish reasons: {finish_reasons}.",
+        },
+    ),
     "token_counts:words": Wording(
         "Token counts",
         "share",
