@@ -471,6 +471,18 @@ def test_a_text_of_more_words_than_tokens_contradicts_a_server_that_agrees_with_
     assert unseen.check("token_counts").status == "pass"
 
 
+def test_whole_answers_have_no_events_to_contradict_the_servers_count(run: Any) -> None:
+    """Law: of answers that were not streamed only the model's own tokenizer, or their words, can contradict usage."""
+    whole = {"target": {"stream": False}}
+    events = {
+        "event_ns": lambda v: [times[-1:] for times in v],
+        "event_class": lambda v: [bytes([EventClass.CONTENT])] * len(v),
+        **{name: lambda v: v * 0 for name in ("first_text", "first_visible", "first_answer")},
+    }
+    assert judge(*run(plan=whole, **events)).check("token_counts").status == "note"
+    assert judge(*run(plan=whole | NATIVE, **events)).check("token_counts").status == "pass"
+
+
 def test_twice_the_tokens_by_the_models_own_tokenizer_contradict_usage_and_events(run: Any) -> None:
     """Law: encoding again may add tokens, but hardly double them; another model's tokenizer may."""
     changes = {"text": lambda v: ["\u6f22"] * len(v), "output_tokens_local": lambda v: 3 * v}

@@ -169,7 +169,8 @@ class LoadSeen:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Who counted tokens, and how events carry them. Totals are over samples; `*_where_both` over those with usage.
+    """Who counted tokens, and how events carry them. Totals are over samples; `*_where_both` over those with usage. Whole
+    answers, which were not streamed, have no `events_where_both`.
 
     `chunk_tokens`: tokens of each chunk (draft 4.6.3); None where nothing was streamed. `delivery`: how answers arrived.
     """
@@ -437,7 +438,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tok
         prompt=_prompts(record, samples, plan, probed),
         output=output_lengths(record, samples, forced=plan.workload.forced),
         server_where_both=int(counts.server_output[usage].sum()),
-        events_where_both=int(events[usage].sum()),
+        events_where_both=int(events[usage].sum()) if samples.streamed else 0,
         silent_events_where_both=int(_silent_events(record, samples)[usage].sum()),
         stops_where_both=int(record.finish_reason.are("stop")[samples.rows][usage].sum()),
         reasoning_where_both=int(counts.reasoning[usage].sum()),
