@@ -71,6 +71,17 @@ def test_a_response_leaves_the_channel_open_for_the_next_or_closing(
     assert (exchange.t_first_byte, exchange.lag_ns) == (7, 3)
 
 
+@pytest.mark.parametrize(
+    ("coding", "outcome"), [(b"gzip", "not_json"), (b"BR", "not_json"), (b"utf-8", "ok")]
+)
+def test_an_answer_that_is_compressed_unasked_says_so(coding: bytes, outcome: str) -> None:
+    """Its events cannot be read, which is no truncation; the connection goes on. A name that is no compression is ignored."""
+    channel, exchange = carrying()
+    assert channel.feed(OK.replace(b"200 OK\r\n", b"200 OK\r\nContent-Encoding: %b\r\n" % coding), 7, 3)
+    assert (exchange.outcome, channel.capacity) == (outcome, 1)
+    assert outcome == "ok" or coding.decode().lower() in (exchange.detail or "")
+
+
 TAILS = [
     b"garbage",
     b"\x00",

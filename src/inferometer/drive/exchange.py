@@ -10,6 +10,7 @@ The body of a response is read in one of four ways, decided when its head is com
 | 2xx, the media type of the dialect's streams     | STREAM | events, as they come                             |
 | 2xx, any other JSON type                         | WHOLE  | one JSON document, at the end                    |
 | 2xx, anything else                               | SNIFF  | STREAM if it begins like one, else `not_json`    |
+| 2xx, compressed, which no request asks for       | ERROR  | nothing: `not_json`                              |
 | not 2xx                                          | ERROR  | the first bytes, for the record's detail         |
 """
 
@@ -36,6 +37,8 @@ WHOLE_LIMIT = 64 << 20
 """Bytes of a whole response."""
 ERROR_LIMIT = 1 << 14
 """Bytes kept of an error body; the rest is read and dropped."""
+COMPRESSED = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress"})
+"""Content codings in which no event can be read. Others (`identity`, and `utf-8` by mistake) change nothing."""
 SNIFFED = 6
 """Bytes at the beginning of a body of a foreign type that show whether it is a stream after all."""
 
@@ -139,6 +142,13 @@ class Exchange:
         if not 200 <= status < 300:
             self._mode = _ERROR
             self.retry_after_s = _seconds(headers.get(b"retry-after", b""))
+            return
+        coding = headers.get(b"content-encoding", b"").decode("latin-1").strip().lower()
+        if coding in COMPRESSED:
+            self._mode = _ERROR
+            self.fail(
+                Outcome.NOT_JSON, f"the body is compressed ({coding}), which the request did not ask for"
+            )
             return
         kind = headers.get(b"content-type", b"").decode("latin-1").lower()
         decoder = DECODERS[self.dialect.interface.framing]

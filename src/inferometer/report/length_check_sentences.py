@@ -107,7 +107,7 @@ LENGTHS: dict[str, Wording] = {
         "share",
         {
             "fail": "For the longest prompts the server counted only {value} of the tokens expected from its counts of the "
-            "shortest; at least {limit} is required: it truncates long prompts.",
+            "shortest; at least {limit} is required: it truncates long prompts, or forgets earlier turns of conversations.",
         },
         {
             "fail": "Check whether the server truncates prompts (a context or truncation limit), or plan with shorter ones; "
