@@ -7,6 +7,7 @@
 | client.py   | throttled and late clients, workers that die, clocks that step                            |
 | lies.py     | usage, lengths and finish reasons that are wrong, truncation, tokenizers, caches          |
 | samples.py  | too few samples, outliers, two defects at once                                            |
+| replicas.py | replicas of different speed behind kept connections                                       |
 | gates.py    | regressions that `compare` has to see                                                     |
 | clean.py    | nothing                                                                                   |
 
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 
 from benchmarks.figure import Figure, Note, at_least, at_most
 from benchmarks.loads import Bench
-from benchmarks.trial import client, delivery, gates, lies, load, samples
+from benchmarks.trial import client, delivery, gates, lies, load, replicas, samples
 from benchmarks.trial.clean import cleans
 from benchmarks.trial.defects import Defect, Found
 
@@ -30,7 +31,7 @@ CLEAN_SHARE = 0.01
 
 def defects() -> Iterator[Defect]:
     """All that are planted."""
-    for part in (lies, client, load, delivery, samples, gates):
+    for part in (lies, client, load, delivery, samples, replicas, gates):
         yield from part.defects()
 
 

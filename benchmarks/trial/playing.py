@@ -126,7 +126,7 @@ def play(scene: Scene) -> Columns:
             played.closed(scene.slots, scene.total, end + DRAINED_NS)
         else:
             played.closed(scene.slots, scene.total, START)
-        return _noted(scene, played, random, None)
+        return noted(scene, played, random, None)
     due = planned_ns(scene)
     warm = np.round(np.cumsum(random.exponential(1 / scene.rate, scene.warm)) * NS_PER_S).astype(np.int64)
     begin = (int(warm[-1]) if len(warm) else 0) + DRAINED_NS
@@ -134,7 +134,7 @@ def play(scene: Scene) -> Columns:
     kept = ~np.isnan(sends)
     instants = due if scene.arrivals is None else np.round(sends[kept] * NS_PER_S).astype(np.int64)
     played.open([*warm.tolist(), *(instants + begin).tolist()])
-    return _noted(scene, played, random, due[kept])
+    return noted(scene, played, random, due[kept])
 
 
 class Played:
@@ -207,7 +207,7 @@ REACTION_NS = 40_000
 """From the end of an answer to taking up the next request."""
 
 
-def _noted(scene: Scene, played: Played, random: np.random.Generator, due: Ints | None) -> Columns:
+def noted(scene: Scene, played: Played, random: np.random.Generator, due: Ints | None) -> Columns:
     """What a client notes that is never late. `due`: the plan's instants of the measured requests that were sent."""
     calls, total = played.calls, len(played.calls)
     prompts, answers = np.array(played.prompts[:total]), np.array(played.answers[:total])
