@@ -130,7 +130,7 @@ def filled(found: Filling | None) -> Check:
         return Check("filling", "na", None, FILLING_SHARE)
     if found.missing <= FILLING_SHARE:
         return Check("filling", "pass", found.missing, FILLING_SHARE)
-    return Check("filling", "unsure", found.missing, FILLING_SHARE, facts={"headline": found.rate})
+    return Check("filling", "unsure", found.missing, FILLING_SHARE, facts={"series": found.rate})
 
 
 def stationary(

@@ -13,6 +13,9 @@ SERIES = {
     "waiting": "requests without a first token",
     "in_flight": "requests in flight",
     "server": "the server's own queue",
+    "output_tok_s": "output tokens",
+    "input_tok_s": "prompt tokens",
+    "request_s": "completed requests",
 }
 """What the facts `series` and `source` name."""
 
@@ -35,7 +38,7 @@ STEADINESS: dict[str, Wording] = {
             "na": "Judged in an open loop with a steady part, except traces, and of users who hardly wait.",
         },
         {"unsure": "Run at least twice as long (--requests or --duration)."},
-        {("headline",): "Most is missing from {headline}."},
+        {("series",): "Most missing: {series}."},
     ),
     "drift": Wording(
         "Steady speed",
