@@ -186,3 +186,11 @@ def test_each_worker_is_shown_beside_the_busiest() -> None:
     )
     assert "Each worker: 50\u202f%, not known." in said
     assert "without a core: 25\u202f%" in said
+
+
+@pytest.mark.parametrize("status", ["pass", "note"])
+def test_a_small_change_is_not_said_to_be_within_chance(status: str) -> None:
+    """A statistic beyond its limit passes where the change is below 5 %: then chance alone does not explain it."""
+    said = checks.message(check("drift", status, value=3.14, limit=2.08))
+    assert "no change of the server's latency was both beyond chance" in said
+    assert "and above 5" in said

@@ -25,6 +25,9 @@ _CHANGE: Mapping[tuple[str, ...], str] = {
 }
 _STATISTIC = "change-point statistic {value}, limit {limit}"
 _CHANGED = f"At equal load the server's latency changed during the run ({_STATISTIC})"
+_UNCHANGED = (
+    f"At equal load no change of the server's latency was both beyond chance ({_STATISTIC}) and above 5 %"
+)
 
 STEADINESS: dict[str, Wording] = {
     "filling": Wording(
@@ -44,9 +47,8 @@ STEADINESS: dict[str, Wording] = {
         "Steady speed",
         "number",
         {
-            "pass": f"At equal load the server's latency did not change during the run beyond chance ({_STATISTIC}).",
-            "note": f"At equal load the server's latency did not change beyond chance ({_STATISTIC}), but a third of the run "
-            "had more than 10 % more or less output per second than the mean.",
+            "pass": f"{_UNCHANGED}.",
+            "note": f"{_UNCHANGED}, but a third of the run had more than 10 % more or less output per second than the mean.",
             "unsure": f"{_CHANGED}: the figures describe a mixture of speeds, and depend on the length of the run.",
             "na": "Judged only in a run with a steady part.",
         },
