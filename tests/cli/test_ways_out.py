@@ -113,6 +113,7 @@ def test_recover_leaves_the_reports_of_a_run_without_a_journal(folder: Path) -> 
         ("rerun", ("engine", "settings"), None),
         ("rerun", ("engine", "settings", "max_batch"), "x"),
         ("rerun", ("engine", "settings", "max_batch"), -1),
+        ("rerun", ("engine", "settings", "step_per_request_ns"), "x"),
         ("rerun", ("engine", "settings"), {"colour": "red"}),
         ("report", ("calibration",), {"status": 7}),
         ("report", ("calibration",), {"status": "found"}),

@@ -41,14 +41,20 @@ def _rerun(report: Path, trust: bool, out: Path, as_json: bool, quiet: bool) -> 
     from inferometer.cli.terminal import Screen, show
 
     if isinstance(found, Simulated):
+        from msgspec import ValidationError
+
+        from inferometer.documents.part import from_data
         from inferometer.run.simulate import simulate
         from inferometer.server.engine.settings import Settings
         from inferometer.simulation.client import ClientModel
         from inferometer.simulation.engine import Chosen
 
         try:
-            engine, client = Chosen(found.preset, Settings(**found.settings)), ClientModel(**found.client)
-        except (TypeError, ValueError) as cause:
+            # Made by name first, which refuses names that there are not; then by type.
+            Settings(**found.settings), ClientModel(**found.client)
+            engine = Chosen(found.preset, from_data(found.settings, Settings))
+            client = from_data(found.client, ClientModel)
+        except (TypeError, ValueError, ValidationError) as cause:
             raise RecordError(f"{report / 'run.json'}: the engine's settings are damaged: {cause}") from cause
         simulated = simulate(found.plan, engine, out, Screen(quiet=quiet), client=client)
         return show(simulated, as_json=as_json)
