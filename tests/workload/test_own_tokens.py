@@ -119,7 +119,7 @@ def test_by_default_lengths_and_tokens_are_those_of_the_servers_tokenize(
 
 
 def test_without_tokenize_lengths_are_the_servers_by_a_learned_ratio(tiny: Tokenizer, tmp_path: Path) -> None:
-    """The mean is as requested by the server's count, which judges it; at most five short requests taught the ratio, and the
+    """The mean is as requested by the server's count, which judges it; at most seven short requests taught the ratio, and the
     report names it and them."""
     summary, seen = measured(Dressed(tiny), tmp_path)
     tokens = summary["tokens"]
@@ -132,7 +132,7 @@ def test_without_tokenize_lengths_are_the_servers_by_a_learned_ratio(tiny: Token
     unmeasured = [one for one in seen if one.method == "POST" and b'"stream":false' in one.body]
     assert len(unmeasured) == learned["requests"] <= own_tokens.MOST_REQUESTS
     assert all(json.loads(one.body)["max_tokens"] == 1 for one in unmeasured)
-    assert "learned before the load from 5 unmeasured requests" in report(tmp_path)
+    assert "learned before the load from 7 unmeasured requests" in report(tmp_path)
     assert tokens["count_source"] == "server usage"
     assert summary["metrics"]["output_tokens"]["mean"] == ANSWER
 
@@ -188,11 +188,12 @@ RUBBISH: dict[str, Callable[[list[int]], Script]] = {
 
 @pytest.mark.parametrize("what", RUBBISH)
 def test_a_tokenize_that_is_none_is_not_used(what: str, tiny: Tokenizer, tmp_path: Path) -> None:
-    """Whatever it answers: the run is sized by the ratio of usage, and is right by the server's count."""
+    """Whatever it answers: the run is sized by the ratio of usage, and is right by the server's count, to four standard
+    deviations of what five prompts to learn from and forty to measure leave."""
     summary, _ = measured(Dressed(tiny, tokenize=True, reading=RUBBISH[what]), tmp_path)
     tokens = summary["tokens"]
     assert tokens["tokenizer"]["kind"] == "learned"
-    assert abs(tokens["prompt"]["server_mean"] / tokens["prompt"]["asked_mean"] - 1) <= 0.02
+    assert abs(tokens["prompt"]["server_mean"] / tokens["prompt"]["asked_mean"] - 1) <= 0.026
 
 
 @pytest.mark.parametrize("by", [0.5, 0.95, 1.05, 2.0])
