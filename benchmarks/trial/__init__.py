@@ -6,6 +6,7 @@
 | load.py     | biased, clumped and dropped arrivals; servers that drift; overload; the first wave        |
 | client.py   | throttled and late clients, workers that die, clocks that step                            |
 | lies.py     | usage, lengths and finish reasons that are wrong, truncation, tokenizers, caches          |
+| unseen.py   | tokens that are counted and show nothing, before the first text or after the last         |
 | samples.py  | too few samples, outliers, two defects at once                                            |
 | replicas.py | replicas of different speed behind kept connections                                       |
 | gates.py    | regressions that `compare` has to see                                                     |
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 
 from benchmarks.figure import Figure, Note, at_least, at_most
 from benchmarks.loads import Bench
-from benchmarks.trial import client, delivery, gates, lies, load, replicas, samples
+from benchmarks.trial import client, delivery, gates, lies, load, replicas, samples, unseen
 from benchmarks.trial.clean import cleans
 from benchmarks.trial.defects import Defect, Found
 
@@ -31,7 +32,7 @@ CLEAN_SHARE = 0.01
 
 def defects() -> Iterator[Defect]:
     """All that are planted."""
-    for part in (lies, client, load, delivery, samples, replicas, gates):
+    for part in (lies, unseen, client, load, delivery, samples, replicas, gates):
         yield from part.defects()
 
 

@@ -2,13 +2,13 @@
 
 An event in a read of several packets has the stamp of the last; it came up to w_j earlier (record.py, drive/unread.py; 0 for
 the last event of a read, and where a read held one packet). A request was submitted within the u_i that its last send took, not
-at its beginning. So with first token f, last token l and n tokens
+at its beginning. So with first token f, last token l and m tokens from one to the other (span_tokens.py)
 
 | figure of request i          | lies between                             | and                             |
 | ---------------------------- | ---------------------------------------- | ------------------------------- |
 | TTFT x                       | x - w_f - u_i                            | x                               |
 | E2E x                        | x - w_l - u_i                            | x                               |
-| TPOT x                       | x - w_l / (n - 1)                        | x + w_f / (n - 1)               |
+| TPOT x                       | x - w_l / (m - 1)                        | x + w_f / (m - 1)               |
 | a gap x from event j to k    | x - w_k, and not below 0                 | x + w_j                         |
 | either, from the due instant | the same less our own lateness           | x                               |
 
@@ -125,7 +125,7 @@ def _statistics(values: Floats) -> list[float]:
 def _tpot_bound(samples: Samples, first: Floats, last: Floats) -> Bound | None:
     values = samples.tpot
     known = ~np.isnan(values)
-    paces = np.maximum(samples.counts.streamed[known] - 1.0, 1.0)
+    paces = np.maximum(samples.span_tokens[known] - 1.0, 1.0)
     lower = np.maximum(values[known] - last[known] / paces, 0.0)
     return _between(lower, values[known], values[known] + first[known] / paces)
 

@@ -1,8 +1,9 @@
 """The samples: what each successful, measured request says about latency, one array entry a request.
 
 Times are those of the record; e_first, e_visible, e_answer and e_last are arrivals of the request's first text event, the
-first that is not white space, the first such of class content, and the last with text. n is the output token count; TPOT and
-what is said of chunks leave out reasoning tokens that were not sent (tokens.py).
+first that is not white space, the first such of class content, and the last with text. n is the output token count, m the
+part of it from e_first to e_last (span_tokens.py); what is said of chunks leaves out reasoning tokens that were not sent
+(tokens.py).
 
 | array                 | formula                                   | undefined (NaN) when                         |
 | --------------------- | ----------------------------------------- | -------------------------------------------- |
@@ -15,13 +16,14 @@ what is said of chunks leave out reasoning tokens that were not sent (tokens.py)
 | e2e                   | e_last - t_submit                         | never; not streamed: t_end - t_submit        |
 | e2e_from_intended     | the same from t_intended                  | never                                        |
 | stream_end            | t_end - t_submit                          | never                                        |
-| tpot                  | (e_last - e_first) / (n - 1)              | n < 2, all text came at one instant, or too  |
-|                       |                                           | much of it at the first (delivery.py)        |
+| tpot                  | (e_last - e_first) / (m - 1)              | m < 2 or not known, all text came at one     |
+|                       |                                           | instant, or too much of it at the first      |
+|                       |                                           | (delivery.py)                                |
 | gaps: ITL             | e_(i+1) - e_i over text events (5.4.3)    | the method is `chunk`; under two text events |
 | gaps: chunk_gap       | the same over chunks (4.6.3, delivery.py) | it is not; under two chunks                  |
 | itl_server            | gaps of the server's stamps (4.6.3, C)    | a text event without a stamp, stamps that go |
 |                       |                                           | back; or the events hold several tokens      |
-| itl_distributed       | chunk_gap, and n less the number of       | the method is `direct`; n by the server is   |
+| itl_distributed       | chunk_gap, and m less the number of       | the method is `direct`; m by the server is   |
 |                       | chunks zeros an answer (4.6.3, B)         | not known                                    |
 | jitter                | standard deviation (n - 1) of its gaps    | fewer than two gaps (draft 5.4.3)            |
 | max_pause             | its largest gap (draft 5.4.4.2)           | no gap                                       |
@@ -53,6 +55,7 @@ from inferometer.measure.delivery import (
 )
 from inferometer.measure.load_states import LoadStates, load_states
 from inferometer.measure.record import Column, Floats, Ints, Mask, Record, between_ms
+from inferometer.measure.span_tokens import span_tokens
 from inferometer.measure.stats import describe, describe_at
 from inferometer.measure.tokens import Counts, count, single_token_share
 from inferometer.metrics.catalogue import stem
@@ -234,8 +237,13 @@ class Samples:
         """Time per output token."""
         if not self.streamed:
             return np.full(len(self), np.nan)
-        paces = _tpot(self.first_text_ns, self.last_text_ns, self.counts.streamed)
+        paces = _tpot(self.first_text_ns, self.last_text_ns, self.span_tokens)
         return np.where(bent_pace(self.chunks), np.nan, paces)
+
+    @cached_property
+    def span_tokens(self) -> Floats:
+        """Output tokens from each sample's first text event to its last; NaN where it cannot be told."""
+        return span_tokens(self.record, self.rows, self.counts.streamed, self.counts.source)
 
     @cached_property
     def chunks(self) -> Chunks:
@@ -397,11 +405,14 @@ class Samples:
 
     @cached_property
     def _distributed_gaps(self) -> tuple[Floats, Ints]:
-        """An answer of n tokens in c chunks has n - 1 gaps: the c - 1 between its chunks, and zeros."""
+        """An answer of m tokens in c chunks has m - 1 gaps: the c - 1 between its chunks, and zeros."""
         if not self.streamed or self.itl_method == "direct":
             return np.zeros(0), np.zeros(0, np.int64)
         chunks = self.chunks
-        zeros = np.nan_to_num(self.counts.server_streamed).astype(np.int64) - chunks.of_sample
+        tokens = span_tokens(
+            self.record, self.rows, self.counts.server_streamed, np.zeros(len(self), np.int64)
+        )
+        zeros = np.nan_to_num(tokens).astype(np.int64) - chunks.of_sample
         known = (zeros >= 0) & (chunks.of_sample > 0)
         of_known = np.repeat(known, np.diff(self.gap_offsets))
         gaps, at = self.gaps[of_known], self.gap_ns[of_known]
@@ -534,7 +545,7 @@ def _spread(gaps: Floats, offsets: Ints) -> tuple[Floats, Floats]:
 
 
 def _tpot(first: Ints, last: Ints, tokens: Floats) -> Floats:
-    """(e_last - e_first) / (n - 1) in ms. Text that came all at once has no duration: undefined, not zero."""
+    """(e_last - e_first) / (m - 1) in ms. Text that came all at once has no duration: undefined, not zero."""
     return np.where(last > first, _divide((last - first) / NS_PER_MS, np.maximum(tokens - 1.0, 0.0)), np.nan)
 
 

@@ -167,9 +167,10 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             "Time per Output Token",
             "TPOT",
             "ms",
-            "One figure a request: time from its first to its last token, divided by the number "
-            "of tokens less one, reasoning that was not sent left out; undefined for answers of one token or one event, and "
-            "for those of which more than a twentieth of the events arrived together with the first.",
+            "One figure a request: time from its first to its last token that is seen, divided by the number "
+            "of tokens from one to the other less one; undefined for answers of one token or one event, and for those "
+            "of which more than a twentieth of the events arrived together with the first, or more than a twentieth of "
+            "the tokens may stand before the first text.",
             better="less",
             row=True,
             objective=True,
