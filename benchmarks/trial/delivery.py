@@ -163,4 +163,4 @@ def defects() -> Iterator[Defect]:
     yield in_record(name, family, through(paced, 0.05), HELD)
 
 
-QUICK = ("two flushes, the last token apart", "every 8 events")
+QUICK = ("two flushes, the last token apart", "every 8 events", "held, then sent 1 ms apart")

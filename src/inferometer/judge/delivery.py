@@ -12,6 +12,10 @@ is worth:
 
 TTFT is what a user of this path sees in each case; who held the text back, the engine or something in front of it, cannot be
 seen from here. A share is taken to be above a limit if its 95 % interval is, so that a few answers decide nothing.
+
+Text that was held and then sent on at a pace of its own does not arrive together. It shows where TTFT grows with the length of
+the answer that follows (measure/length_wait.py). That is evidence of a whole set of answers and of none of them, and a server
+that admits requests by the length they ask for may look like it: unsure, whatever the share.
 """
 
 from __future__ import annotations
@@ -56,6 +60,9 @@ def streamed(plan: Plan, measurement: Measurement) -> Check:
         return Check("streamed", "unsure", share, HELD_SHARE, facts=facts)
     if theirs and seen.moved > BENT_SHARE:
         return Check("streamed", "unsure", seen.moved, BENT_SHARE, facts=facts | {"of": "p99"})
+    if (waits := measurement.tokens.length_wait) is not None:
+        facts |= {"of": "length", "token_ms": waits.token_ms, "pace_ms": waits.pace_ms, "z": waits.statistic}
+        return Check("streamed", "unsure", waits.share, HELD_SHARE, facts=facts)
     return Check("streamed", "pass", share, HELD_SHARE, facts=facts)
 
 

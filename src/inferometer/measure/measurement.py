@@ -24,6 +24,7 @@ from inferometer.measure.drift import Drift, drift_of
 from inferometer.measure.filling import Filling, filling
 from inferometer.measure.instrument import Instrument, instrument, losses
 from inferometer.measure.itl_shape import ItlShape, itl_shape
+from inferometer.measure.length_wait import LengthWait, length_wait
 from inferometer.measure.lengths import (
     NOTHING_PROBED,
     Lengths,
@@ -172,7 +173,8 @@ class Tokens:
     """Who counted tokens, and how events carry them. Totals are over samples; `*_where_both` over those with usage. Whole
     answers, which were not streamed, have no `events_where_both`.
 
-    `chunk_tokens`: tokens of each chunk (draft 4.6.3); None where nothing was streamed. `delivery`: how answers arrived.
+    `chunk_tokens`: tokens of each chunk (draft 4.6.3); None where nothing was streamed. `delivery`: how answers arrived;
+    `length_wait`: those whose TTFT says that they were held until they were whole, None: no such evidence.
     """
 
     count_source: str | None
@@ -196,6 +198,7 @@ class Tokens:
     words_where_both: int
     chunk_tokens: Spread | None
     delivery: Delivery
+    length_wait: LengthWait | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,6 +451,7 @@ def _tokens(record: Record, samples: Samples, plan: Plan, probed: Probed) -> Tok
         words_where_both=int(record.text_words[samples.rows][usage].sum()),
         chunk_tokens=spread(samples.chunks.tokens(carried)) if samples.streamed else None,
         delivery=samples.delivery,
+        length_wait=length_wait(samples),
     )
 
 

@@ -62,6 +62,27 @@ DELIVERY: dict[str, Wording] = {
         {"unsure": "Look for a buffering proxy (nginx: proxy_buffering off) and measure without it."},
         {("held", "judged"): "Held back: {held} of {judged}."},
     ),
+    "streamed:length": Wording(
+        "Streaming",
+        "share",
+        {
+            "unsure": "In the {value} of the answers with the longest TTFT, TTFT grows with the length of the answer that "
+            "follows, which nothing before the first token of a stream depends on: answers were collected until they were "
+            "whole and then sent on, or requests are admitted by the length that they ask for.",
+        },
+        {
+            "unsure": "Look for a proxy or a layer of the server that collects answers and measure without it; if the server "
+            "orders requests by length, say so beside the figures.",
+        },
+        {
+            (
+                "token_ms",
+                "pace_ms",
+                "z",
+            ): "TTFT has {token_ms} ms more for each token, and the tokens come {pace_ms} ms apart "
+            "(z = {z}).",
+        },
+    ),
     "tokens_per_event": Wording(
         "Tokens per event",
         "share",
