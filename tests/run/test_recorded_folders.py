@@ -24,7 +24,7 @@ RECORDED = Path(__file__).parent.parent / "vectors" / "folders" / "record-3"
 FIGURES = ("requests", "metrics", "throughput", "slos", "ttft_by_input")
 
 
-INTERVALS = ("ci95", "met", "ci")
+INTERVALS = ("ci95", "met", "ci", "failed_share_ci95")
 
 
 @pytest.fixture
