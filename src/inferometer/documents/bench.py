@@ -1,0 +1,176 @@
+"""The engine benchmark: engines measured one after the other by asiai's methodology and metric specification 0.4.0.
+
+Definitions M1 to M8 and their sources are in docs/bench.md. A member is None where it was not measured; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+import msgspec
+
+from inferometer.documents.part import Part
+from inferometer.documents.verdict import RunStatus
+from inferometer.metrics.statistics import Interval
+
+SCHEMA: Final = "inferometer/bench/1"
+METRICS_VERSION: Final = "0.4.0"
+
+Source = Literal["server", "client"]
+"""The engine's own timing, or the client's clock."""
+TokensSource = Literal["server", "estimate"]
+"""The engine's count, or a quarter of the characters (M4)."""
+Stability = Literal["stable", "variable", "unstable"]
+Ended = Literal["measured", "failed", "interrupted", "refused"]
+"""How an engine's turn ended. failed: by the engine; refused: by the pre-flight gate."""
+
+
+class Sample(Part, frozen=True):
+    """One measured generation. `run` counts from 1 for each prompt; `row` is its place in the engine's record.
+
+    `load_ms`: the engine's own time for loading the model, left over between total and TTFT plus generation. `discarded`: the
+    code of the reason why no statistic holds it; `warnings`: codes.
+    """
+
+    prompt: str
+    run: int
+    row: int | None
+    tok_per_sec: float | None
+    tok_per_sec_source: Source | None
+    ttft_ms: float | None
+    ttft_source: Source | None
+    ttft_client_ms: float | None
+    total_duration_ms: float | None
+    total_client_ms: float | None
+    generation_duration_ms: float | None
+    load_ms: float | None
+    tokens_generated: int | None
+    tokens_source: TokensSource | None
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    finish_reason: str | None
+    outcome: str
+    discarded: str | None = None
+    warnings: tuple[str, ...] = ()
+    thermal_speed_limit: float | None = None
+
+
+class Figure(Part, frozen=True):
+    """A figure over the samples that count. `ci95`: of the median, None where there are too few."""
+
+    n: int
+    median: float | None
+    mean: float | None
+    min: float | None
+    max: float | None
+    ci95: Interval | None
+
+
+class PromptResult(Part, frozen=True):
+    """One prompt's samples. `drift`: the fall of tok/s from the first run to the last as a share, if it fell with every run."""
+
+    prompt: str
+    max_tokens: int
+    prompt_tokens: int | None
+    tok_per_sec: Figure
+    ttft_client_ms: Figure
+    drift: float | None
+
+
+class Spread(Part, frozen=True):
+    """M8: standard deviation of tok/s within prompts, pooled over the prompts with two samples or more. `bessel` divides by
+    n - 1 (asiai's methodology; used), `population` by n (specification 0.4.0). `cv`: a share, of `bessel` and the mean."""
+
+    bessel: float | None
+    population: float | None
+    cv: float | None
+    stability: Stability | None
+
+
+class EngineMetadata(Part, frozen=True):
+    """What is stored with each engine's result (asiai's methodology, Metadata). `memory_source`: `engine`, or `estimate`
+    for the memory of its process."""
+
+    engine: str
+    engine_version: str | None
+    runner: str | None
+    model: str | None
+    model_format: str | None
+    model_quantization: str | None
+    memory_bytes: int | None
+    memory_source: Literal["engine", "estimate"] | None
+    hw_chip: str | None
+    os_version: str | None
+    thermal_level: str | None
+    thermal_speed_limit: float | None
+    power_watts: float | None
+    power_source: str | None
+    metrics_version: Literal["0.4.0"] = METRICS_VERSION
+
+
+class Remark(Part, frozen=True):
+    """Something to say of an engine's turn: a code, and its facts by name; report/bench words it."""
+
+    code: str
+    facts: Mapping[str, str | float | int | None] = msgspec.field(default_factory=dict)
+
+
+class EngineResult(Part, frozen=True):
+    """One engine with one model. `label`: its name in tables; `runs`: folders of its records, relative to the bench's; `status`
+    and `reasons`: the verdict of those; `remarks`: warnings and what went wrong."""
+
+    label: str
+    url: str | None
+    ended: Ended
+    metadata: EngineMetadata
+    status: RunStatus | None
+    reasons: tuple[str, ...]
+    runs: tuple[str, ...]
+    tok_per_sec: Figure | None
+    ttft_client_ms: Figure | None
+    tok_per_sec_per_watt: float | None
+    spread: Spread | None
+    prompts: tuple[PromptResult, ...]
+    samples: tuple[Sample, ...]
+    remarks: tuple[Remark, ...]
+
+
+class Rank(Part, frozen=True):
+    """A place by one figure; engines whose intervals overlap share it."""
+
+    place: int
+    labels: tuple[str, ...]
+    tie: bool
+
+
+class Ranking(Part, frozen=True):
+    """The order of the engines by one figure. `decided`: every engine has an interval; without it no order is claimed."""
+
+    figure: Literal["tok_per_sec", "ttft_client_ms"]
+    places: tuple[Rank, ...]
+    decided: bool
+
+
+class BenchProtocol(Part, frozen=True):
+    """How the benchmark was carried out (asiai's methodology, Protocol)."""
+
+    runs: int
+    prompts: tuple[str, ...]
+    temperature: float
+    warm_up: str
+    cooldown_s: float
+    follows: tuple[str, ...]
+
+
+class Bench(Part, frozen=True):
+    """A whole benchmark. `status`: VALID if every engine's is, INVALID if one's is, else INCONCLUSIVE."""
+
+    schema: Literal["inferometer/bench/1"]
+    id: str
+    started: str
+    protocol: BenchProtocol
+    status: RunStatus
+    engines: tuple[EngineResult, ...]
+    rankings: tuple[Ranking, ...]
+    remarks: tuple[Remark, ...]
