@@ -13,7 +13,7 @@ has no reply there: readers take that as unknown, never as zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -28,7 +28,7 @@ class Ask:
     """A call to an engine's own interface. `path` is below the base URL; `body` is sent as JSON."""
 
     path: str
-    method: Literal["GET", "POST", "DELETE"] = "GET"
+    method: Literal["GET", "POST", "PUT", "DELETE"] = "GET"
     body: JsonObject | None = None
 
 
@@ -67,13 +67,15 @@ class ServedModel:
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """An engine by its own account. `runner`: what executes the model inside it (A Environment Safety 4), such as Ollama's
-    llama.cpp or MLX runner."""
+    """An engine by its own account. `runner`: what executes the model inside it, such as Ollama's llama.cpp or MLX runner
+    (asiai's methodology, Environment Safety 4); `manages_models`: False if this server, as it was started, refuses the
+    adapter's load and unload."""
 
     engine: str
     version: str | None = None
     runner: str | None = None
     models: tuple[ServedModel, ...] = ()
+    manages_models: bool = True
 
     def model(self, name: str) -> ServedModel | None:
         """The model of this name."""
@@ -96,11 +98,21 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """One engine. All functions are pure.
+    """One engine. All functions are pure and take any reply: what is not as documented is unknown.
 
-    `interface`: a name of engines/interface.py, the one to measure with. `recognise` sees the replies to `asks`; `read` takes
-    those and the replies to `model_asks`. `server_timings`: an answer has the engine's own durations; `cached_tokens`: its
-    usage has them. `quirks`: sentences for the documentation.
+    | member           | is                                                                                            |
+    | ---------------- | --------------------------------------------------------------------------------------------- |
+    | `interface`      | a name of engines/interface.py, the one to measure with                                        |
+    | `recognise`      | from the replies to all adapters' `asks`: whether this engine answers there                    |
+    | `read`           | the same replies as facts                                                                      |
+    | `describe`       | a model of those, with what the replies to its `model_asks` add                                |
+    | `runner_of`      | the runner, from command lines of the engine's processes                                       |
+    | `load`, `unload` | the call for a model's name; None: the engine has none                                         |
+    | `imitates`       | engines whose routes it answers too, so that their replies do not mean a second engine         |
+    | `server_timings` | an answer over `interface` has the engine's own durations                                      |
+    | `cached_tokens`  | its usage has cached prompt tokens                                                             |
+    | `documentation`  | where the protocol is described                                                                |
+    | `quirks`         | sentences for docs/engines.md                                                                  |
     """
 
     key: str
@@ -112,10 +124,14 @@ class Adapter:
     asks: tuple[Ask, ...]
     recognise: Callable[[Replies], bool]
     read: Callable[[Replies], EngineFacts]
+    documentation: str
     model_asks: Callable[[str], tuple[Ask, ...]] = lambda _: ()
+    describe: Callable[[ServedModel, Replies], ServedModel] = lambda model, _: model
+    runner_of: Callable[[Sequence[str]], str | None] = lambda _: None
     load: Callable[[str], Ask] | None = None
     unload: Callable[[str], Ask] | None = None
     counters: Counters | None = None
+    imitates: tuple[str, ...] = ()
     server_timings: bool = False
     cached_tokens: bool = False
     tried: Tried = "documented"
