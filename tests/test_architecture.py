@@ -37,8 +37,8 @@ ALLOWED: dict[str, set[str]] = {
         "simulation", "telemetry", "workload",
     },
     "studies": {
-        "calibration", "client", "documents", "drive", "journal", "judge", "measure", "metrics", "plan", "procedures",
-        "report", "run", "server", "simulation", "telemetry",
+        "calibration", "client", "documents", "drive", "engines", "journal", "judge", "measure", "metrics", "plan",
+        "procedures", "report", "run", "server", "simulation", "telemetry",
     },
     "cli": {
         "documents", "drive", "journal", "judge", "plan", "report", "run", "server", "simulation", "studies", "telemetry",

@@ -18,6 +18,7 @@ from inferometer.cli.app import COMMANDS
 from inferometer.cli.calibrate import command as calibrate_command
 from inferometer.cli.compare import command as compare_command
 from inferometer.cli.compliance import command as compliance_command
+from inferometer.cli.doctor import command as doctor_command
 from inferometer.cli.metrics import command as metrics_command
 from inferometer.cli.procedure import command as procedure_command
 from inferometer.cli.report import command as report_command
@@ -118,6 +119,7 @@ def test_every_flag_in_the_docs_exists() -> None:
             run_command,
             calibrate_command,
             compliance_command,
+            doctor_command,
             report_command,
             rerun_command,
             procedure_command,

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from inferometer.documents.campaign import Campaign
+from inferometer.documents.doctor import Doctor
 from inferometer.documents.part import to_data
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
@@ -88,6 +89,19 @@ def say(text: str) -> None:
     """A result on stdout, also when nobody reads on."""
     try:
         sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except OSError:
+        _deaf()
+
+
+def show_doctor(document: Doctor) -> None:
+    """Print the examination of a machine."""
+    try:
+        from rich.console import Console
+
+        from inferometer.report.doctor import render
+
+        render(document, Console())
         sys.stdout.flush()
     except OSError:
         _deaf()
