@@ -15,6 +15,7 @@ from inferometer.errors import PlanError, Problem
 from inferometer.server import fault_specs
 from inferometer.server.answer_parts import Parts
 from inferometer.server.engine.settings import changed
+from inferometer.server.engine_routes import ENGINES
 from inferometer.server.fixed_script import Beat
 from inferometer.server.options import Options
 from inferometer.server.presets import PRESETS
@@ -70,6 +71,12 @@ ARGUMENTS = (
     Argument("--port", "Port; 0 picks a free port.", int, _DEFAULT.port),
     Argument("--allow-remote", "Permit a --host that other machines can reach.", switch=True),
     Argument("--model", "Name of the model served.", default=_DEFAULT.model),
+    Argument(
+        "--routes",
+        "Serve the routes of this engine, as documented, in place of all interfaces.",
+        metavar="ENGINE",
+        choices=tuple(ENGINES),
+    ),
     Argument("--seed", "Seed of jitter, ids and texts.", int, _DEFAULT.seed),
     Argument("--preset", "The engine imitated.", default="tiny-cpu", choices=tuple(PRESETS)),
     Argument(

@@ -160,6 +160,15 @@ class State:
         """The model is loaded for the first time, before the server says that it is well."""
         return self._residence.starting
 
+    @property
+    def loaded(self) -> bool:
+        """The model is in memory, or on its way there."""
+        return self._residence.loaded
+
+    def switch(self, loaded: bool) -> None:
+        """Load the model, or let it go once nobody uses it."""
+        (self._residence.load if loaded else self._residence.unload)()
+
     def show(self, running: int, waiting: int) -> JsonObject:
         """Everything, with the engine's queue of this moment."""
         settings = self._controls.settings()
@@ -193,6 +202,6 @@ class State:
         if asked.flush_cache:
             self._controls.flush_cache(self._residence.now)
         if asked.loaded is not None:
-            (self._residence.load if asked.loaded else self._residence.unload)()
+            self.switch(asked.loaded)
         if asked.reset_truth:
             self._truth.reset()

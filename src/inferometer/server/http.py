@@ -159,6 +159,7 @@ class Server:
             State(controls_of(self._engine), self._residence, self._truth, self._longest_waiting),
             self._key,
             born,
+            options.routes,
         )
 
     def _close(self) -> None:

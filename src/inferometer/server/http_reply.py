@@ -64,7 +64,9 @@ def stream_head(keep_alive: bool, content_type: bytes = EVENT_STREAM) -> bytes:
 
 
 def _head(status: int, fields: list[tuple[bytes, bytes]], keep_alive: bool) -> bytes:
-    common = [(b"Server", _SERVER), (b"Date", http_date())]
+    common = [(b"Date", http_date())]
+    if not any(name == b"Server" for name, _ in fields):
+        common.insert(0, (b"Server", _SERVER))
     if not keep_alive:
         common.append((b"Connection", b"close"))
     lines = [b"%b: %b\r\n" % field for field in (*common, *fields)]

@@ -16,6 +16,7 @@ class Options:
 
     host, port         where to listen; port 0 takes a free one. A host off this machine needs `allow_remote`.
     model              the name served; requests that name another one get 404
+    routes             the engine whose routes are served in place of all (engine_routes.py)
     seed, engine       the engine's (engine/settings.py)
     beat               a fixed script in the engine's place (fixed_script.py)
     max_model_len      prompt and answer together, in tokens; no more than the engine's cache holds
@@ -38,6 +39,7 @@ class Options:
     port: int = 0
     allow_remote: bool = False
     model: str = "reference"
+    routes: str | None = None
     seed: int = 0
     engine: Settings = field(default_factory=Settings)
     beat: Beat | None = None

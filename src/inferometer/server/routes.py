@@ -16,7 +16,8 @@
 | `/inferometer/state`                      | GET/PATCH  | controls.py; PUT is the same as PATCH                         |
 
 Where a key is set, `/v1/` requires `Authorization: Bearer KEY`, like vLLM, or `x-api-key: KEY`, like Anthropic; so do `/api/`
-and `/inferometer/state`. Errors under `/api/` are worded as Ollama words them, those of `/v1/messages` as Anthropic does.
+and `/inferometer/state`. Errors under `/api/` are worded as Ollama words them, those of `/v1/messages` as Anthropic does. With
+`--routes ENGINE` the table is that engine's (engine_routes.py).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from typing import Any
 import msgspec
 
 from inferometer.protocol.http_request import Request
-from inferometer.server import anthropic, ollama
+from inferometer.server import anthropic, engine_routes, ollama
 from inferometer.server.answer_parts import Parts
 from inferometer.server.controls import State
 from inferometer.server.engine.engine import Engine
@@ -66,7 +67,7 @@ class Readers:
 
 class Desk:
     """Answers requests for one server. `engine` is asked for its queue, never changed. How long a request may be follows the
-    engine's cache.
+    engine's cache. `routes`: of which engine, None for all of the reference server's.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Desk:
         state: State,
         key: str | None,
         born: int,
+        routes: str | None = None,
     ) -> None:
         reader = self._reader = readers.openai
         self._engine = engine
@@ -108,6 +110,25 @@ class Desk:
             "/inferometer/truth/reset": {"POST": self._forget},
             "/inferometer/state": {"GET": self._show, "PATCH": self._change, "PUT": self._change},
         }
+        if routes is not None:
+            self._serve_as(routes)
+
+    def _serve_as(self, engine: str) -> None:
+        """Leave the routes of this engine alone, and add those that only it has."""
+        served = engine_routes.Served(
+            self._reader.model,
+            self._born,
+            limit=lambda: self._reader.max_model_len,
+            loaded=lambda: self._state.loaded,
+            switch=self._state.switch,
+        )
+        own = {
+            path: methods for path, methods in self._routes.items() if not engine_routes.hidden(engine, path)
+        }
+        further: dict[str, dict[str, _Handler]] = {
+            path: dict(methods) for path, methods in engine_routes.routes(engine, served).items()
+        }
+        self._routes = {**own, **further}
 
     def answer(self, request: Request) -> Reply | Ask:
         """The reply to a request, or the generation it asks for. Never raises ApiError: that is a reply too."""
