@@ -18,6 +18,7 @@ from inferometer.cli.app import COMMANDS
 from inferometer.cli.calibrate import command as calibrate_command
 from inferometer.cli.compare import command as compare_command
 from inferometer.cli.compliance import command as compliance_command
+from inferometer.cli.detect import command as detect_command
 from inferometer.cli.doctor import command as doctor_command
 from inferometer.cli.metrics import command as metrics_command
 from inferometer.cli.procedure import command as procedure_command
@@ -125,6 +126,7 @@ def test_every_flag_in_the_docs_exists() -> None:
             procedure_command,
             compare_command,
             simulate_command,
+            detect_command,
             *workload_command.commands.values(),
             *metrics_command.commands.values(),
         )

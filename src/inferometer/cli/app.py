@@ -18,6 +18,7 @@ COMMANDS = {
     "test": "Carry out tests of the IETF draft, and judge their results.",
     "simulate": "Execute a plan on a model of an engine, in virtual time.",
     "compare": "Compare systems, from existing runs or by measuring them in turn.",
+    "detect": "Find the engines that run on this machine.",
     "doctor": "Check whether this machine is fit for measuring.",
     "calibrate": "Certify up to which load the instrument is accurate on this machine.",
     "workload": "Write, show or verify the requests of a plan as a file.",

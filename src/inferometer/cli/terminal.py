@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from inferometer.documents.campaign import Campaign
+from inferometer.documents.detection import Detection
 from inferometer.documents.doctor import Doctor
 from inferometer.documents.part import to_data
 from inferometer.drive.progress_counters import Progress
@@ -126,6 +127,22 @@ def show_campaign(document: Campaign, folder: Path, *, as_json: bool, redacted: 
 
             copy = str(folder / SHAREABLE / "report.html") if redacted else None
             render_campaign(document, Console(), report=str(folder / "report.html"), copy=copy)
+        sys.stdout.flush()
+    except OSError:
+        _deaf()
+
+
+def show_detection(document: Detection, *, as_json: bool) -> None:
+    """Print what was found, as tables or as JSON."""
+    try:
+        if as_json:
+            sys.stdout.write(json.dumps(to_data(document), ensure_ascii=False) + "\n")
+        else:
+            from rich.console import Console
+
+            from inferometer.report.detection import render
+
+            render(document, Console())
         sys.stdout.flush()
     except OSError:
         _deaf()

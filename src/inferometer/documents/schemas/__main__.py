@@ -8,6 +8,7 @@ from pathlib import Path
 from inferometer.documents.campaign import Campaign, ProcedureDocument
 from inferometer.documents.certificate import Certificate
 from inferometer.documents.comparison import ComparisonDocument
+from inferometer.documents.detection import Detection
 from inferometer.documents.doctor import Doctor
 from inferometer.documents.fit import FitDocument
 from inferometer.documents.part import json_schema
@@ -20,6 +21,7 @@ DOCUMENTS: dict[str, type] = {
     "certificate": Certificate,
     "campaign": Campaign,
     "test": ProcedureDocument,
+    "detection": Detection,
     "doctor": Doctor,
 }
 """By the name of the file."""

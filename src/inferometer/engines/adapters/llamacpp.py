@@ -65,7 +65,7 @@ LLAMACPP = Adapter(
     key="llamacpp",
     title="llama.cpp",
     ports=(8080,),
-    processes=(r"\bllama-server\b",),
+    processes=(r"^(?!.*\bollama\b).*\bllama-server\b",),
     interface="chat",
     asks=(Ask(_PROPS), Ask(_SLOTS), Ask(MODELS)),
     recognise=_recognise,
@@ -83,8 +83,8 @@ LLAMACPP = Adapter(
     cached_tokens=True,
     imitates=("ollama",),
     quirks=(
-        "serves one model under any name, unless it is a router; only a router loads and unloads",
-        "has its counters at `/metrics` only if started with its option metrics",
-        "counts cached prompt tokens apart from the others in its counters",
+        "It serves one model under any name, unless it is a router; only a router loads and unloads.",
+        "It has its counters at `/metrics` only if started with its option metrics.",
+        "It counts cached prompt tokens apart from the others in its counters.",
     ),
 )

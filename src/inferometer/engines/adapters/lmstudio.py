@@ -78,7 +78,7 @@ LMSTUDIO = Adapter(
     key="lmstudio",
     title="LM Studio",
     ports=(1234,),
-    processes=(r"\bLM[ -]?Studio\b", r"\.lmstudio/", r"\blms\s+server\b"),
+    processes=(r"\bLM[ -]Studio(\.app|\.exe|-\d)", r"\.lmstudio/(llmster|bin|extensions|\.internal)\b"),
     interface="chat",
     asks=(Ask(_V0), Ask(_V1)),
     recognise=_recognise,
@@ -87,9 +87,10 @@ LMSTUDIO = Adapter(
     load=lambda name: Ask("/api/v1/models/load", "POST", {"model": name}),
     unload=lambda name: Ask("/api/v1/models/unload", "POST", {"instance_id": name}),
     quirks=(
-        "loads a model at its first request, unless that is turned off",
-        "load and unload exist from version 0.4.0 on; the first instance of a model has the model's name",
-        "answers paths that it does not know with status 200",
-        "reports its own timings on `/api/v0/` routes only, which are not used here",
+        "It loads a model at its first request, unless that is turned off.",
+        "Load and unload exist from version 0.4.0 on; the first instance of a model has the model's name.",
+        "It answers paths that it does not know with status 200.",
+        "It reports its own timings on `/api/v0/` routes only, which are not used here.",
+        "It reports the size of a model's file, not the memory in use.",
     ),
 )

@@ -29,7 +29,7 @@ MLX_LM = Adapter(
     key="mlx-lm",
     title="mlx-lm",
     ports=(8080,),
-    processes=(r"\bmlx_lm[.\w]*\b.*\bserver\b", r"\bmlx_lm\.server\b"),
+    processes=(r"\bmlx_lm(\.|\s+)server\b",),
     interface="chat",
     asks=(Ask(MODELS),),
     recognise=_recognise,
@@ -37,9 +37,9 @@ MLX_LM = Adapter(
     documentation="https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/SERVER.md",
     cached_tokens=True,
     quirks=(
-        "serves the model that it was started with as `default_model`; looks any other name up on a model hub",
-        "lists models of the hub's cache, whether or not they are loaded",
-        "closes the connection after each answer (HTTP/1.0)",
-        "ignores `ignore_eos`",
+        "It serves the model that it was started with as `default_model`; it looks any other name up on a model hub.",
+        "It lists models of the hub's cache, whether or not they are loaded.",
+        "It closes the connection after each answer (HTTP/1.0).",
+        "It ignores `ignore_eos`.",
     ),
 )

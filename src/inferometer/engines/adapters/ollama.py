@@ -97,7 +97,7 @@ OLLAMA = Adapter(
     key="ollama",
     title="Ollama",
     ports=(11434,),
-    processes=(r"\bollama(\.exe)?\s+(serve|runner)\b", r"\bOllama\.app/"),
+    processes=(r"\bollama(\.exe)?\s+(serve|runner)\b", r"\bollama\b.*\bllama-server\b"),
     interface="ollama-generate",
     asks=(Ask(_VERSION), Ask(_TAGS), Ask(_RUNNING)),
     recognise=_recognise,
@@ -110,8 +110,8 @@ OLLAMA = Adapter(
     unload=lambda name: Ask(_GENERATE, "POST", {"model": name, "keep_alive": 0, "stream": False}),
     server_timings=True,
     quirks=(
-        "loads a model at its first request and unloads it after five minutes without one",
-        "shortens a prompt that exceeds `num_ctx` without an error",
-        "leaves `prompt_eval_count` out when the whole prompt was cached",
+        "It loads a model at its first request and unloads it after five minutes without one.",
+        "It shortens a prompt that exceeds `num_ctx` without an error.",
+        "It leaves `prompt_eval_count` out when the whole prompt was cached.",
     ),
 )

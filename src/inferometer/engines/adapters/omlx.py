@@ -58,7 +58,7 @@ OMLX = Adapter(
     key="omlx",
     title="oMLX",
     ports=(8000,),
-    processes=(r"\bomlx(\.\w+)?\b(?!-)", r"\boMLX\.app/"),
+    processes=(r"\bomlx\s+(serve|start)\b", r"\bomlx\.(cli|server)\b", r"\boMLX\.app/"),
     interface="chat",
     asks=(Ask(MODELS), Ask(_MODELS_STATUS), Ask(_STATUS)),
     recognise=lambda replies: owned_by(replies, "omlx"),
@@ -67,7 +67,7 @@ OMLX = Adapter(
     load=lambda name: _call(name, "load"),
     unload=lambda name: _call(name, "unload"),
     quirks=(
-        "keeps its prefix cache on disk too, so an unload does not empty it",
-        "answers an unload of a model that is not loaded with status 400",
+        "It keeps its prefix cache on disk too, so an unload does not empty it.",
+        "It answers an unload of a model that is not loaded with status 400.",
     ),
 )

@@ -46,5 +46,5 @@ REFERENCE = Adapter(
     cached_tokens=True,
     imitates=("ollama",),
     tried="real",
-    quirks=("is a model of an engine: its figures are not those of any hardware",),
+    quirks=("It is a model of an engine: its figures are not those of any hardware.",),
 )

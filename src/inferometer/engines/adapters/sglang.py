@@ -57,8 +57,8 @@ SGLANG = Adapter(
     ),
     cached_tokens=True,
     quirks=(
-        "reports cached tokens only if started with its option enable-cache-report",
-        "exposes `/metrics` only if started with its option enable-metrics",
-        "reserves its memory at the start; `/flush_cache` empties its prefix cache",
+        "It reports cached tokens only if started with its option enable-cache-report.",
+        "It exposes `/metrics` only if started with its option enable-metrics.",
+        "It reserves its memory at the start; `/flush_cache` empties its prefix cache.",
     ),
 )

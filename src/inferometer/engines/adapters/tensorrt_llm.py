@@ -28,7 +28,7 @@ TENSORRT_LLM = Adapter(
     counters=Counters(path="/prometheus/metrics", ttft_s="trtllm_time_to_first_token_seconds"),
     cached_tokens=True,
     quirks=(
-        "its `/metrics` is JSON; the Prometheus text is at `/prometheus/metrics`",
-        "reserves its memory at the start, whatever the model needs",
+        "Its `/metrics` is JSON; the Prometheus text is at `/prometheus/metrics`.",
+        "It reserves its memory at the start, whatever the model needs.",
     ),
 )

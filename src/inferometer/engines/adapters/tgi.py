@@ -38,7 +38,7 @@ TGI = Adapter(
     documentation="https://huggingface.co/docs/text-generation-inference/reference/api_reference",
     counters=Counters(output_tokens="tgi_request_generated_tokens", prompt_tokens="tgi_request_input_length"),
     quirks=(
-        "its token counters are histograms, of which the sum counts",
-        "reserves its memory at the start, whatever the model needs",
+        "Its token counters are histograms, of which the sum counts.",
+        "It reserves its memory at the start, whatever the model needs.",
     ),
 )

@@ -36,8 +36,8 @@ VLLM = Adapter(
     ),
     cached_tokens=True,
     quirks=(
-        "reports cached tokens only if started with its option enable-prompt-tokens-details, in whole blocks",
-        "lists LoRA adapters as models",
-        "reserves its memory at the start, whatever the model needs",
+        "It reports cached tokens only if started with its option enable-prompt-tokens-details, in whole blocks.",
+        "It lists LoRA adapters as models.",
+        "It reserves its memory at the start, whatever the model needs.",
     ),
 )

@@ -34,14 +34,14 @@ VLLM_MLX = Adapter(
     key="vllm-mlx",
     title="vllm-mlx",
     ports=(8000,),
-    processes=(r"\bvllm[-_]mlx\b",),
+    processes=(r"\bvllm-mlx\s+serve\b", r"\bvllm_mlx\.(cli|server)\b"),
     interface="chat",
     asks=(Ask(MODELS), Ask(_STATUS)),
     recognise=lambda replies: owned_by(replies, "vllm-mlx"),
     read=_read,
     documentation="https://github.com/waybarrios/vllm-mlx/blob/main/docs/guides/server.md",
     quirks=(
-        "reports memory for the whole server, rounded to 10 MB",
-        "exposes `/metrics` only if started with its option enable-metrics",
+        "It reports memory for the whole server, rounded to 10 MB.",
+        "It exposes `/metrics` only if started with its option enable-metrics.",
     ),
 )
