@@ -143,6 +143,19 @@ def test_tensorrt_llm_reports_its_version() -> None:
     assert (found.version, [one.name for one in found.models]) == ("1.1.0", ["TinyLlama-1.1B-Chat-v1.0"])
 
 
+def test_llama_cpp_reports_its_build_and_the_type_of_its_file() -> None:
+    """As recorded: a server of one model, whose context is that of a slot."""
+    found = facts("llamacpp")
+    assert found.models == (ServedModel("tiny", "gguf", "all F32", "1344128", 8192, loaded=True),)
+    assert (found.runner, found.manages_models) == ("llama.cpp", False)
+    assert found.version == "b1-0c1e570"
+
+
+def test_mlx_lm_reports_a_name_and_no_more() -> None:
+    """As recorded: neither a version nor what is loaded."""
+    assert facts("mlx-lm") == EngineFacts("mlx-lm", None, "mlx", (ServedModel("/engines/model", "mlx"),))
+
+
 @pytest.mark.parametrize(
     ("key", "load", "unload"),
     [

@@ -82,6 +82,7 @@ LLAMACPP = Adapter(
     server_timings=True,
     cached_tokens=True,
     imitates=("ollama",),
+    tried="real",
     quirks=(
         "It serves one model under any name, unless it is a router; only a router loads and unloads.",
         "It has its counters at `/metrics` only if started with its option metrics.",

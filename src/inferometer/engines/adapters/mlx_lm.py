@@ -36,6 +36,7 @@ MLX_LM = Adapter(
     read=_read,
     documentation="https://github.com/ml-explore/mlx-lm/blob/main/mlx_lm/SERVER.md",
     cached_tokens=True,
+    tried="real",
     quirks=(
         "It serves the model that it was started with as `default_model`; it looks any other name up on a model hub.",
         "It lists models of the hub's cache, whether or not they are loaded.",
