@@ -10,6 +10,7 @@ from inferometer.engines.adapters.ollama import runner_of
 from inferometer.engines.adapters.registry import ADAPTERS, asks, ports, recognised
 from inferometer.engines.interface import INTERFACES
 
+VLLM_VERSION = "0.32.0"
 EVERY = list(ADAPTERS.values())
 
 
@@ -149,6 +150,13 @@ def test_llama_cpp_reports_its_build_and_the_type_of_its_file() -> None:
     assert found.models == (ServedModel("tiny", "gguf", "all F32", "1344128", 8192, loaded=True),)
     assert (found.runner, found.manages_models) == ("llama.cpp", False)
     assert found.version == "b1-0c1e570"
+
+
+def test_vllm_reports_its_version_and_context() -> None:
+    """As recorded."""
+    assert facts("vllm") == EngineFacts(
+        "vllm", VLLM_VERSION, None, (ServedModel("tiny", context=8192, loaded=True),)
+    )
 
 
 def test_mlx_lm_reports_a_name_and_no_more() -> None:

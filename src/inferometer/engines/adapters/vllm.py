@@ -35,6 +35,7 @@ VLLM = Adapter(
         ttft_s="vllm:time_to_first_token_seconds",
     ),
     cached_tokens=True,
+    tried="real",
     quirks=(
         "It reports cached tokens only if started with its option enable-prompt-tokens-details, in whole blocks.",
         "It lists LoRA adapters as models.",
