@@ -28,10 +28,10 @@ from inferometer.drive.progress_counters import Progress
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.judge.verdict import Check
+from inferometer.measure.distributions import Distributions
 from inferometer.measure.error_bound import Bound, ErrorBounds
 from inferometer.measure.load import Causes
 from inferometer.measure.measurement import Refusals
-from inferometer.measure.samples import Distributions
 from inferometer.measure.series import LatenessPoints, RunSeries
 from inferometer.measure.server import EndpointSeen, Level, Pair, Points, Server, Taken, Timed, Whole
 from inferometer.metrics.catalogue import METRICS, RATES, Metrics, Rates

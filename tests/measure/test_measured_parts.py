@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.journal.schema import EventClass as E
+from inferometer.measure.distributions import PERCENT, quantiles
 from inferometer.measure.measurement import refusals
 from inferometer.measure.record import Record
-from inferometer.measure.samples import PERCENT, quantiles
 
 
 def asked(start: float, ttft: float, **more: Any) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from procedures import summaries
 from procedures.summaries import changed, objective, quantiles, simulated, stats, steady
 
 from inferometer.documents.summary import Summary
+from inferometer.measure.distributions import Distributions
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.load import TokensInFlight
-from inferometer.measure.samples import Distributions
 from inferometer.plan.schema import Plan
 from inferometer.procedures.registry import PROCEDURES
 from inferometer.procedures.results import Results

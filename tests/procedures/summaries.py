@@ -13,7 +13,7 @@ import msgspec
 from procedures.driving import Silent
 
 from inferometer.documents.summary import Objective, Summary
-from inferometer.measure.samples import Distributions, Quantiles
+from inferometer.measure.distributions import Distributions, Quantiles
 from inferometer.measure.steady import Queue, Steady
 from inferometer.metrics.statistics import Interval, Intervals, Stats
 from inferometer.plan.schema import Plan

@@ -16,7 +16,7 @@ from inferometer.documents.note import Note
 from inferometer.documents.part import to_data
 from inferometer.documents.summary import Summary
 from inferometer.errors import PeerError, PlanError
-from inferometer.measure.samples import Distributions
+from inferometer.measure.distributions import Distributions
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
 from inferometer.plan.procedure_parameters import Tests, quickened

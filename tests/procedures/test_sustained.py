@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from procedures.summaries import changed, quantiles, simulated, stats, steady, summary
 
 from inferometer.documents.summary import Objective, Summary
-from inferometer.measure.samples import Distributions
+from inferometer.measure.distributions import Distributions
 from inferometer.procedures.sustained import Decision, Signal, decide, decision
 
 

@@ -14,6 +14,7 @@ from inferometer.documents.part import Part
 from inferometer.documents.verdict import RunVerdict
 from inferometer.documents.workload import LearnedRatio, WarmPrefixes, WorkloadAccount
 from inferometer.measure.breakdown import Conversations, MeanLengths, Waits
+from inferometer.measure.distributions import Distributions, Quantiles
 from inferometer.measure.error_bound import ErrorBounds
 from inferometer.measure.instrument import Loss
 from inferometer.measure.itl_shape import ItlShape
@@ -21,7 +22,6 @@ from inferometer.measure.lengths import Spread
 from inferometer.measure.load import TokensInFlight
 from inferometer.measure.measurement import Refusals
 from inferometer.measure.record import OwnCpu
-from inferometer.measure.samples import Distributions, Quantiles
 from inferometer.measure.server import Server
 from inferometer.measure.steady import Steady
 from inferometer.metrics.catalogue import Metrics, Rates

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from inferometer.journal.schema import Outcome
+from inferometer.measure.distributions import Quantiles, quantiles
 from inferometer.measure.record import Floats, Ints, Mask, Record, between_ms
-from inferometer.measure.samples import Quantiles, Samples, quantiles
+from inferometer.measure.samples import Samples
 from inferometer.measure.stats import describe
 from inferometer.metrics.statistics import Stats
 from inferometer.units import NS_PER_MS

@@ -20,6 +20,7 @@ from inferometer.measure.backlog import Backlog, backlogs
 from inferometer.measure.breakdown import Conversations, Held, OfClass, by_class, conversations, held
 from inferometer.measure.delivery import Delivery, ItlMethod
 from inferometer.measure.dependence import binned, effective_size
+from inferometer.measure.distributions import Distributions, distributions
 from inferometer.measure.drift import Drift, drift_of
 from inferometer.measure.filling import Filling, filling
 from inferometer.measure.instrument import Instrument, instrument, losses
@@ -50,7 +51,7 @@ from inferometer.measure.load import (
     tokens_in_flight,
 )
 from inferometer.measure.record import Floats, Record
-from inferometer.measure.samples import Distributions, Samples, distributions, values_of
+from inferometer.measure.samples import Samples, values_of
 from inferometer.measure.server import Preempted, Server, preempted, server_seen
 from inferometer.measure.stats import describe, percentile
 from inferometer.measure.steady import Steady, steady

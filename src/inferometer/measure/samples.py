@@ -38,7 +38,6 @@ pauses are of the gaps that the run has: between tokens, or between chunks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -560,46 +559,3 @@ def _divide(top: Floats, bottom: Floats) -> Floats:
     """Quotient, NaN where the divisor is 0."""
     quotient: Floats = np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom != 0)
     return quotient
-
-
-# Quantiles for pictures: every percent, and every tenth of one from 99 on, to four digits, so that a summary stays small.
-
-
-PERCENT = (*range(100), *(round(99 + tenth / 10, 1) for tenth in range(1, 10)), 100)
-"""0, 1, ..., 99, 99.1, ..., 99.9, 100."""
-
-DIGITS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Quantiles:
-    """`v[i]` is the `q[i]` % quantile, by linear interpolation, in the metric's unit."""
-
-    q: tuple[float, ...]
-    v: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Distributions:
-    """In ms; None where no sample defines it."""
-
-    ttft_ms: Quantiles | None
-    itl_ms: Quantiles | None
-    tpot_ms: Quantiles | None
-    e2e_ms: Quantiles | None
-    chunk_gap_ms: Quantiles | None = None
-
-
-def distributions(samples: Samples) -> Distributions:
-    """Those of the samples; gaps are pooled."""
-    each = (samples.ttft, samples.itl, samples.tpot, samples.e2e, samples.chunk_gap)
-    return Distributions(*(quantiles(values) for values in each))
-
-
-def quantiles(values: Floats) -> Quantiles | None:
-    """Quantiles of values in any order; NaN entries are none. None when nothing is left."""
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return None
-    found = np.quantile(known, np.array(PERCENT) / 100)
-    return Quantiles(PERCENT, tuple(float(f"{one:.{DIGITS}g}") for one in found.tolist()))

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from inferometer.documents.summary import Summary
-from inferometer.measure.samples import Quantiles
+from inferometer.measure.distributions import Quantiles
 from inferometer.metrics.statistics import Interval, Stats
 
 Metric = Literal["ttft", "tpot", "e2e", "itl", "chunk_gap"]
