@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 from commands import COMMAND, SMALL, finish
 from shipped_schemas import shipped
@@ -21,9 +22,10 @@ from inferometer.documents.certificate import (
     Certificate,
     CertifiedLimit,
     CertifiedLimits,
+    ErrorSpread,
 )
 from inferometer.plan.schema import Plan
-from inferometer.report.calibration import lines
+from inferometer.report.calibration import FAULTS, lines
 from inferometer.studies.calibration import Ask, Calibrated, calibrate
 from inferometer.telemetry.host import environment, hot_path
 
@@ -82,6 +84,27 @@ def test_the_runs_of_a_calibration_do_not_judge_themselves(
         assert summary["instrument"]["calibration"] is None
         (check,) = [one for one in summary["verdict"]["checks"] if one["code"] == "calibration"]
         assert check["status"] == "na"
+
+
+def test_a_rung_of_a_busy_machine_fits_a_terminal_too(tiny: tuple[Calibrated, Path, Path, list[str]]) -> None:
+    """Law: 80 columns whatever the errors, with all limits broken, at the highest rungs of both ladders."""
+    made = tiny[0].certificate
+    broken = tuple(FAULTS)
+    (rung, *_) = made.rungs
+    late = ErrorSpread(
+        n=9, mean=-1234.5678, p50=0.0, p99=-23456.789, max=3e4, each_p50=1.0, each_p99=1.0, each_max=1.0
+    )
+    rungs = [
+        msgspec.structs.replace(
+            rung, kind=kind, load=load, offered_tok_s=204_800.0, tok_s=204_799.0, cpu=1.0, ttft_ms=late, itl_ms=late,
+            e2e_ms=late, server_behind=behind, faults=faults, reasons=("lateness", "receive_lag", "error_bound"),
+        )
+        for kind, load in (("streams", 4096.0), ("requests", 16_000.0))
+        for behind in (False, True)
+        for faults in (broken, broken[::-1], ())
+    ]  # fmt: skip
+    said = lines(msgspec.structs.replace(made, rungs=tuple(rungs)), None)
+    assert max(map(len, said)) <= 80
 
 
 def test_the_table_has_a_line_a_rung_and_fits_a_terminal(

@@ -17,9 +17,9 @@ FAULTS = {
     "missing": "missing",
     "merged": "merged",
     "verdict": "INVALID",
-    "nothing_measured": "nothing",
+    "nothing_measured": "empty",
 }
-"""A limit's name to the word behind `no:`."""
+"""A limit's name to the word behind `no:`; a + stands for further ones, `server` for a server that fell behind."""
 
 _HEAD = (
     ("", "load", "offered", "got", "CPU", "TTFT", "TTFT", "ITL", "E2E", "good"),
@@ -80,10 +80,14 @@ def _row(rung: CalibrationRung) -> Sequence[str]:
 
 def _word(rung: CalibrationRung) -> str:
     if rung.server_behind:
-        return "yes, server late" if not rung.faults else "no, server late"
+        return "yes (server)" if not rung.faults else "no: server"
     words = list(dict.fromkeys(FAULTS.get(name, name) for name in rung.faults))
-    return f"no: {words[0]}" + (" ..." if len(words) > 1 else "") if words else "yes"
+    return f"no: {words[0]}" + ("+" if len(words) > 1 else "") if words else "yes"
 
 
 def _ms(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+    """Three decimals where they mean something: a large error, of a busy machine, must not widen the table."""
+    if value is None:
+        return "-"
+    size = abs(value)
+    return f"{value:.3f}" if size < 10 else f"{value:.1f}" if size < 1_000 else f"{value:.0f}"
