@@ -29,8 +29,10 @@ Ended = Literal["measured", "failed", "interrupted", "refused"]
 class Sample(Part, frozen=True):
     """One measured generation. `run` counts from 1 for each prompt; `row` is its place in the engine's record.
 
-    `load_ms`: the engine's own time for loading the model, left over between total and TTFT plus generation. `discarded`: the
-    code of the reason why no statistic holds it; `warnings`: codes.
+    `tok_per_sec`, `ttft_ms`, `total_duration_ms`, `generation_duration_ms` and `load_ms` are by one clock, that of
+    `tok_per_sec_source` and `ttft_source`; `ttft_client_ms` and `total_client_ms` by the client's. `load_ms`: what TTFT and
+    generation leave of an engine's own total: loading the model. `discarded`: the code of the reason why no statistic holds
+    it; `warnings`: codes. `thermal_speed_limit`: the lowest observed meanwhile, in percent.
     """
 
     prompt: str
@@ -57,7 +59,8 @@ class Sample(Part, frozen=True):
 
 
 class Figure(Part, frozen=True):
-    """A figure over the samples that count. `ci95`: of the median, None where there are too few."""
+    """A figure over the samples that count. `median`, `mean`: of all. `ci95`: Student's, of the mean over prompts, by the
+    variance within prompts; None where a prompt has a single sample."""
 
     n: int
     median: float | None
@@ -68,11 +71,15 @@ class Figure(Part, frozen=True):
 
 
 class PromptResult(Part, frozen=True):
-    """One prompt's samples. `drift`: the fall of tok/s from the first run to the last as a share, if it fell with every run."""
+    """One prompt's samples. `sized_to`: tokens that a context fill was made for; `prompt_tokens`: the engine's count; `cached`:
+    the share of those that it took from a cache. `drift`: the fall of tok/s from the first run to the last as a share, if it
+    fell with every run."""
 
     prompt: str
     max_tokens: int
+    sized_to: int | None
     prompt_tokens: int | None
+    cached: float | None
     tok_per_sec: Figure
     ttft_client_ms: Figure
     drift: float | None
@@ -118,7 +125,8 @@ class Remark(Part, frozen=True):
 
 class EngineResult(Part, frozen=True):
     """One engine with one model. `label`: its name in tables; `runs`: folders of its records, relative to the bench's; `status`
-    and `reasons`: the verdict of those; `remarks`: warnings and what went wrong."""
+    and `reasons`: whether its figures can be relied on, and the codes of what speaks against it; `remarks`: warnings and what
+    went wrong."""
 
     label: str
     url: str | None
@@ -145,18 +153,25 @@ class Rank(Part, frozen=True):
 
 
 class Ranking(Part, frozen=True):
-    """The order of the engines by one figure. `decided`: every engine has an interval; without it no order is claimed."""
+    """The order of the engines by the median of one figure. `decided`: every engine has an interval; without it no order is
+    claimed. It is over the `prompts` that all of them were measured with. `reasons`: for each pair of neighbours why one is
+    ahead, or why not; `left_out`: engines without a place."""
 
     figure: Literal["tok_per_sec", "ttft_client_ms"]
+    prompts: tuple[str, ...]
     places: tuple[Rank, ...]
     decided: bool
+    reasons: tuple[Remark, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 class BenchProtocol(Part, frozen=True):
-    """How the benchmark was carried out (asiai's methodology, Protocol)."""
+    """How the benchmark was carried out (asiai's methodology, Protocol). `sized_by`: whose tokens the context fills were sized
+    in; `cooldown_s`: the least pause between two engines."""
 
     runs: int
     prompts: tuple[str, ...]
+    sized_by: str | None
     temperature: float
     warm_up: str
     cooldown_s: float
@@ -164,11 +179,15 @@ class BenchProtocol(Part, frozen=True):
 
 
 class Bench(Part, frozen=True):
-    """A whole benchmark. `status`: VALID if every engine's is, INVALID if one's is, else INCONCLUSIVE."""
+    """A whole benchmark, or what there is of it so far. `status`: VALID if every engine's is, INVALID if one's is, else
+    INCONCLUSIVE. `interrupted`: a person ended it."""
 
     schema: Literal["inferometer/bench/1"]
     id: str
+    version: str
     started: str
+    ended: str
+    interrupted: bool
     protocol: BenchProtocol
     status: RunStatus
     engines: tuple[EngineResult, ...]

@@ -1,0 +1,139 @@
+"""Whether an engine's figures in a benchmark can be relied on, and which engine is ahead of which.
+
+| reason           | when                                                                         | makes the result |
+| ---------------- | ---------------------------------------------------------------------------- | ---------------- |
+| a check's code   | it failed, or is unsure, in the engine's run, and says whether numbers are right | as in the run |
+| `nothing_counts` | no generation is left for statistics                                         | INCONCLUSIVE     |
+| `no_interval`    | a prompt has a single generation, or none: nothing tells how much it varies  | INCONCLUSIVE     |
+| `not_finished`   | the engine's turn did not come to its end                                    | INCONCLUSIVE     |
+
+What else a run's verdict is about (too few requests for a P99, a server that grows slower) is no figure of a benchmark, or has
+its own rule there (drift).
+
+An engine is ahead of another if its median is better and its interval lies entirely on that side of the other's. Otherwise
+they tie. Who ties with an engine shares its place, and so do all between them. An engine whose tokens are an estimate has no
+place by speed: it may be 25 % off.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from inferometer.documents.bench import EngineResult, Figure, Rank, Ranking, Remark
+from inferometer.documents.summary import Summary
+from inferometer.documents.verdict import RunStatus
+from inferometer.judge.judge import OF_THE_INSTRUMENT
+from inferometer.judge.procedure_verdict import worst
+from inferometer.measure.bench_metrics import pooled
+
+Ranked = Literal["tok_per_sec", "ttft_client_ms"]
+HIGHER_IS_BETTER: dict[Ranked, bool] = {"tok_per_sec": True, "ttft_client_ms": False}
+
+
+def figure(by_prompt: Mapping[str, Sequence[float]]) -> Figure:
+    """A figure over the values of each prompt."""
+    values = [value for group in by_prompt.values() for value in group]
+    if not values:
+        return Figure(0, None, None, None, None, None)
+    return Figure(
+        n=len(values),
+        median=statistics.median(values),
+        mean=statistics.fmean(values),
+        min=min(values),
+        max=max(values),
+        ci95=pooled(by_prompt).ci95,
+    )
+
+
+def verdict(
+    summary: Summary | None, by_prompt: Mapping[str, Sequence[float]], *, finished: bool
+) -> tuple[RunStatus, tuple[str, ...]]:
+    """Whether to rely on an engine's figures. `by_prompt`: the speeds that count, of every prompt that was to be measured."""
+    found: dict[str, RunStatus] = {}
+    for check in () if summary is None else summary.verdict.checks:
+        if check.code in OF_THE_INSTRUMENT and check.status in ("fail", "unsure"):
+            found[check.code] = "INVALID" if check.status == "fail" else "INCONCLUSIVE"
+    if not any(by_prompt.values()):
+        found["nothing_counts"] = "INCONCLUSIVE"
+    elif any(len(values) < 2 for values in by_prompt.values()):
+        found["no_interval"] = "INCONCLUSIVE"
+    if not finished:
+        found["not_finished"] = "INCONCLUSIVE"
+    return worst(found.values()), tuple(sorted(found, key=lambda code: found[code] != "INVALID"))
+
+
+def overall(engines: Sequence[EngineResult]) -> RunStatus:
+    """The status of a whole benchmark; an engine without one leaves it INCONCLUSIVE, and so do no engines."""
+    statuses: list[RunStatus] = [one.status or "INCONCLUSIVE" for one in engines]
+    return worst(statuses) if statuses else "INCONCLUSIVE"
+
+
+def ranking(name: Ranked, engines: Sequence[EngineResult]) -> Ranking:
+    """The order of the engines that were measured to their end, over the prompts that all of them have samples of."""
+    measured = [one for one in engines if one.ended == "measured" and one.tok_per_sec is not None]
+    unsure = [one for one in measured if name == "tok_per_sec" and _estimated(one)]
+    measured = [one for one in measured if one not in unsure]
+    prompts = _common(measured)
+    rated: list[tuple[str, Figure, float]] = []
+    for one in measured:
+        shown = figure({prompt: _values(one, prompt, name) for prompt in prompts})
+        if shown.median is not None:
+            rated.append((one.label, shown, shown.median))
+    rated.sort(key=lambda entry: entry[2], reverse=HIGHER_IS_BETTER[name])
+    groups: list[list[tuple[str, Figure, float]]] = []
+    for entry in rated:
+        tied = next((at for at, group in enumerate(groups) if _ties(name, group, entry[1])), len(groups))
+        groups[tied:] = [[*(one for group in groups[tied:] for one in group), entry]]
+    reasons = [_reason(name, first, second) for first, second in itertools.pairwise(rated)]
+    reasons += (Remark("tokens_not_counted", {"engine": one.label}) for one in unsure)
+    places, place = [], 1
+    for group in groups:
+        places.append(Rank(place, tuple(label for label, _, _ in group), len(group) > 1))
+        place += len(group)
+    placed = {label for label, _, _ in rated}
+    return Ranking(
+        figure=name,
+        prompts=prompts,
+        places=tuple(places),
+        decided=all(shown.ci95 is not None for _, shown, _ in rated),
+        reasons=tuple(reasons),
+        left_out=tuple(one.label for one in engines if one.label not in placed),
+    )
+
+
+def _estimated(engine: EngineResult) -> bool:
+    return any(one.tokens_source == "estimate" and one.discarded is None for one in engine.samples)
+
+
+def _common(engines: Sequence[EngineResult]) -> tuple[str, ...]:
+    counting = [{one.prompt for one in engine.samples if one.discarded is None} for engine in engines]
+    first = engines[0].prompts if engines else ()
+    return tuple(one.prompt for one in first if all(one.prompt in some for some in counting))
+
+
+def _values(engine: EngineResult, prompt: str, name: Ranked) -> list[float]:
+    mine = (one for one in engine.samples if one.prompt == prompt and one.discarded is None)
+    return [value for value in (getattr(one, name) for one in mine) if value is not None]
+
+
+def _ties(name: Ranked, group: Sequence[tuple[str, Figure, float]], later: Figure) -> bool:
+    return any(_ahead(name, one, later) is not True for _, one, _ in group)
+
+
+def _ahead(name: Ranked, first: Figure, second: Figure) -> bool | None:
+    """Whether the first, whose median is as good or better, is ahead; None: one of them has no interval."""
+    if first.ci95 is None or second.ci95 is None:
+        return None
+    if HIGHER_IS_BETTER[name]:
+        return first.ci95[0] > second.ci95[1]
+    return first.ci95[1] < second.ci95[0]
+
+
+def _reason(name: Ranked, first: tuple[str, Figure, float], second: tuple[str, Figure, float]) -> Remark:
+    ahead = _ahead(name, first[1], second[1])
+    code = {True: "ahead", False: "overlap", None: "no_interval"}[ahead]
+    share = abs(first[2] / second[2] - 1) if second[2] else None
+    return Remark(code, {"first": first[0], "second": second[0], "figure": name, "share": share})

@@ -1,0 +1,115 @@
+"""Which engine is ahead of which, and whether its figures can be relied on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.documents.bench import EngineMetadata, EngineResult, PromptResult, Sample
+from inferometer.judge.bench import Ranked, figure, overall, ranking, verdict
+
+NAMES: tuple[Ranked, ...] = ("tok_per_sec", "ttft_client_ms")
+
+
+def engine(
+    label: str, speeds: Sequence[float], ended: str = "measured", prompt: str = "code"
+) -> EngineResult:
+    """An engine with these speeds, and TTFTs of the same numbers."""
+    samples = tuple(
+        Sample(
+            prompt, run + 1, run, value, "client", value, "client", value, value, value, value, None, 10, "server",
+            5, None, "length", "ok",
+        )
+        for run, value in enumerate(speeds)
+    )  # fmt: skip
+    shown = figure({prompt: list(speeds)})
+    result = PromptResult(prompt, 64, None, None, None, shown, shown, None)
+    metadata = EngineMetadata(*[label, *[None] * 13])  # type: ignore[arg-type]
+    return EngineResult(
+        label=label, url=None, ended=ended, metadata=metadata, status="VALID", reasons=(), runs=(),  # type: ignore[arg-type]
+        tok_per_sec=shown, ttft_client_ms=shown, tok_per_sec_per_watt=None, spread=None, prompts=(result,),
+        samples=samples, remarks=(),
+    )  # fmt: skip
+
+
+def places(name: Ranked, *engines: EngineResult) -> list[tuple[int, tuple[str, ...], bool]]:
+    return [(one.place, one.labels, one.tie) for one in ranking(name, engines).places]
+
+
+def test_an_engine_of_another_speed_is_ranked_and_equal_ones_tie() -> None:
+    """Higher speed is better, and lower TTFT; a place that is shared takes up the next."""
+    quick, same, slow = engine("a", [99, 100, 101]), engine("b", [99, 100, 101]), engine("c", [49, 50, 51])
+    assert places("tok_per_sec", slow, quick, same) == [(1, ("a", "b"), True), (3, ("c",), False)]
+    assert places("ttft_client_ms", slow, quick, same) == [(1, ("c",), False), (2, ("a", "b"), True)]
+    reasons = [one.code for one in ranking("tok_per_sec", [slow, quick, same]).reasons]
+    assert reasons == ["overlap", "ahead"]
+
+
+@given(
+    st.lists(st.lists(st.floats(1, 1_000), min_size=2, max_size=4), min_size=1, max_size=6),
+    st.sampled_from(NAMES),
+)
+def test_each_engine_has_one_place_and_no_claim_is_made_across_an_overlap(
+    speeds: list[list[float]], name: Ranked
+) -> None:
+    """Law: engines in different places have intervals that are apart, in the order of the places."""
+    engines = [engine(str(at), values) for at, values in enumerate(speeds)]
+    found = ranking(name, engines)
+    assert sorted(label for place in found.places for label in place.labels) == [one.label for one in engines]
+    intervals = {
+        one.label: figure({"code": list(values)}).ci95 for one, values in zip(engines, speeds, strict=True)
+    }
+    for at, better in enumerate(found.places):
+        for worse in found.places[at + 1 :]:
+            for first in better.labels:
+                for second in worse.labels:
+                    one, two = intervals[first], intervals[second]
+                    assert one is not None
+                    assert two is not None
+                    assert one[0] > two[1] if name == "tok_per_sec" else one[1] < two[0]
+
+
+def test_without_an_interval_nothing_is_claimed() -> None:
+    """One run of a prompt does not tell how much it varies."""
+    found = ranking("tok_per_sec", [engine("a", [100.0]), engine("b", [50.0])])
+    assert not found.decided
+    assert [one.labels for one in found.places] == [("a", "b")]
+    assert found.reasons[0].code == "no_interval"
+
+
+def test_an_engine_that_was_not_measured_to_its_end_has_no_place() -> None:
+    """It is named beside the order."""
+    found = ranking("tok_per_sec", [engine("a", [1, 2]), engine("b", [9, 9], ended="failed")])
+    assert found.left_out == ("b",)
+    assert [one.labels for one in found.places] == [("a",)]
+
+
+def test_engines_are_ranked_over_the_prompts_that_all_have() -> None:
+    """Here none, so no engine has a place."""
+    found = ranking("tok_per_sec", [engine("a", [1, 2]), engine("b", [9, 9], prompt="long")])
+    assert (found.prompts, found.places, found.left_out) == ((), (), ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("speeds", "finished", "status", "reasons"),
+    [
+        ({"code": [1.0, 2.0]}, True, "VALID", ()),
+        ({"code": [1.0], "long": [1.0, 2.0]}, True, "INCONCLUSIVE", ("no_interval",)),
+        ({"code": []}, True, "INCONCLUSIVE", ("nothing_counts",)),
+        ({"code": [1.0, 2.0]}, False, "INCONCLUSIVE", ("not_finished",)),
+    ],
+)
+def test_a_result_says_why_it_is_not_to_be_relied_on(
+    speeds: dict[str, list[float]], finished: bool, status: str, reasons: tuple[str, ...]
+) -> None:
+    """Besides the checks of its run."""
+    assert verdict(None, speeds, finished=finished) == (status, reasons)
+
+
+def test_a_benchmark_is_as_good_as_its_worst_engine() -> None:
+    """One without a status leaves it open; none at all too."""
+    assert overall([engine("a", [1, 2])]) == "VALID"
+    assert overall([]) == "INCONCLUSIVE"
