@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -58,3 +59,12 @@ def short(url: str) -> str:
         return url
     number = f"#{parts.fragment}" if parts.fragment else ""
     return parts.netloc + parts.path.removesuffix("/").removesuffix("/metrics") + number
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL's host is this machine, by its name or its address."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

@@ -20,6 +20,7 @@ COMMANDS = {
     "compare": "Compare systems, from existing runs or by measuring them in turn.",
     "detect": "Find the engines that run on this machine.",
     "doctor": "Check whether this machine is fit for measuring.",
+    "bench": "Measure engines side by side, and rank them.",
     "calibrate": "Certify up to which load the instrument is accurate on this machine.",
     "workload": "Write, show or verify the requests of a plan as a file.",
     "serve": "Run the reference server.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from inferometer.documents.bench import Bench
 from inferometer.documents.campaign import Campaign, ProcedureDocument
 from inferometer.documents.certificate import Certificate
 from inferometer.documents.comparison import ComparisonDocument
@@ -23,6 +24,8 @@ DOCUMENTS: dict[str, type] = {
     "test": ProcedureDocument,
     "detection": Detection,
     "doctor": Doctor,
+    "doctor": Doctor,
+    "bench": Bench,
 }
 """By the name of the file."""
 

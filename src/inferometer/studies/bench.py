@@ -1,0 +1,292 @@
+"""The engine benchmark: asiai's protocol, carried out on one engine after the other.
+
+    gate -> prepare (model, load, one generation) -> measure -> facts -> unload -> cool-down -> the next
+
+What an engine does wrong ends its own turn and no other. The document is written anew after each turn, so that nothing measured
+is ever lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from inferometer import __version__
+from inferometer.addresses import is_loopback
+from inferometer.documents.bench import SCHEMA, Bench, BenchProtocol, EngineResult, Remark
+from inferometer.documents.part import to_json
+from inferometer.drive.progress_counters import Progress
+from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
+from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.journal.schema import Phase
+from inferometer.judge.bench import overall, ranking
+from inferometer.report.run.composition import moment
+from inferometer.run.evaluate import RunResult
+from inferometer.run.ui import Ui
+from inferometer.studies.bench_engine import Engine, EngineFailed, Prepared
+from inferometer.studies.bench_gate import COOLDOWN_S, Clock, Machine, cool_down, gate
+from inferometer.studies.bench_results import Turn, engine_result
+from inferometer.workload.bench_prompts import BenchPrompt
+
+FILE = "bench.json"
+WARM_UP = "one generation of one token for the prompt Hello"
+FOLLOWS = ("asiai Benchmark Methodology", "asiai Benchmark Metrics Specification 0.4.0")
+LOOK_NS = 5_000_000_000
+"""Between two looks at the processor's speed limit while an engine is measured."""
+EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to measure. `sized_by`: whose tokens the context fills were sized in; `force`: measure even where the gate refuses;
+    `fast_is_odd`: of an engine on this machine, more than 500 tokens a second are worth a warning."""
+
+    prompts: tuple[BenchPrompt, ...]
+    runs: int = 3
+    sized_by: str | None = None
+    force: bool = False
+    fast_is_odd: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Benched:
+    """A benchmark so far: its folder and its document."""
+
+    folder: Path
+    document: Bench
+
+    @property
+    def exit_code(self) -> int:
+        """130 interrupted, 5 an engine failed, 3 the gate refused, else by the status."""
+        if self.document.interrupted:
+            return 130
+        ended = {one.ended for one in self.document.engines}
+        if "failed" in ended:
+            return 5
+        return 3 if "refused" in ended else EXIT_CODES[self.document.status]
+
+
+def conduct_bench(
+    question: Question, engines: Sequence[Engine], machine: Machine, clock: Clock, out: Path, ui: Ui
+) -> Benched:
+    """A benchmark in a folder of its own under `out`. Raises RecordError and InstrumentError after what was measured has been
+    written."""
+    folder = RunFolder.create(out, "bench", time.time_ns()).path
+    (folder / "journal").rmdir()
+    return carry_out(question, engines, machine, clock, folder, ui)
+
+
+def carry_out(
+    question: Question, engines: Sequence[Engine], machine: Machine, clock: Clock, folder: Path, ui: Ui
+) -> Benched:
+    """All turns of a benchmark, into `folder`, which exists."""
+    started = time.time_ns()
+    results: list[EngineResult] = []
+    remarks = _shared_addresses(engines)
+    benched, failure, interrupted = None, None, False
+    for at, engine in enumerate(engines):
+        ui.note(f"engine {at + 1} of {len(engines)}: {engine.label}")
+        turn = _Turn(question, engine, machine, clock, folder, ui)
+        results.append(turn.carry_out())
+        failure, interrupted = turn.failure, turn.interrupted
+        if not interrupted and at + 1 < len(engines):
+            try:
+                if (remains := cool_down(machine, clock)) is not None:
+                    remarks.append(remains)
+            except KeyboardInterrupt:
+                interrupted = True
+        if interrupted or failure is not None:
+            remarks += (Remark("not_measured", {"engine": one.label}) for one in engines[at + 1 :])
+        document = _document(
+            question, results, remarks, folder.name, moment(started), interrupted=interrupted
+        )
+        write_atomically(folder / FILE, to_json(document).encode())
+        benched = Benched(folder, document)
+        if failure is not None:
+            raise failure
+        if interrupted:
+            break
+    assert benched is not None  # a benchmark has at least one engine
+    return benched
+
+
+def _document(
+    question: Question,
+    results: Sequence[EngineResult],
+    remarks: Sequence[Remark],
+    name: str,
+    started: str,
+    *,
+    interrupted: bool,
+) -> Bench:
+    return Bench(
+        schema=SCHEMA,
+        id=name,
+        version=__version__,
+        started=started,
+        ended=moment(time.time_ns()),
+        interrupted=interrupted,
+        protocol=BenchProtocol(
+            runs=question.runs,
+            prompts=tuple(one.name for one in question.prompts),
+            sized_by=question.sized_by,
+            temperature=0.0,
+            warm_up=WARM_UP,
+            cooldown_s=COOLDOWN_S,
+            follows=FOLLOWS,
+        ),
+        status=overall(results),
+        engines=tuple(results),
+        rankings=(ranking("tok_per_sec", results), ranking("ttft_client_ms", results)),
+        remarks=tuple(remarks),
+    )
+
+
+def _shared_addresses(engines: Sequence[Engine]) -> list[Remark]:
+    """Engines of different names at one address: one of them is not what it is called."""
+    seen: dict[str | None, Engine] = {}
+    remarks = []
+    for engine in engines:
+        before = seen.setdefault(engine.url, engine)
+        if before.name != engine.name and engine.url is not None:
+            remarks.append(
+                Remark("same_address", {"first": before.label, "second": engine.label, "url": engine.url})
+            )
+    return remarks
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One engine's turn under way."""
+
+    question: Question
+    engine: Engine
+    machine: Machine
+    clock: Clock
+    folder: Path
+    ui: Ui
+    remarks: list[Remark] = field(default_factory=list)
+    interrupted: bool = False
+    refused: bool = False
+    failure: RecordError | InstrumentError | None = None
+    prepared: Prepared | None = None
+    prompts: tuple[BenchPrompt, ...] = ()
+    result: RunResult | None = None
+
+    def carry_out(self) -> EngineResult:
+        """Its result."""
+        watch = _Watch(self.ui, self.machine, self.clock)
+        facts = None
+        self.prompts = self.question.prompts
+        try:
+            if self._may_begin():
+                self._measure(watch)
+            if self.prepared is not None:
+                facts = self.engine.facts(self.prepared.model)
+                self._unload()
+        except KeyboardInterrupt:
+            self.interrupted = True
+        url, question = self.engine.url, self.question
+        turn = Turn(
+            label=self.engine.label,
+            name=self.engine.name,
+            url=url,
+            model=None if self.prepared is None else self.prepared.model,
+            prompts=self.prompts,
+            runs=question.runs,
+            folder=None if self.result is None else self.result.folder,
+            summary=None if self.result is None else self.result.summary,
+            facts=facts,
+            limits=tuple(watch.limits),
+            remarks=tuple(self.remarks),
+            fast_is_odd=question.fast_is_odd and (url is None or is_loopback(url)),
+            interrupted=self.interrupted,
+            refused=self.refused,
+        )
+        return engine_result(turn, self.machine)
+
+    def _may_begin(self) -> bool:
+        """Pass the gate (Protocol 1)."""
+        looked = gate(self.machine)
+        self.remarks += looked.remarks
+        if not looked.refuses:
+            return True
+        if self.question.force:
+            self.remarks.append(Remark("gate_overridden"))
+            return True
+        self.refused = True
+        return False
+
+    def _measure(self, watch: _Watch) -> None:
+        """Protocol 2 to 4. What fails here is a remark on this engine."""
+        try:
+            self.prepared = self.engine.prepare()
+            self.remarks += self.prepared.remarks
+            self.prompts = self._fitting(self.prepared)
+            if not self.prompts:
+                return
+            self.result = self.engine.measure(
+                self.prepared, self.prompts, self.question.runs, self.folder / "runs", watch
+            )
+            self.interrupted = self.result.summary.run.interrupted
+        except EngineFailed as why:
+            self._failed(why.remark)
+        except PeerError as why:
+            self._failed(Remark("engine_failed", {"why": str(why)[:500]}))
+        except PlanError as why:
+            self._failed(Remark("plan_refused", {"why": str(why)[:500]}))
+        except (RecordError, InstrumentError) as why:
+            if isinstance(why.__cause__, KeyboardInterrupt):  # pressed while the record was read
+                self.interrupted = True
+            else:
+                self.failure = why
+            self._failed(Remark("instrument_failed", {"why": str(why)[:500]}))
+
+    def _failed(self, remark: Remark) -> None:
+        self.remarks.append(remark)
+        self.ui.note(f"{self.engine.label} is not measured: {remark.facts.get('why') or remark.code}")
+
+    def _fitting(self, prepared: Prepared) -> tuple[BenchPrompt, ...]:
+        """The prompts that the model has room for, as far as it reports a context."""
+        room = prepared.context
+        if room is None:
+            return self.question.prompts
+        fits = []
+        for one in self.question.prompts:
+            if (one.tokens or 0) + one.max_tokens <= room:
+                fits.append(one)
+            else:
+                self.remarks.append(Remark("prompt_too_long", {"prompt": one.name, "context": room}))
+        return tuple(fits)
+
+    def _unload(self) -> None:
+        """Protocol 5. Of an engine that was interrupted, too: it would stay in memory."""
+        assert self.prepared is not None
+        self.ui.note(f"unloading {self.prepared.model}")
+        if (remark := self.engine.unload(self.prepared.model)) is not None:
+            self.remarks.append(remark)
+
+
+class _Watch:
+    """The Ui of an engine's run, which reads the processor's speed limit now and then (Protocol 9)."""
+
+    def __init__(self, ui: Ui, machine: Machine, clock: Clock) -> None:
+        self._ui, self._machine, self._clock = ui, machine, clock
+        self.limits: list[tuple[int, float]] = []
+        self._last: int | None = None
+
+    def note(self, text: str) -> None:
+        """See Ui."""
+        self._ui.note(text)
+
+    def watch(self, phase: Phase, progress: Progress, total: int | None) -> None:
+        """See Ui."""
+        now = self._clock.now_ns()
+        if self._last is None or now - self._last >= LOOK_NS:
+            self._last = now
+            percent = self._machine.thermal().speed_limit_percent
+            if percent is not None:
+                self.limits.append((now, percent))
+        self._ui.watch(phase, progress, total)

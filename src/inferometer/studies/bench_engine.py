@@ -1,0 +1,240 @@
+"""An engine of a benchmark, over the network: what its turn asks of it.
+
+| step      | by                                                                                              |
+| --------- | ----------------------------------------------------------------------------------------------- |
+| `prepare` | its list of models, the adapter's call to load, and one generation that is not measured           |
+| `measure` | a whole run (run/conduct.py) of a prompts file                                                   |
+| `facts`   | the adapter's questions: version, runner, format, quantization, memory                           |
+| `unload`  | the adapter's call                                                                               |
+
+An engine without an adapter is measured over the interface given, and what only an adapter knows stays unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from inferometer.client.http_client import Client, Unanswered
+from inferometer.documents.bench import Remark
+from inferometer.drive.credentials import headers, read_key
+from inferometer.drive.probe import GREETING, client_of, endpoint
+from inferometer.engines.adapters.adapter import Adapter, Ask, EngineFacts, Reply
+from inferometer.errors import PeerError
+from inferometer.plan.parse import build
+from inferometer.plan.schema import Plan
+from inferometer.run.conduct import conduct
+from inferometer.run.evaluate import RunResult
+from inferometer.run.requests import generation_of
+from inferometer.run.target import open_probe
+from inferometer.run.ui import Ui
+from inferometer.studies.certificate import cited_certificate
+from inferometer.workload.bench_prompts import BenchPrompt, prompt_file
+
+ANSWER_S = 30.0
+"""For an adapter's question."""
+LOAD_S = 600.0
+"""For loading or unloading a model."""
+LARGEST_ANSWER = 16 << 20
+LATEST = ":latest"
+"""What Ollama adds to a model's name that has no tag."""
+
+
+class EngineFailed(Exception):
+    """An engine could not be measured: a code, and its facts by name."""
+
+    def __init__(self, code: str, **facts: str | float | int | None) -> None:
+        super().__init__(code)
+        self.remark = Remark(code, facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An engine that has answered. `context`: of the model, in tokens, prompt and answer together; None: not reported."""
+
+    model: str
+    context: int | None
+    remarks: tuple[Remark, ...]
+
+
+class Engine(Protocol):
+    """What a benchmark asks of an engine."""
+
+    @property
+    def label(self) -> str:
+        """Its name in tables."""
+
+    @property
+    def name(self) -> str:
+        """An adapter's key, or what the user calls it."""
+
+    @property
+    def url(self) -> str | None:
+        """Its base URL."""
+
+    def prepare(self) -> Prepared:
+        """Find the model, load it and generate once. Raises EngineFailed."""
+
+    def measure(
+        self, prepared: Prepared, prompts: tuple[BenchPrompt, ...], runs: int, out: Path, ui: Ui
+    ) -> RunResult:
+        """Send each prompt `runs` times, one request at a time. Raises PlanError, PeerError, RecordError, InstrumentError."""
+
+    def facts(self, model: str) -> EngineFacts | None:
+        """The engine by its own account; None: unknown."""
+
+    def unload(self, model: str) -> Remark | None:
+        """Unload the model; a remark if that was not possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEngine:
+    """See the table above. `options`: further flags of the plan, such as `--api-key-env`."""
+
+    label: str
+    name: str
+    url: str
+    model: str | None = None
+    adapter: Adapter | None = None
+    api: str = "chat"
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    def _plan(self, model: str | None, more: Mapping[str, object] | None = None) -> Plan:
+        flags: dict[str, object] = {
+            "--url": self.url,
+            "--model": model,
+            "--api": self.api,
+            "--concurrency": "1",
+            "--warmup": "0",
+            "--no-ignore-eos": True,
+            "--repeatable-prompts": True,
+            **self.options,
+            **(more or {}),
+        }
+        return build(None, flags, environ=os.environ)
+
+    def prepare(self) -> Prepared:
+        """See Engine."""
+        plan = self._plan(self.model)
+        with open_probe(plan, self.url, read_key(plan.target, os.environ)) as probe:
+            try:
+                models, _ = probe.models()
+            except PeerError as cause:
+                raise _failed("unreachable", cause) from cause
+            model, remarks = self._chosen(models.names)
+            if self.adapter is not None and self.adapter.load is not None:
+                remarks += self._loaded(self.adapter.load(model), model)
+            try:
+                probe.try_out(generation_of(plan, model, GREETING, 1))
+            except PeerError as cause:
+                timed_out = isinstance(cause.__cause__, Unanswered) and cause.__cause__.reason == "timeout"
+                missing = bool(models.names) and model not in models.names
+                code = "warm_up_hung" if timed_out else "model_missing" if missing else "warm_up_failed"
+                raise _failed(code, cause, model=model, offered=", ".join(models.names)[:300]) from cause
+        return Prepared(model, models.contexts.get(model), tuple(remarks))
+
+    def _chosen(self, names: Iterable[str]) -> tuple[str, list[Remark]]:
+        """The model to measure. Raises EngineFailed."""
+        listed = list(names)
+        if self.model is None:
+            if len(listed) == 1:
+                return listed[0], []
+            raise EngineFailed("model_open", offered=", ".join(listed)[:300] or None)
+        if self.model in listed or not listed:
+            return self.model, []
+        if self.model + LATEST in listed:
+            return self.model + LATEST, []
+        return self.model, [Remark("model_not_listed", {"model": self.model})]
+
+    def _loaded(self, ask: Ask, model: str) -> list[Remark]:
+        """Load the model, unless the engine says that it is. An engine that refuses may still answer a generation."""
+        facts = self.facts(model)
+        known = None if facts is None else facts.model(model)
+        if known is not None and known.loaded:
+            return []
+        refusal = self._call(ask)
+        return [] if refusal is None else [Remark("load_refused", {"model": model, "why": refusal})]
+
+    def measure(
+        self, prepared: Prepared, prompts: tuple[BenchPrompt, ...], runs: int, out: Path, ui: Ui
+    ) -> RunResult:
+        """See Engine."""
+        plan = self.planned(prepared.model, prompts, runs, out.parent)
+        return conduct(plan, out, ui, certificate=cited_certificate(plan))
+
+    def planned(self, model: str, prompts: tuple[BenchPrompt, ...], runs: int, folder: Path) -> Plan:
+        """The plan of its run, whose prompts file is written into `folder`: each prompt once, round after round."""
+        name = file_name(self.label)
+        path = folder / f"prompts-{name}.jsonl"
+        takes = self._plan(model).target.interface.takes_messages
+        path.write_bytes(prompt_file(prompts, messages=takes))
+        more = {
+            "--name": name,
+            "--prompts": str(path),
+            "--prompts-order": "file",
+            "--requests": str(len(prompts) * runs),
+        }
+        return self._plan(model, more)
+
+    def facts(self, model: str) -> EngineFacts | None:
+        """See Engine."""
+        if self.adapter is None:
+            return None
+        with self._client() as client:
+            replies = replies_to((*self.adapter.asks, *self.adapter.model_asks(model)), client)
+        return self.adapter.read(replies) if self.adapter.recognise(replies) else None
+
+    def unload(self, model: str) -> Remark | None:
+        """See Engine."""
+        if self.adapter is None or self.adapter.unload is None:
+            return Remark("unload_unknown")
+        refusal = self._call(self.adapter.unload(model))
+        return None if refusal is None else Remark("unload_refused", {"model": model, "why": refusal})
+
+    def _call(self, ask: Ask) -> str | None:
+        """Why the engine did not do it; None: it did."""
+        with self._client() as client:
+            try:
+                body = None if ask.body is None else json.dumps(ask.body).encode()
+                answer = client.request(ask.method, ask.path, body, LOAD_S)
+            except Unanswered as cause:
+                return str(cause)
+        return None if 200 <= answer.status < 300 else f"{answer.status}: {answer.text()[:200]}"
+
+    def _client(self) -> Client:
+        plan = self._plan(self.model)
+        lines = headers(plan.target, read_key(plan.target, os.environ))
+        return client_of(endpoint(self.url), lines, None, ANSWER_S)
+
+
+def _failed(code: str, cause: PeerError, **facts: str | None) -> EngineFailed:
+    return EngineFailed(code, why=str(cause)[:500], **facts)
+
+
+def replies_to(asks: Iterable[Ask], client: Client) -> dict[str, Reply]:
+    """The replies, by path; those that did not come are not there."""
+    found: dict[str, Reply] = {}
+    for ask in asks:
+        body = None if ask.body is None else json.dumps(ask.body).encode()
+        try:
+            answer = client.request(ask.method, ask.path, body)
+        except Unanswered:
+            continue
+        try:
+            content: object = answer.json()
+        except (ValueError, RecursionError):
+            content = answer.text()
+        names = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers.items()}
+        found[ask.path] = Reply(answer.status, names, content)
+    return found
+
+
+def file_name(label: str) -> str:
+    """A label as part of a file's name."""
+    return "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in label)[
+        :48
+    ]

@@ -1,0 +1,223 @@
+"""From an engine's sealed record to its part of the benchmark's document."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from inferometer.documents.bench import (
+    Ended,
+    EngineMetadata,
+    EngineResult,
+    PromptResult,
+    Remark,
+    Sample,
+    Spread,
+)
+from inferometer.documents.summary import Summary
+from inferometer.engines.adapters.adapter import EngineFacts
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schema import RECORD
+from inferometer.journal.seal import read_table
+from inferometer.judge.bench import figure, verdict
+from inferometer.measure.bench_metrics import monotone_fall, pooled
+from inferometer.measure.generations import Generation, generations, of_prompt
+from inferometer.studies.bench_gate import Machine
+from inferometer.workload.bench_prompts import BenchPrompt
+
+FULL_SPEED_PERCENT = 100.0
+CACHED_SHARE = 0.5
+"""Of a prompt's tokens: from here on its TTFT is that of a cache, which a reader should know."""
+
+Limits = Sequence[tuple[int, float]]
+"""Instants (ns, monotonic) and the processor's speed limit then, in percent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What an engine's turn came to. `folder`: of its run; None: there is none. `fast_is_odd`: see measure/generations.py."""
+
+    label: str
+    name: str
+    url: str | None
+    model: str | None
+    prompts: tuple[BenchPrompt, ...]
+    runs: int
+    folder: Path | None
+    summary: Summary | None
+    facts: EngineFacts | None
+    limits: Limits
+    remarks: tuple[Remark, ...]
+    fast_is_odd: bool
+    interrupted: bool = False
+    refused: bool = False
+
+
+def engine_result(turn: Turn, machine: Machine) -> EngineResult:
+    """The document of one engine. Raises RecordError."""
+    found = _generations(turn)
+    speeds = {one.name: _values(found, at, "speed") for at, one in enumerate(turn.prompts)}
+    waits = {one.name: _values(found, at, "ttft") for at, one in enumerate(turn.prompts)}
+    planned = len(turn.prompts) * turn.runs
+    answered = sum(one.outcome == "ok" for one in found)
+    ended = _ended(turn, whole=planned > 0 and answered == planned)
+    status, reasons = verdict(turn.summary, speeds, finished=ended == "measured")
+    counted = bool(any(speeds.values()))
+    return EngineResult(
+        label=turn.label,
+        url=turn.url,
+        ended=ended,
+        metadata=_metadata(turn, machine),
+        status=status if turn.summary is not None else None,
+        reasons=reasons,
+        runs=() if turn.folder is None else (f"runs/{turn.folder.name}",),
+        tok_per_sec=figure(speeds) if counted else None,
+        ttft_client_ms=figure(waits) if counted else None,
+        tok_per_sec_per_watt=None,
+        spread=_spread(speeds) if counted else None,
+        prompts=tuple(_prompt(one, at, found) for at, one in enumerate(turn.prompts)) if found else (),
+        samples=tuple(_sample(one, turn) for one in found),
+        remarks=(*turn.remarks, *_observed(turn, found, planned)),
+    )
+
+
+def _ended(turn: Turn, *, whole: bool) -> Ended:
+    if turn.refused:
+        return "refused"
+    if whole:
+        return "measured"
+    return "interrupted" if turn.interrupted else "failed"
+
+
+def _generations(turn: Turn) -> tuple[Generation, ...]:
+    if turn.folder is None:
+        return ()
+    path = RunFolder.open(turn.folder).record
+    return generations(read_table(path, RECORD), len(turn.prompts), fast_is_odd=turn.fast_is_odd)
+
+
+def _values(found: Sequence[Generation], prompt: int, name: str) -> list[float]:
+    counting = of_prompt(found, prompt)
+    if name == "speed":
+        return [one.speed for one in counting if one.speed is not None]
+    return [one.client.ttft_ms for one in counting if one.client is not None]
+
+
+def _spread(speeds: dict[str, list[float]]) -> Spread:
+    whole = pooled(speeds)
+    return Spread(whole.bessel, whole.population, whole.cv, whole.stability)
+
+
+def _prompt(prompt: BenchPrompt, at: int, found: Sequence[Generation]) -> PromptResult:
+    mine = [one for one in found if one.prompt == at]
+    counted = [one.prompt_tokens for one in mine if one.prompt_tokens is not None]
+    shares = [
+        one.cached_tokens / one.prompt_tokens
+        for one in mine
+        if one.cached_tokens is not None and one.prompt_tokens
+    ]
+    speeds = _values(found, at, "speed")
+    return PromptResult(
+        prompt=prompt.name,
+        max_tokens=prompt.max_tokens,
+        sized_to=prompt.tokens,
+        prompt_tokens=max(counted) if counted else None,
+        cached=statistics.fmean(shares) if shares else None,
+        tok_per_sec=figure({prompt.name: speeds}),
+        ttft_client_ms=figure({prompt.name: _values(found, at, "ttft")}),
+        drift=monotone_fall(speeds),
+    )
+
+
+def _sample(one: Generation, turn: Turn) -> Sample:
+    by, client = one.by, one.client
+    return Sample(
+        prompt=turn.prompts[one.prompt].name,
+        run=one.run,
+        row=one.row,
+        tok_per_sec=one.speed,
+        tok_per_sec_source=None if by is None else by.source,
+        ttft_ms=None if by is None else by.ttft_ms,
+        ttft_source=None if by is None else by.source,
+        ttft_client_ms=None if client is None else client.ttft_ms,
+        total_duration_ms=None if by is None else by.total_ms,
+        total_client_ms=None if client is None else client.total_ms,
+        generation_duration_ms=None if by is None else by.generation_ms,
+        load_ms=None if by is None else by.load_ms,
+        tokens_generated=one.tokens,
+        tokens_source=None if one.tokens is None else "server" if one.tokens_counted else "estimate",
+        prompt_tokens=one.prompt_tokens,
+        cached_tokens=one.cached_tokens,
+        finish_reason=one.finish_reason,
+        outcome=one.outcome,
+        discarded=one.discarded,
+        warnings=one.warnings,
+        thermal_speed_limit=_limit(one, turn.limits),
+    )
+
+
+def _limit(one: Generation, limits: Limits) -> float | None:
+    """The lowest limit read while it ran, or the last one before."""
+    begun = one.ended_ns if one.submitted_ns is None else one.submitted_ns
+    during = [percent for at, percent in limits if begun <= at <= one.ended_ns]
+    before = [percent for at, percent in limits if at < begun]
+    return min(during) if during else before[-1] if before else None
+
+
+def _metadata(turn: Turn, machine: Machine) -> EngineMetadata:
+    facts, thermal = turn.facts, machine.thermal()
+    model = facts.model(turn.model) if facts is not None and turn.model is not None else None
+    percents = [percent for _, percent in turn.limits]
+    return EngineMetadata(
+        engine=turn.name if facts is None else facts.engine,
+        engine_version=None if facts is None else facts.version,
+        runner=None if facts is None else facts.runner,
+        model=turn.model,
+        model_format=None if model is None else model.format,
+        model_quantization=None if model is None else model.quantization,
+        memory_bytes=None if model is None else model.memory_bytes,
+        memory_source=None if model is None or model.memory_bytes is None else "engine",
+        hw_chip=machine.chip(),
+        os_version=machine.os_version(),
+        thermal_level=thermal.level,
+        thermal_speed_limit=min(percents) if percents else thermal.speed_limit_percent,
+        power_watts=None,
+        power_source=None,
+    )
+
+
+def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Remark]:
+    """What the generations themselves give reason to say."""
+    remarks: list[Remark] = []
+    failures = [one for one in found if one.discarded == "failed"]
+    if failures or (found and len(found) < planned):
+        outcomes = sorted({one.outcome for one in failures})
+        remarks.append(
+            Remark(
+                "generations_failed",
+                {"failed": len(failures), "sent": len(found), "planned": planned, "outcomes": ", ".join(outcomes) or None},
+            )
+        )  # fmt: skip
+    for code in ("not_streamed", "no_tokens", "too_short"):
+        if many := sum(one.discarded == code for one in found):
+            remarks.append(Remark("discarded", {"reason": code, "number": many, "of": len(found)}))
+    for code in ("tokens_estimated", "durations_differ", "ttft_high", "speed_high"):
+        if many := sum(code in one.warnings for one in found):
+            remarks.append(Remark(code, {"number": many, "of": len(found)}))
+    for at, prompt in enumerate(turn.prompts):
+        fall = monotone_fall(_values(found, at, "speed"))
+        if fall is not None:
+            remarks.append(Remark("drift", {"prompt": prompt.name, "share": fall, "runs": turn.runs}))
+    percents = [percent for _, percent in turn.limits]
+    if percents and min(percents) < FULL_SPEED_PERCENT:
+        remarks.append(Remark("throttled", {"percent": min(percents)}))
+    cached = [
+        one.prompt
+        for one in found
+        if one.cached_tokens and one.prompt_tokens and one.cached_tokens >= CACHED_SHARE * one.prompt_tokens
+    ]
+    if cached:
+        remarks.append(Remark("prompts_cached", {"number": len(cached), "of": len(found)}))
+    return remarks
