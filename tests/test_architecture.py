@@ -38,10 +38,11 @@ ALLOWED: dict[str, set[str]] = {
     },
     "studies": {
         "calibration", "client", "documents", "drive", "engines", "journal", "judge", "measure", "metrics", "plan",
-        "procedures", "report", "run", "server", "simulation", "telemetry",
+        "procedures", "report", "run", "server", "simulation", "telemetry", "workload",
     },
     "cli": {
-        "documents", "drive", "journal", "judge", "plan", "report", "run", "server", "simulation", "studies", "telemetry",
+        "documents", "drive", "engines", "journal", "judge", "plan", "report", "run", "server", "simulation", "studies",
+        "telemetry", "workload",
     },
     "addresses": set(),
     "errors": set(),

@@ -15,6 +15,7 @@ from shipped_schemas import shipped
 
 import inferometer
 from inferometer.cli.app import COMMANDS
+from inferometer.cli.bench import command as bench_command
 from inferometer.cli.calibrate import command as calibrate_command
 from inferometer.cli.compare import command as compare_command
 from inferometer.cli.compliance import command as compliance_command
@@ -118,6 +119,7 @@ def test_every_flag_in_the_docs_exists() -> None:
         option
         for command in (
             run_command,
+            bench_command,
             calibrate_command,
             compliance_command,
             doctor_command,

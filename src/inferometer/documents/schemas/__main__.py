@@ -24,7 +24,6 @@ DOCUMENTS: dict[str, type] = {
     "test": ProcedureDocument,
     "detection": Detection,
     "doctor": Doctor,
-    "doctor": Doctor,
     "bench": Bench,
 }
 """By the name of the file."""

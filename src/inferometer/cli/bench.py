@@ -1,0 +1,218 @@
+"""`inferometer bench`: engines measured one after the other, by asiai's methodology."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from inferometer.cli.command import Command
+from inferometer.errors import PlanError, Problem
+
+if TYPE_CHECKING:
+    from inferometer.studies.bench import Benched
+    from inferometer.studies.bench_engine import LiveEngine
+    from inferometer.workload.bench_prompts import Count
+
+EXAMPLES = (
+    "inferometer bench --url vllm=http://localhost:8000 --url llamacpp=http://localhost:8080",
+    "inferometer bench --url ollama=http://localhost:11434 --compare llama3.2 --compare qwen3:8b",
+    "inferometer bench --url vllm=http://localhost:8000 --prompts code,long --contexts 4k,16k --runs 5",
+)
+EXITS = (
+    "0 VALID, 2 usage, 3 INVALID or refused by the pre-flight gate, 4 INCONCLUSIVE, 5 an engine could not be reached or "
+    "failed, 130 interrupted"
+)
+
+
+@click.command("bench", cls=Command, examples=EXAMPLES, exits=EXITS)
+@click.option(
+    "--url", "urls", multiple=True, metavar="NAME=URL", help="An engine and its base URL. May be repeated."
+)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="[NAME=]MODEL",
+    help="The model to request, of all engines or of one. Default: the one that the engine lists.",
+)
+@click.option(
+    "--compare",
+    multiple=True,
+    metavar="MODEL",
+    help="Measure this model too, on each engine. May be repeated.",
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(1, 100),
+    default=3,
+    metavar="N",
+    help="Measured runs of each prompt. Default: 3.",
+)
+@click.option(
+    "--prompts",
+    metavar="NAMES",
+    help="Prompts to measure: code, tool-call, reasoning, long, or none, with commas between. Default: these four.",
+)
+@click.option(
+    "--contexts",
+    default="",
+    metavar="SIZES",
+    help="Context fills to measure as well, in tokens: 4k,16k,32k,64k.",
+)
+@click.option(
+    "--tokenizer",
+    metavar="NAME",
+    help="Size context fills in its tokens: a tokenizer.json, its folder or org/name.",
+)
+@click.option("--api", metavar="API", help="HTTP interface of engines without an adapter. Default: chat.")
+@click.option("--api-key-env", metavar="NAME", help="Environment variable that holds the engines' API key.")
+@click.option("--timeout", metavar="S", help="Give a generation up after this long. Default: 300.")
+@click.option("--force", is_flag=True, help="Measure even where the pre-flight gate refuses.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="runs",
+    metavar="DIR",
+    help="Folder for the benchmark's folder. Default: runs.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print bench.json on stdout instead of tables.")
+@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+def command(
+    urls: tuple[str, ...],
+    models: tuple[str, ...],
+    compare: tuple[str, ...],
+    runs: int,
+    prompts: str | None,
+    contexts: str,
+    tokenizer: str | None,
+    api: str | None,
+    api_key_env: str | None,
+    timeout: str | None,
+    force: bool,
+    out: Path,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Measure engines side by side: each alone, one request at a time, with the same prompts, and rank them."""
+    from inferometer.cli.terminal import Screen
+    from inferometer.studies.bench import Question, conduct_bench
+    from inferometer.studies.bench_gate import RealClock
+    from inferometer.telemetry.machine import this_machine
+    from inferometer.telemetry.machine_class import laptop_class
+    from inferometer.workload import bench_prompts
+
+    options: dict[str, object] = {"--timeout": timeout or "300", "--api-key-env": api_key_env}
+    engines = engines_of(urls, models, compare, api or "chat", options)
+    names = bench_prompts.NAMES if prompts is None else tuple(_words(prompts))
+    count, sized_by = _counter(tokenizer)
+    sizes = bench_prompts.sizes(contexts)
+    chosen = bench_prompts.chosen([name for name in names if name != "none"], sizes, count)
+    if not chosen:
+        raise PlanError(
+            [Problem("--prompts", "leaves nothing to measure: name prompts, or sizes with --contexts")]
+        )
+    machine = this_machine()
+    question = Question(chosen, runs, sized_by if sizes else None, force, laptop_class(machine.chip()))
+    benched = conduct_bench(question, engines, machine, RealClock(), out, Screen(quiet=quiet))
+    _show(benched, as_json=as_json)
+    return benched.exit_code
+
+
+def engines_of(
+    urls: Sequence[str], models: Sequence[str], compare: Sequence[str], api: str, options: dict[str, object]
+) -> list[LiveEngine]:
+    """The engines with their models, in the order given. Raises PlanError."""
+    from inferometer.engines.adapters.registry import ADAPTERS
+    from inferometer.plan.parse import build
+    from inferometer.studies.bench_engine import LiveEngine
+
+    named = [_named(one) for one in urls]
+    if not named:
+        raise PlanError(
+            [Problem("--url", "name an engine and its address, for example --url vllm=http://localhost:8000")]
+        )
+    if len({name for name, _ in named}) < len(named):
+        raise PlanError([Problem("--url", "each engine needs a name of its own")])
+    own, usual = _models(models, [name for name, _ in named])
+    engines = []
+    for name, url in named:
+        adapter = ADAPTERS.get(name)
+        interface = api if adapter is None else adapter.interface
+        checked = build(None, {"--url": url, "--api": interface, **options}).target.url
+        assert checked is not None
+        wanted = list(
+            dict.fromkeys(
+                [own.get(name, usual), *compare] if own.get(name, usual) or not compare else compare
+            )
+        )
+        for model in wanted:
+            label = name if len(wanted) == 1 else f"{name}/{model}"
+            engines.append(LiveEngine(label, name, checked, model, adapter, interface, options))
+    return engines
+
+
+def _named(text: str) -> tuple[str, str]:
+    name, equals, url = text.partition("=")
+    if not equals or "://" in name or not name.strip():
+        raise PlanError(
+            [Problem("--url", "needs a name before the address: for example vllm=http://localhost:8000")]
+        )
+    return name.strip(), url.strip()
+
+
+def _models(given: Sequence[str], engines: Sequence[str]) -> tuple[dict[str, str], str | None]:
+    """Each engine's own model, and the one for all others. A model's name may hold an equals sign."""
+    own: dict[str, str] = {}
+    usual: str | None = None
+    for text in given:
+        name, equals, model = text.partition("=")
+        if equals and name in engines:
+            own[name] = model
+        elif usual is None:
+            usual = text
+        else:
+            raise PlanError(
+                [
+                    Problem(
+                        "--model", "several models: measure them with --compare, or name engines, NAME=MODEL"
+                    )
+                ]
+            )
+    return own, usual
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _counter(name: str | None) -> tuple[Count | None, str]:
+    """What counts the tokens of a context fill, and its name."""
+    if name is None:
+        return None, "4 characters a token"
+    from inferometer.plan.schema import Tokenizer
+    from inferometer.workload import tokenizers
+
+    tokenizer = tokenizers.load(Tokenizer(name=name))
+    return (lambda text: len(tokenizer.encode(text))), f"the tokenizer {tokenizer.name}"
+
+
+def _show(benched: Benched, *, as_json: bool) -> None:
+    from inferometer.cli.terminal import say
+
+    if as_json:
+        from inferometer.documents.part import to_data
+
+        say(json.dumps(to_data(benched.document), ensure_ascii=False, allow_nan=False))
+        return
+    from rich.console import Console
+
+    from inferometer.report.bench.console import render
+    from inferometer.studies.bench import FILE
+
+    render(benched.document, Console(), str(benched.folder / FILE))
+    sys.stdout.flush()

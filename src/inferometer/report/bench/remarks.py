@@ -1,0 +1,80 @@
+"""The words of a benchmark's remarks and reasons, by their codes."""
+
+from __future__ import annotations
+
+from inferometer.documents.bench import Remark
+from inferometer.report.figures import clean, figure, share
+
+SENTENCES: dict[str, str] = {
+    # The gate, and the machine.
+    "pressure_critical": "memory pressure is critical: nothing measured now would be the engine's",
+    "speed_limited": "the processor may run at {percent} % of its speed only, and {least} % is the least to measure at",
+    "gate_unread": "this system shows no {what}: the pre-flight gate did not look at it",
+    "gate_overridden": "measured although the pre-flight gate refuses (--force)",
+    "pressure_remains": "memory pressure was still {level} when the cool-down ended",
+    "throttled": "the processor's speed limit fell to {percent} % meanwhile: thermal throttling",
+    # An engine that could not be measured.
+    "unreachable": "no engine answers there: {why}",
+    "model_open": "choose a model with --model: the engine lists {offered}",
+    "model_missing": "the model {model} is not one of this engine, which lists {offered}: {why}",
+    "warm_up_hung": "the engine did not answer its first generation in time: {why}",
+    "warm_up_failed": "the engine failed its first generation: {why}",
+    "engine_failed": "the engine failed: {why}",
+    "plan_refused": "this cannot be measured there: {why}",
+    "instrument_failed": "the instrument failed: {why}",
+    "not_measured": "{engine} was not measured: the benchmark ended before its turn",
+    # Models.
+    "model_not_listed": "the engine does not list {model}, but answered: it may have used another model",
+    "load_refused": "the engine refused to load {model}: {why}",
+    "unload_refused": "the engine refused to unload {model}, which may still take memory from the next one: {why}",
+    "unload_unknown": "there is no known way to unload this engine's model: it stays in memory beside the next one's",
+    "same_address": "{first} and {second} have one address, {url}: one of them is not what it is called",
+    # Generations.
+    "generations_failed": "{failed} of {sent} generations failed, {planned} were planned: {outcomes}",
+    "discarded": "{number} of {of} generations are in no statistic: {reason}",
+    "tokens_estimated": "the engine did not count the tokens of {number} of {of} generations: a quarter of the characters "
+    "stands in, which may be 25 % off",
+    "durations_differ": "the engine's durations contradict each other in {number} of {of} generations: the client's are used",
+    "ttft_high": "TTFT was over 60 s in {number} of {of} generations: swapping, or an error",
+    "speed_high": "{number} of {of} generations were faster than 500 tokens/s, which is not plausible on this machine",
+    "drift": "{prompt}: the speed fell with each of {runs} runs, by {share} in all: thermal drift",
+    "prompts_cached": "{number} of {of} prompts were mostly in the engine's prefix cache: their TTFT is that of a repetition",
+    "prompt_too_long": "{prompt} and its answer exceed the model's context of {context} tokens: left out",
+    # The ranking.
+    "ahead": "{first} is ahead of {second} by {share}: their intervals do not overlap",
+    "overlap": "{first} and {second} tie: their intervals overlap",
+    "tokens_not_counted": "{engine} has no place by speed: its tokens are an estimate",
+    "no_interval": "{first} and {second} are not told apart: one of them has no interval",
+}
+
+DISCARDED = {
+    "not_streamed": "the answer came whole, so there is no first token",
+    "no_tokens": "the engine counted no token",
+    "too_short": "the generation took less than 10 ms",
+}
+
+
+def worded(remark: Remark) -> str:
+    """A remark as a sentence without its full stop. A code without words is shown as it is."""
+    sentence = SENTENCES.get(remark.code)
+    if sentence is None:
+        return clean(f"{remark.code} {dict(remark.facts)}")
+    facts = {name: _fact(name, value) for name, value in remark.facts.items()}
+    return clean(sentence.format_map(_Facts(facts)))
+
+
+class _Facts(dict[str, str]):
+    """A fact that a remark does not have is unknown."""
+
+    def __missing__(self, name: str) -> str:
+        return "unknown"
+
+
+def _fact(name: str, value: str | float | None) -> str:
+    if value is None:
+        return "unknown"
+    if name == "reason":
+        return DISCARDED.get(str(value), str(value))
+    if isinstance(value, str):
+        return value
+    return share(value) if name == "share" else figure(value, trim=True)

@@ -1,0 +1,158 @@
+"""`inferometer bench` against the reference server, and against what is none."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from commands import only, run
+from peers import Script, Seen, scripted, whole
+from serving import serving
+from shipped_schemas import shipped
+
+from inferometer.server.engine.settings import Settings
+
+ENGINE = Settings(step_base_ns=1e6, prefill_base_ns=2e6)
+SHORT = ("--prompts", "tool-call", "--runs", "2")
+
+
+def bench(out: Path, *arguments: str, **urls: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, bench.json and stderr. `urls`: engines by name."""
+    engines = [word for name, url in urls.items() for word in ("--url", f"{name}={url}")]
+    code, stdout, stderr = run("bench", *engines, *SHORT, *arguments, "--json", out=out)
+    return code, json.loads(stdout) if stdout else {}, stderr
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    with serving(engine=ENGINE) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+def test_engines_are_measured_with_runs_whose_records_lie_beside_the_result(
+    address: str, tmp_path: Path
+) -> None:
+    """Each has a run folder with a record, its prompts, and samples with both TTFTs of one engine's answers."""
+    _, document, _ = bench(tmp_path, reference=address, other=address)
+    jsonschema.validate(document, shipped("bench"))
+    folder = only(tmp_path)
+    assert json.loads((folder / "bench.json").read_text()) == document
+    assert [one["label"] for one in document["engines"]] == ["reference", "other"]
+    for engine in document["engines"]:
+        assert engine["ended"] == "measured"
+        (record,) = engine["runs"]
+        assert (folder / record / "requests.parquet").is_file()
+        assert len(engine["samples"]) == 2
+        for sample in engine["samples"]:
+            assert sample["tokens_generated"] == 256
+            assert sample["ttft_ms"] == sample["ttft_client_ms"] <= sample["total_duration_ms"]
+            assert sample["ttft_source"] == sample["tok_per_sec_source"] == "client"
+    assert "same_address" in {one["code"] for one in document["remarks"]}
+
+
+def test_an_engine_that_times_itself_has_its_own_and_the_clients_ttft(address: str, tmp_path: Path) -> None:
+    """Over Ollama's interface: M2 and M5 by the server, and the parts within its total."""
+    _, document, _ = bench(tmp_path, ollama=address)
+    for sample in document["engines"][0]["samples"]:
+        assert (sample["ttft_source"], sample["tok_per_sec_source"]) == ("server", "server")
+        parts = sample["ttft_ms"] + sample["generation_duration_ms"] + sample["load_ms"]
+        assert parts == pytest.approx(sample["total_duration_ms"])
+        assert sample["tok_per_sec"] == pytest.approx(256_000 / sample["generation_duration_ms"])
+        assert sample["ttft_client_ms"] <= sample["total_client_ms"]
+
+
+def test_no_engine_on_a_port_is_named_and_the_other_is_measured(address: str, tmp_path: Path) -> None:
+    """Exit code 5."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    code, document, _ = bench(tmp_path, gone=f"http://127.0.0.1:{port}", here=address)
+    gone, here = document["engines"]
+    assert code == 5
+    assert (gone["ended"], here["ended"]) == ("failed", "measured")
+    assert gone["remarks"][-1]["code"] == "unreachable"
+
+
+def test_an_engine_that_hangs_in_warm_up_is_given_up_after_the_timeout(address: str, tmp_path: Path) -> None:
+    """And the other is measured."""
+
+    def answer(request: Seen) -> Script:
+        if request.method == "GET":
+            return Script(whole(200, b'{"data":[{"id":"m"}]}'))
+        return Script((), "hang")
+
+    with scripted(answer) as peer:
+        stuck = f"http://127.0.0.1:{peer.port}"
+        code, document, _ = bench(tmp_path, "--timeout", "2", stuck=stuck, here=address)
+    assert code == 5
+    assert [one["ended"] for one in document["engines"]] == ["failed", "measured"]
+    assert document["engines"][0]["remarks"][-1]["code"] == "warm_up_hung"
+
+
+def test_a_model_that_the_engine_lacks_is_named_with_those_it_has(tmp_path: Path) -> None:
+    """Not measured under another model's name."""
+
+    def answer(request: Seen) -> Script:
+        if request.method == "GET":
+            return Script(whole(200, b'{"data":[{"id":"m"},{"id":"n"}]}'))
+        return Script(whole(404, b'{"error":{"message":"no such model"}}'))
+
+    with scripted(answer) as peer:
+        url = f"http://127.0.0.1:{peer.port}"
+        _, document, _ = bench(tmp_path, "--model", "tiny", here=url)
+        _, unnamed, _ = bench(tmp_path, here=url)
+    found, unnamed_found = document["engines"][0]["remarks"][-1], unnamed["engines"][0]["remarks"][-1]
+    assert (found["code"], found["facts"]["offered"]) == ("model_missing", "m, n")
+    assert (unnamed_found["code"], unnamed_found["facts"]["offered"]) == ("model_open", "m, n")
+
+
+def test_an_engine_that_dies_in_its_turn_keeps_what_it_answered(tmp_path: Path) -> None:
+    """The second generation of the run is refused; the first is a sample."""
+    with serving("status:503=1,skip=4", engine=ENGINE) as port:  # two greetings, one count, one generation
+        code, document, _ = bench(tmp_path, here=f"http://127.0.0.1:{port}")
+    (engine,) = document["engines"]
+    assert (code, engine["ended"]) == (5, "failed")
+    assert [one["discarded"] for one in engine["samples"]] == [None, "failed"]
+
+
+def test_several_models_are_compared_on_each_engine(tmp_path: Path) -> None:
+    """An engine's label then names the model."""
+    with serving(engine=ENGINE) as port:
+        _, document, _ = bench(tmp_path, "--compare", "a", "--compare", "b", here=f"http://127.0.0.1:{port}")
+    assert [one["label"] for one in document["engines"]] == ["here/a", "here/b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "name an engine and its address"),
+        (("--url", "http://127.0.0.1:1"), "needs a name before the address"),
+        (("--url", "a=http://127.0.0.1:1", "--url", "a=http://127.0.0.1:2"), "a name of its own"),
+        (("--url", "a=ftp://127.0.0.1:1"), "--url"),
+        (("--url", "a=http://127.0.0.1:1", "--model", "x", "--model", "y"), "several models"),
+        (("--url", "a=http://127.0.0.1:1", "--prompts", "poem"), "no prompt 'poem'"),
+        (("--url", "a=http://127.0.0.1:1", "--prompts", "none"), "nothing to measure"),
+        (("--url", "a=http://127.0.0.1:1", "--contexts", "many"), "no size"),
+        (("--url", "a=http://127.0.0.1:1", "--timeout", "soon"), "--timeout"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_by_its_flag(
+    arguments: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    """Before a folder is made."""
+    code, _, stderr = run("bench", *arguments, out=tmp_path)
+    assert code == 2
+    assert words in stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_table_names_engines_prompts_order_and_remarks(address: str, tmp_path: Path) -> None:
+    """For a person."""
+    _, stdout, stderr = run("bench", "--url", f"a={address}", "--url", f"b={address}", *SHORT, out=tmp_path)
+    for words in ("tokens/s", "tool-call", "By speed", "bench.json", "no known way to unload"):
+        assert words in stdout
+    assert "engine 2 of 2: b" in stderr
