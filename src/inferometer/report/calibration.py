@@ -19,7 +19,7 @@ FAULTS = {
     "verdict": "INVALID",
     "nothing_measured": "empty",
 }
-"""A limit's name to the word behind `no:`; a + stands for further ones, `server` for a server that fell behind."""
+"""A limit's name to the word behind `no:`; a + stands for further ones, `behind` for a server that fell behind."""
 
 _HEAD = (
     ("", "load", "offered", "got", "CPU", "TTFT", "TTFT", "ITL", "E2E", "good"),
@@ -80,7 +80,7 @@ def _row(rung: CalibrationRung) -> Sequence[str]:
 
 def _word(rung: CalibrationRung) -> str:
     if rung.server_behind:
-        return "yes (server)" if not rung.faults else "no: server"
+        return "yes, behind" if not rung.faults else "no: behind"
     words = list(dict.fromkeys(FAULTS.get(name, name) for name in rung.faults))
     return f"no: {words[0]}" + ("+" if len(words) > 1 else "") if words else "yes"
 
