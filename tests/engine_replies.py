@@ -9,6 +9,7 @@ from inferometer.engines.adapters.adapter import Replies, Reply
 
 FOLDER = Path(__file__).parent / "vectors" / "engines"
 KEYS = tuple(sorted(path.stem for path in FOLDER.glob("*.json")))
+"""Of the engines; further replies of the same engines are in the folder `more`."""
 
 
 def source(key: str) -> str:

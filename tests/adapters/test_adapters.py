@@ -152,6 +152,18 @@ def test_llama_cpp_reports_its_build_and_the_type_of_its_file() -> None:
     assert found.version == "b1-0c1e570"
 
 
+def test_a_router_of_llama_cpp_manages_its_models() -> None:
+    """As recorded: loaded, its facts are the model's own; a model that is not loaded has a name alone."""
+    known = dict(replies("more/llamacpp-router"))
+    router = ADAPTERS["llamacpp"].read(known)
+    assert [one.key for one in recognised(known)] == ["llamacpp"]
+    assert router.manages_models
+    assert router.models == (ServedModel("tiny", "gguf", "all F32", "1344128", 1024, loaded=True),)
+    unloaded = {"id": "tiny", "owned_by": "llamacpp", "status": {"value": "unloaded"}}
+    known["/v1/models"] = Reply(200, {}, {"data": [unloaded]})
+    assert ADAPTERS["llamacpp"].read(known).models == (ServedModel("tiny", "gguf", loaded=False),)
+
+
 def test_vllm_reports_its_version_and_context() -> None:
     """As recorded."""
     assert facts("vllm") == EngineFacts(

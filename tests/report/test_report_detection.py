@@ -67,6 +67,14 @@ def test_an_engine_is_shown_with_its_models() -> None:
         assert word in text
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"), [("1344128", "1.34M"), ("8030261312", "8.03B"), ("4.3B", "4.3B")]
+)
+def test_numbers_of_parameters_are_short(given: str, expected: str) -> None:
+    """llama.cpp writes all digits, others a letter."""
+    assert expected in shown(engine(models=(DetectedModel("m", parameters=given),)))
+
+
 def test_two_processes_on_one_port_are_named() -> None:
     """One of them takes requests meant for the other."""
     several = (PortProcess(7, "ollama", "ollama"), PortProcess(8, "ollama", "ollama"))

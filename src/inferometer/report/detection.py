@@ -75,8 +75,11 @@ def _model(one: DetectedEndpoint, model: DetectedModel) -> tuple[str, ...]:
 
 
 def _parameters(text: str | None) -> str | None:
-    """Their number as engines write it, or in billions where one writes all digits."""
-    return text if text is None or not text.isdecimal() else f"{figure(int(text) / 1e9, 3, trim=True)}B"
+    """Their number as engines write it, or in millions or billions where one writes all digits."""
+    if text is None or not text.isdecimal():
+        return text
+    unit, letter = (1e9, "B") if int(text) >= 10**9 else (1e6, "M")
+    return f"{figure(int(text) / unit, 3, trim=True)}{letter}"
 
 
 def _hidden(engines: Iterable[DetectedEndpoint]) -> Iterator[str]:
