@@ -28,6 +28,8 @@ from inferometer.run.ui import Ui
 from inferometer.studies.bench_engine import Engine, EngineFailed, Prepared
 from inferometer.studies.bench_gate import COOLDOWN_S, Clock, Machine, cool_down, gate
 from inferometer.studies.bench_results import Turn, engine_result
+from inferometer.studies.detection import Local
+from inferometer.studies.local_engines import duplicate_instances
 from inferometer.workload.bench_prompts import BenchPrompt
 
 FILE = "bench.json"
@@ -75,16 +77,24 @@ def conduct_bench(
     written."""
     folder = RunFolder.create(out, "bench", time.time_ns()).path
     (folder / "journal").rmdir()
-    return carry_out(question, engines, machine, clock, folder, ui)
+    here = {one.name for one in engines if one.url is not None and is_loopback(one.url)}
+    competing = tuple(duplicate_instances(Local.now(), here)) if here else ()
+    return carry_out(question, engines, machine, clock, folder, ui, competing)
 
 
 def carry_out(
-    question: Question, engines: Sequence[Engine], machine: Machine, clock: Clock, folder: Path, ui: Ui
+    question: Question,
+    engines: Sequence[Engine],
+    machine: Machine,
+    clock: Clock,
+    folder: Path,
+    ui: Ui,
+    before: Sequence[Remark] = (),
 ) -> Benched:
-    """All turns of a benchmark, into `folder`, which exists."""
+    """All turns of a benchmark, into `folder`, which exists. `before`: what there is to say of the machine before the first."""
     started = time.time_ns()
     results: list[EngineResult] = []
-    remarks = _shared_addresses(engines)
+    remarks = [*before, *_shared_addresses(engines)]
     benched, failure, interrupted = None, None, False
     for at, engine in enumerate(engines):
         ui.note(f"engine {at + 1} of {len(engines)}: {engine.label}")

@@ -13,6 +13,7 @@ SENTENCES: dict[str, str] = {
     "gate_overridden": "measured although the pre-flight gate refuses (--force)",
     "pressure_remains": "memory pressure was still {level} when the cool-down ended",
     "throttled": "the processor's speed limit fell to {percent} % meanwhile: thermal throttling",
+    "duplicate_processes": "{number} instances of {engine} run on this machine and compete: processes {processes}",
     # An engine that could not be measured.
     "unreachable": "no engine answers there: {why}",
     "model_open": "choose a model with --model: the engine lists {offered}",
