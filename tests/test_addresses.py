@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferometer.addresses import REDACTED, secrets_of, short, shown
+from inferometer.addresses import REDACTED, is_loopback, secrets_of, short, shown
 
 SECRET = "hunter2hunter2"
 
@@ -59,3 +59,20 @@ def test_tables_leave_out_what_every_endpoint_has() -> None:
     assert short("http://h:8000/metrics") == "h:8000"
     assert short("http://h:8000/a/metrics") == "h:8000/a"
     assert short("metrics") == "metrics"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("http://127.0.0.1:8000", True),
+        ("http://127.8.0.1", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://localhost:1", True),
+        ("http://10.0.0.1", False),
+        ("http://[2001:db8::1]", False),
+        ("http://gpu-1:8000", False),
+    ],
+)
+def test_this_machine_is_known_by_its_name_and_its_addresses(url: str, expected: bool) -> None:
+    """And no other machine is taken for it."""
+    assert is_loopback(url) is expected

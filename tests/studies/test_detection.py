@@ -17,7 +17,7 @@ from inferometer.documents.part import from_json, to_json
 from inferometer.engines.adapters.adapter import Replies
 from inferometer.engines.adapters.registry import ADAPTERS, ports
 from inferometer.server.engine_routes import ENGINES
-from inferometer.studies.detection import Detected, Local, Places, detect, document, is_loopback, places
+from inferometer.studies.detection import Detected, Local, Places, detect, document, places
 from inferometer.studies.engine_client import LARGEST, EngineClient
 from inferometer.telemetry.processes import Listening
 
@@ -245,12 +245,3 @@ def test_a_detection_is_read_back_the_same() -> None:
         where = Places((), (port,))
         made = document(where, detect(where, NOBODY))
     assert from_json(to_json(made), Detection, SCHEMA, "it") == made
-
-
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("10.0.0.1", False), ("gpu", False)],
-)
-def test_processes_are_those_of_this_machine(host: str, expected: bool) -> None:
-    """Another machine's ports are not this one's."""
-    assert is_loopback(host) is expected

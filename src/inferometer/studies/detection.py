@@ -16,7 +16,6 @@ deadline for all. Nothing is sent that changes anything, and no key goes to a po
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +24,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from inferometer.addresses import shown
+from inferometer.addresses import is_loopback, shown
 from inferometer.client.http_client import Unanswered
 from inferometer.documents.detection import (
     SCHEMA,
@@ -191,7 +190,7 @@ def look(client: EngineClient, until: float) -> Look:
 
 
 def _detected(place: Endpoint, looked: Look, here: Local) -> Detected:
-    listeners = here.listeners(place.port) if is_loopback(place.host) else None
+    listeners = here.listeners(place.port) if is_loopback(place.url) else None
     owners = None if listeners is None else tuple(map(_process, listeners))
     found = recognised(looked.replies)
     if len(found) == 1:
@@ -236,14 +235,6 @@ def _process(process: machine.Process) -> PortProcess:
         (key for key, one in PATTERNS.items() if any(re.search(text, process.line) for text in one)), None
     )
     return PortProcess(process.pid, process.name, key)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host, by name or address, is this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _locked(replies: Mapping[str, Reply]) -> bool:
