@@ -12,14 +12,14 @@ from engine_replies import replies
 from peers import Script, Seen, scripted, whole
 from serving import serving
 
-from inferometer.documents.detection import SCHEMA, Detection
+from inferometer.documents.detection import SCHEMA, Detection, PortProcess
 from inferometer.documents.part import from_json, to_json
 from inferometer.engines.adapters.adapter import Replies
 from inferometer.engines.adapters.registry import ADAPTERS, ports
 from inferometer.server.engine_routes import ENGINES
-from inferometer.studies.detection import Detected, Local, Places, detect, document, places
+from inferometer.studies.detection import PATTERNS, Detected, Local, Places, detect, document, places
 from inferometer.studies.engine_client import LARGEST, EngineClient
-from inferometer.telemetry.processes import Listening
+from inferometer.telemetry.processes import Listener, Listening, Process, engine_processes
 
 MODEL = "house/model:1b"
 NOBODY = Local((), Listening((), complete=True))
@@ -245,3 +245,89 @@ def test_a_detection_is_read_back_the_same() -> None:
         where = Places((), (port,))
         made = document(where, detect(where, NOBODY))
     assert from_json(to_json(made), Detection, SCHEMA, "it") == made
+
+
+def process(pid: int, parent: int | None, command: str) -> Process:
+    """A process as the system shows it."""
+    words = tuple(command.split())
+    return Process(pid, parent, words[0].rpartition("/")[2], words, None, None)
+
+
+def machine(listeners: dict[int, int | None], *running: Process) -> Local:
+    """A machine with these processes, which listen on ports (by port: the process)."""
+    found = tuple(Listener("127.0.0.1", port, pid) for port, pid in listeners.items())
+    return Local(running, Listening(found, complete=None not in listeners.values()))
+
+
+@pytest.mark.parametrize(
+    ("command", "runner"),
+    [
+        ("/usr/bin/ollama runner --mlx-engine --model qwen3.5 --port 50001", "mlx"),
+        ("/usr/bin/ollama runner --ollama-engine --model /blobs/a --port 50001", "ollama"),
+        ("/usr/lib/ollama/llama-server --model /blobs/a --port 50001", "llama.cpp"),
+    ],
+)
+def test_the_runner_of_an_ollama_is_that_of_the_process_below_it(command: str, runner: str) -> None:
+    """Found by the port's process, whose children run the model."""
+    with serving(routes="ollama", model=MODEL) as port:
+        here = machine({port: 7, 50001: 8}, process(7, 1, "/usr/bin/ollama serve"), process(8, 7, command))
+        (found,) = detect(Places((), (port,)), here)
+    assert (found.endpoint.engine, found.endpoint.runner) == ("ollama", runner)
+    assert found.endpoint.processes == (PortProcess(7, "ollama", "ollama"),)
+
+
+def test_ports_of_engine_processes_are_looked_at_and_those_of_their_workers_are_not() -> None:
+    """Whatever their numbers; a program that is no engine does not count, nor a port whose owner is hidden."""
+    here = machine(
+        {4711: 7, 50001: 8, 5432: 9, 9: None},
+        process(7, 1, "/usr/bin/ollama serve"),
+        process(8, 7, "/usr/bin/ollama runner --model /blobs/a --port 50001"),
+        process(9, 1, "/usr/bin/postgres -D /data"),
+    )
+    assert here.engine_ports() == (4711,)
+    assert set(places((), None, here).ports) == {*ports(), 4711}
+
+
+def test_a_port_whose_owner_is_hidden_has_unknown_processes() -> None:
+    """Which is not the same as none."""
+    here = machine({8000: None}, process(7, 1, "vllm serve m"))
+    assert here.listeners(8000) is None
+    assert here.listeners(8001) is None
+
+
+def test_two_processes_that_share_a_port_are_both_named() -> None:
+    """As two `ollama serve` on one port."""
+    both = (process(7, 1, "ollama serve"), process(8, 1, "ollama serve"))
+    shared = Listening(tuple(Listener("127.0.0.1", 11434, one.pid) for one in both), complete=True)
+    assert Local(both, shared).listeners(11434) == both
+
+
+@pytest.mark.parametrize(
+    ("command", "key"),
+    [
+        ("/opt/venv/bin/python /opt/venv/bin/vllm serve m --port 8000", "vllm"),
+        ("python -m vllm.entrypoints.openai.api_server --model m", "vllm"),
+        ("/opt/bin/python /opt/bin/vllm-mlx serve m", "vllm-mlx"),
+        ("python -m vllm_mlx.server --model m", "vllm-mlx"),
+        ("python -m mlx_lm.server --model m", "mlx-lm"),
+        ("python -m mlx_lm server --model m", "mlx-lm"),
+        ("python -m mlx_lm.generate --model m", None),
+        ("/usr/local/bin/llama-server -m a.gguf", "llamacpp"),
+        ("/home/me/.lmstudio/extensions/backends/llm-engine", "lmstudio"),
+        ("llama-server -m /home/me/.lmstudio/models/a.gguf", "llamacpp"),
+        ("/Applications/oMLX.app/Contents/MacOS/oMLX", "omlx"),
+        ("omlx serve", "omlx"),
+        ("python -m sglang.launch_server --model-path m", "sglang"),
+        ("text-generation-launcher --model-id m", "tgi"),
+        ("trtllm-serve m", "tensorrt-llm"),
+        ("python -m inferometer.server --model m", "reference"),
+        ("inferometer bench --engines ollama,vllm", None),
+        ("vim notes-on-vllm.md", None),
+        ("grep ollama log.txt", None),
+    ],
+)
+def test_a_command_line_is_of_the_engine_that_it_starts(command: str, key: str | None) -> None:
+    """And of none, if it only names one."""
+    one = process(7, 1, command)
+    found = engine_processes(PATTERNS, (one,), Listening((), complete=True))
+    assert [found_one.engine for found_one in found] == ([] if key is None else [key])
