@@ -75,6 +75,16 @@ def test_numbers_of_parameters_are_short(given: str, expected: str) -> None:
     assert expected in shown(engine(models=(DetectedModel("m", parameters=given),)))
 
 
+def test_what_a_narrow_terminal_cannot_show_is_named() -> None:
+    """A column is left out whole, and said to be; model and memory stay longest."""
+    one = engine(models=(DetectedModel("m", quantization="Q4_K_M", memory_bytes=1 << 30, context=8192),))
+    narrow = shown(one, width=60)
+    assert "Not shown for lack of room: " in narrow
+    assert "1 GiB" in narrow
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert "lack of room" not in shown(one)
+
+
 def test_two_processes_on_one_port_are_named() -> None:
     """One of them takes requests meant for the other."""
     several = (PortProcess(7, "ollama", "ollama"), PortProcess(8, "ollama", "ollama"))

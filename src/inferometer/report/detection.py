@@ -28,17 +28,22 @@ MOST_MODELS = 20
 def render(document: Detection, console: Console) -> None:
     """Print it."""
     screen = Screen(console)
+    cut: list[str] = []
     engines = [one for one in document.endpoints if one.state == "engine"]
     if engines:
         head = ("address", "engine", "version", "runner", "measure with", "adapter tried on", "process")
-        screen.table(head, [_row(one) for one in engines], right=[False] * 7)
+        cut = screen.table(
+            head, [_row(one) for one in engines], right=[False] * 7, rank=(0, 1, 2, 6, 3, 5, 4)
+        )
     models = [(one, model) for one in engines for model in _first(one.models)]
     if models:
         console.print()
         columns = ("address", "model", "loaded", "format", "quantization", "parameters", "context", "memory")
         rows = [_model(one, model) for one, model in models]
-        screen.table(columns, rows, right=[False] * 5 + [True] * 3, words=1)
-    lines = [*_hidden(engines), *(line for one in document.endpoints for line in sentences(one))]
+        right = [False] * 5 + [True] * 3
+        cut += screen.table(columns, rows, right=right, words=1, rank=(0, 1, 2, 4, 7, 3, 6, 5))
+    room = [f"Not shown for lack of room: {', '.join(cut)}; --json has all."] if cut else []
+    lines = [*room, *_hidden(engines), *(line for one in document.endpoints for line in sentences(one))]
     if lines and engines:
         console.print()
     for line in lines:
