@@ -183,7 +183,7 @@ def _other_load(facts: Facts) -> str:
     if name is not None and most is not None and most >= 0.01:
         text += f", {clean(name)} most of all ({figure(most, 2)})"
     stolen = _number(facts, "stolen_cores")
-    return text + (f"; the hypervisor took {figure(stolen, 2)}" if stolen else "")
+    return text + (f"; the hypervisor took {figure(stolen, 2)}" if stolen and stolen >= 0.01 else "")
 
 
 def _ms(value: float | None) -> str:
