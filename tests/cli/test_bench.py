@@ -119,6 +119,24 @@ def test_an_engine_that_dies_in_its_turn_keeps_what_it_answered(tmp_path: Path) 
     assert [one["discarded"] for one in engine["samples"]] == [None, "failed"]
 
 
+def test_what_answers_under_an_engines_name_is_checked(address: str, tmp_path: Path) -> None:
+    """An engine is recognised by itself; another than the one named is a remark."""
+    _, document, _ = bench(tmp_path, mine=address, vllm=address)
+    mine, vllm = document["engines"]
+    assert (mine["metadata"]["engine"], mine["metadata"]["runner"]) == ("reference", "simulated")
+    assert mine["metadata"]["engine_version"]
+    assert {"code": "other_engine", "facts": {"expected": "vllm", "found": "reference"}} in vllm["remarks"]
+
+
+def test_the_reference_engine_is_started_for_the_benchmark(tmp_path: Path) -> None:
+    """It ends with the benchmark, whose result has the memory of its process as an estimate."""
+    code, stdout, stderr = run("bench", "--engines", "reference", *SHORT, "--json", out=tmp_path)
+    (engine,) = json.loads(stdout)["engines"]
+    assert engine["ended"] == "measured", stderr
+    assert engine["metadata"]["engine"] == "reference"
+    assert code in (0, 3, 4)
+
+
 def test_several_models_are_compared_on_each_engine(tmp_path: Path) -> None:
     """An engine's label then names the model."""
     with serving(engine=ENGINE) as port:
@@ -129,7 +147,7 @@ def test_several_models_are_compared_on_each_engine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "name an engine and its address"),
+        (("--engines", "llama"), "no engine 'llama'"),
         (("--url", "http://127.0.0.1:1"), "needs a name before the address"),
         (("--url", "a=http://127.0.0.1:1", "--url", "a=http://127.0.0.1:2"), "a name of its own"),
         (("--url", "a=ftp://127.0.0.1:1"), "--url"),
@@ -153,6 +171,6 @@ def test_what_cannot_be_measured_is_refused_by_its_flag(
 def test_the_table_names_engines_prompts_order_and_remarks(address: str, tmp_path: Path) -> None:
     """For a person."""
     _, stdout, stderr = run("bench", "--url", f"a={address}", "--url", f"b={address}", *SHORT, out=tmp_path)
-    for words in ("tokens/s", "tool-call", "By speed", "bench.json", "no known way to unload"):
+    for words in ("tokens/s", "tool-call", "By speed", "bench.json", "tie"):
         assert words in stdout
     assert "engine 2 of 2: b" in stderr

@@ -28,7 +28,7 @@ from inferometer.run.ui import Ui
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.bench import FILE, Benched, Question, carry_out
-from inferometer.studies.bench_engine import EngineFailed, LiveEngine, Prepared
+from inferometer.studies.bench_engine import EngineFailed, EngineProcesses, LiveEngine, Prepared
 from inferometer.studies.bench_gate import cool_down, gate
 from inferometer.workload.bench_prompts import BenchPrompt
 
@@ -132,6 +132,10 @@ class VirtualEngine:
         self._step("facts")
         served = ServedModel(model, "gguf", "Q4_K_M", memory_bytes=1 << 30)
         return EngineFacts(self.label, "1.2", "llama.cpp", (served,))
+
+    def process(self) -> EngineProcesses | None:
+        """As of the real one."""
+        return EngineProcesses(None, 2 << 30)
 
     def unload(self, model: str) -> Remark | None:
         """As of the real one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,10 @@ from inferometer.errors import PlanError, Problem
 
 if TYPE_CHECKING:
     from inferometer.studies.bench import Benched
-    from inferometer.studies.bench_engine import LiveEngine
     from inferometer.workload.bench_prompts import Count
 
 EXAMPLES = (
+    "inferometer bench --engines ollama,llamacpp --model qwen3:8b",
     "inferometer bench --url vllm=http://localhost:8000 --url llamacpp=http://localhost:8080",
     "inferometer bench --url ollama=http://localhost:11434 --compare llama3.2 --compare qwen3:8b",
     "inferometer bench --url vllm=http://localhost:8000 --prompts code,long --contexts 4k,16k --runs 5",
@@ -30,6 +31,12 @@ EXITS = (
 
 
 @click.command("bench", cls=Command, examples=EXAMPLES, exits=EXITS)
+@click.option(
+    "--engines",
+    default="",
+    metavar="NAMES",
+    help="Engines on this machine, with commas between: vllm,llamacpp,mlx-lm. Default: all that run.",
+)
 @click.option(
     "--url", "urls", multiple=True, metavar="NAME=URL", help="An engine and its base URL. May be repeated."
 )
@@ -83,6 +90,7 @@ EXITS = (
 @click.option("--json", "as_json", is_flag=True, help="Print bench.json on stdout instead of tables.")
 @click.option("--quiet", is_flag=True, help="No progress on stderr.")
 def command(
+    engines: str,
     urls: tuple[str, ...],
     models: tuple[str, ...],
     compare: tuple[str, ...],
@@ -101,13 +109,17 @@ def command(
     """Measure engines side by side: each alone, one request at a time, with the same prompts, and rank them."""
     from inferometer.cli.terminal import Screen
     from inferometer.studies.bench import Question, conduct_bench
+    from inferometer.studies.bench_choice import Wanted, engines_of
     from inferometer.studies.bench_gate import RealClock
     from inferometer.telemetry.machine import this_machine
     from inferometer.telemetry.machine_class import laptop_class
     from inferometer.workload import bench_prompts
 
+    named = tuple(_named(one) for one in urls)
+    names_of_engines = tuple(_words(engines))
+    own, usual = _models(models, [*(name for name, _ in named), *names_of_engines])
     options: dict[str, object] = {"--timeout": timeout or "300", "--api-key-env": api_key_env}
-    engines = engines_of(urls, models, compare, api or "chat", options)
+    wanted = Wanted(named, names_of_engines, own, usual, compare, api, options)
     names = bench_prompts.NAMES if prompts is None else tuple(_words(prompts))
     count, sized_by = _counter(tokenizer)
     sizes = bench_prompts.sizes(contexts)
@@ -118,42 +130,11 @@ def command(
         )
     machine = this_machine()
     question = Question(chosen, runs, sized_by if sizes else None, force, laptop_class(machine.chip()))
-    benched = conduct_bench(question, engines, machine, RealClock(), out, Screen(quiet=quiet))
+    with ExitStack() as stack:
+        chosen_engines = engines_of(wanted, stack)
+        benched = conduct_bench(question, chosen_engines, machine, RealClock(), out, Screen(quiet=quiet))
     _show(benched, as_json=as_json)
     return benched.exit_code
-
-
-def engines_of(
-    urls: Sequence[str], models: Sequence[str], compare: Sequence[str], api: str, options: dict[str, object]
-) -> list[LiveEngine]:
-    """The engines with their models, in the order given. Raises PlanError."""
-    from inferometer.engines.adapters.registry import ADAPTERS
-    from inferometer.plan.parse import build
-    from inferometer.studies.bench_engine import LiveEngine
-
-    named = [_named(one) for one in urls]
-    if not named:
-        raise PlanError(
-            [Problem("--url", "name an engine and its address, for example --url vllm=http://localhost:8000")]
-        )
-    if len({name for name, _ in named}) < len(named):
-        raise PlanError([Problem("--url", "each engine needs a name of its own")])
-    own, usual = _models(models, [name for name, _ in named])
-    engines = []
-    for name, url in named:
-        adapter = ADAPTERS.get(name)
-        interface = api if adapter is None else adapter.interface
-        checked = build(None, {"--url": url, "--api": interface, **options}).target.url
-        assert checked is not None
-        wanted = list(
-            dict.fromkeys(
-                [own.get(name, usual), *compare] if own.get(name, usual) or not compare else compare
-            )
-        )
-        for model in wanted:
-            label = name if len(wanted) == 1 else f"{name}/{model}"
-            engines.append(LiveEngine(label, name, checked, model, adapter, interface, options))
-    return engines
 
 
 def _named(text: str) -> tuple[str, str]:

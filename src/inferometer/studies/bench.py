@@ -188,13 +188,13 @@ class _Turn:
     def carry_out(self) -> EngineResult:
         """Its result."""
         watch = _Watch(self.ui, self.machine, self.clock)
-        facts = None
+        facts, process = None, None
         self.prompts = self.question.prompts
         try:
             if self._may_begin():
                 self._measure(watch)
             if self.prepared is not None:
-                facts = self.engine.facts(self.prepared.model)
+                facts, process = self.engine.facts(self.prepared.model), self.engine.process()
                 self._unload()
         except KeyboardInterrupt:
             self.interrupted = True
@@ -209,6 +209,7 @@ class _Turn:
             folder=None if self.result is None else self.result.folder,
             summary=None if self.result is None else self.result.summary,
             facts=facts,
+            process=process,
             limits=tuple(watch.limits),
             remarks=tuple(self.remarks),
             fast_is_odd=question.fast_is_odd and (url is None or is_loopback(url)),

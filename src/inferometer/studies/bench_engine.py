@@ -12,18 +12,21 @@ An engine without an adapter is measured over the interface given, and what only
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
+import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from inferometer.client.http_client import Client, Unanswered
+from inferometer.addresses import is_loopback
+from inferometer.client.http_client import Unanswered
 from inferometer.documents.bench import Remark
 from inferometer.drive.credentials import headers, read_key
-from inferometer.drive.probe import GREETING, client_of, endpoint
+from inferometer.drive.probe import GREETING, endpoint
 from inferometer.engines.adapters.adapter import Adapter, Ask, EngineFacts, Reply
+from inferometer.engines.adapters.registry import recognised
 from inferometer.errors import PeerError
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
@@ -33,13 +36,15 @@ from inferometer.run.requests import generation_of
 from inferometer.run.target import open_probe
 from inferometer.run.ui import Ui
 from inferometer.studies.certificate import cited_certificate
+from inferometer.studies.detection import Local, look
+from inferometer.studies.engine_client import EngineClient
+from inferometer.telemetry.processes import family, physical_footprint
 from inferometer.workload.bench_prompts import BenchPrompt, prompt_file
 
 ANSWER_S = 30.0
 """For an adapter's question."""
 LOAD_S = 600.0
 """For loading or unloading a model."""
-LARGEST_ANSWER = 16 << 20
 LATEST = ":latest"
 """What Ollama adds to a model's name that has no tag."""
 
@@ -59,6 +64,14 @@ class Prepared:
     model: str
     context: int | None
     remarks: tuple[Remark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineProcesses:
+    """What this machine shows of an engine's processes: the runner by their command lines, and the memory that is theirs."""
+
+    runner: str | None
+    memory_bytes: int | None
 
 
 class Engine(Protocol):
@@ -87,19 +100,24 @@ class Engine(Protocol):
     def facts(self, model: str) -> EngineFacts | None:
         """The engine by its own account; None: unknown."""
 
+    def process(self) -> EngineProcesses | None:
+        """Its processes, if they are on this machine and shown."""
+
     def unload(self, model: str) -> Remark | None:
         """Unload the model; a remark if that was not possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveEngine:
-    """See the table above. `options`: further flags of the plan, such as `--api-key-env`."""
+    """See the table above. `found`: the key of the adapter that recognised what answers there; `options`: further flags of the
+    plan, such as `--api-key-env`."""
 
     label: str
     name: str
     url: str
     model: str | None = None
     adapter: Adapter | None = None
+    found: str | None = None
     api: str = "chat"
     options: Mapping[str, object] = field(default_factory=dict)
 
@@ -126,6 +144,9 @@ class LiveEngine:
             except PeerError as cause:
                 raise _failed("unreachable", cause) from cause
             model, remarks = self._chosen(models.names)
+            if self.adapter is not None and self.found not in (None, self.adapter.key):
+                facts = {"expected": self.adapter.key, "found": self.found}
+                remarks.append(Remark("other_engine", facts))
             if self.adapter is not None and self.adapter.load is not None:
                 remarks += self._loaded(self.adapter.load(model), model)
             try:
@@ -154,7 +175,7 @@ class LiveEngine:
         """Load the model, unless the engine says that it is. An engine that refuses may still answer a generation."""
         facts = self.facts(model)
         known = None if facts is None else facts.model(model)
-        if known is not None and known.loaded:
+        if (known is not None and known.loaded) or (facts is not None and not facts.manages_models):
             return []
         refusal = self._call(ask)
         return [] if refusal is None else [Remark("load_refused", {"model": model, "why": refusal})]
@@ -182,15 +203,37 @@ class LiveEngine:
 
     def facts(self, model: str) -> EngineFacts | None:
         """See Engine."""
-        if self.adapter is None:
+        adapter = self.adapter
+        if adapter is None:
             return None
         with self._client() as client:
-            replies = replies_to((*self.adapter.asks, *self.adapter.model_asks(model)), client)
-        return self.adapter.read(replies) if self.adapter.recognise(replies) else None
+            replies = look(client, time.monotonic() + ANSWER_S).replies
+            if adapter not in recognised(replies):
+                return None
+            facts = adapter.read(replies)
+            known = facts.model(model)
+            if known is not None:
+                known = adapter.describe(known, _replies(client, adapter.model_asks(model)))
+        return replace(facts, models=(known,)) if known is not None else facts
+
+    def process(self) -> EngineProcesses | None:
+        """See Engine."""
+        target = endpoint(self.url)
+        if not is_loopback(self.url):
+            return None
+        here = Local.now()
+        listeners = here.listeners(target.port)
+        if not listeners:
+            return None
+        pids = tuple({pid for one in listeners for pid in family(one.pid, here.running)})
+        sizes = [size for pid in pids if (size := physical_footprint(pid)) is not None]
+        runner = None if self.adapter is None else self.adapter.runner_of(here.commands(pids))
+        return EngineProcesses(runner, sum(sizes) if sizes and len(sizes) == len(pids) else None)
 
     def unload(self, model: str) -> Remark | None:
         """See Engine."""
-        if self.adapter is None or self.adapter.unload is None:
+        facts = self.facts(model)
+        if self.adapter is None or self.adapter.unload is None or (facts and not facts.manages_models):
             return Remark("unload_unknown")
         refusal = self._call(self.adapter.unload(model))
         return None if refusal is None else Remark("unload_refused", {"model": model, "why": refusal})
@@ -199,38 +242,27 @@ class LiveEngine:
         """Why the engine did not do it; None: it did."""
         with self._client() as client:
             try:
-                body = None if ask.body is None else json.dumps(ask.body).encode()
-                answer = client.request(ask.method, ask.path, body, LOAD_S)
+                reply = client.call(ask, LOAD_S)
             except Unanswered as cause:
                 return str(cause)
-        return None if 200 <= answer.status < 300 else f"{answer.status}: {answer.text()[:200]}"
+        return None if reply.ok else f"{reply.status}: {str(reply.body)[:200]}"
 
-    def _client(self) -> Client:
-        plan = self._plan(self.model)
-        lines = headers(plan.target, read_key(plan.target, os.environ))
-        return client_of(endpoint(self.url), lines, None, ANSWER_S)
+    def _client(self) -> EngineClient:
+        target = self._plan(self.model).target
+        return EngineClient(self.url, headers(target, read_key(target, os.environ)), timeout_s=ANSWER_S)
+
+
+def _replies(client: EngineClient, asks: Iterable[Ask]) -> dict[str, Reply]:
+    """By path; those that did not come are not there."""
+    found: dict[str, Reply] = {}
+    for ask in asks:
+        with contextlib.suppress(Unanswered):
+            found[ask.path] = client.call(ask)
+    return found
 
 
 def _failed(code: str, cause: PeerError, **facts: str | None) -> EngineFailed:
     return EngineFailed(code, why=str(cause)[:500], **facts)
-
-
-def replies_to(asks: Iterable[Ask], client: Client) -> dict[str, Reply]:
-    """The replies, by path; those that did not come are not there."""
-    found: dict[str, Reply] = {}
-    for ask in asks:
-        body = None if ask.body is None else json.dumps(ask.body).encode()
-        try:
-            answer = client.request(ask.method, ask.path, body)
-        except Unanswered:
-            continue
-        try:
-            content: object = answer.json()
-        except (ValueError, RecursionError):
-            content = answer.text()
-        names = {name.decode("latin-1"): value.decode("latin-1") for name, value in answer.headers.items()}
-        found[ask.path] = Reply(answer.status, names, content)
-    return found
 
 
 def file_name(label: str) -> str:

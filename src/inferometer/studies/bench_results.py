@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from inferometer.documents.bench import (
     Ended,
@@ -24,6 +25,7 @@ from inferometer.journal.seal import read_table
 from inferometer.judge.bench import figure, verdict
 from inferometer.measure.bench_metrics import monotone_fall, pooled
 from inferometer.measure.generations import Generation, generations, of_prompt
+from inferometer.studies.bench_engine import EngineProcesses
 from inferometer.studies.bench_gate import Machine
 from inferometer.workload.bench_prompts import BenchPrompt
 
@@ -48,6 +50,7 @@ class Turn:
     folder: Path | None
     summary: Summary | None
     facts: EngineFacts | None
+    process: EngineProcesses | None
     limits: Limits
     remarks: tuple[Remark, ...]
     fast_is_odd: bool
@@ -170,15 +173,17 @@ def _metadata(turn: Turn, machine: Machine) -> EngineMetadata:
     facts, thermal = turn.facts, machine.thermal()
     model = facts.model(turn.model) if facts is not None and turn.model is not None else None
     percents = [percent for _, percent in turn.limits]
+    memory, by = _memory(turn, None if model is None else model.memory_bytes)
+    runner = None if facts is None else facts.runner
     return EngineMetadata(
         engine=turn.name if facts is None else facts.engine,
         engine_version=None if facts is None else facts.version,
-        runner=None if facts is None else facts.runner,
+        runner=runner or (None if turn.process is None else turn.process.runner),
         model=turn.model,
         model_format=None if model is None else model.format,
         model_quantization=None if model is None else model.quantization,
-        memory_bytes=None if model is None else model.memory_bytes,
-        memory_source=None if model is None or model.memory_bytes is None else "engine",
+        memory_bytes=memory,
+        memory_source=by,
         hw_chip=machine.chip(),
         os_version=machine.os_version(),
         thermal_level=thermal.level,
@@ -186,6 +191,14 @@ def _metadata(turn: Turn, machine: Machine) -> EngineMetadata:
         power_watts=None,
         power_source=None,
     )
+
+
+def _memory(turn: Turn, own: int | None) -> tuple[int | None, Literal["engine", "estimate"] | None]:
+    """By the engine's own word, else the memory of its processes."""
+    if own is not None:
+        return own, "engine"
+    shown = None if turn.process is None else turn.process.memory_bytes
+    return shown, None if shown is None else "estimate"
 
 
 def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Remark]:

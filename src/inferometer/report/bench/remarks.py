@@ -29,6 +29,7 @@ SENTENCES: dict[str, str] = {
     "load_refused": "the engine refused to load {model}: {why}",
     "unload_refused": "the engine refused to unload {model}, which may still take memory from the next one: {why}",
     "unload_unknown": "there is no known way to unload this engine's model: it stays in memory beside the next one's",
+    "other_engine": "this is called {expected}, and what answers there is {found}",
     "same_address": "{first} and {second} have one address, {url}: one of them is not what it is called",
     # Generations.
     "generations_failed": "{failed} of {sent} generations failed, {planned} were planned: {outcomes}",
