@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from inferometer.documents.agentic import Agentic
 from inferometer.documents.bench import Bench
 from inferometer.documents.campaign import Campaign, ProcedureDocument
 from inferometer.documents.certificate import Certificate
@@ -25,6 +26,7 @@ DOCUMENTS: dict[str, type] = {
     "detection": Detection,
     "doctor": Doctor,
     "bench": Bench,
+    "agentic": Agentic,
 }
 """By the name of the file."""
 
