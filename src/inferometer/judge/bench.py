@@ -52,10 +52,7 @@ def verdict(
     summary: Summary | None, by_prompt: Mapping[str, Sequence[float]], *, finished: bool
 ) -> tuple[RunStatus, tuple[str, ...]]:
     """Whether to rely on an engine's figures. `by_prompt`: the speeds that count, of every prompt that was to be measured."""
-    found: dict[str, RunStatus] = {}
-    for check in () if summary is None else summary.verdict.checks:
-        if check.code in OF_THE_INSTRUMENT and check.status in ("fail", "unsure"):
-            found[check.code] = "INVALID" if check.status == "fail" else "INCONCLUSIVE"
+    found = of_the_run(summary)
     if not any(by_prompt.values()):
         found["nothing_counts"] = "INCONCLUSIVE"
     elif any(len(values) < 2 for values in by_prompt.values()):
@@ -63,6 +60,15 @@ def verdict(
     if not finished:
         found["not_finished"] = "INCONCLUSIVE"
     return worst(found.values()), tuple(sorted(found, key=lambda code: found[code] != "INVALID"))
+
+
+def of_the_run(summary: Summary | None) -> dict[str, RunStatus]:
+    """The checks of an engine's run that failed or are unsure, of those that say whether numbers are right."""
+    found: dict[str, RunStatus] = {}
+    for check in () if summary is None else summary.verdict.checks:
+        if check.code in OF_THE_INSTRUMENT and check.status in ("fail", "unsure"):
+            found[check.code] = "INVALID" if check.status == "fail" else "INCONCLUSIVE"
+    return found
 
 
 def overall(engines: Sequence[EngineResult]) -> RunStatus:

@@ -60,7 +60,7 @@ class Turn:
 
 def engine_result(turn: Turn, machine: Machine) -> EngineResult:
     """The document of one engine. Raises RecordError."""
-    found = _generations(turn)
+    found = generations_of(turn)
     speeds = {one.name: _values(found, at, "speed") for at, one in enumerate(turn.prompts)}
     waits = {one.name: _values(found, at, "ttft") for at, one in enumerate(turn.prompts)}
     planned = len(turn.prompts) * turn.runs
@@ -72,7 +72,7 @@ def engine_result(turn: Turn, machine: Machine) -> EngineResult:
         label=turn.label,
         url=turn.url,
         ended=ended,
-        metadata=_metadata(turn, machine),
+        metadata=metadata_of(turn, machine),
         status=status if turn.summary is not None else None,
         reasons=reasons,
         runs=() if turn.folder is None else (f"runs/{turn.folder.name}",),
@@ -94,7 +94,8 @@ def _ended(turn: Turn, *, whole: bool) -> Ended:
     return "interrupted" if turn.interrupted else "failed"
 
 
-def _generations(turn: Turn) -> tuple[Generation, ...]:
+def generations_of(turn: Turn) -> tuple[Generation, ...]:
+    """The measured requests of its record. Raises RecordError."""
     if turn.folder is None:
         return ()
     path = RunFolder.open(turn.folder).record
@@ -169,7 +170,8 @@ def _limit(one: Generation, limits: Limits) -> float | None:
     return min(during) if during else before[-1] if before else None
 
 
-def _metadata(turn: Turn, machine: Machine) -> EngineMetadata:
+def metadata_of(turn: Turn, machine: Machine) -> EngineMetadata:
+    """What is stored with its result."""
     facts, thermal = turn.facts, machine.thermal()
     model = facts.model(turn.model) if facts is not None and turn.model is not None else None
     percents = [percent for _, percent in turn.limits]

@@ -25,6 +25,11 @@ def duplicate_instances(here: Local, keys: Collection[str]) -> Iterator[Remark]:
             )
 
 
+def instances(here: Local, key: str) -> tuple[int, ...]:
+    """The first processes of an engine's instances that listen on this machine, if there are two or more."""
+    return tuple(one.process.pid for one in duplicates(_engines(here)).get(key, ()))
+
+
 def _engines(here: Local) -> tuple[EngineProcess, ...]:
     return engine_processes(PATTERNS, here.running, here.listening, own_line(here.running))
 

@@ -1,0 +1,319 @@
+"""The agentic benchmark: the eight phases of asiai's Agentic Mode, carried out on one engine after the other.
+
+    duplicates -> gate -> restart -> prepare (load, one short generation) -> the phases, as one run -> facts -> cool-down
+
+All phases of all repetitions are one run: one prompts file in the order of the phases, one request at a time. What is reported
+is read from the run's sealed record. An engine that fails ends its own turn and no other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from inferometer import __version__
+from inferometer.addresses import is_loopback
+from inferometer.documents.agentic import (
+    SCHEMA,
+    Agentic,
+    AgenticEngine,
+    AgenticProtocol,
+    AgenticSizes,
+    Restart,
+)
+from inferometer.documents.bench import Remark
+from inferometer.documents.part import to_json
+from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
+from inferometer.journal.folder import RunFolder, write_atomically
+from inferometer.judge.procedure_verdict import worst
+from inferometer.report.run.composition import moment
+from inferometer.run.evaluate import RunResult
+from inferometer.run.ui import Ui
+from inferometer.studies.agentic_results import AgenticTurn, agentic_result
+from inferometer.studies.bench_engine import Engine, EngineFailed, Prepared
+from inferometer.studies.bench_gate import Clock, Machine, cool_down, gate
+from inferometer.studies.bench_results import Turn
+from inferometer.telemetry.machine_readings import Swap
+from inferometer.telemetry.swap_watch import SwapAlert, SwapWatch
+from inferometer.workload.agentic_prompts import (
+    CHARACTERS_A_TOKEN,
+    LONG_MAX_TOKENS,
+    LONG_TOKENS,
+    PHASES,
+    SHORTEST_LONG,
+    AgenticPrompts,
+    Count,
+    agentic_prompts,
+)
+from inferometer.workload.bench_prompts import BenchPrompt
+
+FILE = "agentic.json"
+WARM_UP = "one generation of one token for the prompt Hello, unrelated to the phases"
+FOLLOWS = ("asiai Benchmark Methodology, Agentic Mode",)
+TEMPLATE_TOKENS = 64
+"""Room for what a chat template puts around a prompt."""
+UNSURE_SHARE = 1.25
+"""A prompt sized by characters may have so many times its tokens by the model's own tokenizer."""
+EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class AgenticQuestion:
+    """What to measure. `salt`: what the prompts follow from; `count`, `sized_by`: the tokenizer at hand; `force`: measure even
+    where a gate refuses; `restart_required`: an engine that was not restarted is not measured."""
+
+    salt: str
+    repeats: int = 1
+    long_tokens: int = LONG_TOKENS
+    count: Count | None = None
+    sized_by: str = f"{CHARACTERS_A_TOKEN} characters a token"
+    force: bool = False
+    restart_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the benchmark asks of this machine. `duplicates`: the processes of an engine's instances, by its name, if there are
+    two or more, None if that cannot be known; `restarts`: how to restart an engine, by its label, given the folder for the
+    command's output."""
+
+    machine: Machine
+    swap: Callable[[], Swap]
+    duplicates: Callable[[str], tuple[int, ...] | None]
+    clock: Clock
+    restarts: Mapping[str, Callable[[Path], Restart]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AgenticBenched:
+    """A benchmark so far: its folder and its document."""
+
+    folder: Path
+    document: Agentic
+
+    @property
+    def exit_code(self) -> int:
+        """130 interrupted, 5 an engine failed, 3 a gate refused, else by the status."""
+        if self.document.interrupted:
+            return 130
+        ended = {one.ended for one in self.document.engines}
+        if "failed" in ended:
+            return 5
+        return 3 if "refused" in ended else EXIT_CODES[self.document.status]
+
+
+def conduct_agentic(
+    question: AgenticQuestion, engines: Sequence[Engine], around: Surroundings, out: Path, ui: Ui
+) -> AgenticBenched:
+    """A benchmark in a folder of its own under `out`. Raises PlanError for sizes that cannot be, RecordError and
+    InstrumentError after what was measured has been written."""
+    agentic_prompts(question.salt, 1, question.long_tokens)  # before anything is sent
+    folder = RunFolder.create(out, "agentic", time.time_ns()).path
+    (folder / "journal").rmdir()
+    return carry_out(question, engines, around, folder, ui)
+
+
+def carry_out(
+    question: AgenticQuestion, engines: Sequence[Engine], around: Surroundings, folder: Path, ui: Ui
+) -> AgenticBenched:
+    """All turns of a benchmark, into `folder`, which exists."""
+    started = moment(time.time_ns())
+    results: list[AgenticEngine] = []
+    remarks: list[Remark] = []
+    benched = None
+    for at, engine in enumerate(engines):
+        ui.note(f"engine {at + 1} of {len(engines)}: {engine.label}")
+        turn = _Turn(question, engine, around, folder, ui)
+        results.append(turn.carry_out())
+        interrupted = turn.interrupted
+        if not interrupted and at + 1 < len(engines):
+            try:
+                if (remains := cool_down(around.machine, around.clock)) is not None:
+                    remarks.append(remains)
+            except KeyboardInterrupt:
+                interrupted = True
+        if interrupted or turn.failure is not None:
+            remarks += (Remark("not_measured", {"engine": one.label}) for one in engines[at + 1 :])
+        document = Agentic(
+            schema=SCHEMA,
+            id=folder.name,
+            version=__version__,
+            started=started,
+            ended=moment(time.time_ns()),
+            interrupted=interrupted,
+            protocol=_protocol(question),
+            status=worst([one.status or "INCONCLUSIVE" for one in results]),
+            engines=tuple(results),
+            remarks=tuple(remarks),
+        )
+        write_atomically(folder / FILE, to_json(document).encode())
+        benched = AgenticBenched(folder, document)
+        if turn.failure is not None:
+            raise turn.failure
+        if interrupted:
+            break
+    assert benched is not None  # a benchmark has at least one engine
+    return benched
+
+
+def _protocol(question: AgenticQuestion) -> AgenticProtocol:
+    phases = tuple(one.name for one in PHASES)
+    return AgenticProtocol(question.salt, question.repeats, phases, 0.0, WARM_UP, FOLLOWS)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One engine's turn under way."""
+
+    question: AgenticQuestion
+    engine: Engine
+    around: Surroundings
+    folder: Path
+    ui: Ui
+    remarks: list[Remark] = field(default_factory=list)
+    interrupted: bool = False
+    refused: bool = False
+    failure: RecordError | InstrumentError | None = None
+    restart: Restart | None = None
+    prepared: Prepared | None = None
+    prompts: tuple[BenchPrompt, ...] = ()
+    sizes: AgenticSizes | None = None
+    result: RunResult | None = None
+
+    def carry_out(self) -> AgenticEngine:
+        """Its result."""
+        url = self.engine.url
+        local = url is None or is_loopback(url)
+        # Of a server elsewhere, neither this machine's memory nor its processes say anything.
+        several = self.around.duplicates(self.engine.name) if local else None
+        watch = SwapWatch(self.around.swap if local else Swap, self._alerted)
+        facts, process = None, None
+        try:
+            with watch:
+                if self._may_begin(several) and self._restarted():
+                    self._measure()
+            if self.prepared is not None:
+                facts, process = self.engine.facts(self.prepared.model), self.engine.process()
+                self.engine.unload(self.prepared.model)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        turn = Turn(
+            label=self.engine.label,
+            name=self.engine.name,
+            url=url,
+            model=None if self.prepared is None else self.prepared.model,
+            prompts=self.prompts,
+            runs=1,
+            folder=None if self.result is None else self.result.folder,
+            summary=None if self.result is None else self.result.summary,
+            facts=facts,
+            process=process,
+            limits=(),
+            remarks=tuple(self.remarks),
+            fast_is_odd=False,
+            interrupted=self.interrupted,
+            refused=self.refused,
+        )
+        phases = len(self.prompts) // self.question.repeats
+        whole = AgenticTurn(turn, phases, self.sizes, self.restart, watch.account, several)
+        return agentic_result(whole, self.around.machine)
+
+    def _alerted(self, alert: SwapAlert) -> None:
+        self.ui.note(f"memory is being swapped out, {alert.after_s:.0f} s after the start")
+
+    def _may_begin(self, several: tuple[int, ...] | None) -> bool:
+        looked = gate(self.around.machine)
+        self.remarks += looked.remarks
+        if several:
+            self.remarks.append(Remark("duplicates", {"processes": ", ".join(map(str, several))}))
+        if not looked.refuses and not several:
+            return True
+        if self.question.force:
+            self.remarks.append(Remark("gate_overridden"))
+            return True
+        self.refused = True
+        return False
+
+    def _restarted(self) -> bool:
+        """Restart the engine, if asked to; whether to go on."""
+        how = self.around.restarts.get(self.engine.label)
+        if how is None:
+            if not self.question.restart_required:
+                return True
+            self._failed(Remark("restart_missing", {"engine": self.engine.label}))
+            return False
+        self.ui.note(f"restarting {self.engine.label}")
+        self.restart = how(self.folder)
+        if self.restart.why is None:
+            return True
+        remark = Remark(f"restart_{self.restart.why}", {"seconds": self.restart.seconds})
+        if self.question.restart_required:
+            self._failed(remark)
+            return False
+        self.remarks.append(remark)
+        return True
+
+    def _measure(self) -> None:
+        """What fails here is a remark on this engine."""
+        try:
+            self.prepared = self.engine.prepare()
+            self.remarks += self.prepared.remarks
+            if not self._chosen(self.prepared.context):
+                return
+            out = self.folder / "runs"
+            self.result = self.engine.measure(self.prepared, self.prompts, 1, out, self.ui)
+            self.interrupted = self.result.summary.run.interrupted
+        except EngineFailed as why:
+            self._failed(why.remark)
+        except PeerError as why:
+            self._failed(Remark("engine_failed", {"why": str(why)[:500]}))
+        except PlanError as why:
+            self._failed(Remark("plan_refused", {"why": str(why)[:500]}))
+        except (RecordError, InstrumentError) as why:
+            if isinstance(why.__cause__, KeyboardInterrupt):  # pressed while the record was read
+                self.interrupted = True
+            else:
+                self.failure = why
+            self._failed(Remark("instrument_failed", {"why": str(why)[:500]}))
+
+    def _failed(self, remark: Remark) -> None:
+        self.remarks.append(remark)
+        self.ui.note(f"{self.engine.label} is not measured: {remark.facts.get('why') or remark.code}")
+
+    def _chosen(self, context: int | None) -> bool:
+        """Choose the prompts by the model's context; whether there is room for any."""
+        wanted = self.question.long_tokens
+        made = self._made(1, wanted)
+        slack = 1.0 if self.question.count is not None else UNSURE_SHARE
+        room = None if context is None else int((context - TEMPLATE_TOKENS) / slack)
+        size, phases = wanted, len(PHASES)
+        if context is not None and room is not None:
+            if made.short_tokens > (context - TEMPLATE_TOKENS):
+                self._failed(Remark("context_short", {"context": context, "needed": made.short_tokens}))
+                return False
+            size = min(wanted, room - made.tokens["SYS_A"] - LONG_MAX_TOKENS)
+            if size < min(wanted, SHORTEST_LONG):
+                size, phases = 0, len(PHASES) - 2
+                self.remarks.append(Remark("long_left_out", {"context": context}))
+            elif size < wanted:
+                facts = {"context": context, "wanted": wanted, "tokens": size}
+                self.remarks.append(Remark("long_shortened", facts))
+        repeats = range(1, self.question.repeats + 1)
+        every = [self._made(repeat, size or SHORTEST_LONG) for repeat in repeats]
+        self.prompts = tuple(prompt for one in every for prompt in one.prompts[:phases])
+        tokens = every[0].tokens
+        self.sizes = AgenticSizes(
+            sized_by=self.question.sized_by,
+            system_a=tokens["SYS_A"],
+            system_b=tokens["SYS_B"],
+            user_x=tokens["USER_X"],
+            user_y=tokens["USER_Y"],
+            long_tokens=tokens["USER_L"] if size else 0,
+            long_wanted=wanted,
+        )
+        return True
+
+    def _made(self, repeat: int, size: int) -> AgenticPrompts:
+        return agentic_prompts(self.question.salt, repeat, size, self.question.count)
