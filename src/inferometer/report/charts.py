@@ -11,6 +11,8 @@
 | `spikes`    | a stroke from zero for every `y` above it                                           |
 | `dots`      | a small dot each: for many points                                                   |
 
+Lines, points and bars may carry intervals (`spans`), drawn as strokes with caps. What of them lies below zero is cut.
+
 Series differ by colour, dash and marker, so that no colour has to be told from another. What has no place on its axis (null,
 zero on a logarithm) is left out. A chart reads the same without scripts.
 
@@ -39,6 +41,8 @@ MARKERS_UP_TO = 40
 """Points of a series that are each marked."""
 Box = tuple[float, float, float, float]
 Point = tuple[float, float]
+Spans = tuple[tuple[float, float] | None, ...]
+"""An interval for each point of a series; None: it has none."""
 
 Kind = Literal["lines", "points", "bars", "cdf", "histogram", "timeline", "spikes", "dots"]
 _FROM_ZERO = ("cdf", "histogram", "timeline", "spikes", "dots")
@@ -47,7 +51,7 @@ _FROM_ZERO = ("cdf", "histogram", "timeline", "spikes", "dots")
 @dataclass(frozen=True, slots=True)
 class Chart:
     """What to draw. `height` in units of which the chart is WIDTH wide; `within`: what the x axis reaches over, whatever the
-    series do; `shaded`: a span of x to set apart."""
+    series do; `shaded`: a span of x to set apart; `spans`: for each series, in lines, points and bars."""
 
     title: str
     kind: Kind
@@ -58,6 +62,7 @@ class Chart:
     height: int = HEIGHT
     within: tuple[float, float] | None = None
     shaded: tuple[float, float] | None = None
+    spans: tuple[Spans, ...] = ()
 
     @property
     def base(self) -> float:
@@ -86,6 +91,10 @@ def draw(chart: Chart) -> str | None:
     parts = [*_band(chart, x), *_grid(x, y, left, chart.base), _titles(chart)]
     for index, series in enumerate(chart.series):
         parts += _series(chart, series, index, x, y)
+    for index, (series, spans) in enumerate(zip(chart.series, chart.spans, strict=False)):
+        for place, span in zip(series.x, spans, strict=True):
+            if span is not None and drawable(place, x.log):
+                parts.append(_stroke(x.at(float(place)), span, y, index % STYLES))
     return _svg(chart, [*parts, *_marks(chart, x, y, left)])
 
 
@@ -111,6 +120,9 @@ def _across(chart: Chart) -> list[float]:
 def _up(chart: Chart) -> list[float]:
     log = chart.y.log
     found = [y for one in chart.series for y in one.y if drawable(y, log)]
+    found += [
+        max(end, 0.0) for ends in chart.spans for span in ends if span for end in span if drawable(end, log)
+    ]
     return found and found + [mark.y for mark in chart.marks if drawable(mark.y, log)]
 
 
@@ -195,6 +207,13 @@ def _joined(parts: Sequence[list[Point]], points: Sequence[Point], style: int, c
     few = len(points) <= (1 if kind == "timeline" else MARKERS_UP_TO)
     if kind != "cdf" and (kind == "points" or few):
         yield from (_marker(style, *point) for point in points)
+
+
+def _stroke(x: float, span: tuple[float, float], y: Scale, style: int | None) -> str:
+    """An interval: a stroke with a cap at both ends. `style`: of its series; None: to be seen on a bar of it."""
+    low, high = (y.inside(end) for end in span)
+    kind = "span" if style is None else f"span s{style}"
+    return f'<path class="{kind}" d="M{x:.1f} {low:.1f}V{high:.1f}M{x - 4:.1f} {low:.1f}h8M{x - 4:.1f} {high:.1f}h8"/>'
 
 
 def _outline(points: Sequence[Point], style: int, base: float, *, filled: bool) -> Iterator[str]:
@@ -330,18 +349,34 @@ def _bars(chart: Chart) -> str | None:
         for index, series in enumerate(chart.series):
             value = dict(zip(map(str, series.x), series.y, strict=True)).get(name)
             x0 = middle + (index - len(chart.series) / 2) * wide
-            parts.append(_bar(value, x0, wide, y, chart.base, index % STYLES))
+            parts.append(_bar(value, x0, wide, y, chart.base, index % STYLES, _span(chart, index, name)))
     # The groups are named already: no title below them.
     return _svg(chart, [*parts, _text(4, 15, heading(chart.y))])
 
 
-def _bar(value: float | None, x0: float, wide: float, y: Scale, base: float, style: int) -> str:
+def _span(chart: Chart, index: int, name: str) -> tuple[float, float] | None:
+    spans = chart.spans[index] if chart.spans else ()
+    return dict(zip(map(str, chart.series[index].x), spans, strict=False)).get(name)
+
+
+def _bar(
+    value: float | None,
+    x0: float,
+    wide: float,
+    y: Scale,
+    base: float,
+    style: int,
+    span: tuple[float, float] | None,
+) -> str:
     if value is None or not drawable(value, y.log):
         x = x0 + wide / 2 + 4
         return f'<text transform="translate({x:.1f} {base - 6:.1f}) rotate(-90)">{UNMEASURED}</text>'
     top, words = y.at(value), figure(value, 3, trim=True)
     shape = f'<path class="bar s{style}" d="M{x0 + 1:.1f} {base:.1f}V{top:.1f}h{wide - 2:.1f}V{base:.1f}z"/>'
     fits = len(words) * CHAR <= wide + 2
+    if span is not None:
+        shape += _stroke(x0 + wide / 2, span, y, None)
+        top = min(top, y.inside(span[1]))
     return shape + (_text(x0 + wide / 2, top - 4, words, "middle", "name") if fits else "")
 
 
