@@ -10,7 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from commands import only, run
+from commands import finish, only, run
 from peers import Script, Seen, scripted, whole
 from serving import serving
 from shipped_schemas import shipped
@@ -171,6 +171,20 @@ def test_what_cannot_be_measured_is_refused_by_its_flag(
 def test_the_table_names_engines_prompts_order_and_remarks(address: str, tmp_path: Path) -> None:
     """For a person."""
     _, stdout, stderr = run("bench", "--url", f"a={address}", "--url", f"b={address}", *SHORT, out=tmp_path)
-    for words in ("tokens/s", "tool-call", "By speed", "bench.json", "tie"):
+    for words in ("tokens/s", "tool-call", "By speed", "bench.html", "tie"):
         assert words in stdout
     assert "engine 2 of 2: b" in stderr
+
+
+def test_the_reports_of_a_benchmark_are_written_and_written_again_the_same(
+    address: str, tmp_path: Path
+) -> None:
+    """Beside bench.json, by `bench` and by `report`, whose exit code is that of the result."""
+    code, document, _ = bench(tmp_path, reference=address, other=address)
+    folder = only(tmp_path)
+    first = {name: (folder / name).read_bytes() for name in ("bench.md", "bench.html", "card.svg")}
+    for name in first:
+        (folder / name).unlink()
+    again, stdout, _ = finish("report", str(folder), "--json")
+    assert (again, json.loads(stdout)) == (code, document)
+    assert {name: (folder / name).read_bytes() for name in first} == first

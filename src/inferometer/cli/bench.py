@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +13,6 @@ from inferometer.cli.command import Command
 from inferometer.errors import PlanError, Problem
 
 if TYPE_CHECKING:
-    from inferometer.studies.bench import Benched
     from inferometer.workload.bench_prompts import Count
 
 EXAMPLES = (
@@ -107,7 +104,7 @@ def command(
     quiet: bool,
 ) -> int:
     """Measure engines side by side: each alone, one request at a time, with the same prompts, and rank them."""
-    from inferometer.cli.terminal import Screen
+    from inferometer.cli.terminal import Screen, show_bench
     from inferometer.studies.bench import Question, conduct_bench
     from inferometer.studies.bench_choice import Wanted, engines_of
     from inferometer.studies.bench_gate import RealClock
@@ -133,7 +130,7 @@ def command(
     with ExitStack() as stack:
         chosen_engines = engines_of(wanted, stack)
         benched = conduct_bench(question, chosen_engines, machine, RealClock(), out, Screen(quiet=quiet))
-    _show(benched, as_json=as_json)
+    show_bench(benched.document, benched.folder, as_json=as_json)
     return benched.exit_code
 
 
@@ -180,20 +177,3 @@ def _counter(name: str | None) -> tuple[Count | None, str]:
 
     tokenizer = tokenizers.load(Tokenizer(name=name))
     return (lambda text: len(tokenizer.encode(text))), f"the tokenizer {tokenizer.name}"
-
-
-def _show(benched: Benched, *, as_json: bool) -> None:
-    from inferometer.cli.terminal import say
-
-    if as_json:
-        from inferometer.documents.part import to_data
-
-        say(json.dumps(to_data(benched.document), ensure_ascii=False, allow_nan=False))
-        return
-    from rich.console import Console
-
-    from inferometer.report.bench.console import render
-    from inferometer.studies.bench import FILE
-
-    render(benched.document, Console(), str(benched.folder / FILE))
-    sys.stdout.flush()

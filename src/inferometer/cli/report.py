@@ -1,5 +1,5 @@
-"""`inferometer report RUN`: measure and judge the record of a finished run again, and write its reports anew; of a campaign,
-write its reports anew out of campaign.json."""
+"""`inferometer report RUN`: measure and judge the record of a finished run again, and write its reports anew; of a campaign
+or a benchmark, write its reports anew out of its document."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLES = (
     "--json",
     "as_json",
     is_flag=True,
-    help="Print summary.json (campaign.json) on stdout instead of the table.",
+    help="Print summary.json (campaign.json, bench.json) on stdout instead of the table.",
 )
 @click.option(
     "--redact",
@@ -34,8 +34,8 @@ EXAMPLES = (
     help="Of a campaign: write a copy without these figures into the folder `shareable`. May be repeated.",
 )
 def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
-    """Write summary.json, report.md and report.html of a run again, from its record; or the reports of a campaign of tests.
-    Needs no server.
+    """Write summary.json, report.md and report.html of a run again, from its record; or the reports of a campaign of tests
+    or of a benchmark. Needs no server.
     """
     from inferometer.errors import PlanError, Problem
 
@@ -47,7 +47,14 @@ def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
         show_campaign(tested.document, tested.folder, as_json=as_json, redacted=bool(redact))
         return tested.exit_code
     if redact:
-        raise PlanError([Problem("--redact", "is for campaigns of tests; this is a single run")])
+        raise PlanError([Problem("--redact", "is for campaigns of tests; this is none")])
+    if (run / "bench.json").is_file():
+        from inferometer.cli.terminal import show_bench
+        from inferometer.studies.bench import rewritten as rewritten_bench
+
+        benched = rewritten_bench(run)
+        show_bench(benched.document, benched.folder, as_json=as_json)
+        return benched.exit_code
     from inferometer.cli.terminal import show
     from inferometer.journal.folder import RunFolder
     from inferometer.run.evaluate import evaluate

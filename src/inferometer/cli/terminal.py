@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from inferometer.documents.bench import Bench
 from inferometer.documents.campaign import Campaign
 from inferometer.documents.detection import Detection
 from inferometer.documents.doctor import Doctor
@@ -127,6 +128,24 @@ def show_campaign(document: Campaign, folder: Path, *, as_json: bool, redacted: 
 
             copy = str(folder / SHAREABLE / "report.html") if redacted else None
             render_campaign(document, Console(), report=str(folder / "report.html"), copy=copy)
+        sys.stdout.flush()
+    except OSError:
+        _deaf()
+
+
+def show_bench(document: Bench, folder: Path, *, as_json: bool) -> None:
+    """Print a benchmark, as tables or as bench.json."""
+    _clear()
+    try:
+        if as_json:
+            sys.stdout.write(json.dumps(to_data(document), ensure_ascii=False, allow_nan=False) + "\n")
+        else:
+            from rich.console import Console
+
+            from inferometer.report.bench.console import render
+            from inferometer.report.bench.files import PAGE
+
+            render(document, Console(), str(folder / PAGE))
         sys.stdout.flush()
     except OSError:
         _deaf()

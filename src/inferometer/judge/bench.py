@@ -85,7 +85,7 @@ def ranking(name: Ranked, engines: Sequence[EngineResult]) -> Ranking:
     prompts = _common(measured)
     rated: list[tuple[str, Figure, float]] = []
     for one in measured:
-        shown = figure({prompt: _values(one, prompt, name) for prompt in prompts})
+        shown = figure_over(one, prompts, name)
         if shown.median is not None:
             rated.append((one.label, shown, shown.median))
     rated.sort(key=lambda entry: entry[2], reverse=HIGHER_IS_BETTER[name])
@@ -108,6 +108,11 @@ def ranking(name: Ranked, engines: Sequence[EngineResult]) -> Ranking:
         reasons=tuple(reasons),
         left_out=tuple(one.label for one in engines if one.label not in placed),
     )
+
+
+def figure_over(engine: EngineResult, prompts: Sequence[str], name: Ranked) -> Figure:
+    """An engine's figure over some of its prompts: what a ranking compares."""
+    return figure({prompt: _values(engine, prompt, name) for prompt in prompts})
 
 
 def _estimated(engine: EngineResult) -> bool:

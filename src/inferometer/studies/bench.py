@@ -16,12 +16,13 @@ from pathlib import Path
 from inferometer import __version__
 from inferometer.addresses import is_loopback
 from inferometer.documents.bench import SCHEMA, Bench, BenchProtocol, EngineResult, Remark
-from inferometer.documents.part import to_json
+from inferometer.documents.part import from_json, to_json
 from inferometer.drive.progress_counters import Progress
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.journal.schema import Phase
 from inferometer.judge.bench import overall, ranking
+from inferometer.report.bench.files import write_reports
 from inferometer.report.run.composition import moment
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
@@ -114,12 +115,30 @@ def carry_out(
         )
         write_atomically(folder / FILE, to_json(document).encode())
         benched = Benched(folder, document)
+        if failure is not None or interrupted or at + 1 == len(engines):
+            write_reports(folder, document)
         if failure is not None:
             raise failure
         if interrupted:
             break
     assert benched is not None  # a benchmark has at least one engine
     return benched
+
+
+def rewritten(folder: Path) -> Benched:
+    """A benchmark's reports, written again out of its document. Raises RecordError, InstrumentError and OSError."""
+    document = read(folder / FILE)
+    write_reports(folder, document)
+    return Benched(folder, document)
+
+
+def read(path: Path) -> Bench:
+    """The document of a benchmark. Raises RecordError."""
+    try:
+        text = path.read_bytes()
+    except OSError as cause:
+        raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
+    return from_json(text, Bench, SCHEMA, str(path))
 
 
 def _document(

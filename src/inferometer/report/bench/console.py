@@ -14,7 +14,7 @@ _ENDED = {"failed": "FAILED", "interrupted": "INTERRUPTED", "refused": "REFUSED"
 
 
 def render(document: Bench, console: Console, file: str | None = None) -> None:
-    """Print the benchmark. `file`: where bench.json lies."""
+    """Print the benchmark. `file`: where bench.html lies."""
     screen = Screen(console, most=100)
     protocol = document.protocol
     screen.say("")
@@ -34,7 +34,7 @@ def render(document: Bench, console: Console, file: str | None = None) -> None:
     screen.say("")
     screen.say(document.status, VERDICT_STYLES[document.status])
     if file is not None:
-        screen.path("Result", file)
+        screen.path("Report", file)
 
 
 def _engines(document: Bench, screen: Screen) -> None:

@@ -1,0 +1,156 @@
+"""Reports of a benchmark: what each must hold, in every medium, whatever an engine calls itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from xml.etree import ElementTree as Xml
+
+import pytest
+from benches import around, bench, engine, usual
+from html_page import LOADING, Page
+from rich.console import Console
+
+from inferometer.documents.bench import Bench
+from inferometer.documents.part import to_data
+from inferometer.report.bench import charts, contents
+from inferometer.report.bench.card import HEIGHT, WIDTH, render_card
+from inferometer.report.bench.console import render
+from inferometer.report.bench.html import NO_CONTEXTS, render_html
+from inferometer.report.bench.markdown import render_markdown
+from inferometer.report.charts import draw
+from inferometer.report.figures import THIN
+
+EVIL = '<script>alert(1)</script>&"|`# x'
+
+
+def printed(document: Bench, width: int = 80) -> str:
+    file = io.StringIO()
+    render(document, Console(file=file, width=width))
+    return file.getvalue()
+
+
+def card_words(document: Bench) -> list[str]:
+    return [
+        one.text or "" for one in Xml.fromstring(render_card(document)).iter() if one.tag.endswith("text")
+    ]
+
+
+def everywhere(document: Bench) -> dict[str, str]:
+    """The visible words of Markdown and HTML, without thin spaces and the escapes of Markdown."""
+    texts = {"md": render_markdown(document).replace("\\", ""), "html": Page(render_html(document)).text}
+    return {name: re.sub(rf"[{THIN}]", "", text) for name, text in texts.items()}
+
+
+def test_every_report_holds_verdict_order_warnings_metadata_and_definitions() -> None:
+    """With the word tie, the reason of each place, and the version of the definitions."""
+    for text in everywhere(usual()).values():
+        for words in (
+            "INCONCLUSIVE", "ollama, lmstudio (tie)", "ollama and lmstudio tie: their intervals overlap",
+            "lmstudio is ahead of llamacpp by", "Without a place: vllm", "FAILED", "connection refused", "thermal drift",
+            "0.11.2", "Q4_K_M", "Planted M1", "3 GiB", "metrics version 0.4.0", "Over code, tool-call",
+        ):  # fmt: skip
+            assert words in text
+
+
+def test_the_console_fits_eighty_columns() -> None:
+    """A pipe has no more."""
+    assert max(map(len, printed(usual()).splitlines())) <= 80
+
+
+def test_the_page_needs_no_network_and_holds_the_document() -> None:
+    """Nothing is loaded; the data are those of bench.json."""
+    page = Page(render_html(usual()))
+    assert not [name for tag, attributes in page.tags for name in attributes if name in LOADING]
+    (data,) = (text for attributes, text in page.scripts if attributes.get("type") == "application/json")
+    assert json.loads(data) == to_data(usual())
+
+
+def test_the_card_is_an_image_with_figures_conditions_and_verdict() -> None:
+    """1200 x 630, and well-formed; bars are over the prompts that the order is over."""
+    root = Xml.fromstring(render_card(usual()))
+    assert (root.get("width"), root.get("height")) == (str(WIDTH), str(HEIGHT))
+    words = " ".join(card_words(usual()))
+    for part in (
+        "INCONCLUSIVE",
+        "1. tie",
+        "65.5",
+        "llama3.2:3b Q4_K_M",
+        "Planted M1",
+        "0.4.0",
+        "FAILED",
+        "Over code",
+    ):
+        assert part in words
+
+
+def test_a_card_stays_readable_with_many_engines_and_long_names() -> None:
+    """Six are drawn, the others counted, and no text leaves the picture."""
+    many = bench(
+        *(engine(f"engine-with-a-long-name-{at}", {"code": around(60.0 + at, 50.0)}) for at in range(9))
+    )
+    assert any("3 more" in one for one in card_words(many))
+    for one in Xml.fromstring(render_card(many)).iter():
+        if one.tag.endswith("text"):
+            at, size = float(one.get("x", "0")), float(one.get("font-size", "0"))
+            if one.get("text-anchor") == "start":
+                assert at + len(one.text or "") * size * 0.52 <= WIDTH
+            assert 0 < float(one.get("y", "0")) <= HEIGHT - 8
+
+
+def test_no_order_is_claimed_on_a_card_without_intervals() -> None:
+    """One run has none."""
+    once = bench(
+        *(engine(name, {"code": [(speed, 50.0)]}) for name, speed in (("a", 60.0), ("b", 20.0))), runs=1
+    )
+    assert not [one for one in card_words(once) if one.startswith("1.")]
+    assert "No order is claimed" in everywhere(once)["md"]
+
+
+@pytest.mark.parametrize("evil", [EVIL, "\x1b[31m\u202ered", "\ud800"])
+def test_what_an_engine_calls_itself_is_no_markup(evil: str) -> None:
+    """In HTML, SVG, Markdown and on a terminal."""
+    document = bench(
+        engine(evil, {"code": around(60.0, 50.0)}, model=evil), engine("b", {"code": around(30.0, 50.0)})
+    )
+    Page(render_html(document))
+    Xml.fromstring(render_card(document).encode("utf-8", "replace"))
+    for text in (render_html(document), render_card(document), render_markdown(document)):
+        assert "<script>alert" not in text
+    assert "\x1b" not in printed(document) + render_card(document) + render_markdown(document)
+
+
+def test_speeds_are_drawn_with_their_intervals() -> None:
+    """A bar and a stroke for each prompt of each engine that has one; the axis holds the stroke."""
+    chart = charts.speeds(usual())
+    svg = draw(chart)
+    assert svg is not None
+    prompts = sum(len(one.prompts) for one in usual().engines)
+    assert len(re.findall('class="bar ', svg)) == len(re.findall('class="span"', svg)) == prompts
+    for top in re.findall(r'class="span" d="M[\d.]+ [\d.]+V([\d.]+)', svg):
+        assert float(top) > 0
+
+
+def test_ttft_is_drawn_against_the_context_fills_alone() -> None:
+    """In their order; without any, the page says so."""
+    chart = charts.contexts(usual())
+    assert [one.label for one in chart.series] == ["ollama", "lmstudio"]
+    assert chart.series[0].x == (4000, 16000, 64000)
+    assert NO_CONTEXTS in Page(render_html(bench(engine("a", {"code": around(60.0, 50.0)})))).text
+
+
+def test_speed_over_the_runs_shows_drift() -> None:
+    """A chart for each prompt, a point for each run."""
+    (code, *_) = charts.over_runs(usual())
+    (slow,) = (one for one in code.series if one.label == "llamacpp")
+    assert (slow.x, slow.y) == ((1, 2, 3), (33.0, 31.0, 29.0))
+
+
+def test_nothing_measured_is_still_a_report() -> None:
+    """Every engine failed, and a person ended it."""
+    document = bench(engine("a", {}), interrupted=True)
+    for text in (*everywhere(document).values(), " ".join(card_words(document))):
+        assert "INTERRUPTED" in text
+        assert "FAILED" in text
+    assert contents.orders(document) == []
