@@ -92,6 +92,8 @@ class Counters:
     cached_tokens: str | None = None
     ttft_s: str | None = None
     """Histogram of the time to the first token, s."""
+    decode_s: str | None = None
+    """Time from the first token to the last, s: a counter, or a histogram whose sum counts."""
     decode_tok_s: str | None = None
     """Gauge of tokens per second in decode."""
 

@@ -77,6 +77,7 @@ LLAMACPP = Adapter(
         output_tokens="llamacpp:tokens_predicted",
         prompt_tokens="llamacpp:prompt_tokens",
         cached_tokens="llamacpp:prompt_tokens_cached",
+        decode_s="llamacpp:tokens_predicted_seconds",
         decode_tok_s="llamacpp:predicted_tokens_seconds",
     ),
     server_timings=True,

@@ -42,6 +42,7 @@ REFERENCE = Adapter(
         prompt_tokens="vllm:prompt_tokens",
         cached_tokens="vllm:prefix_cache_hits",
         ttft_s="vllm:time_to_first_token_seconds",
+        decode_s="vllm:inter_token_latency_seconds",
     ),
     cached_tokens=True,
     imitates=("ollama",),

@@ -53,6 +53,7 @@ SGLANG = Adapter(
         prompt_tokens="sglang:prompt_tokens",
         cached_tokens="sglang:cached_tokens",
         ttft_s="sglang:time_to_first_token_seconds",
+        decode_s="sglang:inter_token_latency_seconds",
         decode_tok_s="sglang:gen_throughput",
     ),
     cached_tokens=True,

@@ -33,6 +33,7 @@ VLLM = Adapter(
         prompt_tokens="vllm:prompt_tokens",
         cached_tokens="vllm:prefix_cache_hits",
         ttft_s="vllm:time_to_first_token_seconds",
+        decode_s="vllm:request_decode_time_seconds",
     ),
     cached_tokens=True,
     tried="real",
