@@ -19,6 +19,7 @@ from inferometer.cli.bench import command as bench_command
 from inferometer.cli.calibrate import command as calibrate_command
 from inferometer.cli.compare import command as compare_command
 from inferometer.cli.compliance import command as compliance_command
+from inferometer.cli.cross_validate import command as cross_validate_command
 from inferometer.cli.detect import command as detect_command
 from inferometer.cli.doctor import command as doctor_command
 from inferometer.cli.metrics import command as metrics_command
@@ -120,6 +121,7 @@ def test_every_flag_in_the_docs_exists() -> None:
         for command in (
             run_command,
             bench_command,
+            cross_validate_command,
             calibrate_command,
             compliance_command,
             doctor_command,

@@ -21,6 +21,7 @@ COMMANDS = {
     "detect": "Find the engines that run on this machine.",
     "doctor": "Check whether this machine is fit for measuring.",
     "bench": "Measure engines side by side, and rank them.",
+    "cross-validate": "Compare an engine's own figures with the client's.",
     "calibrate": "Certify up to which load the instrument is accurate on this machine.",
     "workload": "Write, show or verify the requests of a plan as a file.",
     "serve": "Run the reference server.",
@@ -31,8 +32,8 @@ COMMANDS = {
     "recover": "Rebuild the results of a run whose process was killed.",
 }
 
-_FILES = {"test": "procedure"}
-"""Commands whose file has another name than theirs: tools take a file named test for tests."""
+_FILES = {"test": "procedure", "cross-validate": "cross_validate"}
+"""Commands whose file has another name than theirs: tools take a file named test for tests, and modules have no hyphens."""
 
 EXAMPLES = """\b
 Examples:

@@ -10,6 +10,7 @@ from inferometer.documents.bench import Bench
 from inferometer.documents.campaign import Campaign, ProcedureDocument
 from inferometer.documents.certificate import Certificate
 from inferometer.documents.comparison import ComparisonDocument
+from inferometer.documents.cross_validation import CrossValidation
 from inferometer.documents.detection import Detection
 from inferometer.documents.doctor import Doctor
 from inferometer.documents.fit import FitDocument
@@ -27,6 +28,7 @@ DOCUMENTS: dict[str, type] = {
     "doctor": Doctor,
     "bench": Bench,
     "agentic": Agentic,
+    "cross-validation": CrossValidation,
 }
 """By the name of the file."""
 

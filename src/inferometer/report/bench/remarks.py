@@ -42,6 +42,15 @@ SENTENCES: dict[str, str] = {
     "drift": "{prompt}: the speed fell with each of {runs} runs, by {share} in all: thermal drift",
     "prompts_cached": "{number} of {of} prompts were mostly in the engine's prefix cache: their TTFT is that of a repetition",
     "prompt_too_long": "{prompt} and its answer exceed the model's context of {context} tokens: left out",
+    # A cross-validation.
+    "engine_unknown": "the engine was not recognised ({found}): name it with --engine",
+    "counters_unknown": "no counters of this engine are known: there is no row for them",
+    "counters_absent": "counters that its adapter names are not at {path}: {families}",
+    "counters_went_back": "counters went back while it was measured, and are left out: {families}",
+    "counters_of_others": "the engine counted {counted} first tokens and {sent} requests were sent: its counters are left out",
+    "counters_differ": "the engine's counters grew by {counted} tokens, and its answers report {usage}: they are left out",
+    "timings_absent": "the engine's answers have no timings of its own",
+    "tokens_not_reported": "the engine did not report tokens in every answer: those without have no speed",
     # The ranking.
     "ahead": "{first} is ahead of {second} by {share}: their intervals do not overlap",
     "overlap": "{first} and {second} tie: their intervals overlap",

@@ -1,0 +1,131 @@
+"""`inferometer cross-validate` against the reference server, whose times are known."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from commands import only, run
+from peers import Script, Seen, scripted, whole
+from serving import serving
+from shipped_schemas import shipped
+
+from inferometer.server.engine.settings import Settings
+
+ENGINE = Settings(step_base_ns=1_000_000, prefill_base_ns=20_000_000, jitter=0)
+SHORT = ("--prompt", "tool-call", "--runs", "3")
+
+
+def cross_validated(out: Path, url: str, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and document."""
+    code, stdout, _ = run("cross-validate", "--url", url, *SHORT, *arguments, "--json", out=out)
+    return code, json.loads(stdout) if stdout else {}
+
+
+def rows(document: dict[str, Any], figure: str) -> dict[str, dict[str, Any]]:
+    """The rows of a table by method."""
+    (table,) = (one for one in document["tables"] if one["figure"] == figure)
+    return {row["method"]: row for row in table["rows"]}
+
+
+def codes(document: dict[str, Any]) -> set[str]:
+    return {one["code"] for one in document["remarks"]}
+
+
+def test_counters_stand_beside_streamed_and_whole_answers(tmp_path: Path) -> None:
+    """Counters are of the streamed requests alone: neither the probe's nor the whole ones. Each delta is to the reference."""
+    with serving(engine=ENGINE) as port:
+        code, document = cross_validated(tmp_path, f"http://127.0.0.1:{port}")
+    jsonschema.validate(document, shipped("cross-validation"))
+    assert json.loads((only(tmp_path) / "cross-validation.json").read_text()) == document
+    assert (code, document["engine"], codes(document)) == (0, "reference", set())
+    assert all((only(tmp_path) / one / "requests.parquet").is_file() for one in document["runs"])
+    speeds, waits, totals = (rows(document, one) for one in ("tok_per_sec", "ttft_ms", "total_ms"))
+    assert list(speeds) == ["counters", "streamed", "whole"]
+    assert list(waits) == ["counters", "streamed"]
+    assert list(totals) == ["streamed", "whole"]
+    for table in (speeds, waits, totals):
+        (reference, *others) = table.values()
+        assert {row["n"] for row in table.values()} == {3}
+        assert reference["delta"] is None
+        for row in others:
+            assert row["delta"]["absolute"] == pytest.approx(row["mean"] - reference["mean"])
+    assert waits["counters"]["mean"] >= 20
+    assert document["overhead"]["ttft_ms"] == pytest.approx(
+        waits["streamed"]["mean"] - waits["counters"]["mean"]
+    )
+    assert speeds["whole"]["mean"] < speeds["streamed"]["mean"]  # its time holds the prompt's
+
+
+def test_an_engine_that_times_itself_is_compared_with_its_own_timings(tmp_path: Path) -> None:
+    """Over Ollama's interface, which has no counters."""
+    with serving(engine=ENGINE) as port:
+        code, document = cross_validated(tmp_path, f"http://127.0.0.1:{port}", "--engine", "ollama")
+    assert (code, document["engine"], codes(document)) == (0, "ollama", {"counters_unknown"})
+    for figure in ("tok_per_sec", "ttft_ms", "total_ms"):
+        methods = list(rows(document, figure))
+        assert methods[:2] == ["timings", "streamed"]
+    assert document["overhead"]["speed"] is not None
+
+
+def test_an_engine_with_nothing_of_its_own_gets_no_overhead(tmp_path: Path) -> None:
+    """Exit code 4, and no delta of one side."""
+    with serving(engine=ENGINE) as port:
+        url = f"http://127.0.0.1:{port}"
+        code, document = cross_validated(tmp_path, url, "--engine", "mlx-lm")
+    assert (code, codes(document)) == (4, {"counters_unknown"})
+    (only_one,) = rows(document, "ttft_ms").values()
+    assert only_one["delta"] is None
+    assert (document["overhead"]["ttft_ms"], document["overhead"]["speed"]) == (None, None)
+
+
+def test_no_engine_there_is_named(tmp_path: Path) -> None:
+    """Exit code 5."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    code, document = cross_validated(tmp_path, f"http://127.0.0.1:{port}")
+    assert (code, codes(document)) == (5, {"engine_unknown", "unreachable"})
+
+
+def test_an_unknown_engine_that_fails_is_named(tmp_path: Path) -> None:
+    """Exit code 5."""
+
+    def answer(request: Seen) -> Script:
+        if request.target == "/v1/models":
+            return Script(whole(200, b'{"data":[{"id":"m"}]}'))
+        return Script(whole(500, b'{"error":{"message":"out of memory"}}'))
+
+    with scripted(answer) as peer:
+        code, document = cross_validated(tmp_path, f"http://127.0.0.1:{peer.port}")
+    assert (code, codes(document)) == (5, {"engine_unknown", "warm_up_failed"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--engine", "gpt"), "has no adapter"),
+        (("--prompt", "poem"), "has no prompt"),
+        (("--url", "ftp://x"), "--url"),
+    ],
+)
+def test_what_cannot_be_carried_out_is_refused(
+    arguments: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    """With exit code 2 and what to do."""
+    code, _, stderr = run("cross-validate", "--url", "http://127.0.0.1:1", *arguments, out=tmp_path)
+    assert code == 2
+    assert words in stderr
+
+
+def test_tables_are_printed_in_words(tmp_path: Path) -> None:
+    """Method, figure, spread, number and delta; and what the client adds."""
+    with serving(engine=ENGINE) as port:
+        code, stdout, _ = run("cross-validate", "--url", f"http://127.0.0.1:{port}", *SHORT, out=tmp_path)
+    assert code == 0
+    for words in ("engine, its counters", "client, streamed", "client, whole reply", "reference", "TTFT, ms"):
+        assert words in stdout
+    assert "Between the engine's own TTFT and the client's lie" in stdout

@@ -1,0 +1,103 @@
+"""Counters that are absent, go back or are of something else, and deltas: from recorded scrapes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inferometer.engines.adapters.adapter import Counters
+from inferometer.studies.cross_validation import FIGURES, Measured, by_counters, overhead, table
+from inferometer.telemetry.metrics.record import Scrape, write
+
+COUNTERS = Counters(output_tokens="x:tokens", decode_s="x:decode", ttft_s="x:ttft")
+
+
+def exposed(tokens: float, decode_s: float, ttft_s: float, count: int) -> str:
+    """A scrape's text."""
+    return (
+        f"# TYPE x:tokens_total counter\nx:tokens_total {tokens}\n# TYPE x:decode_total counter\nx:decode_total {decode_s}\n"
+        f'# TYPE x:ttft histogram\nx:ttft_bucket{{le="+Inf"}} {count}\nx:ttft_sum {ttft_s}\nx:ttft_count {count}\n'
+    )
+
+
+def recorded(folder: Path, *bodies: str) -> Path:
+    """A record of these scrapes, a second apart."""
+    path = folder / "scrapes.jsonl"
+    lines = [write(Scrape("http://a/metrics", at * 10**9, body)) for at, body in enumerate(bodies, 1)]
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+def answered(*tokens: int | None) -> list[dict[str, Any]]:
+    return [{"usage_output": one} for one in tokens]
+
+
+def test_what_was_added_between_the_first_and_the_last_scrape_counts(tmp_path: Path) -> None:
+    """200 tokens in 4 s, and two first tokens after 0.1 s each, whatever was counted before."""
+    path = recorded(tmp_path, exposed(7, 1, 9, 5), exposed(100, 2, 9.1, 6), exposed(207, 5, 9.2, 7))
+    found, remarks = by_counters(COUNTERS, path, answered(100, 100))
+    assert remarks == []
+    assert found["tok_per_sec", "counters"].mean == pytest.approx(50)
+    assert found["ttft_ms", "counters"].mean == pytest.approx(100)
+    assert found["ttft_ms", "counters"].n == 2
+
+
+def test_a_counter_that_goes_back_is_named_and_left_out(tmp_path: Path) -> None:
+    """The others stay."""
+    path = recorded(tmp_path, exposed(50, 1, 0, 0), exposed(10, 2, 0.1, 1), exposed(110, 3, 0.2, 2))
+    found, remarks = by_counters(COUNTERS, path, answered(50, 50))
+    assert [one.code for one in remarks] == ["counters_went_back"]
+    assert remarks[0].facts["families"] == "x:tokens"
+    assert list(found) == [("ttft_ms", "counters")]
+
+
+def test_counters_that_are_absent_are_named(tmp_path: Path) -> None:
+    """Without any scrape as well."""
+    path = recorded(tmp_path, "# TYPE y gauge\ny 1\n", "# TYPE y gauge\ny 2\n")
+    for place in (path, tmp_path / "none"):
+        found, remarks = by_counters(COUNTERS, place, answered(50))
+        assert found == {}
+        assert remarks[0].code == "counters_absent"
+        assert remarks[0].facts["families"] == "x:tokens, x:decode, x:ttft"
+    assert [one.code for one in by_counters(None, path, answered(50))[1]] == ["counters_unknown"]
+
+
+@pytest.mark.parametrize(
+    ("last", "code"), [((200, 4, 0.3, 3), "counters_of_others"), ((199, 4, 0.2, 2), "counters_differ")]
+)
+def test_counters_of_other_requests_are_left_out(
+    last: tuple[float, float, float, int], code: str, tmp_path: Path
+) -> None:
+    """Someone else's request, or tokens that no answer reports: then no figure of them is of these requests."""
+    path = recorded(tmp_path, exposed(0, 0, 0, 0), exposed(*last))
+    found, remarks = by_counters(COUNTERS, path, answered(100, 100))
+    assert found == {}
+    assert [one.code for one in remarks] == [code]
+
+
+MEASURED = st.builds(Measured, st.integers(1, 9), st.floats(0.1, 1e6), st.none() | st.floats(0, 10))
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from(FIGURES), st.sampled_from(("timings", "counters", "streamed", "whole"))),
+        MEASURED,
+    )
+)
+def test_no_delta_is_without_both_sides(found: dict[Any, Measured]) -> None:
+    """The reference has none, every other row has its difference from it; an overhead needs both sides, too."""
+    for figure in FIGURES:
+        made = table(figure, found)
+        assert {row.method for row in made.rows} == {method for name, method in found if name == figure}
+        for row in made.rows:
+            assert (row.delta is None) == (row.method == made.reference)
+            if row.delta is not None:
+                assert row.delta.absolute == row.mean - made.rows[0].mean
+    own = {name for name, method in found if method in ("timings", "counters")}
+    streamed = {name for name, method in found if method == "streamed"}
+    assert (overhead(found).ttft_ms is not None) == ("ttft_ms" in own & streamed)
+    assert (overhead(found).speed is not None) == ("tok_per_sec" in own & streamed)
