@@ -37,6 +37,33 @@ def late_sends(share: float, ms: float) -> Plant:
     return plant
 
 
+def held_call(share: float, ms: float, *, loopback: bool) -> Plant:
+    """A share of the calls that submit a request stands still for so long before the kernel has the bytes; `t_submit` is read
+    before the call. Its length is recorded, but not on the loopback interface."""
+
+    def plant(recorded: Recorded, random: np.random.Generator) -> Recorded:
+        columns = recorded.columns
+        late = np.where(chosen(random, len(recorded.measured), share), round(ms * MS), 0)
+        events = [times + int(by) for times, by in zip(columns["event_ns"], late, strict=True)]
+        moved = {name: columns[name] + late for name in ("t_first_byte", "t_end")}
+        calls = np.zeros(len(late)) if loopback else columns["submit_ns"] + late
+        return recorded.but(event_ns=events, submit_ns=calls, **moved)
+
+    return plant
+
+
+def submitted_late(share: float, ms: float) -> Plant:
+    """A share of the requests stands still for so long between `t_send` and `t_submit`."""
+
+    def plant(recorded: Recorded, random: np.random.Generator) -> Recorded:
+        columns = recorded.columns
+        late = np.where(chosen(random, len(recorded.measured), share), round(ms * MS), 0)
+        on_time = {name: columns[name] for name in ("t_taken", "t_send")}
+        return sent_later(recorded, late).but(**on_time)
+
+    return plant
+
+
 def timer(ms: float) -> Plant:
     """A timer that fires every so often."""
 
@@ -233,6 +260,13 @@ def defects() -> Iterator[Defect]:
         yield in_record(
             f"{share:.0%} of the first tokens read with the second", read, merged_reads(share), READ, LONG
         )
+    for share, ms in ((1.0, 1.0), (0.05, 20.0)):
+        name = f"{share:.0%} of the sends stand still for {ms:g} ms before the hand-over"
+        for loopback, where in ((False, ""), (True, ", loopback")):
+            yield in_record(name + where, late, held_call(share, ms, loopback=loopback), (*READ, *LATE))
+    yield in_record(
+        "5% of the sends stand still for 20 ms before `t_submit`", late, submitted_late(0.05, 20.0), LATE
+    )
     yield in_record("one of two workers dies", late, worker_died, ("workers_alive",))
     yield in_record("stopped at a third", late, interrupted, ("interrupted",))
     for ms in (100.0, 20.0, -20.0, 0.5):

@@ -12,8 +12,8 @@ import numpy as np
 
 from benchmarks.trial.clean import Silent
 from benchmarks.trial.defects import CLOSED, OPEN, Case, Defect, chosen, in_scene, slower
-from benchmarks.trial.playing import Arrivals, Floats, Pace
-from benchmarks.trial.records import Bent, latencies, sure
+from benchmarks.trial.playing import Arrivals, Floats, Pace, Scene
+from benchmarks.trial.records import Bent, bent, latencies, sure
 from inferometer.documents.summary import Summary
 from inferometer.plan.parse import build
 from inferometer.run.simulate import simulate
@@ -226,9 +226,38 @@ def defects() -> Iterator[Defect]:
             DRIFT,
             quick=over == 1.3,
         )
+    yield from _standing_still()
+    yield Defect("50 users at once on an idle server", "first wave", ("first_wave",), _users)
     yield Defect("64 slots at once on an idle server", "first wave", ("samples_p99",), _wave)
     for name, (flags, turns) in UNFILLED.items():
         yield Defect(name, "idle beginning", ("filling",), partial(_unfilled, flags, turns), quick=turns == 1)
+
+
+def still(seconds: float, scene: Scene, times: float = 1.0, begin: float | None = None) -> Pace:
+    """The server stands still for so long, so many times a run at equal distances, or once from `begin` on."""
+    long = seconds * (scene.rate or 0.0) / scene.requests
+    begins = [(at + 0.5) / times for at in range(round(times))] if begin is None else [begin]
+    return lambda share: STILL if any(at <= share < at + long for at in begins) else 1.0
+
+
+STILL = 1e6
+"""How many times as long everything takes of a server that does nothing."""
+
+
+def _standing_still() -> Iterator[Defect]:
+    """A cold start, whose truth is the server once it is warm; and one stall a run, whose truth is what a run LONG times as
+    long shows, with as many stalls an hour."""
+    for seconds in (5.0, 2.0):
+        name = f"a model that loads for {seconds:g} s, no warm-up"
+        scene = replace(OPEN, warm=0)
+        loading = replace(scene, pace=still(seconds, scene, begin=0.0))
+        yield in_scene(name, "cold start", loading, scene, DRIFT)
+    much = replace(OPEN, requests=LONG * OPEN.requests)
+    for seconds in (0.3, 1.0, 3.0):
+        scene = replace(OPEN, pace=still(seconds, OPEN))
+        truth = replace(much, pace=still(seconds, much, LONG))
+        name = f"stands still once for {seconds:g} s"
+        yield in_scene(name, "stalls", scene, truth, DRIFT, sampled=True)
 
 
 def _wave() -> Case:
@@ -243,10 +272,26 @@ def _wave() -> Case:
     return Case(summary.verdict.status, reasons, bend)
 
 
+def _users() -> Case:
+    """The same of users who mostly wait for their answers, and all begin at once."""
+    load = {"--users": "50", "--user-rate": "50"}
+    summary = _of(load, 1_000, 33)
+    reasons = tuple(dict.fromkeys(reason.code for reason in summary.verdict.reasons))
+    return Case(
+        summary.verdict.status,
+        reasons,
+        lambda: bent(latencies(summary.metrics), latencies(_of(load, 5_000, 34).metrics)),
+    )
+
+
 def _of_slots(requests: int, seed: int) -> Summary:
+    return _of({"--concurrency": "64"}, requests, seed)
+
+
+def _of(kind: dict[str, str], requests: int, seed: int) -> Summary:
     engine = ("step_base=4ms", "step_per_request=50us", "prefill_per_token=20us", "max_batch=128")
     lengths = {"--input-tokens": "uniform(100,500)", "--output-tokens": "uniform(30,90)"}
-    load = {"--concurrency": "64", "--requests": f"{requests}", "--seed": f"{seed}"}
+    load = {**kind, "--requests": f"{requests}", "--seed": f"{seed}"}
     with tempfile.TemporaryDirectory() as place:
         return simulate(
             build(None, load | lengths), choose("tiny-cpu", engine), Path(place), Silent()

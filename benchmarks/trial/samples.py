@@ -18,12 +18,14 @@ from benchmarks.trial.records import Recorded
 FEW = ("few_samples", "samples_p99", "samples_p99_9")
 
 
-def outliers(share: float, ms: float, together: int = 1) -> Plant:
-    """A share of the requests waits so much longer for its first token; so many in a row."""
+def outliers(share: float, ms: float, together: int = 1, begin: float = 0.0) -> Plant:
+    """A share of the requests waits so much longer for its first token; so many in a row. `begin`: the part of the measured
+    requests before which none does."""
 
     def plant(recorded: Recorded, random: np.random.Generator) -> Recorded:
         n = len(recorded.measured)
         hit = np.repeat(chosen(random, n // together + 1, share), together)[:n]
+        hit &= np.cumsum(recorded.measured) > begin * recorded.measured.sum()
         late = np.where(hit, round(ms * MS), 0)
         events = [
             np.concatenate((t[:1], t[1:] + int(by)))
@@ -37,6 +39,7 @@ def outliers(share: float, ms: float, together: int = 1) -> Plant:
 def defects() -> Iterator[Defect]:
     """All of them."""
     yield from _few()
+    yield from _tails()
     yield from _mixed()
 
 
@@ -52,6 +55,23 @@ def _few() -> Iterator[Defect]:
     }
     for name, plant in truth_of_outliers.items():
         yield in_record(name, "outliers", plant, FEW, honest=plant)
+
+
+def _tails() -> Iterator[Defect]:
+    """Slow tails that begin half-way. The truth is the server as it is at the end."""
+    for share in (0.03, 0.05, 0.1):
+        for requests in (OPEN.requests, 5_000):
+            name = f"{share:.0%} wait 300 ms longer from half-way on, {requests:,} requests".replace(
+                "%", " %", 1
+            )
+            yield in_record(
+                name,
+                "slow tail",
+                outliers(share, 300.0, begin=0.5),
+                ("drift",),
+                replace(OPEN, requests=requests),
+                honest=outliers(share, 300.0),
+            )
 
 
 def _mixed() -> Iterator[Defect]:
