@@ -26,6 +26,9 @@ SLACK_NS = 50_000
 """How far a true stamp may lie outside the time from sending to reading: the two clocks' offset is known to a few
 microseconds, and an interrupt between reading both adds some tens."""
 _PATIENCE_S = 1.0
+STAMPS_BEGIN_NS = 500_000_000
+"""Linux begins to stamp received packets some milliseconds after the first socket has asked for it, and stops after the last;
+the connections of a run are open for longer before they carry load."""
 
 
 def timer(instants: int = INSTANTS, every_ns: int = EVERY_NS) -> TimerSeries:
@@ -58,19 +61,27 @@ def stamps(reads: int = READS) -> StampSeries:
         sender, _ = server.accept()
         with sender:
             sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            begun = clock.monotonic_ns()
+            while not _one(sender, reader)[1] and clock.monotonic_ns() < begun + STAMPS_BEGIN_NS:
+                pass
             for _ in range(reads):
-                sent = clock.monotonic_ns()
-                sender.send(b".")
-                select.select([reader], [], [], _PATIENCE_S)
-                _, ancillary, _, _ = reader.recvmsg(1, clock.ANCILLARY_BYTES)
-                read = clock.monotonic_ns()
+                sent, stamp, read = _one(sender, reader)
                 received += 1
-                if stamp := clock.kernel_stamp_ns(ancillary):
+                if stamp:
                     at = stamp - clock.realtime_offset_ns()
                     stamped += 1
                     implausible += not sent - SLACK_NS <= at <= read + SLACK_NS
                     lags.append((read - at) / NS_PER_MS)
     return StampSeries(received, stamped, implausible, median(lags) if lags else None)
+
+
+def _one(sender: socket.socket, reader: socket.socket) -> tuple[int, int, int]:
+    """One byte: when it was sent (monotonic), its stamp (wall clock; 0: it has none), when it had been read."""
+    sent = clock.monotonic_ns()
+    sender.send(b".")
+    select.select([reader], [], [], _PATIENCE_S)
+    _, ancillary, _, _ = reader.recvmsg(1, clock.ANCILLARY_BYTES)
+    return sent, clock.kernel_stamp_ns(ancillary), clock.monotonic_ns()
 
 
 def clock_step_ms(offset_before_ns: int) -> float:
