@@ -20,6 +20,7 @@ EXAMPLES = (
     "inferometer bench --url vllm=http://localhost:8000 --url llamacpp=http://localhost:8080",
     "inferometer bench --url ollama=http://localhost:11434 --compare llama3.2 --compare qwen3:8b",
     "inferometer bench --url vllm=http://localhost:8000 --prompts code,long --contexts 4k,16k --runs 5",
+    "inferometer bench --url llamacpp=http://localhost:8080 --agentic --repeats 3",
 )
 EXITS = (
     "0 VALID, 2 usage, 3 INVALID or refused by the pre-flight gate, 4 INCONCLUSIVE, 5 an engine could not be reached or "
@@ -76,6 +77,32 @@ EXITS = (
 @click.option("--api", metavar="API", help="HTTP interface of engines without an adapter. Default: chat.")
 @click.option("--api-key-env", metavar="NAME", help="Environment variable that holds the engines' API key.")
 @click.option("--timeout", metavar="S", help="Give a generation up after this long. Default: 300.")
+@click.option("--agentic", is_flag=True, help="Measure reuse of a long system prompt instead: eight phases.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(1, 100),
+    metavar="N",
+    help="With --agentic: carry the phases out N times, with other text each. Default: 1.",
+)
+@click.option(
+    "--long-tokens",
+    type=int,
+    metavar="N",
+    help="With --agentic: size of the long message. Default: 50000, or what the model's context leaves.",
+)
+@click.option("--salt", metavar="TEXT", help="With --agentic: what the prompts follow from. Default: random.")
+@click.option(
+    "--restart",
+    "restarts",
+    multiple=True,
+    metavar="ENGINE=COMMAND",
+    help="With --agentic: restart this engine first, by this command. May be repeated.",
+)
+@click.option(
+    "--restart-required",
+    is_flag=True,
+    help="With --agentic: do not measure an engine that was not restarted.",
+)
 @click.option("--force", is_flag=True, help="Measure even where the pre-flight gate refuses.")
 @click.option(
     "--out",
@@ -98,12 +125,19 @@ def command(
     api: str | None,
     api_key_env: str | None,
     timeout: str | None,
+    agentic: bool,
+    repeats: int | None,
+    long_tokens: int | None,
+    salt: str | None,
+    restarts: tuple[str, ...],
+    restart_required: bool,
     force: bool,
     out: Path,
     as_json: bool,
     quiet: bool,
 ) -> int:
     """Measure engines side by side: each alone, one request at a time, with the same prompts, and rank them."""
+    from inferometer.cli.bench_agentic import AgenticFlags, Setting, run_agentic
     from inferometer.cli.terminal import Screen, show_bench
     from inferometer.studies.bench import Question, conduct_bench
     from inferometer.studies.bench_choice import Wanted, engines_of
@@ -117,6 +151,12 @@ def command(
     own, usual = _models(models, [*(name for name, _ in named), *names_of_engines])
     options: dict[str, object] = {"--timeout": timeout or "300", "--api-key-env": api_key_env}
     wanted = Wanted(named, names_of_engines, own, usual, compare, api, options)
+    flags = AgenticFlags(repeats, long_tokens, salt, restarts, restart_required)
+    if agentic:
+        if prompts is not None or contexts:
+            raise PlanError([Problem("--agentic", "has its own prompts: leave out --prompts and --contexts")])
+        return run_agentic(flags, wanted, Setting(tokenizer, force, out, as_json, quiet))
+    flags.refuse()
     names = bench_prompts.NAMES if prompts is None else tuple(_words(prompts))
     count, sized_by = _counter(tokenizer)
     sizes = bench_prompts.sizes(contexts)

@@ -51,6 +51,29 @@ SENTENCES: dict[str, str] = {
     "counters_differ": "the engine's counters grew by {counted} tokens, and its answers report {usage}: they are left out",
     "timings_absent": "the engine's answers have no timings of its own",
     "tokens_not_reported": "the engine did not report tokens in every answer: those without have no speed",
+    # The agentic benchmark.
+    "duplicates": "the engine runs more than once, as processes {processes}: end all but one, or use --force",
+    "phases_failed": "these phases were not answered: {phases} ({outcomes}); --long-tokens makes the long ones shorter",
+    "context_short": "even the short phases do not fit: they need about {needed} tokens and the model takes {context}; serve "
+    "it with a longer context",
+    "long_left_out": "the model takes {context} tokens: the long phases are left out",
+    "long_shortened": "the model takes {context} tokens: the long message has {tokens} instead of {wanted}",
+    "restart_missing": "no command to restart it was given, and --restart-required asks for one: --restart {engine}=COMMAND",
+    "restart_command_failed": "the command to restart the engine failed (its output is beside the result): the engine was "
+    "not restarted",
+    "restart_command_hangs": "the command to restart the engine did not return in {seconds} s: the engine was not restarted",
+    "restart_old_server_stays": "the command returned, and the old server was never gone: it was not restarted, and its cache "
+    "may be full",
+    "restart_not_healthy": "the engine was not healthy {seconds} s after its restart began",
+    "cached_impossible": "the engine reports {share} of the prompt of {phase} as cached, whose text is new: its count is "
+    "wrong, or these prompts were sent before",
+    "cached_over_prompt": "the engine reports more cached tokens than prompt tokens in {number} of {of} answers",
+    "cached_but_slow": "the engine reports {share} cached in {phase}, yet TTFT is {ratio} of that without the cache: its count "
+    "is wrong, or reading prompts is only a small part of TTFT here",
+    "uncached_but_fast": "the engine reports {share} cached, yet TTFT is only {ratio} of that of the cold phases: its count "
+    "may be wrong",
+    "cold_slow": "TTFT of the prefix tests is {ratio} of that of cold, but {second} of that of cold-prefix, which is as "
+    "cold: the first request was slow for another reason, and by cold-prefix the verdict is {verdict}",
     # The ranking.
     "ahead": "{first} is ahead of {second} by {share}: their intervals do not overlap",
     "overlap": "{first} and {second} tie: their intervals overlap",
