@@ -97,8 +97,10 @@ def command(
     quiet: bool,
 ) -> int:
     """Compare sides with the first, the baseline. A side is a run folder, several with commas between them, or a folder that
-    holds run folders. At least three runs a side, with the same seeds on all, make a claim possible.
+    holds run folders. At least three runs a side, with the same seeds on all, make a claim possible. Two folders of `bench`
+    are compared by engine and prompt.
     """
+    from inferometer.studies.bench_comparison import is_bench
     from inferometer.studies.comparison import Question, compare_folders
 
     if repeats is not None and not interleave:
@@ -114,6 +116,8 @@ def command(
     nowhere = [name for name, file in files.items() if file is not None and not file.parent.is_dir()]
     if nowhere:  # better now than after the measuring
         raise PlanError([Problem(name, "the file's folder does not exist") for name in nowhere])
+    if not interleave and any(map(is_bench, sides)):
+        return _benches(sides, junit, markdown, as_json=as_json)
     question = Question(metrics, threshold, noise, prices, price_source, production, shared_resources, seed)
     if interleave:
         compared = _live(sides, 3 if repeats is None else repeats, out, question, quiet=quiet)
@@ -131,6 +135,40 @@ def _live(sides: tuple[str, ...], repeats: int, out: Path, question: Question, *
 
     plans = [build(Path(side), environ=os.environ) for side in sides]
     return compare_live(plans, repeats, out, time.time_ns(), question, Screen(quiet=quiet))
+
+
+def _benches(sides: tuple[str, ...], junit: Path | None, markdown: Path | None, *, as_json: bool) -> int:
+    """Compare two benchmarks of engines."""
+    from inferometer.cli.terminal import say
+    from inferometer.documents.part import to_data
+    from inferometer.report.bench.comparison import render, render_markdown
+    from inferometer.studies.bench_comparison import compare_bench_folders
+    from inferometer.studies.comparison import EXIT_CODES
+
+    source = click.get_current_context().get_parameter_source
+    refused = [
+        "noise",
+        "metrics",
+        "threshold",
+        "prices",
+        "price_source",
+        "production",
+        "shared_resources",
+        "seed",
+    ]
+    if junit is not None or any(source(name) is ParameterSource.COMMANDLINE for name in refused):
+        raise PlanError([Problem("SIDES", "benchmarks are compared with --json and --markdown only")])
+    document = compare_bench_folders(sides)
+    if as_json:
+        say(json.dumps(to_data(document), ensure_ascii=False, allow_nan=False))
+    else:
+        from rich.console import Console
+
+        with contextlib.suppress(OSError):  # nobody reads on
+            render(document, Console())
+    if markdown is not None:
+        markdown.write_text(render_markdown(document), encoding="utf-8")
+    return EXIT_CODES[document.outcome]
 
 
 def _write(compared: Compared, junit: Path | None, markdown: Path | None) -> None:

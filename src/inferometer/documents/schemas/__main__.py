@@ -7,6 +7,7 @@ from pathlib import Path
 
 from inferometer.documents.agentic import Agentic
 from inferometer.documents.bench import Bench
+from inferometer.documents.bench_comparison import BenchComparison
 from inferometer.documents.campaign import Campaign, ProcedureDocument
 from inferometer.documents.certificate import Certificate
 from inferometer.documents.comparison import ComparisonDocument
@@ -27,6 +28,7 @@ DOCUMENTS: dict[str, type] = {
     "detection": Detection,
     "doctor": Doctor,
     "bench": Bench,
+    "bench-comparison": BenchComparison,
     "agentic": Agentic,
     "cross-validation": CrossValidation,
 }
