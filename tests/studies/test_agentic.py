@@ -97,6 +97,7 @@ class VirtualEngine:
     settings: Settings = CACHING
     change: Change | None = None
     context: int | None = None
+    stays: bool = False
     fails: dict[str, BaseException] = field(default_factory=dict)
     sent: tuple[BenchPrompt, ...] = ()
     url: str | None = None
@@ -137,9 +138,9 @@ class VirtualEngine:
         """As of the real one."""
         return None
 
-    def unload(self, model: str) -> Remark | None:  # noqa: ARG002
+    def unload(self, model: str) -> Remark | None:
         """As of the real one."""
-        return None
+        return Remark("unload_refused", {"model": model, "why": "busy"}) if self.stays else None
 
 
 def benched(folder: Path, *engines: VirtualEngine, **more: Any) -> AgenticBenched:
@@ -340,3 +341,9 @@ def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
     assert done.exit_code == 130
     assert [one.ended for one in done.document.engines] == ["measured", "interrupted"]
     assert done.document.remarks == (Remark("not_measured", {"engine": "c"}),)
+
+
+def test_a_model_that_stays_in_memory_is_named(tmp_path: Path) -> None:
+    """It takes memory from the next engine; this one's verdict stands."""
+    one = of(benched(tmp_path / "b", VirtualEngine("on", stays=True)), "on")
+    assert (one.status, codes(one)) == ("VALID", {"unload_refused"})

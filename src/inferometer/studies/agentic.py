@@ -196,7 +196,8 @@ class _Turn:
                     self._measure()
             if self.prepared is not None:
                 facts, process = self.engine.facts(self.prepared.model), self.engine.process()
-                self.engine.unload(self.prepared.model)
+                if (remark := self.engine.unload(self.prepared.model)) is not None:
+                    self.remarks.append(remark)
         except KeyboardInterrupt:
             self.interrupted = True
         turn = Turn(
