@@ -188,3 +188,21 @@ def test_the_reports_of_a_benchmark_are_written_and_written_again_the_same(
     again, stdout, _ = finish("report", str(folder), "--json")
     assert (again, json.loads(stdout)) == (code, document)
     assert {name: (folder / name).read_bytes() for name in first} == first
+
+
+def test_answers_are_checked_on_request(address: str, tmp_path: Path) -> None:
+    """Two names of one engine answer alike, and the table says so; without the option nothing is checked."""
+    _, document, _ = bench(tmp_path, "--check-output", one=address, two=address)
+    one, two = (engine["answers"][0] for engine in document["engines"])
+    assert (one["against"], two["against"]) == (None, "one")
+    assert (two["n"], two["loops"], two["early_stops"]) == (2, 0, 0)
+    assert 0 <= two["overlap"] <= 1
+    _, unchecked, _ = bench(tmp_path, one=address)
+    assert unchecked["engines"][0]["answers"] == []
+
+
+def test_the_table_has_a_column_of_answers(address: str, tmp_path: Path) -> None:
+    """If they were checked."""
+    urls = ("--url", f"one={address}", "--url", f"two={address}")
+    _, stdout, _ = run("bench", *urls, *SHORT, "--check-output", "--quiet", out=tmp_path, COLUMNS="120")
+    assert "answers" in stdout

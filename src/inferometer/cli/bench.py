@@ -103,6 +103,13 @@ EXITS = (
     is_flag=True,
     help="With --agentic: do not measure an engine that was not restarted.",
 )
+@click.option(
+    "--check-output",
+    is_flag=False,
+    flag_value="",
+    metavar="[FILE]",
+    help="Compare the engines' answers with each other's, or with a JSON file of answers by prompt.",
+)
 @click.option("--force", is_flag=True, help="Measure even where the pre-flight gate refuses.")
 @click.option(
     "--out",
@@ -131,6 +138,7 @@ def command(
     salt: str | None,
     restarts: tuple[str, ...],
     restart_required: bool,
+    check_output: str | None,
     force: bool,
     out: Path,
     as_json: bool,
@@ -140,6 +148,7 @@ def command(
     from inferometer.cli.bench_agentic import AgenticFlags, Setting, run_agentic
     from inferometer.cli.terminal import Screen, show_bench
     from inferometer.studies.bench import Question, conduct_bench
+    from inferometer.studies.bench_answers import reference_answers
     from inferometer.studies.bench_choice import Wanted, engines_of
     from inferometer.studies.bench_gate import RealClock
     from inferometer.telemetry.machine import this_machine
@@ -153,8 +162,9 @@ def command(
     wanted = Wanted(named, names_of_engines, own, usual, compare, api, options)
     flags = AgenticFlags(repeats, long_tokens, salt, restarts, restart_required)
     if agentic:
-        if prompts is not None or contexts:
-            raise PlanError([Problem("--agentic", "has its own prompts: leave out --prompts and --contexts")])
+        if prompts is not None or contexts or check_output is not None:
+            problem = "has its own prompts: leave out --prompts, --contexts and --check-output"
+            raise PlanError([Problem("--agentic", problem)])
         return run_agentic(flags, wanted, Setting(tokenizer, force, out, as_json, quiet))
     flags.refuse()
     names = bench_prompts.NAMES if prompts is None else tuple(_words(prompts))
@@ -165,8 +175,11 @@ def command(
         raise PlanError(
             [Problem("--prompts", "leaves nothing to measure: name prompts, or sizes with --contexts")]
         )
+    answers = None if check_output is None else reference_answers(Path(check_output)) if check_output else {}
     machine = this_machine()
-    question = Question(chosen, runs, sized_by if sizes else None, force, laptop_class(machine.chip()))
+    question = Question(
+        chosen, runs, sized_by if sizes else None, force, laptop_class(machine.chip()), answers
+    )
     with ExitStack() as stack:
         chosen_engines = engines_of(wanted, stack)
         benched = conduct_bench(question, chosen_engines, machine, RealClock(), out, Screen(quiet=quiet))

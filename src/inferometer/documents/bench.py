@@ -123,6 +123,21 @@ class Remark(Part, frozen=True):
     facts: Mapping[str, str | float | int | None] = msgspec.field(default_factory=dict)
 
 
+class AnswerCheck(Part, frozen=True):
+    """The answers to one prompt. `sha256`: of each different text; `against`: the engine whose first answer they are compared
+    with, or `reference file`; None: this engine's is the first. `exact`: how many of `n` are the same; `overlap`: the mean
+    share of words in common; `early_stops` and `loops`: answers, by the rules of measure/answer_check.py."""
+
+    prompt: str
+    n: int
+    sha256: tuple[str, ...]
+    against: str | None
+    exact: int | None
+    overlap: float | None
+    early_stops: int
+    loops: int
+
+
 class EngineResult(Part, frozen=True):
     """One engine with one model. `label`: its name in tables; `runs`: folders of its records, relative to the bench's; `status`
     and `reasons`: whether its figures can be relied on, and the codes of what speaks against it; `remarks`: warnings and what
@@ -142,6 +157,8 @@ class EngineResult(Part, frozen=True):
     prompts: tuple[PromptResult, ...]
     samples: tuple[Sample, ...]
     remarks: tuple[Remark, ...]
+    answers: tuple[AnswerCheck, ...] = ()
+    """Empty unless they were to be checked."""
 
 
 class Rank(Part, frozen=True):

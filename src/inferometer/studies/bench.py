@@ -9,7 +9,7 @@ is ever lost.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from inferometer.report.bench.files import write_reports
 from inferometer.report.run.composition import moment
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
+from inferometer.studies.bench_answers import checked
 from inferometer.studies.bench_engine import Engine, EngineFailed, Prepared
 from inferometer.studies.bench_gate import COOLDOWN_S, Clock, Machine, cool_down, gate
 from inferometer.studies.bench_results import Turn, engine_result
@@ -44,13 +45,15 @@ EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
 @dataclass(frozen=True, slots=True)
 class Question:
     """What to measure. `sized_by`: whose tokens the context fills were sized in; `force`: measure even where the gate refuses;
-    `fast_is_odd`: of an engine on this machine, more than 500 tokens a second are worth a warning."""
+    `fast_is_odd`: of an engine on this machine, more than 500 tokens a second are worth a warning. `answers`: check the
+    engines' answers, against these by prompt, else against each other's; None: do not."""
 
     prompts: tuple[BenchPrompt, ...]
     runs: int = 3
     sized_by: str | None = None
     force: bool = False
     fast_is_odd: bool = False
+    answers: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +113,8 @@ def carry_out(
                 interrupted = True
         if interrupted or failure is not None:
             remarks += (Remark("not_measured", {"engine": one.label}) for one in engines[at + 1 :])
-        document = _document(
-            question, results, remarks, folder.name, moment(started), interrupted=interrupted
-        )
+        shown = results if question.answers is None else checked(results, folder, question.answers)
+        document = _document(question, shown, remarks, folder.name, moment(started), interrupted=interrupted)
         write_atomically(folder / FILE, to_json(document).encode())
         benched = Benched(folder, document)
         if failure is not None or interrupted or at + 1 == len(engines):

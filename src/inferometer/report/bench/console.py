@@ -38,7 +38,7 @@ def render(document: Bench, console: Console, file: str | None = None) -> None:
 
 
 def _engines(document: Bench, screen: Screen) -> None:
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             clean(one.label),
             _with_interval(one.tok_per_sec),
@@ -50,13 +50,30 @@ def _engines(document: Bench, screen: Screen) -> None:
         )
         for one in document.engines
     ]
-    head = ("engine", "tokens/s (95 %)", "mean ± sd", "CV", "TTFT, ms", "server's", "verdict")
-    screen.table(head, rows, rank=(0, 1, 4, 6, 3, 2, 5))
+    head = ["engine", "tokens/s (95 %)", "mean ± sd", "CV", "TTFT, ms", "server's", "verdict"]
+    rank = [0, 1, 4, 6, 3, 2, 5]
+    if any(one.answers for one in document.engines):
+        head.append("answers")
+        rows = [(*row, _answers(one)) for row, one in zip(rows, document.engines, strict=True)]
+        rank.insert(4, 7)
+    screen.table(head, rows, rank=rank)
     screen.say(
         "Speed and TTFT are medians; the interval is that of the mean. TTFT is the client's; the server's is its own time for "
         "the prompt and is not to be compared with another engine's.",
         "dim",
     )
+
+
+def _answers(one: EngineResult) -> str:
+    """The share of words in common, and what is wrong with answers."""
+    shares = [check.overlap for check in one.answers if check.overlap is not None]
+    faults = {
+        "short": sum(check.early_stops for check in one.answers),
+        "loop": sum(check.loops for check in one.answers),
+    }
+    words = [share(sum(shares) / len(shares))] if shares else []
+    words += [f"{number} {name}" for name, number in faults.items() if number]
+    return ", ".join(words) or "-"
 
 
 def _mean(one: EngineResult) -> str:

@@ -74,6 +74,10 @@ SENTENCES: dict[str, str] = {
     "may be wrong",
     "cold_slow": "TTFT of the prefix tests is {ratio} of that of cold, but {second} of that of cold-prefix, which is as "
     "cold: the first request was slow for another reason, and by cold-prefix the verdict is {verdict}",
+    # Answers.
+    "answers_differ": "{prompt}: its answers share {share} of their words with those of {against}: is it the same model?",
+    "early_stop": "{prompt}: {number} of {of} answers ended by themselves with less than half the words of the others",
+    "loop": "{prompt}: {number} of {of} answers end in words that repeat themselves",
     # The ranking.
     "ahead": "{first} is ahead of {second} by {share}: their intervals do not overlap",
     "overlap": "{first} and {second} tie: their intervals overlap",

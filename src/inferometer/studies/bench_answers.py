@@ -1,0 +1,126 @@
+"""The answers of a benchmark compared, from the sealed records; no text goes into the document."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from inferometer.documents.bench import AnswerCheck, EngineResult, Remark
+from inferometer.errors import PlanError, Problem
+from inferometer.journal.folder import RunFolder
+from inferometer.journal.schema import RECORD, Outcome
+from inferometer.journal.seal import read_table
+from inferometer.measure.answer_check import ends_in_loop, overlap, stops_early
+
+REFERENCE = "reference file"
+LITTLE = 0.5
+"""Overlap below which answers are worth a remark: the same model's share most of their words, unrelated texts a third."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    prompt: str
+    text: str
+    finish_reason: str | None
+
+
+def reference_answers(path: Path) -> dict[str, str]:
+    """A file of answers, `{"PROMPT": "TEXT", ...}`. Raises PlanError."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as why:
+        raise PlanError([Problem("--check-output", f"{path} cannot be read as JSON: {why}")]) from why
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        problem = f"{path} is not an object of answers by prompt: {{'code': 'def ...'}}"
+        raise PlanError([Problem("--check-output", problem)])
+    return found
+
+
+def checked(
+    results: Sequence[EngineResult], folder: Path, reference: Mapping[str, str]
+) -> list[EngineResult]:
+    """The results with their answers checked: against `reference`, by prompt, or where it has none the first engine that has an
+    answer to it. Raises RecordError."""
+    answers = [_answers(one, folder) for one in results]
+    return [_checked(at, results, answers, reference) for at in range(len(results))]
+
+
+def _answers(result: EngineResult, folder: Path) -> list[_Answer]:
+    if not result.runs:
+        return []
+    texts = read_table(RunFolder.open(folder / result.runs[0]).record, RECORD).column("text").to_pylist()
+    return [
+        _Answer(one.prompt, texts[one.row] or "", one.finish_reason)
+        for one in result.samples
+        if one.outcome == Outcome.OK and one.row is not None
+    ]
+
+
+def _checked(
+    at: int,
+    results: Sequence[EngineResult],
+    answers: Sequence[Sequence[_Answer]],
+    reference: Mapping[str, str],
+) -> EngineResult:
+    checks = []
+    for prompt in dict.fromkeys(one.prompt for one in answers[at]):
+        mine = [one for one in answers[at] if one.prompt == prompt]
+        others = [
+            one.text
+            for other, found in enumerate(answers)
+            for one in found
+            if other != at and one.prompt == prompt
+        ]
+        first = next(
+            (other for other, found in enumerate(answers) if any(one.prompt == prompt for one in found)), at
+        )
+        against: str | None = None
+        expected: list[str] = []
+        if prompt in reference:
+            against, expected = REFERENCE, [reference[prompt]]
+            others = expected
+        elif first != at:
+            against = results[first].label
+            expected = [next(one.text for one in answers[first] if one.prompt == prompt)]
+        checks.append(_check(prompt, mine, against, expected, others))
+    return msgspec.structs.replace(
+        results[at], answers=tuple(checks), remarks=(*results[at].remarks, *_remarks(checks))
+    )
+
+
+def _check(
+    prompt: str, mine: Sequence[_Answer], against: str | None, expected: Sequence[str], others: Sequence[str]
+) -> AnswerCheck:
+    shares = [overlap(one.text, text) for one in mine for text in expected]
+    return AnswerCheck(
+        prompt=prompt,
+        n=len(mine),
+        sha256=tuple(dict.fromkeys(hashlib.sha256(one.text.encode()).hexdigest() for one in mine)),
+        against=against,
+        exact=sum(one.text == text for one in mine for text in expected) if expected else None,
+        overlap=math.fsum(shares) / len(shares) if shares else None,
+        early_stops=sum(stops_early(one.text, one.finish_reason, others) for one in mine),
+        loops=sum(ends_in_loop(one.text) for one in mine),
+    )
+
+
+def _remarks(checks: Sequence[AnswerCheck]) -> list[Remark]:
+    remarks = []
+    for one in checks:
+        if one.overlap is not None and one.overlap < LITTLE:
+            remarks.append(
+                Remark("answers_differ", {"prompt": one.prompt, "share": one.overlap, "against": one.against})
+            )
+        if one.early_stops:
+            remarks.append(
+                Remark("early_stop", {"prompt": one.prompt, "number": one.early_stops, "of": one.n})
+            )
+        if one.loops:
+            remarks.append(Remark("loop", {"prompt": one.prompt, "number": one.loops, "of": one.n}))
+    return remarks
