@@ -82,8 +82,8 @@ def sentences(document: CrossValidation) -> list[str]:
         )
     if found.streaming_ms is not None:
         lines.append(
-            f"An answer takes {signed(figure(found.streaming_ms, 3), found.streaming_ms)} ms streamed, compared with the same "
-            "in one piece."
+            f"An answer takes {signed(figure(found.streaming_ms, 3), found.streaming_ms)} ms streamed, on average, compared "
+            "with answers in one piece."
         )
     if found.ttft_ms is None and found.speed is None:
         lines.append(

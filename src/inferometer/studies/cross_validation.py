@@ -226,7 +226,14 @@ class _UnderWay:
             found.update(counted)
             self.remarks += remarks
         if self.whole is not None:
-            found.update(of_whole(self._rows[self.whole.folder][1:]))
+            whole = self._rows[self.whole.folder][1:]
+            lengths = {
+                row["usage_output"]
+                for row in (*whole, *(self._rows[self.streamed.folder] if self.streamed else ()))
+            }
+            if len(lengths) > 1:
+                self.remarks.append(Remark("lengths_differ"))
+            found.update(of_whole(whole))
         if any(
             row["outcome"] == Outcome.OK and row["usage_output"] is None
             for rows in self._rows.values()
@@ -249,8 +256,20 @@ def _over(values: Sequence[float]) -> Measured | None:
     return Measured(len(values), math.fsum(values) / len(values), sd)
 
 
-def _table_of(method: Method, **values: Sequence[float]) -> dict[tuple[Figure, Method], Measured]:
-    known = {figure: _over(values[figure]) for figure in FIGURES if figure in values}
+def _speed(pairs: Sequence[tuple[int, float]]) -> Measured | None:
+    """Of tokens and ms of each answer: all tokens over all time, as counters have it, so that short answers weigh little."""
+    good = [(tokens, ms) for tokens, ms in pairs if tok_per_sec(tokens, ms)]
+    over = _over([tok_per_sec(*one) for one in good])
+    if over is None:
+        return None
+    return replace(over, mean=sum(tokens for tokens, _ in good) / math.fsum(ms for _, ms in good) * 1_000)
+
+
+def _table_of(
+    method: Method, speed: Measured | None, **values: Sequence[float]
+) -> dict[tuple[Figure, Method], Measured]:
+    known: dict[Figure, Measured | None] = {"tok_per_sec": speed}
+    known.update((figure, _over(values[figure])) for figure in FIGURES if figure in values)
     return {(figure, method): one for figure, one in known.items() if one is not None}
 
 
@@ -263,10 +282,9 @@ def by_client(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[Figure, Method], 
             begin = row["t_submit"]
             spans = (row["event_ns"][first] - begin) / NS_PER_MS, (row["t_end"] - begin) / NS_PER_MS
             timed.append((client_durations(*spans), row["usage_output"]))
-    speeds = [tok_per_sec(tokens, one.generation_ms) for one, tokens in timed if tokens]
     return _table_of(
         "streamed",
-        tok_per_sec=[speed for speed in speeds if speed],
+        _speed([(tokens, one.generation_ms) for one, tokens in timed if tokens]),
         ttft_ms=[one.ttft_ms for one, _ in timed],
         total_ms=[one.total_ms for one, _ in timed],
     )
@@ -276,25 +294,21 @@ def of_whole(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[Figure, Method], M
     """Whole answers by the client's clock: their speed is over their whole time, since no first token shows."""
     ended = [row for row in rows if row["outcome"] == Outcome.OK and row["t_submit"] is not None]
     totals = [((row["t_end"] - row["t_submit"]) / NS_PER_MS, row["usage_output"]) for row in ended]
-    speeds = [tok_per_sec(tokens, total) for total, tokens in totals if tokens]
-    return _table_of(
-        "whole", tok_per_sec=[speed for speed in speeds if speed], total_ms=[total for total, _ in totals]
-    )
+    speed = _speed([(tokens, total) for total, tokens in totals if tokens])
+    return _table_of("whole", speed, total_ms=[total for total, _ in totals])
 
 
 def by_timings(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[Figure, Method], Measured]:
     """The engine's own durations, of the answers that have them."""
     ended = [row for row in rows if row["outcome"] == Outcome.OK]
     speeds = [
-        tok_per_sec(row["usage_output"], row["server_decode_ns"] / NS_PER_MS)
+        (row["usage_output"], row["server_decode_ns"] / NS_PER_MS)
         for row in ended
         if row["usage_output"] and row["server_decode_ns"] is not None
     ]
     waits = [row["server_prefill_ns"] / NS_PER_MS for row in ended if row["server_prefill_ns"] is not None]
     totals = [row["server_total_ns"] / NS_PER_MS for row in ended if row["server_total_ns"] is not None]
-    return _table_of(
-        "timings", tok_per_sec=[speed for speed in speeds if speed], ttft_ms=waits, total_ms=totals
-    )
+    return _table_of("timings", _speed(speeds), ttft_ms=waits, total_ms=totals)
 
 
 def by_counters(

@@ -49,6 +49,7 @@ SENTENCES: dict[str, str] = {
     "counters_went_back": "counters went back while it was measured, and are left out: {families}",
     "counters_of_others": "the engine counted {counted} first tokens and {sent} requests were sent: its counters are left out",
     "counters_differ": "the engine's counters grew by {counted} tokens, and its answers report {usage}: they are left out",
+    "lengths_differ": "answers are not of one length: totals and speeds of different requests differ by that, too",
     "timings_absent": "the engine's answers have no timings of its own",
     "tokens_not_reported": "the engine did not report tokens in every answer: those without have no speed",
     # The agentic benchmark.
