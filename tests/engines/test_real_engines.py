@@ -174,7 +174,10 @@ def lengths_as_asked(found: Run, overhead: int) -> None:
         assert row["finish_reason"] == "length"
         assert 0 <= row["usage_cached"] <= row["usage_input"]
     assert found.check("prompt_length")["status"] == "pass"
-    assert found.check("output_length")["status"] == "pass"
+    lengths = found.check("output_length")
+    assert lengths["facts"]["misses"] == 0
+    # A model of random weights may produce control characters: then the text cannot show as many tokens as were counted.
+    assert lengths["status"] == "pass" or lengths["facts"]["judged_by"] == "text"
     assert found.summary["tokens"]["count_source"] == "server usage"
 
 
@@ -359,7 +362,9 @@ def test_an_engine_that_heeds_no_ignore_eos_is_found_out(engine: RunningEngine, 
         assert found.code in (3, 5)
     else:
         assert all(row["usage_output"] == row["output_tokens_asked"] for row in rows)
-        assert found.check("output_length")["status"] == ("unsure" if engine.name == "vllm" else "pass")
+        lengths = found.check("output_length")
+        assert lengths["status"] == "unsure" or (engine.name, lengths["status"]) == ("llamacpp", "pass")
+        assert lengths["status"] == "pass" or lengths["facts"]["judged_by"] == "text"
 
 
 @pytest.mark.parametrize(
