@@ -60,7 +60,7 @@ class Description:
     """One engine: what it says at each path, the paths kept of the reference server, the calls that load (True) and unload by
     path with the member of their body that names the model, and its header `Server`."""
 
-    at: Callable[[Served], Mapping[str, object]]
+    at: Callable[[Served], JsonObject]
     kept: tuple[str, ...] = ()
     calls: Callable[[Served], Mapping[str, tuple[bool, str | None]]] = lambda _: {}
     server: bytes | None = None
@@ -75,11 +75,11 @@ def _list(*rows: JsonObject) -> JsonObject:
     return {"object": "list", "data": list(rows)}
 
 
-def _ollama(served: Served) -> Mapping[str, object]:
+def _ollama(served: Served) -> JsonObject:
     return {MODELS: _list(_row(served, "library"))}
 
 
-def _lmstudio(served: Served) -> Mapping[str, object]:
+def _lmstudio(served: Served) -> JsonObject:
     loaded, limit = served.loaded(), served.limit()
     v0 = _row(
         served,
@@ -106,7 +106,7 @@ def _lmstudio(served: Served) -> Mapping[str, object]:
     }
 
 
-def _llamacpp(served: Served) -> Mapping[str, object]:
+def _llamacpp(served: Served) -> JsonObject:
     limit = served.limit()
     meta = {"n_ctx": limit, "n_params": 1_000_000_000, "size": _MEMORY}
     return {
@@ -121,16 +121,16 @@ def _llamacpp(served: Served) -> Mapping[str, object]:
     }
 
 
-def _mlx_lm(served: Served) -> Mapping[str, object]:
+def _mlx_lm(served: Served) -> JsonObject:
     return {MODELS: _list(_row(served, None))}
 
 
-def _vllm_mlx(served: Served) -> Mapping[str, object]:
+def _vllm_mlx(served: Served) -> JsonObject:
     status = {"status": "running", "model": served.model, "metal": {"active_memory_gb": _MEMORY / 1e9}}
     return {MODELS: _list(_row(served, "vllm-mlx")), "/v1/status": status}
 
 
-def _omlx(served: Served) -> Mapping[str, object]:
+def _omlx(served: Served) -> JsonObject:
     loaded = served.loaded()
     status = {"id": served.model, "loaded": loaded, "actual_size": _MEMORY if loaded else None}
     return {
@@ -140,12 +140,12 @@ def _omlx(served: Served) -> Mapping[str, object]:
     }
 
 
-def _vllm(served: Served) -> Mapping[str, object]:
+def _vllm(served: Served) -> JsonObject:
     row = _row(served, "vllm", root=served.model, parent=None, max_model_len=served.limit())
     return {"/version": {"version": "0.32.0"}, MODELS: _list(row)}
 
 
-def _sglang(served: Served) -> Mapping[str, object]:
+def _sglang(served: Served) -> JsonObject:
     row = _row(served, "sglang", root=served.model, parent=None, max_model_len=served.limit())
     return {
         "/get_model_info": {"model_path": served.model, "is_generation": True},
@@ -159,7 +159,7 @@ def _sglang(served: Served) -> Mapping[str, object]:
     }
 
 
-def _tgi(served: Served) -> Mapping[str, object]:
+def _tgi(served: Served) -> JsonObject:
     info = {
         "model_id": served.model,
         "max_total_tokens": served.limit(),
@@ -169,7 +169,7 @@ def _tgi(served: Served) -> Mapping[str, object]:
     return {"/info": info, MODELS: _list(_row(served, served.model))}
 
 
-def _tensorrt_llm(served: Served) -> Mapping[str, object]:
+def _tensorrt_llm(served: Served) -> JsonObject:
     return {"/version": {"version": "1.1.0"}, MODELS: _list(_row(served, "tensorrt_llm"))}
 
 
@@ -226,7 +226,7 @@ def _calls(one: Description, served: Served) -> Iterator[tuple[str, Mapping[str,
 def _switch(served: Served, load: bool, member: str | None, request: Request) -> Reply:
     """Raises ApiError for a body that is no object, or names another model."""
     try:
-        body = msgspec.json.decode(request.body, type=dict[str, object])
+        body = msgspec.json.decode(request.body, type=JsonObject)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ApiError(400, "the request body must be a JSON object") from error
     if member is not None and body.get(member) != served.model:

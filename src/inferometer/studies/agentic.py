@@ -34,7 +34,7 @@ from inferometer.run.ui import Ui
 from inferometer.studies.agentic_results import AgenticTurn, agentic_result
 from inferometer.studies.bench_engine import Engine, EngineFailed, Prepared
 from inferometer.studies.bench_gate import Clock, Machine, cool_down, gate
-from inferometer.studies.bench_results import Turn
+from inferometer.studies.bench_results import Turn, exit_code
 from inferometer.telemetry.machine_readings import Swap
 from inferometer.telemetry.swap_watch import SwapAlert, SwapWatch
 from inferometer.workload.agentic_prompts import (
@@ -56,7 +56,6 @@ TEMPLATE_TOKENS = 64
 """Room for what a chat template puts around a prompt."""
 UNSURE_SHARE = 1.25
 """A prompt sized by characters may have so many times its tokens by the model's own tokenizer."""
-EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +94,8 @@ class AgenticBenched:
 
     @property
     def exit_code(self) -> int:
-        """130 interrupted, 5 an engine failed, 3 a gate refused, else by the status."""
-        if self.document.interrupted:
-            return 130
-        ended = {one.ended for one in self.document.engines}
-        if "failed" in ended:
-            return 5
-        return 3 if "refused" in ended else EXIT_CODES[self.document.status]
+        """See bench_results.exit_code."""
+        return exit_code(self.document)
 
 
 def conduct_agentic(

@@ -29,7 +29,7 @@ from inferometer.run.ui import Ui
 from inferometer.studies.bench_answers import checked
 from inferometer.studies.bench_engine import Engine, EngineFailed, Prepared
 from inferometer.studies.bench_gate import COOLDOWN_S, Clock, Machine, cool_down, gate
-from inferometer.studies.bench_results import Turn, engine_result
+from inferometer.studies.bench_results import Turn, engine_result, exit_code
 from inferometer.studies.detection import Local
 from inferometer.studies.local_engines import duplicate_instances
 from inferometer.workload.bench_prompts import BenchPrompt
@@ -39,7 +39,6 @@ WARM_UP = "one generation of one token for the prompt Hello"
 FOLLOWS = ("asiai Benchmark Methodology", "asiai Benchmark Metrics Specification 0.4.0")
 LOOK_NS = 5_000_000_000
 """Between two looks at the processor's speed limit while an engine is measured."""
-EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +64,8 @@ class Benched:
 
     @property
     def exit_code(self) -> int:
-        """130 interrupted, 5 an engine failed, 3 the gate refused, else by the status."""
-        if self.document.interrupted:
-            return 130
-        ended = {one.ended for one in self.document.engines}
-        if "failed" in ended:
-            return 5
-        return 3 if "refused" in ended else EXIT_CODES[self.document.status]
+        """See bench_results.exit_code."""
+        return exit_code(self.document)
 
 
 def conduct_bench(

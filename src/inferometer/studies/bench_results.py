@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from inferometer.documents.agentic import Agentic
 from inferometer.documents.bench import (
+    Bench,
     Ended,
     EngineMetadata,
     EngineResult,
@@ -29,12 +31,23 @@ from inferometer.studies.bench_engine import EngineProcesses
 from inferometer.studies.bench_gate import Machine
 from inferometer.workload.bench_prompts import BenchPrompt
 
+EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
 FULL_SPEED_PERCENT = 100.0
 CACHED_SHARE = 0.5
 """Of a prompt's tokens: from here on its TTFT is that of a cache, which a reader should know."""
 
 Limits = Sequence[tuple[int, float]]
 """Instants (ns, monotonic) and the processor's speed limit then, in percent."""
+
+
+def exit_code(document: Bench | Agentic) -> int:
+    """130 interrupted, 5 an engine failed, 3 a gate refused, else by the status."""
+    if document.interrupted:
+        return 130
+    ended = {one.ended for one in document.engines}
+    if "failed" in ended:
+        return 5
+    return 3 if "refused" in ended else EXIT_CODES[document.status]
 
 
 @dataclass(frozen=True, slots=True)
