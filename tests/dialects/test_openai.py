@@ -141,3 +141,27 @@ def test_a_request_body_asks_for_what_the_plan_says() -> None:
     assert (floored["min_tokens"], floored["max_tokens"], "min_tokens" in chat) == (7, 7, False)
     assert "stream_options" not in ids
     assert "temperature" not in sent(CHAT, "m", "x", 5, extra={"temperature": None})
+
+
+@pytest.mark.parametrize("value", ["1", True, None, [], -1, -0.5, 1e300, {"ms": 1}])
+def test_timings_that_are_no_durations_cost_no_good_answer(value: Any) -> None:
+    """Whatever stands there, text and counts are read, and the other duration."""
+    end = delta("stop") | {"usage": {"prompt_tokens": 9, "completion_tokens": 2}}
+    timings = {"prompt_ms": value, "predicted_ms": 2.5, "cache_n": value}
+    for given in (timings, value):
+        answer = read(delta(content="a"), end | {"timings": given}, b"[DONE]")
+        assert (answer.finish_reason, answer.output_tokens, answer.cached_tokens) == ("stop", 2, None)
+        assert answer.server_prefill_ns is None
+        assert answer.server_decode_ns == (2_500_000 if given is timings else None)
+
+
+def test_timings_say_what_was_cached_where_usage_does_not() -> None:
+    """Usage goes before them, and without usage they are no counts."""
+    timings = {"cache_n": 7, "prompt_n": 2, "predicted_n": 2}
+    usage: dict[str, Any] = {"prompt_tokens": 9, "completion_tokens": 2}
+    silent = read({"choices": [], "usage": usage, "timings": timings})
+    assert silent.cached_tokens == 7
+    usage = usage | {"prompt_tokens_details": {"cached_tokens": 8}}
+    assert read({"choices": [], "usage": usage, "timings": timings}).cached_tokens == 8
+    bare = read(delta("stop") | {"timings": timings})
+    assert (bare.input_tokens, bare.output_tokens, bare.cached_tokens) == (None, None, None)

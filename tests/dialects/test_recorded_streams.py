@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -292,6 +293,22 @@ def test_timings_are_no_usage() -> None:
     assert read(bare).usage == (None, None, None)
     assert read(bare).classes[-2:] == ["finish", "done"]
     assert read(full).usage[1] == 12
+
+
+@pytest.mark.parametrize("file", files("-stream", "-whole", "llamacpp-0.5-error-model"))
+def test_timings_are_the_servers_own_durations(file: str) -> None:
+    """llama.cpp's milliseconds for prompt and answer, to the nanosecond, streamed or whole; it has no total, others nothing."""
+
+    def durations(pieces: list[bytes]) -> tuple[int | None, int | None, int | None]:
+        answer = fed(pieces, closed=closed(file))[0].answer
+        return answer.server_total_ns, answer.server_prefill_ns, answer.server_decode_ns
+
+    found = same_however_cut(sent(file), durations)
+    if not file.startswith("llamacpp"):
+        assert found == (None, None, None)
+        return
+    sizes = re.findall(rb'"(?:prompt|predicted)_ms":([0-9.]+)', sent(file))[-2:]
+    assert found == (None, *(int(Decimal(size.decode()) * 1_000_000) for size in sizes))
 
 
 def test_a_usage_event_is_known_by_its_usage_whatever_object_it_names() -> None:

@@ -5,7 +5,8 @@ What servers make of it, all of it read here (tests/vectors/streams holds record
 | first event     | role with empty or null content (vLLM, llama.cpp), or role and text at once                     |
 | thinking        | `reasoning_content` (SGLang, DeepSeek, llama.cpp) or `reasoning` (vLLM, OpenRouter)              |
 | usage           | an event with empty `choices`; a last one of the odd `object`; on the finish event; on every event |
-| cached tokens   | `usage.prompt_tokens_details.cached_tokens`                                                     |
+| cached tokens   | `usage.prompt_tokens_details.cached_tokens`; `timings.cache_n` where usage lacks it (llama.cpp)  |
+| durations       | `timings.prompt_ms` and `.predicted_ms`, usage asked for or not (llama.cpp)                      |
 | errors in a 200 | `{"error": {...}}` or `{"error": "..."}`, `choices` or not; those of others (answer.py)           |
 | end             | `finish_reason`, then `data: [DONE]`                                                             |
 
@@ -14,15 +15,17 @@ Typed decoding reads the fields used and skips the rest without building it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from inferometer.engines.answer import Answer, error_in, inside
+from inferometer.engines.answer import MOST_NS, Answer, error_in, inside, number
 from inferometer.engines.dialect import Dialect, GenerationRequest, Models, as_objects, encode
 from inferometer.engines.interface import INTERFACES, JsonObject
 from inferometer.journal.schema import EventClass
+from inferometer.units import NS_PER_MS
 
 LENGTH_FIELDS = ("max_tokens", "max_completion_tokens")
 """Chat renamed the first to the second; nearly all servers take the old name, some know it alone, OpenAI's newer models refuse
@@ -64,6 +67,7 @@ class _Reply(msgspec.Struct, gc=False):
     error: Any = None
     message: Any = None  # beside `choices` only in an error
     emitted_monotonic_ns: Any = None  # of the reference server
+    timings: Any = None  # of llama.cpp
 
 
 _decode: Callable[[bytes], _Reply] = msgspec.json.Decoder(_Reply).decode
@@ -169,6 +173,8 @@ def read_whole(answer: Answer, payload: bytes, at: int) -> None:
 def _read(answer: Answer, reply: _Reply, payload: bytes, at: int) -> None:
     if reply.usage is not None:
         _usage(answer, reply.usage)
+    if reply.timings is not None:
+        _timings(answer, reply.timings)
     choices = reply.choices
     odd = not choices or reply.error is not None or reply.message is not None
     if odd and error_in(payload, alone=not choices and reply.usage is None):
@@ -215,6 +221,25 @@ def _usage(answer: Answer, usage: object) -> None:
         read, written = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
         if read or written:
             answer.count(cached=inside(read, "cached_tokens"), reasoning=inside(written, "reasoning_tokens"))
+
+
+def _timings(answer: Answer, timings: object) -> None:
+    """llama.cpp's own durations. Its counts there replace no usage; cached tokens are read if usage leaves them out."""
+    # They may be on every event (`timings_per_token`); the last ones stand.
+    prefill, decode = _ns(inside(timings, "prompt_ms")), _ns(inside(timings, "predicted_ms"))
+    answer.server_prefill_ns = answer.server_prefill_ns if prefill is None else prefill
+    answer.server_decode_ns = answer.server_decode_ns if decode is None else decode
+    if answer.cached_tokens is None and answer.input_tokens is not None:
+        answer.count(cached=inside(timings, "cache_n"))
+
+
+def _ns(milliseconds: object) -> int | None:
+    """A duration of JSON in ns; None for what is none."""
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, (int, float)):
+        return None
+    if not math.isfinite(milliseconds):
+        return None
+    return number(round(milliseconds * NS_PER_MS), MOST_NS)
 
 
 CHAT = Dialect(

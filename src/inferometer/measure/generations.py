@@ -6,7 +6,8 @@
 | total                 | from the same instant to the end of the stream (`t_end`)                    |
 
 Arrivals are the kernel's stamps where it gives any. An engine's own durations are `server_total_ns`, `server_prefill_ns` and
-`server_decode_ns`; where one is missing, or they contradict each other, the client's are used.
+`server_decode_ns`; where one is missing, or they contradict each other, the client's are used. llama.cpp reports no total: by
+the specification an OpenAI-compatible engine is measured by the client's clock alone.
 
 | `discarded`      | no statistic holds the generation, because                                     |
 | ---------------- | ------------------------------------------------------------------------------ |
