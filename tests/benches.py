@@ -15,6 +15,7 @@ from inferometer.documents.bench import (
     Sample,
     Spread,
 )
+from inferometer.documents.verdict import RunStatus
 from inferometer.judge.bench import figure, overall, ranking
 from inferometer.measure.bench_metrics import monotone_fall, pooled
 
@@ -34,8 +35,14 @@ def sample(prompt: str, run: int, speed: float, wait: float) -> Sample:
     )  # fmt: skip
 
 
-def engine(label: str, planted: Planted, *remarks: Remark, model: str = "llama3.2:3b") -> EngineResult:
-    """An engine with these samples; without any, one that failed."""
+def engine(
+    label: str,
+    planted: Planted,
+    *remarks: Remark,
+    model: str = "llama3.2:3b",
+    failing: RunStatus | None = None,
+) -> EngineResult:
+    """An engine with these samples; without any, one that failed. `failing`: its result, by a check of its run."""
     speeds = {prompt: [speed for speed, _ in runs] for prompt, runs in planted.items()}
     waits = {prompt: [wait for _, wait in runs] for prompt, runs in planted.items()}
     whole = pooled(speeds) if speeds else None
@@ -48,8 +55,8 @@ def engine(label: str, planted: Planted, *remarks: Remark, model: str = "llama3.
             os_version="PlantedOS 15.1", thermal_level="nominal", thermal_speed_limit=100.0, power_watts=None,
             power_source=None,
         ),
-        status=("VALID" if sure else "INCONCLUSIVE") if planted else None,
-        reasons=() if sure else ("no_interval",) if planted else (),
+        status=failing or ("VALID" if sure else "INCONCLUSIVE") if planted else None,
+        reasons=("token_counts",) if failing else () if sure else ("no_interval",) if planted else (),
         runs=(f"runs/{label}",),
         tok_per_sec=figure(speeds) if planted else None,
         ttft_client_ms=figure(waits) if planted else None,

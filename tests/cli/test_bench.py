@@ -171,7 +171,7 @@ def test_what_cannot_be_measured_is_refused_by_its_flag(
 def test_the_table_names_engines_prompts_order_and_remarks(address: str, tmp_path: Path) -> None:
     """For a person."""
     _, stdout, stderr = run("bench", "--url", f"a={address}", "--url", f"b={address}", *SHORT, out=tmp_path)
-    for words in ("tokens/s", "tool-call", "By speed", "bench.html", "tie"):
+    for words in ("tokens/s", "tool-call", "By median tokens per second", "bench.html"):
         assert words in stdout
     assert "engine 2 of 2: b" in stderr
 

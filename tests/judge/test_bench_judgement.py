@@ -9,13 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.documents.bench import EngineMetadata, EngineResult, PromptResult, Sample
+from inferometer.documents.verdict import RunStatus
 from inferometer.judge.bench import Ranked, figure, overall, ranking, verdict
 
 NAMES: tuple[Ranked, ...] = ("tok_per_sec", "ttft_client_ms")
 
 
 def engine(
-    label: str, speeds: Sequence[float], ended: str = "measured", prompt: str = "code"
+    label: str,
+    speeds: Sequence[float],
+    ended: str = "measured",
+    prompt: str = "code",
+    status: RunStatus = "VALID",
 ) -> EngineResult:
     """An engine with these speeds, and TTFTs of the same numbers."""
     samples = tuple(
@@ -29,7 +34,7 @@ def engine(
     result = PromptResult(prompt, 64, None, None, None, shown, shown, None)
     metadata = EngineMetadata(*[label, *[None] * 13])  # type: ignore[arg-type]
     return EngineResult(
-        label=label, url=None, ended=ended, metadata=metadata, status="VALID", reasons=(), runs=(),  # type: ignore[arg-type]
+        label=label, url=None, ended=ended, metadata=metadata, status=status, reasons=(), runs=(),  # type: ignore[arg-type]
         tok_per_sec=shown, ttft_client_ms=shown, tok_per_sec_per_watt=None, spread=None, prompts=(result,),
         samples=samples, remarks=(),
     )  # fmt: skip
@@ -75,9 +80,33 @@ def test_each_engine_has_one_place_and_no_claim_is_made_across_an_overlap(
 def test_without_an_interval_nothing_is_claimed() -> None:
     """One run of a prompt does not tell how much it varies."""
     found = ranking("tok_per_sec", [engine("a", [100.0]), engine("b", [50.0])])
-    assert not found.decided
-    assert [one.labels for one in found.places] == [("a", "b")]
-    assert found.reasons[0].code == "no_interval"
+    assert (found.decided, found.places, found.left_out) == (False, (), ("a", "b"))
+    assert {one.code for one in found.reasons} == {"place_without_interval"}
+
+
+@given(
+    st.lists(st.lists(st.floats(1, 1_000), min_size=2, max_size=4), min_size=1, max_size=4),
+    st.lists(st.floats(1, 1_000), min_size=1, max_size=4),
+    st.sampled_from(NAMES),
+)
+def test_an_engine_without_a_place_changes_no_order(
+    speeds: list[list[float]], other: list[float], name: Ranked
+) -> None:
+    """Law: the others stand as if an INVALID one, or one without an interval, had not been measured; it is named, and why."""
+    engines = [engine(str(at), values) for at, values in enumerate(speeds)]
+    invalid, single = engine("x", other, status="INVALID"), engine("x", other[:1])
+    for one, code in ((invalid, "place_invalid"), (single, "place_without_interval")):
+        found = ranking(name, [one, *engines])
+        assert found.places == ranking(name, engines).places
+        assert found.left_out == ("x",)
+        assert [why.code for why in found.reasons if why.facts.get("engine") == "x"] == [code]
+
+
+def test_an_inconclusive_engine_keeps_its_place_with_a_remark() -> None:
+    """Its figures may be right; whoever reads the order is warned."""
+    found = ranking("tok_per_sec", [engine("a", [9, 9], status="INCONCLUSIVE"), engine("b", [1, 2])])
+    assert found.left_out == ()
+    assert [one.facts["engine"] for one in found.reasons if one.code == "place_unsure"] == ["a"]
 
 
 def test_an_engine_that_was_not_measured_to_its_end_has_no_place() -> None:

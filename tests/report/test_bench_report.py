@@ -108,6 +108,24 @@ def test_no_order_is_claimed_on_a_card_without_intervals() -> None:
     assert "No order is claimed" in everywhere(once)["md"]
 
 
+def test_an_invalid_engine_has_no_place_in_any_report() -> None:
+    """Each says so and why; its figures stay, with INVALID beside them."""
+    code = {"code": around(99.0, 9.0)}
+    document = bench(
+        engine("false", code, failing="INVALID"),
+        engine("unsure", {"code": around(60.0, 50.0)}, failing="INCONCLUSIVE"),
+        engine("sure", {"code": around(30.0, 50.0)}),
+    )
+    for text in (*everywhere(document).values(), " ".join(printed(document, 100).split())):
+        assert "1. unsure (INCONCLUSIVE)" in text.replace("*", "")
+        assert "false has no place: its result is INVALID (token_counts)" in text
+        assert "the place of unsure is not certain" in text
+        assert "Without a place: false" in text
+    words = card_words(document)
+    assert [one for one in words if one.startswith(("1.", "2.", "3."))] == ["1.", "2."]
+    assert "INVALID" in words[words.index("false") :]
+
+
 @pytest.mark.parametrize("evil", [EVIL, "\x1b[31m\u202ered", "\ud800"])
 def test_what_an_engine_calls_itself_is_no_markup(evil: str) -> None:
     """In HTML, SVG, Markdown and on a terminal."""

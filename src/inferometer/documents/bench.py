@@ -170,9 +170,10 @@ class Rank(Part, frozen=True):
 
 
 class Ranking(Part, frozen=True):
-    """The order of the engines by the median of one figure. `decided`: every engine has an interval; without it no order is
-    claimed. It is over the `prompts` that all of them were measured with. `reasons`: for each pair of neighbours why one is
-    ahead, or why not; `left_out`: engines without a place."""
+    """The order of the engines by the median of one figure. `decided`: an order is claimed; false where no engine has an
+    interval. It is over the `prompts` that all of them were measured with. `reasons`: for each pair of neighbours why one is
+    ahead, or why not; then whose place is unsure, and why engines that were measured have none; `left_out`: all without a
+    place, among them each whose result is INVALID."""
 
     figure: Literal["tok_per_sec", "ttft_client_ms"]
     prompts: tuple[str, ...]

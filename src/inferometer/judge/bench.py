@@ -11,8 +11,16 @@ What else a run's verdict is about (too few requests for a P99, a server that gr
 its own rule there (drift).
 
 An engine is ahead of another if its median is better and its interval lies entirely on that side of the other's. Otherwise
-they tie. Who ties with an engine shares its place, and so do all between them. An engine whose tokens are an estimate has no
-place by speed: it may be 25 % off.
+they tie. Who ties with an engine shares its place, and so do all between them.
+
+| has no place            | why                                                                                          |
+| ----------------------- | -------------------------------------------------------------------------------------------- |
+| an INVALID result       | its figures must not be relied on, so they stand neither before nor behind another's          |
+| not measured to its end | what is missing might have changed it                                                         |
+| an estimate of tokens   | by speed alone: it may be 25 % off                                                            |
+| no interval             | it would tie with every engine, and through it engines that are apart would tie               |
+
+An INCONCLUSIVE result with an interval keeps its place, with a remark: its figures may be right, and nothing better is known.
 """
 
 from __future__ import annotations
@@ -31,6 +39,8 @@ from inferometer.measure.bench_metrics import pooled
 
 Ranked = Literal["tok_per_sec", "ttft_client_ms"]
 HIGHER_IS_BETTER: dict[Ranked, bool] = {"tok_per_sec": True, "ttft_client_ms": False}
+_Rated = tuple[EngineResult, Figure, float]
+"""An engine, its figure over the prompts that count, and the median of that."""
 
 
 def figure(by_prompt: Mapping[str, Sequence[float]]) -> Figure:
@@ -78,36 +88,62 @@ def overall(engines: Sequence[EngineResult]) -> RunStatus:
 
 
 def ranking(name: Ranked, engines: Sequence[EngineResult]) -> Ranking:
-    """The order of the engines that were measured to their end, over the prompts that all of them have samples of."""
-    measured = [one for one in engines if one.ended == "measured" and one.tok_per_sec is not None]
-    unsure = [one for one in measured if name == "tok_per_sec" and _estimated(one)]
-    measured = [one for one in measured if one not in unsure]
-    prompts = _common(measured)
-    rated: list[tuple[str, Figure, float]] = []
-    for one in measured:
-        shown = figure_over(one, prompts, name)
-        if shown.median is not None:
-            rated.append((one.label, shown, shown.median))
+    """The order of the engines whose figures allow one, over the prompts that all of those have samples of."""
+    kept, without = _rankable(name, engines)
+    prompts = _common(kept)
+    rated = [
+        (one, shown, shown.median)
+        for one in kept
+        if (shown := figure_over(one, prompts, name)).median is not None
+    ]
     rated.sort(key=lambda entry: entry[2], reverse=HIGHER_IS_BETTER[name])
-    groups: list[list[tuple[str, Figure, float]]] = []
+    groups: list[list[_Rated]] = []
     for entry in rated:
         tied = next((at for at, group in enumerate(groups) if _ties(name, group, entry[1])), len(groups))
         groups[tied:] = [[*(one for group in groups[tied:] for one in group), entry]]
-    reasons = [_reason(name, first, second) for first, second in itertools.pairwise(rated)]
-    reasons += (Remark("tokens_not_counted", {"engine": one.label}) for one in unsure)
     places, place = [], 1
     for group in groups:
-        places.append(Rank(place, tuple(label for label, _, _ in group), len(group) > 1))
+        places.append(Rank(place, tuple(one.label for one, _, _ in group), len(group) > 1))
         place += len(group)
-    placed = {label for label, _, _ in rated}
+    placed = {one.label for one, _, _ in rated}
+    unsure = (one for one, _, _ in rated if one.status == "INCONCLUSIVE")
     return Ranking(
         figure=name,
         prompts=prompts,
         places=tuple(places),
-        decided=all(shown.ci95 is not None for _, shown, _ in rated),
-        reasons=tuple(reasons),
+        decided=bool(places),
+        reasons=(
+            *(_reason(name, first, second) for first, second in itertools.pairwise(rated)),
+            *(Remark("place_unsure", {"engine": one.label, "why": _by(one)}) for one in unsure),
+            *without,
+        ),
         left_out=tuple(one.label for one in engines if one.label not in placed),
     )
+
+
+def _rankable(name: Ranked, engines: Sequence[EngineResult]) -> tuple[list[EngineResult], list[Remark]]:
+    """The engines that can have a place, and why others that were measured have none."""
+    kept, without = [], []
+    for one in engines:
+        if one.ended != "measured" or one.tok_per_sec is None:
+            continue  # its own remarks say why
+        if one.status == "INVALID":
+            without.append(Remark("place_invalid", {"engine": one.label, "why": _by(one)}))
+        elif name == "tok_per_sec" and _estimated(one):
+            without.append(Remark("tokens_not_counted", {"engine": one.label}))
+        else:
+            kept.append(one)
+    while prompts := _common(kept):  # without one of them, the others may have more prompts in common
+        bare = [one for one in kept if figure_over(one, prompts, name).ci95 is None]
+        if not bare:
+            break
+        without += (Remark("place_without_interval", {"engine": one.label}) for one in bare)
+        kept = [one for one in kept if one not in bare]
+    return kept, without
+
+
+def _by(one: EngineResult) -> str | None:
+    return ", ".join(one.reasons) or None
 
 
 def figure_over(engine: EngineResult, prompts: Sequence[str], name: Ranked) -> Figure:
@@ -130,21 +166,21 @@ def _values(engine: EngineResult, prompt: str, name: Ranked) -> list[float]:
     return [value for value in (getattr(one, name) for one in mine) if value is not None]
 
 
-def _ties(name: Ranked, group: Sequence[tuple[str, Figure, float]], later: Figure) -> bool:
-    return any(_ahead(name, one, later) is not True for _, one, _ in group)
+def _ties(name: Ranked, group: Sequence[_Rated], later: Figure) -> bool:
+    return any(not _ahead(name, one, later) for _, one, _ in group)
 
 
-def _ahead(name: Ranked, first: Figure, second: Figure) -> bool | None:
-    """Whether the first, whose median is as good or better, is ahead; None: one of them has no interval."""
-    if first.ci95 is None or second.ci95 is None:
-        return None
+def _ahead(name: Ranked, first: Figure, second: Figure) -> bool:
+    """Whether the first, whose median is as good or better, is ahead."""
+    assert first.ci95 is not None
+    assert second.ci95 is not None
     if HIGHER_IS_BETTER[name]:
         return first.ci95[0] > second.ci95[1]
     return first.ci95[1] < second.ci95[0]
 
 
-def _reason(name: Ranked, first: tuple[str, Figure, float], second: tuple[str, Figure, float]) -> Remark:
-    ahead = _ahead(name, first[1], second[1])
-    code = {True: "ahead", False: "overlap", None: "no_interval"}[ahead]
+def _reason(name: Ranked, first: _Rated, second: _Rated) -> Remark:
+    code = "ahead" if _ahead(name, first[1], second[1]) else "overlap"
     share = abs(first[2] / second[2] - 1) if second[2] else None
-    return Remark(code, {"first": first[0], "second": second[0], "figure": name, "share": share})
+    facts = {"first": first[0].label, "second": second[0].label, "figure": name, "share": share}
+    return Remark(code, facts)

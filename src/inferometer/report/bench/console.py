@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from inferometer.documents.bench import Bench, EngineResult, Figure, Ranking, Remark
+from inferometer.documents.bench import Bench, EngineResult, Figure, Remark
+from inferometer.report.bench import contents
 from inferometer.report.bench.remarks import worded
 from inferometer.report.figures import clean, figure, share
 from inferometer.report.tables import VERDICT_STYLES, Screen
 
-TITLES = {"tok_per_sec": "speed (median tokens/s)", "ttft_client_ms": "TTFT by the client (median)"}
 _ENDED = {"failed": "FAILED", "interrupted": "INTERRUPTED", "refused": "REFUSED"}
 
 
@@ -28,8 +28,8 @@ def render(document: Bench, console: Console, file: str | None = None) -> None:
     _engines(document, screen)
     screen.say("")
     _prompts(document, screen)
-    for ranking in document.rankings:
-        _ranking(ranking, screen)
+    for order in contents.orders(document):
+        _order(order, screen)
     _remarks(document, screen)
     screen.say("")
     screen.say(document.status, VERDICT_STYLES[document.status])
@@ -123,19 +123,11 @@ def _of(one: EngineResult, name: str) -> str:
     return "" if mine is None else f"{_middle(mine.tok_per_sec)}, {_middle(mine.ttft_client_ms)}"
 
 
-def _ranking(ranking: Ranking, screen: Screen) -> None:
-    if len(ranking.places) + len(ranking.left_out) < 2 and not any(one.tie for one in ranking.places):
-        return
+def _order(order: contents.Order, screen: Screen) -> None:
     screen.say("")
-    order = "; ".join(
-        f"{place.place}. {', '.join(map(clean, place.labels))}{' (tie)' if place.tie else ''}"
-        for place in ranking.places
-    )
-    screen.say(order or "none", first=f"By {TITLES[ranking.figure]}: ")
-    for reason in ranking.reasons:
-        screen.say(worded(reason) + ".", "dim", first="  ")
-    if ranking.left_out:
-        screen.say(f"Without a place: {', '.join(map(clean, ranking.left_out))}.", "dim", first="  ")
+    screen.say("; ".join(order.places) or "none", first=f"{order.title}: ")
+    for reason in order.reasons:
+        screen.say(reason, "dim", first="  ")
 
 
 def _remarks(document: Bench, screen: Screen) -> None:

@@ -10,7 +10,7 @@ from inferometer.report.bench.remarks import worded
 from inferometer.report.figures import ABSENT, clean, figure, share, size
 
 ENDED = {"failed": "FAILED", "interrupted": "INTERRUPTED", "refused": "REFUSED"}
-TITLES = {"tok_per_sec": "tokens per second", "ttft_client_ms": "client TTFT"}
+TITLES = {"tok_per_sec": "median tokens per second", "ttft_client_ms": "median client TTFT"}
 MEANINGS = {
     "VALID": "The checks of every engine's run passed: these numbers can be relied on.",
     "INVALID": "At least one engine's run failed its checks: do not rely on its numbers.",
@@ -184,18 +184,23 @@ def partial(ranking: Ranking, document: Bench) -> str:
 
 
 def _order(ranking: Ranking, document: Bench) -> Order:
+    unsure = {one.label for one in document.engines if one.status == "INCONCLUSIVE"}
     places = tuple(
-        f"{place.place}. {', '.join(map(clean, place.labels))}{' (tie)' if place.tie else ''}"
+        f"{place.place}. {', '.join(_placed(label, label in unsure) for label in place.labels)}{' (tie)' if place.tie else ''}"
         for place in ranking.places
     )
     reasons = [f"{worded(one)}." for one in ranking.reasons]
-    if not ranking.decided and ranking.places:
-        reasons.append("No order is claimed: an engine has no interval.")
+    if not ranking.decided:
+        reasons.insert(0, "No order is claimed: no engine's figures allow one.")
     if over := partial(ranking, document):
         reasons.insert(0, over)
     if ranking.left_out:
         reasons.append(f"Without a place: {', '.join(map(clean, ranking.left_out))}.")
     return Order(f"By {TITLES[ranking.figure]}", places, tuple(reasons))
+
+
+def _placed(label: str, unsure: bool) -> str:
+    return f"{clean(label)}{' (INCONCLUSIVE)' if unsure else ''}"
 
 
 def warnings(document: Bench) -> list[tuple[str, str]]:

@@ -83,7 +83,9 @@ SENTENCES: dict[str, str] = {
     "ahead": "{first} is ahead of {second} by {share}: their intervals do not overlap",
     "overlap": "{first} and {second} tie: their intervals overlap",
     "tokens_not_counted": "{engine} has no place by speed: its tokens are an estimate",
-    "no_interval": "{first} and {second} are not told apart: one of them has no interval",
+    "place_invalid": "{engine} has no place: its result is INVALID ({why}), so its figures are not to be compared",
+    "place_without_interval": "{engine} has no place: it has no interval, so nothing shows what is ahead of it or behind",
+    "place_unsure": "the place of {engine} is not certain: its result is INCONCLUSIVE ({why})",
 }
 
 DISCARDED = {
