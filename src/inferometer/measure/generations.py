@@ -1,13 +1,8 @@
 """The generations of an engine benchmark, from the sealed record: one for each measured request, with M1 to M5.
 
-| by the client's clock | is                                                                          |
-| --------------------- | --------------------------------------------------------------------------- |
-| TTFT                  | from the last byte of the request (`t_submit`) to the first text of any kind |
-| total                 | from the same instant to the end of the stream (`t_end`)                    |
-
-Arrivals are the kernel's stamps where it gives any. An engine's own durations are `server_total_ns`, `server_prefill_ns` and
-`server_decode_ns`; where one is missing, or they contradict each other, the client's are used. llama.cpp reports no total: by
-the specification an OpenAI-compatible engine is measured by the client's clock alone.
+The client's durations are those of measured_requests.py. Where one of the engine's own three durations is missing, or they
+contradict each other, the client's are used. llama.cpp reports no total: by the specification an OpenAI-compatible engine is
+measured by the client's clock alone.
 
 | `discarded`      | no statistic holds the generation, because                                     |
 | ---------------- | ------------------------------------------------------------------------------ |
@@ -28,42 +23,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
-from inferometer.journal.schema import Outcome, Phase
 from inferometer.measure.bench_metrics import (
     Durations,
-    client_durations,
     server_durations,
     tok_per_sec,
     tokens_generated,
 )
+from inferometer.measure.measured_requests import MeasuredRequest, measured_requests
 from inferometer.units import NS_PER_MS
 
 HIGH_TTFT_MS = 60_000.0
 HIGH_SPEED = 500.0
 """asiai's methodology, Protocol 7."""
-
-_COLUMNS = (
-    "phase",
-    "cycle",
-    "index",
-    "t_submit",
-    "t_end",
-    "event_ns",
-    "first_text",
-    "outcome",
-    "finish_reason",
-    "text",
-    "usage_input",
-    "usage_output",
-    "usage_cached",
-    "server_total_ns",
-    "server_prefill_ns",
-    "server_decode_ns",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +76,15 @@ def generations(record: pa.Table, prompts: int, *, fast_is_odd: bool) -> tuple[G
 
     `fast_is_odd`: more than HIGH_SPEED tokens a second are worth a warning.
     """
-    rows = record.select(_COLUMNS).to_pylist()
-    measured = [(at, row) for at, row in enumerate(rows) if row["phase"] == Phase.MEASURE]
-    return tuple(_generation(at, row, prompts, fast_is_odd=fast_is_odd) for at, row in measured)
+    return tuple(_generation(one, prompts, fast_is_odd=fast_is_odd) for one in measured_requests(record))
 
 
-def _generation(at: int, row: dict[str, Any], prompts: int, *, fast_is_odd: bool) -> Generation:
+def _generation(one: MeasuredRequest, prompts: int, *, fast_is_odd: bool) -> Generation:
     warnings: list[str] = []
-    ok = row["outcome"] == Outcome.OK
-    client = _by_client(row) if ok else None
-    by = _by_engine(row, warnings) or client if client is not None else None
-    tokens, source = tokens_generated(row["usage_output"], len(row["text"] or "")) if ok else (None, "server")
+    ok = one.answered
+    client = one.client if ok else None
+    by = _by_engine(one, warnings) or client if client is not None else None
+    tokens, source = tokens_generated(one.output_tokens, one.characters) if ok else (None, "server")
     speed = None if tokens is None or by is None else tok_per_sec(tokens, by.generation_ms)
     if ok and source == "estimate":
         warnings.append("tokens_estimated")
@@ -121,20 +93,20 @@ def _generation(at: int, row: dict[str, Any], prompts: int, *, fast_is_odd: bool
     if fast_is_odd and speed is not None and speed > HIGH_SPEED:
         warnings.append("speed_high")
     return Generation(
-        prompt=row["index"] % prompts,
-        run=row["index"] // prompts + 1,
-        row=at,
-        outcome=row["outcome"],
-        submitted_ns=row["t_submit"],
-        ended_ns=row["t_end"],
+        prompt=one.index % prompts,
+        run=one.index // prompts + 1,
+        row=one.row,
+        outcome=one.outcome,
+        submitted_ns=one.submitted_ns,
+        ended_ns=one.ended_ns,
         by=by,
         client=client,
         speed=speed,
         tokens=tokens,
         tokens_counted=source == "server" and tokens is not None,
-        prompt_tokens=row["usage_input"],
-        cached_tokens=row["usage_cached"],
-        finish_reason=row["finish_reason"],
+        prompt_tokens=one.prompt_tokens,
+        cached_tokens=one.cached_tokens,
+        finish_reason=one.finish_reason,
         discarded=_discarded(speed, tokens, ok=ok, timed=by is not None),
         warnings=tuple(warnings),
     )
@@ -150,19 +122,9 @@ def _discarded(speed: float | None, tokens: int | None, *, ok: bool, timed: bool
     return None if speed else "too_short"
 
 
-def _by_client(row: dict[str, Any]) -> Durations | None:
-    """None without a first text of a stream."""
-    submit, first = row["t_submit"], row["first_text"]
-    if submit is None or not 0 <= first < len(row["event_ns"]):
-        return None
-    return client_durations(
-        (row["event_ns"][first] - submit) / NS_PER_MS, (row["t_end"] - submit) / NS_PER_MS
-    )
-
-
-def _by_engine(row: dict[str, Any], warnings: list[str]) -> Durations | None:
+def _by_engine(one: MeasuredRequest, warnings: list[str]) -> Durations | None:
     """None where the engine does not report all three; of three that contradict each other, with a warning."""
-    total, prefill, decode = (row[f"server_{part}_ns"] for part in ("total", "prefill", "decode"))
+    total, prefill, decode = one.own_total_ns, one.own_prefill_ns, one.own_decode_ns
     if total is None or prefill is None or decode is None:
         return None
     if total < prefill + decode:

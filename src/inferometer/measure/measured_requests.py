@@ -1,0 +1,108 @@
+"""The measured requests of a sealed record, one value for each: what generations of engines are made from.
+
+| by the client's clock | is                                                                          |
+| --------------------- | --------------------------------------------------------------------------- |
+| TTFT                  | from the last byte of the request (`t_submit`) to the first text of any kind |
+| total                 | from the same instant to the end of the answer (`t_end`)                     |
+
+Arrivals are the kernel's stamps where it gives any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from inferometer.journal.schema import Outcome, Phase
+from inferometer.measure.bench_metrics import Durations, client_durations
+from inferometer.units import NS_PER_MS
+
+COLUMNS = (
+    "phase",
+    "index",
+    "t_submit",
+    "t_end",
+    "event_ns",
+    "first_text",
+    "outcome",
+    "finish_reason",
+    "text",
+    "usage_input",
+    "usage_output",
+    "usage_cached",
+    "server_total_ns",
+    "server_prefill_ns",
+    "server_decode_ns",
+)
+"""What is read of a record (journal/schema.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRequest:
+    """One request. `row`: its place in the record; `index`: among those sent; `first_text_ns`: None without a text of a stream.
+
+    Instants are on the run's clock, ns. Tokens are the engine's counts, and `own_*_ns` its durations, each None where it does
+    not report it. `characters`: of the answer's text.
+    """
+
+    row: int
+    index: int
+    outcome: str
+    submitted_ns: int | None
+    first_text_ns: int | None
+    ended_ns: int
+    finish_reason: str | None
+    characters: int
+    prompt_tokens: int | None
+    output_tokens: int | None
+    cached_tokens: int | None
+    own_total_ns: int | None
+    own_prefill_ns: int | None
+    own_decode_ns: int | None
+
+    @property
+    def answered(self) -> bool:
+        """Whether it succeeded."""
+        return self.outcome == Outcome.OK
+
+    @property
+    def total_ms(self) -> float | None:
+        """By the client; None of a request that was never sent whole."""
+        return None if self.submitted_ns is None else (self.ended_ns - self.submitted_ns) / NS_PER_MS
+
+    @property
+    def client(self) -> Durations | None:
+        """M2, M3 and M5 by the client's clock; None without a first text of a stream."""
+        total = self.total_ms
+        if total is None or self.submitted_ns is None or self.first_text_ns is None:
+            return None
+        return client_durations((self.first_text_ns - self.submitted_ns) / NS_PER_MS, total)
+
+
+def measured_requests(record: pa.Table) -> tuple[MeasuredRequest, ...]:
+    """Those of a record with COLUMNS, in order of sending."""
+    found = []
+    for at, row in enumerate(record.select(COLUMNS).to_pylist()):
+        if row["phase"] != Phase.MEASURE:
+            continue
+        first, events = row["first_text"], row["event_ns"]
+        found.append(
+            MeasuredRequest(
+                row=at,
+                index=row["index"],
+                outcome=row["outcome"],
+                submitted_ns=row["t_submit"],
+                first_text_ns=events[first] if 0 <= first < len(events) else None,
+                ended_ns=row["t_end"],
+                finish_reason=row["finish_reason"],
+                characters=len(row["text"] or ""),
+                prompt_tokens=row["usage_input"],
+                output_tokens=row["usage_output"],
+                cached_tokens=row["usage_cached"],
+                own_total_ns=row["server_total_ns"],
+                own_prefill_ns=row["server_prefill_ns"],
+                own_decode_ns=row["server_decode_ns"],
+            )
+        )
+    return tuple(found)
