@@ -1,16 +1,15 @@
-"""Counters that are absent, go back or are of something else, and deltas: from recorded scrapes."""
+"""Counters that are absent, go back or are of something else: from recorded scrapes. Answers of unlike lengths."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from measured_requests import measured
 
 from inferometer.engines.adapters.adapter import Counters
-from inferometer.studies.cross_validation import FIGURES, Measured, by_counters, overhead, table
+from inferometer.measure.measured_requests import MeasuredRequest
+from inferometer.studies.cross_validation import by_counters, figures_of
 from inferometer.telemetry.metrics.record import Scrape, write
 
 COUNTERS = Counters(output_tokens="x:tokens", decode_s="x:decode", ttft_s="x:ttft")
@@ -32,8 +31,8 @@ def recorded(folder: Path, *bodies: str) -> Path:
     return path
 
 
-def answered(*tokens: int | None) -> list[dict[str, Any]]:
-    return [{"usage_output": one} for one in tokens]
+def answered(*tokens: int | None) -> list[MeasuredRequest]:
+    return [measured(row, output_tokens=one) for row, one in enumerate(tokens)]
 
 
 def test_what_was_added_between_the_first_and_the_last_scrape_counts(tmp_path: Path) -> None:
@@ -41,9 +40,9 @@ def test_what_was_added_between_the_first_and_the_last_scrape_counts(tmp_path: P
     path = recorded(tmp_path, exposed(7, 1, 9, 5), exposed(100, 2, 9.1, 6), exposed(207, 5, 9.2, 7))
     found, remarks = by_counters(COUNTERS, path, answered(100, 100))
     assert remarks == []
-    assert found["tok_per_sec", "counters"].mean == pytest.approx(50)
-    assert found["ttft_ms", "counters"].mean == pytest.approx(100)
-    assert found["ttft_ms", "counters"].n == 2
+    assert found["tok_per_sec"].mean == pytest.approx(50)
+    assert found["ttft_ms"].mean == pytest.approx(100)
+    assert found["ttft_ms"].n == 2
 
 
 def test_a_counter_that_goes_back_is_named_and_left_out(tmp_path: Path) -> None:
@@ -52,7 +51,7 @@ def test_a_counter_that_goes_back_is_named_and_left_out(tmp_path: Path) -> None:
     found, remarks = by_counters(COUNTERS, path, answered(50, 50))
     assert [one.code for one in remarks] == ["counters_went_back"]
     assert remarks[0].facts["families"] == "x:tokens"
-    assert list(found) == [("ttft_ms", "counters")]
+    assert list(found) == ["ttft_ms"]
 
 
 def test_counters_that_are_absent_are_named(tmp_path: Path) -> None:
@@ -79,25 +78,20 @@ def test_counters_of_other_requests_are_left_out(
     assert [one.code for one in remarks] == [code]
 
 
-MEASURED = st.builds(Measured, st.integers(1, 9), st.floats(0.1, 1e6), st.none() | st.floats(0, 10))
-
-
-@given(
-    st.dictionaries(
-        st.tuples(st.sampled_from(FIGURES), st.sampled_from(("timings", "counters", "streamed", "whole"))),
-        MEASURED,
-    )
+@pytest.mark.parametrize(
+    ("whole", "streamed", "codes"),
+    [
+        ((9, 50, 50), (50, 50), []),
+        ((50, 50, 50), (50, 49), ["lengths_differ"]),
+        ((50, 40, 40), (50, 50), ["lengths_differ"]),
+        ((50, None, None), (50, 50), ["tokens_not_reported"]),
+        ((50, None, 50), (50, 40), ["lengths_differ", "tokens_not_reported"]),
+    ],
 )
-def test_no_delta_is_without_both_sides(found: dict[Any, Measured]) -> None:
-    """The reference has none, every other row has its difference from it; an overhead needs both sides, too."""
-    for figure in FIGURES:
-        made = table(figure, found)
-        assert {row.method for row in made.rows} == {method for name, method in found if name == figure}
-        for row in made.rows:
-            assert (row.delta is None) == (row.method == made.reference)
-            if row.delta is not None:
-                assert row.delta.absolute == row.mean - made.rows[0].mean
-    own = {name for name, method in found if method in ("timings", "counters")}
-    streamed = {name for name, method in found if method == "streamed"}
-    assert (overhead(found).ttft_ms is not None) == ("ttft_ms" in own & streamed)
-    assert (overhead(found).speed is not None) == ("tok_per_sec" in own & streamed)
+def test_answers_of_unlike_lengths_are_named(
+    whole: tuple[int | None, ...], streamed: tuple[int | None, ...], codes: list[str], tmp_path: Path
+) -> None:
+    """By their token counts: neither the first whole one, which is left out, nor an unknown count makes a difference."""
+    path = tmp_path / "none"
+    _, remarks = figures_of(None, answered(*whole), answered(*streamed), path)
+    assert [one.code for one in remarks if one.code != "counters_unknown"] == codes

@@ -17,6 +17,7 @@ from typing import Final, Literal
 from inferometer.documents.bench import Remark
 from inferometer.documents.part import Part
 from inferometer.documents.verdict import RunStatus
+from inferometer.metrics.statistics import Interval
 
 SCHEMA: Final = "inferometer/cross-validation/1"
 
@@ -25,10 +26,17 @@ METHODS: Final[tuple[Method, ...]] = ("timings", "counters", "streamed", "whole"
 
 
 class Difference(Part, frozen=True):
-    """From the reference's mean, in the figure's unit and as a share of it (None: the reference is 0)."""
+    """From the reference's mean, in the figure's unit (`absolute`) and as a share of it (`share`; None: the reference is 0),
+    each with its 95 % interval (judge/cross_validation.py); None where there are too few requests.
+
+    `side`: where the interval of `absolute` lies. open: it holds 0, or there is none.
+    """
 
     absolute: float
+    ci95: Interval | None
     share: float | None
+    share_ci95: Interval | None
+    side: Literal["above", "below", "open"]
 
 
 class Row(Part, frozen=True):
@@ -55,18 +63,20 @@ class Table(Part, frozen=True):
 
 
 class Overhead(Part, frozen=True):
-    """What lies between the engine and this client. `ttft_ms`: TTFT streamed less the engine's own; `speed`: the streamed speed
-    less the engine's own, as a share of that; `streaming_ms`: the total streamed less that of whole answers. None: one side
-    is missing."""
+    """What lies between the engine and this client: the streamed TTFT less the engine's own (`ttft_ms`), the streamed speed
+    less the engine's own (`tok_per_sec`), the total streamed less that of whole answers (`streaming_ms`). None: one side is
+    missing. A TTFT below 0, or a speed above it: the engine's own figure holds something that the client does not see, and the
+    difference is not what the client adds."""
 
-    ttft_ms: float | None
-    speed: float | None
-    streaming_ms: float | None
+    ttft_ms: Difference | None
+    tok_per_sec: Difference | None
+    streaming_ms: Difference | None
 
 
 class CrossValidation(Part, frozen=True):
     """A whole cross-validation. `engine`: an adapter's key, None if it was not recognised; `status`: the verdict of the
-    streamed run; `runs`: the folders of the records, relative to this document's: streamed, whole."""
+    streamed run; `runs`: the folders of the records, relative to this document's: streamed, whole. The document is written
+    anew after each step; `ended` is None until the last one, so of a process that was killed, too."""
 
     schema: Literal["inferometer/cross-validation/1"]
     id: str
@@ -78,7 +88,7 @@ class CrossValidation(Part, frozen=True):
     prompt: str
     requests: int
     started: str
-    ended: str
+    ended: str | None
     interrupted: bool
     status: RunStatus | None
     runs: tuple[str, ...]

@@ -8,37 +8,28 @@ cache with the prompt and is left out, so that every request that counts meets t
 
 from __future__ import annotations
 
-import math
-import statistics
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
 
 from inferometer import __version__
 from inferometer.client.http_client import Unanswered
 from inferometer.documents.bench import Remark
-from inferometer.documents.cross_validation import (
-    METHODS,
-    SCHEMA,
-    CrossValidation,
-    Difference,
-    Method,
-    Overhead,
-    Row,
-    Table,
-)
+from inferometer.documents.cross_validation import SCHEMA, CrossValidation, Method
 from inferometer.documents.part import to_json
 from inferometer.documents.verdict import RunStatus
 from inferometer.engines.adapters import registry
 from inferometer.engines.adapters.adapter import Adapter, Counters, Reply
-from inferometer.errors import PeerError, PlanError
+from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
-from inferometer.journal.schema import RECORD, Outcome, Phase
+from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
-from inferometer.measure.bench_metrics import client_durations, tok_per_sec
+from inferometer.judge.cross_validation import Found, overhead, tables
 from inferometer.measure.engine_counters import Growth, growth
+from inferometer.measure.engine_figures import Figure, Figures, Measured, by_client, by_timings, of_whole
+from inferometer.measure.measured_requests import MeasuredRequest, measured_requests
 from inferometer.report.run.composition import moment
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
@@ -46,29 +37,10 @@ from inferometer.studies.bench_engine import EngineFailed, LiveEngine, Prepared
 from inferometer.studies.engine_client import EngineClient
 from inferometer.telemetry.metrics.record import read
 from inferometer.telemetry.metrics.series import collect
-from inferometer.units import NS_PER_MS
 from inferometer.workload.bench_prompts import BenchPrompt
 
 FILE = "cross-validation.json"
 RECOGNISE_S = 5.0
-Figure = Literal["tok_per_sec", "ttft_ms", "total_ms"]
-FIGURES: tuple[Figure, ...] = ("tok_per_sec", "ttft_ms", "total_ms")
-_COLUMNS = (
-    "phase", "outcome", "t_submit", "t_end", "event_ns", "first_text", "usage_output",
-    "server_total_ns", "server_prefill_ns", "server_decode_ns",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A figure by one method: its mean over `n` requests, and their standard deviation."""
-
-    n: int
-    mean: float
-    sd: float | None = None
-
-
-Found = Mapping[tuple[Figure, Method], Measured]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,37 +90,27 @@ def cross_validate(
     remarks: Sequence[Remark] = (),
     version: str | None = None,
 ) -> CrossValidated:
-    """Measure `engine`, whose adapter is set if it is known, and write the document. Raises RecordError and InstrumentError."""
+    """Measure `engine`, whose adapter is set if it is known. The document is written after each step, so that a process that is
+    killed leaves what it had measured. Raises RecordError and InstrumentError after it has been written."""
     folder = RunFolder.create(out, "cross-validation", time.time_ns()).path
     (folder / "journal").rmdir()
-    started = time.time_ns()
-    under_way = _UnderWay(engine, prompt, requests, folder, ui, list(remarks))
+    under_way = _UnderWay(engine, prompt, requests, folder, ui, version, list(remarks))
+    failure = None
     try:
         under_way.measure()
     except KeyboardInterrupt:
         under_way.interrupted = True
-    found = under_way.found()
-    found_tables = tuple(table(figure, found) for figure in FIGURES)
-    document = CrossValidation(
-        schema=SCHEMA,
-        id=folder.name,
-        version=__version__,
-        url=engine.url,
-        engine=None if engine.adapter is None else engine.adapter.key,
-        engine_version=version,
-        model=None if under_way.prepared is None else under_way.prepared.model,
-        prompt=prompt.name,
-        requests=requests,
-        started=moment(started),
-        ended=moment(time.time_ns()),
-        interrupted=under_way.interrupted,
-        status=under_way.status,
-        runs=tuple(f"runs/{one.folder.name}" for one in under_way.results),
-        tables=found_tables,
-        overhead=overhead(found),
-        remarks=tuple(under_way.remarks),
-    )
-    write_atomically(folder / FILE, to_json(document).encode())
+    except (RecordError, InstrumentError) as why:
+        if isinstance(why.__cause__, KeyboardInterrupt):  # pressed while the record was read
+            under_way.interrupted = True
+        else:
+            failure = why
+            under_way.remarks.append(Remark("instrument_failed", {"why": str(why)[:500]}))
+    if under_way.interrupted:
+        under_way.read_rest()
+    document = under_way.write(ended=True)
+    if failure is not None:
+        raise failure
     return CrossValidated(folder, document)
 
 
@@ -159,12 +121,14 @@ class _UnderWay:
     requests: int
     folder: Path
     ui: Ui
+    version: str | None
     remarks: list[Remark]
     interrupted: bool = False
     prepared: Prepared | None = None
     streamed: RunResult | None = None
     whole: RunResult | None = None
-    _rows: dict[Path, list[dict[str, Any]]] = field(default_factory=dict)
+    started: int = field(default_factory=time.time_ns)
+    _read: dict[Path, tuple[MeasuredRequest, ...]] = field(default_factory=dict)
 
     @property
     def results(self) -> list[RunResult]:
@@ -179,12 +143,17 @@ class _UnderWay:
     def measure(self) -> None:
         """Both runs. What the engine does wrong is a remark."""
         try:
+            self.write()
             self.prepared = self.engine.prepare()
             self.remarks += self.prepared.remarks
+            self.write()
             wholly = {**self.engine.options, "--no-stream": True}
             self.whole = self._run(replace(self.engine, label="whole", options=wholly), self.requests + 1)
+            self._read[self.whole.folder] = _measured(self.whole.folder)
+            self.write()
             if not self.interrupted:
                 self.streamed = self._run(replace(self.engine, label="streamed"), self.requests)
+                self._read[self.streamed.folder] = _measured(self.streamed.folder)
         except EngineFailed as why:
             self.remarks.append(why.remark)
         except PeerError as why:
@@ -197,123 +166,102 @@ class _UnderWay:
         self.ui.note(f"{requests} {engine.label} answers")
         result = engine.measure(self.prepared, (self.prompt,), requests, self.folder / "runs", self.ui)
         self.interrupted = result.summary.run.interrupted
-        rows = _measured(result.folder)
-        if failed := sum(row["outcome"] != Outcome.OK for row in rows) + requests - len(rows):
-            outcomes = sorted({row["outcome"] for row in rows if row["outcome"] != Outcome.OK})
-            facts = {
-                "failed": failed,
-                "sent": len(rows),
-                "planned": requests,
-                "outcomes": ", ".join(outcomes) or None,
-            }
-            self.remarks.append(Remark("generations_failed", facts))  # fmt: skip
-        self._rows[result.folder] = rows
         return result
 
-    def found(self) -> Found:
-        """What the runs show, with remarks on what they do not."""
-        found: dict[tuple[Figure, Method], Measured] = {}
-        if self.streamed is not None:
-            rows = self._rows[self.streamed.folder]
-            found.update(by_client(rows))
-            own = by_timings(rows)
-            if not own and self.engine.adapter is not None and self.engine.adapter.server_timings:
-                self.remarks.append(Remark("timings_absent"))
-            found.update(own)
-            counters = None if self.engine.adapter is None else self.engine.adapter.counters
-            path = RunFolder.open(self.streamed.folder).scrapes
-            counted, remarks = by_counters(counters, path, rows)
-            found.update(counted)
-            self.remarks += remarks
-        if self.whole is not None:
-            whole = self._rows[self.whole.folder][1:]
-            lengths = {
-                row["usage_output"]
-                for row in (*whole, *(self._rows[self.streamed.folder] if self.streamed else ()))
-            }
-            if len(lengths) > 1:
-                self.remarks.append(Remark("lengths_differ"))
-            found.update(of_whole(whole))
-        if any(
-            row["outcome"] == Outcome.OK and row["usage_output"] is None
-            for rows in self._rows.values()
-            for row in rows
-        ):
-            self.remarks.append(Remark("tokens_not_reported"))  # fmt: skip
-        return found
+    def read_rest(self) -> None:
+        """Read the records whose reading was interrupted; one that cannot be read stays in its folder."""
+        for one in self.results:
+            with contextlib.suppress(RecordError):
+                self._read.setdefault(one.folder, _measured(one.folder))
+
+    def write(self, *, ended: bool = False) -> CrossValidation:
+        """The document of what there is so far, in its place. Raises RecordError."""
+        whole, streamed = (
+            None if one is None else self._read.get(one.folder) for one in (self.whole, self.streamed)
+        )
+        found, remarks = figures_of(self.engine.adapter, whole, streamed, self._scrapes())
+        failed = [
+            one
+            for requests, planned in ((whole, self.requests + 1), (streamed, self.requests))
+            if requests is not None and (one := _failures(requests, planned)) is not None
+        ]
+        document = CrossValidation(
+            schema=SCHEMA,
+            id=self.folder.name,
+            version=__version__,
+            url=self.engine.url,
+            engine=None if self.engine.adapter is None else self.engine.adapter.key,
+            engine_version=self.version,
+            model=None if self.prepared is None else self.prepared.model,
+            prompt=self.prompt.name,
+            requests=self.requests,
+            started=moment(self.started),
+            ended=moment(time.time_ns()) if ended else None,
+            interrupted=self.interrupted,
+            status=self.status,
+            runs=tuple(f"runs/{one.folder.name}" for one in self.results),
+            tables=tables(found),
+            overhead=overhead(found),
+            remarks=(*self.remarks, *failed, *remarks),
+        )
+        write_atomically(self.folder / FILE, to_json(document).encode())
+        return document
+
+    def _scrapes(self) -> Path | None:
+        return None if self.streamed is None else RunFolder.open(self.streamed.folder).scrapes
 
 
-def _measured(folder: Path) -> list[dict[str, Any]]:
-    """The measured requests of a run, in order of sending."""
-    rows = read_table(RunFolder.open(folder).record, RECORD).select(_COLUMNS).to_pylist()
-    return [row for row in rows if row["phase"] == Phase.MEASURE]
+def _measured(folder: Path) -> tuple[MeasuredRequest, ...]:
+    """The measured requests of a run, in order of sending. Raises RecordError."""
+    return measured_requests(read_table(RunFolder.open(folder).record, RECORD))
 
 
-def _over(values: Sequence[float]) -> Measured | None:
-    if not values:
+def _failures(requests: Sequence[MeasuredRequest], planned: int) -> Remark | None:
+    """What did not succeed of the planned requests of one run."""
+    failed = sum(not one.answered for one in requests) + planned - len(requests)
+    if not failed:
         return None
-    sd = statistics.stdev(values) if len(values) > 1 else None
-    return Measured(len(values), math.fsum(values) / len(values), sd)
+    outcomes = ", ".join(sorted({one.outcome for one in requests if not one.answered})) or None
+    facts = {"failed": failed, "sent": len(requests), "planned": planned, "outcomes": outcomes}
+    return Remark("generations_failed", facts)
 
 
-def _speed(pairs: Sequence[tuple[int, float]]) -> Measured | None:
-    """Of tokens and ms of each answer: all tokens over all time, as counters have it, so that short answers weigh little."""
-    good = [(tokens, ms) for tokens, ms in pairs if tok_per_sec(tokens, ms)]
-    over = _over([tok_per_sec(*one) for one in good])
-    if over is None:
-        return None
-    return replace(over, mean=sum(tokens for tokens, _ in good) / math.fsum(ms for _, ms in good) * 1_000)
+def figures_of(
+    adapter: Adapter | None,
+    whole: Sequence[MeasuredRequest] | None,
+    streamed: Sequence[MeasuredRequest] | None,
+    scrapes: Path | None,
+) -> tuple[Found, list[Remark]]:
+    """What the runs show, with remarks on what they do not. The first whole answer filled the cache and is left out."""
+    found: dict[tuple[Figure, Method], Measured] = {}
+    remarks: list[Remark] = []
 
+    def add(method: Method, figures: Figures) -> None:
+        found.update({(name, method): one for name, one in figures.items()})
 
-def _table_of(
-    method: Method, speed: Measured | None, **values: Sequence[float]
-) -> dict[tuple[Figure, Method], Measured]:
-    known: dict[Figure, Measured | None] = {"tok_per_sec": speed}
-    known.update((figure, _over(values[figure])) for figure in FIGURES if figure in values)
-    return {(figure, method): one for figure, one in known.items() if one is not None}
-
-
-def by_client(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[Figure, Method], Measured]:
-    """Streamed answers by the client's clock. Tokens are the engine's count; without one there is no speed."""
-    timed = []
-    for row in rows:
-        first = row["first_text"]
-        if row["outcome"] == Outcome.OK and row["t_submit"] is not None and 0 <= first < len(row["event_ns"]):
-            begin = row["t_submit"]
-            spans = (row["event_ns"][first] - begin) / NS_PER_MS, (row["t_end"] - begin) / NS_PER_MS
-            timed.append((client_durations(*spans), row["usage_output"]))
-    return _table_of(
-        "streamed",
-        _speed([(tokens, one.generation_ms) for one, tokens in timed if tokens]),
-        ttft_ms=[one.ttft_ms for one, _ in timed],
-        total_ms=[one.total_ms for one, _ in timed],
-    )
-
-
-def of_whole(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[Figure, Method], Measured]:
-    """Whole answers by the client's clock: their speed is over their whole time, since no first token shows."""
-    ended = [row for row in rows if row["outcome"] == Outcome.OK and row["t_submit"] is not None]
-    totals = [((row["t_end"] - row["t_submit"]) / NS_PER_MS, row["usage_output"]) for row in ended]
-    speed = _speed([(tokens, total) for total, tokens in totals if tokens])
-    return _table_of("whole", speed, total_ms=[total for total, _ in totals])
-
-
-def by_timings(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[Figure, Method], Measured]:
-    """The engine's own durations, of the answers that have them."""
-    ended = [row for row in rows if row["outcome"] == Outcome.OK]
-    speeds = [
-        (row["usage_output"], row["server_decode_ns"] / NS_PER_MS)
-        for row in ended
-        if row["usage_output"] and row["server_decode_ns"] is not None
-    ]
-    waits = [row["server_prefill_ns"] / NS_PER_MS for row in ended if row["server_prefill_ns"] is not None]
-    totals = [row["server_total_ns"] / NS_PER_MS for row in ended if row["server_total_ns"] is not None]
-    return _table_of("timings", _speed(speeds), ttft_ms=waits, total_ms=totals)
+    if streamed is not None and scrapes is not None:
+        add("streamed", by_client(streamed))
+        own = by_timings(streamed)
+        if not own and adapter is not None and adapter.server_timings:
+            remarks.append(Remark("timings_absent"))
+        add("timings", own)
+        counted, on_counters = by_counters(None if adapter is None else adapter.counters, scrapes, streamed)
+        add("counters", counted)
+        remarks += on_counters
+    if whole is not None:
+        add("whole", of_whole(whole[1:]))
+    answered = [one for one in (*(whole or ())[1:], *(streamed or ())) if one.answered]
+    lengths = {one.output_tokens for one in answered}
+    if len(lengths - {None}) > 1:
+        remarks.append(Remark("lengths_differ"))
+    if None in lengths:
+        remarks.append(Remark("tokens_not_reported"))
+    return found, remarks
 
 
 def by_counters(
-    counters: Counters | None, scrapes: Path, rows: Sequence[Mapping[str, Any]]
-) -> tuple[dict[tuple[Figure, Method], Measured], list[Remark]]:
+    counters: Counters | None, scrapes: Path, requests: Sequence[MeasuredRequest]
+) -> tuple[Figures, list[Remark]]:
     """What the engine counted over these requests, and remarks on counters that are not there or cannot be right.
 
     Left out are counters that went back, and all of them if they counted other requests or other tokens than were answered:
@@ -337,59 +285,23 @@ def by_counters(
     if back:
         remarks.append(Remark("counters_went_back", {"families": ", ".join(back)}))
     good = {key: one for key, one in grown.items() if one is not None and not one.went_back}
-    if disagreement := _disagreement(good, rows):
+    if disagreement := _disagreement(good, requests):
         return {}, [*remarks, disagreement]
     tokens, decode, ttft = good.get("output_tokens"), good.get("decode_s"), good.get("ttft_s")
-    found: dict[tuple[Figure, Method], Measured] = {}
+    found: dict[Figure, Measured] = {}
     if tokens is not None and decode is not None and decode.total > 0:
-        found["tok_per_sec", "counters"] = Measured(len(rows), tokens.total / decode.total)
+        found["tok_per_sec"] = Measured(len(requests), tokens.total / decode.total)
     if ttft is not None and ttft.count:
-        found["ttft_ms", "counters"] = Measured(round(ttft.count), ttft.total / ttft.count * 1_000)
+        found["ttft_ms"] = Measured(round(ttft.count), ttft.total / ttft.count * 1_000)
     return found, remarks
 
 
-def _disagreement(good: Mapping[str, Growth], rows: Sequence[Mapping[str, Any]]) -> Remark | None:
+def _disagreement(good: Mapping[str, Growth], requests: Sequence[MeasuredRequest]) -> Remark | None:
     """Why the counters are not of these requests alone; None: nothing speaks against it."""
     ttft, tokens = good.get("ttft_s"), good.get("output_tokens")
-    if ttft is not None and ttft.count is not None and ttft.count != len(rows):
-        return Remark("counters_of_others", {"counted": round(ttft.count), "sent": len(rows)})
-    usages = [row["usage_output"] for row in rows]
-    if tokens is not None and None not in usages and tokens.total != sum(usages):
+    if ttft is not None and ttft.count is not None and ttft.count != len(requests):
+        return Remark("counters_of_others", {"counted": round(ttft.count), "sent": len(requests)})
+    usages = [one.output_tokens for one in requests if one.output_tokens is not None]
+    if tokens is not None and len(usages) == len(requests) and tokens.total != sum(usages):
         return Remark("counters_differ", {"counted": tokens.total, "usage": sum(usages)})
     return None
-
-
-def table(figure: Figure, found: Found) -> Table:
-    """One figure by all methods that have it, against the first of them."""
-    rows = [(method, found[figure, method]) for method in METHODS if (figure, method) in found]
-    if not rows:
-        return Table(figure, None, ())
-    reference, base = rows[0]
-    return Table(
-        figure,
-        reference,
-        tuple(
-            Row(method, one.n, one.mean, one.sd, None if method == reference else _delta(one.mean, base.mean))
-            for method, one in rows
-        ),
-    )
-
-
-def _delta(mean: float, base: float) -> Difference:
-    return Difference(mean - base, (mean - base) / base if base > 0 else None)
-
-
-def overhead(found: Found) -> Overhead:
-    """What lies between the engine and the client."""
-
-    def own(figure: Figure) -> Measured | None:
-        return found.get((figure, "timings")) or found.get((figure, "counters"))
-
-    ttft, own_ttft = found.get(("ttft_ms", "streamed")), own("ttft_ms")
-    speed, own_speed = found.get(("tok_per_sec", "streamed")), own("tok_per_sec")
-    total, whole = found.get(("total_ms", "streamed")), found.get(("total_ms", "whole"))
-    return Overhead(
-        ttft_ms=None if ttft is None or own_ttft is None else ttft.mean - own_ttft.mean,
-        speed=None if speed is None or own_speed is None else speed.mean / own_speed.mean - 1,
-        streaming_ms=None if total is None or whole is None else total.mean - whole.mean,
-    )
