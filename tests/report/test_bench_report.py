@@ -7,18 +7,22 @@ import json
 import re
 from xml.etree import ElementTree as Xml
 
+import msgspec
 import pytest
 from benches import around, bench, engine, usual
 from html_page import LOADING, Page
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
-from inferometer.documents.bench import Bench
+from inferometer.documents.bench import AnswerCheck, Bench
 from inferometer.documents.part import to_data
 from inferometer.report.bench import charts, contents
 from inferometer.report.bench.card import HEIGHT, WIDTH, render_card
 from inferometer.report.bench.console import render
 from inferometer.report.bench.html import NO_CONTEXTS, render_html
 from inferometer.report.bench.markdown import render_markdown
+from inferometer.report.bench.names import shortened
 from inferometer.report.charts import draw
 from inferometer.report.figures import THIN
 
@@ -118,12 +122,75 @@ def test_an_invalid_engine_has_no_place_in_any_report() -> None:
     )
     for text in (*everywhere(document).values(), " ".join(printed(document, 100).split())):
         assert "1. unsure (INCONCLUSIVE)" in text.replace("*", "")
-        assert "false has no place: its result is INVALID (token_counts)" in text
+        assert "false has no place: its result is INVALID (token_counts: token counts)" in text
         assert "the place of unsure is not certain" in text
         assert "Without a place: false" in text
     words = card_words(document)
     assert [one for one in words if one.startswith(("1.", "2.", "3."))] == ["1.", "2."]
     assert "INVALID" in words[words.index("false") :]
+
+
+def of_many(label: str = "org-with-a-long-name/Meta-Llama-3.1-70B-Instruct-AWQ-INT4-2048ctx") -> Bench:
+    """Ten engines with long names, six prompts each."""
+    names = ("code", "tool-call", "reasoning", "long", "context-4k", "context-16k")
+    return bench(
+        *(
+            engine(f"engine-{at}/{label}", {name: around(80.0 - 7 * at, 40.0 + 10 * at) for name in names})
+            for at in range(10)
+        )
+    )
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_console_keeps_to_its_width_and_loses_no_engine(width: int) -> None:
+    """Ten engines with long names: each prompt of each has its figures, its verdict, and its whole name once."""
+    text = printed(of_many(), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.count("VALID") == 11
+    whole = "".join(text.split())
+    for one in of_many().engines:
+        assert one.label in whole
+        for prompt in one.prompts:
+            speed, wait = prompt.tok_per_sec.median, prompt.ttft_client_ms.median
+            assert f"{speed:g},{wait:g}" in whole.replace(".00,", ",")
+
+
+def test_engines_of_one_picture_can_be_told_apart() -> None:
+    """Six to a picture, for a seventh would have the colour of the first; each is in one."""
+    parts = charts.parts(of_many())
+    assert [len(part.engines) for part in parts] == [6, 4]
+    assert sum((part.engines for part in parts), ()) == of_many().engines
+    titles = [charts.speeds(part, contents.called(of_many())).title for part in parts]
+    assert [title.partition(", engines ")[2] for title in titles] == ["1 to 6 of 10", "7 to 10 of 10"]
+
+
+@given(
+    st.lists(st.text(alphabet="ab/-", min_size=1, max_size=40), min_size=1, unique=True), st.integers(8, 40)
+)
+def test_shortened_names_fit_and_differ(labels: list[str], room: int) -> None:
+    """Law: none is longer than its room, no two are alike, and what fits is whole unless another needs the change."""
+    names = shortened(labels, room)
+    assert all(len(name) <= room for name in names.values())
+    assert len(set(names.values())) == len(labels)
+    if all(len(label) <= room for label in labels):
+        assert list(names.values()) == labels
+
+
+def test_answers_that_were_checked_are_in_every_report() -> None:
+    """With what they are compared with, and faults; without --check-output there is no word of them."""
+    check = AnswerCheck("code", 3, ("0" * 64,), None, None, None, 0, 0)
+    other = AnswerCheck("code", 3, ("1" * 64,), "a", 1, 0.25, 1, 2)
+    sides = [engine(name, {"code": around(60.0, 50.0)}) for name in ("a", "b")]
+    plain = bench(*sides)
+    document = bench(
+        msgspec.structs.replace(sides[0], answers=(check,)),
+        msgspec.structs.replace(sides[1], answers=(other,)),
+    )
+    for text in (*everywhere(document).values(), " ".join(printed(document, 130).split())):
+        assert "25% in common, 1 cut short, 2 loop" in text.replace(" %", "%")
+    assert {"1 cut short", "2 loop"} <= set(card_words(document))
+    for text in (*everywhere(plain).values(), printed(plain, 130), " ".join(card_words(plain))):
+        assert "nswers" not in text.replace("Overlapping", "")
 
 
 @pytest.mark.parametrize("evil", [EVIL, "\x1b[31m\u202ered", "\ud800"])
@@ -141,7 +208,8 @@ def test_what_an_engine_calls_itself_is_no_markup(evil: str) -> None:
 
 def test_speeds_are_drawn_with_their_intervals() -> None:
     """A bar and a stroke for each prompt of each engine that has one; the axis holds the stroke."""
-    chart = charts.speeds(usual())
+    (part,) = charts.parts(usual())
+    chart = charts.speeds(part, contents.called(usual()))
     svg = draw(chart)
     assert svg is not None
     prompts = sum(len(one.prompts) for one in usual().engines)
@@ -152,17 +220,22 @@ def test_speeds_are_drawn_with_their_intervals() -> None:
 
 def test_ttft_is_drawn_against_the_context_fills_alone() -> None:
     """In their order; without any, the page says so."""
-    chart = charts.contexts(usual())
+    (part,) = charts.parts(usual())
+    chart = charts.contexts(part, contents.called(usual()))
     assert [one.label for one in chart.series] == ["ollama", "lmstudio"]
     assert chart.series[0].x == (4000, 16000, 64000)
     assert NO_CONTEXTS in Page(render_html(bench(engine("a", {"code": around(60.0, 50.0)})))).text
 
 
 def test_speed_over_the_runs_shows_drift() -> None:
-    """A chart for each prompt, a point for each run."""
-    (code, *_) = charts.over_runs(usual())
+    """A chart for each prompt, a point for each run; its axis begins with the first run, and has no ticks between runs."""
+    (part,) = charts.parts(usual())
+    (code, *_) = charts.over_runs(usual(), part, contents.called(usual()))
     (slow,) = (one for one in code.series if one.label == "llamacpp")
     assert (slow.x, slow.y) == ((1, 2, 3), (33.0, 31.0, 29.0))
+    svg = draw(code)
+    assert svg is not None
+    assert re.findall(r'text-anchor="middle" class="">([\d.]+)<', svg) == ["1", "2", "3"]
 
 
 def test_nothing_measured_is_still_a_report() -> None:

@@ -85,7 +85,8 @@ def draw(chart: Chart) -> str | None:
     y = _scale(up, chart.y.log, chart.base, TOP, chart.kind in _FROM_ZERO)
     left = _left(y)
     if chart.within is not None:
-        x = exact_axis(*chart.within, left, WIDTH - RIGHT, log=chart.x.log)
+        whole = all(value.is_integer() for value in across)
+        x = exact_axis(*chart.within, left, WIDTH - RIGHT, log=chart.x.log, whole=whole)
     else:
         x = _scale(across, chart.x.log, left, WIDTH - RIGHT, False)
     parts = [*_band(chart, x), *_grid(x, y, left, chart.base), _titles(chart)]
@@ -456,14 +457,17 @@ def linear(values: Sequence[float], start: float, end: float, from_zero: bool) -
     return Scale(low, high, start, end, False, ticks)
 
 
-def exact_axis(low: float, high: float, start: float, end: float, *, log: bool = False) -> Scale:
-    """From `low` to `high` and no further: for charts that share an axis. On a logarithmic one `low` is above zero."""
+def exact_axis(
+    low: float, high: float, start: float, end: float, *, log: bool = False, whole: bool = False
+) -> Scale:
+    """From `low` to `high` and no further: for charts that share an axis. On a logarithmic one `low` is above zero. `whole`:
+    there is nothing between whole numbers, so no tick either."""
     if log:
         low, high = (low, high) if low < high else (low / 1.1, high * 1.1)
         return Scale(low, high, start, end, True, _decades(low, high))
     if high - low < LEAST_SPAN:
         low, high = low - 1, high + 1
-    step = _step((high - low) / 5)
+    step = max(_step((high - low) / 5), 1.0) if whole else _step((high - low) / 5)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return Scale(
         low, high, start, end, False, tuple(_rounded(step * i, step) for i in range(first, last + 1))

@@ -19,7 +19,7 @@ from inferometer.report.figures import clean, figure, moment
 WIDTH, HEIGHT, EDGE = 1200, 630, 56
 MOST = 6
 """Engines on a card; the others are counted."""
-BARS, TOP, BOTTOM = 330, 216, 540
+BARS, TOP, BOTTOM = 440, 216, 540
 """Where the bars begin, and the rows with them begin and end."""
 END = 800
 """Where the longest bar ends; figures stand right of it."""
@@ -109,7 +109,8 @@ class _Row:
     speed: Figure
     wait: Figure
     tone: str
-    note: str
+    notes: tuple[str, ...]
+    ranked: bool
 
 
 def _all_rows(document: Bench) -> list[_Row]:
@@ -125,17 +126,21 @@ def _all_rows(document: Bench) -> list[_Row]:
             figure_over(one, prompts, "tok_per_sec"),
             figure_over(one, prompts, "ttft_client_ms"),
             _TONES.get(one.status or "", _MUTED),
-            _note(one, one.label in ranked),
+            _notes(one, one.label in ranked),
+            one.label in ranked,
         )
         for one in sorted(document.engines, key=lambda one: at.get(one.label, len(at)))
     ]
 
 
-def _note(one: EngineResult, ranked: bool) -> str:
+def _notes(one: EngineResult, ranked: bool) -> tuple[str, ...]:
+    """The verdict unless it is VALID, and what is wrong with the answers: a speed without them would advertise."""
     verdict = contents.verdict(one)
-    if verdict != "VALID":
-        return verdict
-    return "" if ranked else "no place"
+    notes = [verdict] if verdict != "VALID" else [] if ranked else ["no place"]
+    faults = contents.answer_faults(one)
+    if any(remark.code == "answers_differ" for remark in one.remarks):
+        faults.insert(0, "answers differ")
+    return (*notes, *faults)
 
 
 def _rows(document: Bench) -> Iterator[str]:
@@ -149,9 +154,9 @@ def _rows(document: Bench) -> Iterator[str]:
     ]
     scale = linear(ends, BARS, END, True) if ends else None
     step = min((BOTTOM - TOP) / max(len(shown), 1), 96)
-    start = EDGE + (90 if any(one.place for one in shown) else 0)
-    caption = "tokens/s: bar, median; line, 95 % interval of the mean"
-    yield _text(BARS, TOP - 14, caption, 18, 560, colour=_MUTED)
+    start = EDGE + (84 if any(one.place for one in shown) else 0)
+    caption = "tokens/s: bar, median; line, 95 % of the mean"
+    yield _text(BARS, TOP - 14, caption, 18, 480, colour=_MUTED)
     yield _text(WIDTH - EDGE, TOP - 14, "client TTFT, median", 18, 260, colour=_MUTED, anchor="end")
     for at, one in enumerate(shown):
         yield from _row(one, TOP + step * (at + 0.5), step, scale, start)
@@ -162,23 +167,39 @@ def _rows(document: Bench) -> Iterator[str]:
 def _row(one: _Row, middle: float, step: float, scale: Scale | None, start: float) -> Iterator[str]:
     size = 26 if step >= 50 else 22
     line = middle + size * 0.35
-    yield _text(EDGE, line, one.place, size, 90, colour=_MUTED)
-    yield _text(start, line, one.label, size, BARS - start - 14, weight=600)
+    yield _text(EDGE, line, one.place, size, 84, colour=_MUTED)
+    yield from _name(one.label, start, middle, size)
     if scale is None or one.speed.median is None:
-        yield _text(BARS, line, one.note, size, 470, colour=one.tone)
+        yield _text(BARS, line, ", ".join(one.notes), size, 470, colour=one.tone)
         return
-    yield _bar(scale.at(one.speed.median), middle, min(step * 0.62, 50))
+    yield _bar(scale.at(one.speed.median), middle, min(step * 0.62, 50), 0.75 if one.ranked else 0.3)
     if one.speed.ci95 is not None:
         yield _interval(one.speed.ci95, scale, middle)
-    yield _text(END + 16, line, figure(one.speed.median, 3), size, 110, weight=700)
-    yield _text(END + 106, line, one.note, 15, 130, colour=one.tone)
+    yield _text(END + 14, line, figure(one.speed.median, 3), size, 90, weight=700)
+    notes = one.notes[:2]
+    for at, note in enumerate(notes):
+        below = middle + 5 + 18 * (at - (len(notes) - 1) / 2)
+        yield _text(END + 92, below, note, 15, 130, colour=one.tone if note in _TONES else _MUTED)
     yield _text(WIDTH - EDGE, line, f"{figure(one.wait.median, 3)} ms", size, 150, anchor="end")
 
 
-def _bar(end: float, middle: float, tall: float) -> str:
+def _name(label: str, start: float, middle: float, size: int) -> Iterator[str]:
+    """On one line, or in smaller letters on two."""
+    room = BARS - start - 14
+    if len(label) <= int(room / (size * CHAR)):
+        yield _text(start, middle + size * 0.35, label, size, room, weight=600)
+        return
+    most = int(room / (19 * CHAR))
+    whole = len(label) <= 2 * most
+    yield _text(start, middle - 4, label[:most] if whole else f"{label[: most - 3]}...", 19, room, weight=600)
+    if len(label) > most:
+        yield _text(start, middle + 18, label[most:] if whole else label[-most:], 19, room, weight=600)
+
+
+def _bar(end: float, middle: float, tall: float, opacity: float) -> str:
     return (
         f'<rect x="{BARS}" y="{middle - tall / 2:.1f}" width="{max(end - BARS, 1):.1f}" height="{tall:.1f}" fill="{_BAR}" '
-        'fill-opacity="0.75"/>'
+        f'fill-opacity="{opacity}"/>'
     )
 
 
@@ -194,12 +215,10 @@ def _foot(document: Bench) -> Iterator[str]:
     yield f'<path d="M{EDGE} 568H{WIDTH - EDGE}" stroke="{_RULE}" stroke-width="2"/>'
     ranking = _ranking(document)
     over = contents.partial(ranking, document) if ranking is not None else ""
-    how = (
-        f"Median of {document.protocol.runs} runs, one request at a time. {over}"
-        if over
-        else contents.condition(document)
-    )
-    yield _text(EDGE, 594, how, 18, WIDTH - 2 * EDGE, colour=_MUTED)
+    runs = "one run" if document.protocol.runs == 1 else f"{document.protocol.runs} runs"
+    prompts = ", ".join(map(clean, document.protocol.prompts))
+    how = f"Median of {runs}, one request at a time. {over or f'Prompts: {prompts}.'}"
+    yield _text(EDGE, 594, how, 18 if len(how) <= 116 else 16, WIDTH - 2 * EDGE, colour=_MUTED)
     about = (
         f"{moment(document.started)}, Inferometer {clean(document.version)}, metrics version {METRICS_VERSION}. "
         "Overlapping intervals tie."

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
 from rich.console import Console
 
-from inferometer.documents.bench import Bench, EngineResult, Figure, Remark
+from inferometer.documents.bench import Bench, EngineResult, Figure, PromptResult, Remark
 from inferometer.report.bench import contents
-from inferometer.report.bench.remarks import worded
+from inferometer.report.bench.names import Names, shortened
+from inferometer.report.bench.remarks import reasons, worded
 from inferometer.report.figures import clean, figure, share
 from inferometer.report.tables import VERDICT_STYLES, Screen
-
-_ENDED = {"failed": "FAILED", "interrupted": "INTERRUPTED", "refused": "REFUSED"}
 
 
 def render(document: Bench, console: Console, file: str | None = None) -> None:
     """Print the benchmark. `file`: where bench.html lies."""
     screen = Screen(console, most=100)
+    # Three tenths of a line: beside a name, figures and verdict must find room.
+    names = shortened([one.label for one in document.engines], max(screen.width * 3 // 10, 12))
     protocol = document.protocol
     screen.say("")
     screen.say(
@@ -25,55 +27,62 @@ def render(document: Bench, console: Console, file: str | None = None) -> None:
     if protocol.sized_by is not None:
         screen.say(f"Context fills were sized in tokens by {clean(protocol.sized_by)}.")
     screen.say("")
-    _engines(document, screen)
+    _engines(document, names, screen)
+    _whole_names(names, screen)
     screen.say("")
-    _prompts(document, screen)
-    for order in contents.orders(document):
+    _prompts(document, names, screen)
+    for order in contents.orders(document, names):
         _order(order, screen)
-    _remarks(document, screen)
+    _remarks(document, names, screen)
     screen.say("")
     screen.say(document.status, VERDICT_STYLES[document.status])
     if file is not None:
         screen.path("Report", file)
 
 
-def _engines(document: Bench, screen: Screen) -> None:
+HEAD = ("engine", "tokens/s", "95 %", "mean ± sd", "CV", "TTFT, ms", "server's", "answers", "verdict")
+RANK = (0, 1, 8, 5, 7, 2, 4, 3, 6)
+"""Its columns, those that are kept longest first: a figure is never without its verdict."""
+
+
+def _engines(document: Bench, names: Names, screen: Screen) -> None:
     rows: list[tuple[str, ...]] = [
         (
-            clean(one.label),
-            _with_interval(one.tok_per_sec),
+            names[one.label],
+            _middle(one.tok_per_sec),
+            contents.span(one.tok_per_sec),
             _mean(one),
             _stability(one),
             _middle(one.ttft_client_ms),
             _server_ttft(one),
-            one.status if one.ended == "measured" and one.status else _ENDED.get(one.ended, "-"),
+            contents.answers(one) or "-",
+            contents.verdict(one),
         )
         for one in document.engines
     ]
-    head = ["engine", "tokens/s (95 %)", "mean ± sd", "CV", "TTFT, ms", "server's", "verdict"]
-    rank = [0, 1, 4, 6, 3, 2, 5]
-    if any(one.answers for one in document.engines):
-        head.append("answers")
-        rows = [(*row, _answers(one)) for row, one in zip(rows, document.engines, strict=True)]
-        rank.insert(4, 7)
-    screen.table(head, rows, rank=rank)
+    kept = [at for at, name in enumerate(HEAD) if name != "answers" or contents.checked(document)]
+    screen.table(
+        [HEAD[at] for at in kept],
+        [[row[at] for at in kept] for row in rows],
+        rank=[kept.index(at) for at in RANK if at in kept],
+    )
     screen.say(
         "Speed and TTFT are medians; the interval is that of the mean. TTFT is the client's; the server's is its own time for "
         "the prompt and is not to be compared with another engine's.",
         "dim",
     )
+    if contents.checked(document):
+        screen.say("Answers: words in common with those that they are compared with, and faults.", "dim")
 
 
-def _answers(one: EngineResult) -> str:
-    """The share of words in common, and what is wrong with answers."""
-    shares = [check.overlap for check in one.answers if check.overlap is not None]
-    faults = {
-        "short": sum(check.early_stops for check in one.answers),
-        "loop": sum(check.loops for check in one.answers),
-    }
-    words = [share(sum(shares) / len(shares))] if shares else []
-    words += [f"{number} {name}" for name, number in faults.items() if number]
-    return ", ".join(words) or "-"
+def _whole_names(names: Names, screen: Screen) -> None:
+    """What the names that were shortened stand for."""
+    for label, name in names.items():
+        if name != clean(label):
+            line = f"{name} = {clean(label)}"
+            screen.say(line if len(line) <= screen.width else f"{name} =", "dim")
+            if len(line) > screen.width:
+                screen.say(clean(label), "dim", first="  ")
 
 
 def _mean(one: EngineResult) -> str:
@@ -101,44 +110,62 @@ def _middle(shown: Figure | None) -> str:
     return "-" if shown is None or shown.median is None else figure(shown.median)
 
 
-def _with_interval(shown: Figure | None) -> str:
-    if shown is None or shown.ci95 is None:
-        return _middle(shown)
-    return f"{_middle(shown)} ({figure(shown.ci95[0])} to {figure(shown.ci95[1])})"
-
-
-def _prompts(document: Bench, screen: Screen) -> None:
-    """Speed and TTFT of each prompt, engines beside each other."""
-    engines = [one for one in document.engines if one.prompts]
-    if not engines:
+def _prompts(document: Bench, names: Names, screen: Screen) -> None:
+    """Speed and TTFT of each prompt: as many engines beside each other as there is room for, the next ones below."""
+    found = {
+        one.label: {prompt.prompt: _of(prompt) for prompt in one.prompts}
+        for one in document.engines
+        if one.prompts
+    }
+    if not found:
         return
-    names = [name for name in document.protocol.prompts if any(_of(one, name) for one in engines)]
-    rows = [(name, *(_of(one, name) for one in engines)) for name in names]
-    head = ("tokens/s, TTFT in ms", *(clean(one.label) for one in engines))
-    screen.table(head, rows, cut=False)
+    prompts = [name for name in document.protocol.prompts if any(name in one for one in found.values())]
+    screen.say("Tokens/s, and client TTFT in ms, by prompt (medians):")
+    first = max(map(cell_len, ("prompt", *prompts)))
+    waiting = list(found)
+    while waiting:
+        shown: list[str] = []
+        room = screen.width - first
+        while waiting:
+            room -= 2 + max(
+                cell_len(screen.text(one).plain) for one in (names[waiting[0]], *found[waiting[0]].values())
+            )
+            if shown and room < 0:
+                break
+            shown.append(waiting.pop(0))
+        rows = [(clean(name), *(found[label].get(name, "") for label in shown)) for name in prompts]
+        screen.table(("prompt", *(names[label] for label in shown)), rows, cut=False)
+        if waiting:
+            screen.say("")
 
 
-def _of(one: EngineResult, name: str) -> str:
-    mine = next((prompt for prompt in one.prompts if prompt.prompt == name), None)
-    return "" if mine is None else f"{_middle(mine.tok_per_sec)}, {_middle(mine.ttft_client_ms)}"
+def _of(prompt: PromptResult) -> str:
+    return f"{_middle(prompt.tok_per_sec)}, {_middle(prompt.ttft_client_ms)}"
 
 
 def _order(order: contents.Order, screen: Screen) -> None:
+    """On one line where that is enough, else a line for each place."""
     screen.say("")
-    screen.say("; ".join(order.places) or "none", first=f"{order.title}: ")
-    for reason in order.reasons:
+    line = f"{order.title}: {'; '.join(order.places) or 'none'}"
+    if len(line) <= screen.width:
+        screen.say(line)
+    else:
+        screen.say(f"{order.title}:")
+        for place in order.places:
+            number, _, engines = place.partition(" ")
+            screen.say(engines, first=f"  {number:3} ")
+    for reason in (*order.pairs, *order.reasons):
         screen.say(reason, "dim", first="  ")
 
 
-def _remarks(document: Bench, screen: Screen) -> None:
+def _remarks(document: Bench, names: Names, screen: Screen) -> None:
     lines: list[tuple[str | None, Remark]] = [(None, remark) for remark in document.remarks]
     lines += [(one.label, remark) for one in document.engines for remark in one.remarks]
     if lines or any(one.reasons for one in document.engines):
         screen.say("")
     for label, remark in lines:
-        screen.say(worded(remark) + ".", first="NOTE  " if label is None else f"{clean(label)}: ")
+        screen.say(worded(remark, names) + ".", first="NOTE  " if label is None else f"{names[label]}: ")
     for one in document.engines:
         if one.reasons:
-            screen.say(
-                f"{', '.join(one.reasons)}.", first=f"{clean(one.label)}: {one.status or 'no verdict'} by "
-            )
+            status = one.status or "no verdict"
+            screen.say(f"{status} ({reasons(one.reasons)}).", first=f"{names[one.label]}: ")

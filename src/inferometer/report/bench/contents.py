@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
-from inferometer.documents.bench import METRICS_VERSION, Bench, EngineResult, Figure, Ranking
-from inferometer.report.bench.remarks import worded
+from inferometer.documents.bench import METRICS_VERSION, Bench, EngineResult, Figure, Rank, Ranking
+from inferometer.report.bench.names import Names, shortened
+from inferometer.report.bench.remarks import reasons, worded
 from inferometer.report.figures import ABSENT, clean, figure, share, size
 
 ENDED = {"failed": "FAILED", "interrupted": "INTERRUPTED", "refused": "REFUSED"}
@@ -95,34 +97,107 @@ def span(shown: Figure | None) -> str:
     return f"{figure(shown.ci95[0])} to {figure(shown.ci95[1])}"
 
 
+def mean_span(shown: Figure | None) -> str:
+    """A figure's mean with its interval: `12.6 (12.1 to 13.2)`."""
+    words = mean(shown)
+    return words if shown is None or shown.ci95 is None else f"{words} ({span(shown)})"
+
+
+def called(document: Bench) -> dict[str, str]:
+    """Short names of the engines, by label."""
+    return shortened([one.label for one in document.engines])
+
+
 ENGINE_HEAD = (
     "Engine",
     "Tokens/s, median",
-    "Mean",
-    "95 % of the mean",
+    "Mean (95 %)",
     "CV",
     "Client TTFT, ms, median",
-    "95 % of the mean",
+    "Mean (95 %)",
     "Verdict",
 )
+ANSWERS = "Answers"
+"""The column of answers, where they were checked: words in common with the answers they are compared with, and faults."""
+
+
+def engine_head(document: Bench) -> tuple[str, ...]:
+    """The head of engine_rows: the verdict is the last column."""
+    return (*ENGINE_HEAD[:-1], ANSWERS, ENGINE_HEAD[-1]) if checked(document) else ENGINE_HEAD
 
 
 def engine_rows(document: Bench) -> list[tuple[str, ...]]:
-    """A row for each engine, as ENGINE_HEAD."""
+    """A row for each engine, as engine_head."""
     return [
         (
             clean(one.label),
             median(one.tok_per_sec),
-            mean(one.tok_per_sec),
-            span(one.tok_per_sec),
+            mean_span(one.tok_per_sec),
             ABSENT
             if one.spread is None or one.spread.cv is None
             else f"{share(one.spread.cv)} {one.spread.stability}",
             median(one.ttft_client_ms),
-            span(one.ttft_client_ms),
+            mean_span(one.ttft_client_ms),
+            *((answers(one) or ABSENT,) if checked(document) else ()),
             verdict(one),
         )
         for one in document.engines
+    ]
+
+
+def checked(document: Bench) -> bool:
+    """Whether answers were checked (--check-output)."""
+    return any(one.answers for one in document.engines)
+
+
+def answers(one: EngineResult) -> str:
+    """The share of words in common, and what is wrong with answers; empty if there is nothing to say."""
+    shares = [check.overlap for check in one.answers if check.overlap is not None]
+    words = [f"{share(math.fsum(shares) / len(shares))} in common"] if shares else []
+    if not shares and one.answers:
+        words = ["compared with"]
+    return ", ".join((*words, *answer_faults(one)))
+
+
+def answer_faults(one: EngineResult) -> list[str]:
+    """`2 cut short`, `1 loop`: answers with these faults."""
+    short = sum(check.early_stops for check in one.answers)
+    loops = sum(check.loops for check in one.answers)
+    return [*([f"{short} cut short"] if short else []), *([f"{loops} loop"] if loops else [])]
+
+
+ANSWER_HEAD = (
+    "Prompt",
+    "Engine",
+    "Compared with",
+    "Answers",
+    "The same",
+    "Words in common",
+    "Cut short",
+    "Loops",
+)
+
+
+def answer_rows(document: Bench) -> list[tuple[str, ...]]:
+    """A row for each prompt and engine whose answers were checked, as ANSWER_HEAD."""
+    names = called(document)
+    return [
+        (
+            clean(name),
+            names[engine.label],
+            "the first, with which others are compared"
+            if one.against is None
+            else names.get(one.against, clean(one.against)),
+            figure(one.n),
+            figure(one.exact),
+            share(one.overlap),
+            figure(one.early_stops),
+            figure(one.loops),
+        )
+        for name in document.protocol.prompts
+        for engine in document.engines
+        for one in engine.answers
+        if one.prompt == name
     ]
 
 
@@ -132,9 +207,9 @@ PROMPT_HEAD = (
     "Prompt tokens",
     "Cached",
     "Tokens/s, median",
-    "95 % of the mean",
+    "Mean (95 %)",
     "Client TTFT, ms, median",
-    "95 % of the mean",
+    "Mean (95 %)",
     "Runs",
     "Drift",
 )
@@ -142,16 +217,17 @@ PROMPT_HEAD = (
 
 def prompt_rows(document: Bench) -> list[tuple[str, ...]]:
     """A row for each prompt and engine, as PROMPT_HEAD: engines below each other within a prompt."""
+    names = called(document)
     return [
         (
             clean(name),
-            clean(engine.label),
+            names[engine.label],
             figure(one.prompt_tokens),
             share(one.cached),
             median(one.tok_per_sec),
-            span(one.tok_per_sec),
+            mean_span(one.tok_per_sec),
             median(one.ttft_client_ms),
-            span(one.ttft_client_ms),
+            mean_span(one.ttft_client_ms),
             figure(one.tok_per_sec.n),
             "none" if one.drift is None else share(one.drift),
         )
@@ -164,16 +240,19 @@ def prompt_rows(document: Bench) -> list[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A ranking in words: `places` best first, and why each pair stands so."""
+    """A ranking in words: `places` best first; `pairs`: why each pair of neighbours stands so; `reasons`: what else there is to
+    know of it, such as who has no place."""
 
     title: str
     places: tuple[str, ...]
+    pairs: tuple[str, ...]
     reasons: tuple[str, ...]
 
 
-def orders(document: Bench) -> list[Order]:
-    """The rankings; none of a single engine."""
-    return [_order(one, document) for one in document.rankings if len(document.engines) > 1]
+def orders(document: Bench, names: Names | None = None) -> list[Order]:
+    """The rankings; none of a single engine. `names`: what to call engines."""
+    short = called(document) if names is None else names
+    return [_order(one, document, short) for one in document.rankings if len(document.engines) > 1]
 
 
 def partial(ranking: Ranking, document: Bench) -> str:
@@ -183,24 +262,34 @@ def partial(ranking: Ranking, document: Bench) -> str:
     return f"Over {', '.join(map(clean, ranking.prompts))}: the prompts that every engine with a place has."
 
 
-def _order(ranking: Ranking, document: Bench) -> Order:
+def _order(ranking: Ranking, document: Bench, names: Names) -> Order:
     unsure = {one.label for one in document.engines if one.status == "INCONCLUSIVE"}
-    places = tuple(
-        f"{place.place}. {', '.join(_placed(label, label in unsure) for label in place.labels)}{' (tie)' if place.tie else ''}"
-        for place in ranking.places
-    )
-    reasons = [f"{worded(one)}." for one in ranking.reasons]
+    pairs = [one for one in ranking.reasons if one.code in ("ahead", "overlap")]
+    known = [f"{worded(one, names)}." for one in ranking.reasons if one not in pairs]
     if not ranking.decided:
-        reasons.insert(0, "No order is claimed: no engine's figures allow one.")
+        known.insert(0, "No order is claimed: no engine's figures allow one.")
     if over := partial(ranking, document):
-        reasons.insert(0, over)
+        known.insert(0, over)
     if ranking.left_out:
-        reasons.append(f"Without a place: {', '.join(map(clean, ranking.left_out))}.")
-    return Order(f"By {TITLES[ranking.figure]}", places, tuple(reasons))
+        left = ", ".join(_named(label, names) for label in ranking.left_out)
+        known.append(f"Without a place: {left}.")
+    return Order(
+        title=f"By {TITLES[ranking.figure]}",
+        places=tuple(_place(one, unsure, names) for one in ranking.places),
+        pairs=tuple(f"{worded(one, names)}." for one in pairs),
+        reasons=tuple(known),
+    )
 
 
-def _placed(label: str, unsure: bool) -> str:
-    return f"{clean(label)}{' (INCONCLUSIVE)' if unsure else ''}"
+def _place(place: Rank, unsure: Container[str], names: Names) -> str:
+    engines = [
+        f"{_named(label, names)}{' (INCONCLUSIVE)' if label in unsure else ''}" for label in place.labels
+    ]
+    return f"{place.place}. {', '.join(engines)}{' (tie)' if place.tie else ''}"
+
+
+def _named(label: str, names: Names) -> str:
+    return names.get(label, clean(label))
 
 
 def warnings(document: Bench) -> list[tuple[str, str]]:
@@ -210,9 +299,7 @@ def warnings(document: Bench) -> list[tuple[str, str]]:
         label = clean(engine.label)
         lines += [(label, f"{worded(one)}.") for one in engine.remarks]
         if engine.reasons:
-            lines.append(
-                (label, f"{engine.status or 'no verdict'} by {', '.join(map(clean, engine.reasons))}.")
-            )
+            lines.append((label, f"{engine.status or 'no verdict'} ({reasons(engine.reasons)})."))
     return lines
 
 
@@ -237,7 +324,7 @@ _MEMBERS = (
 
 def metadata_head(document: Bench) -> tuple[str, ...]:
     """The head of metadata_rows."""
-    return ("", *(clean(one.label) for one in document.engines))
+    return ("", *called(document).values())
 
 
 def metadata_rows(document: Bench) -> list[tuple[str, ...]]:

@@ -6,7 +6,7 @@ from inferometer.documents.bench import Bench
 from inferometer.documents.part import to_data
 from inferometer.report.bench import charts, contents
 from inferometer.report.figures import clean, moment
-from inferometer.report.html_page import Cell, picture, render_page, table
+from inferometer.report.html_page import Cell, Picture, picture, render_page, table
 
 NO_CONTEXTS = "not measured: no context fills (--contexts)"
 
@@ -17,7 +17,8 @@ def render_html(document: Bench) -> str:
     Raises:
         ValueError: the document holds NaN or an infinity.
     """
-    prompts = contents.prompt_rows(document)
+    prompts, answers = contents.prompt_rows(document), contents.answer_rows(document)
+    names = contents.called(document)
     context = {
         "version": clean(document.version),
         "page_title": f"{document.status}: engines side by side",
@@ -31,10 +32,15 @@ def render_html(document: Bench) -> str:
         "machines": contents.machines(document),
         "orders": contents.orders(document),
         "engines": _engines(document),
-        "pictures": [picture(charts.speeds(document)), picture(charts.contexts(document), NO_CONTEXTS)],
-        "drifts": [picture(one) for one in charts.over_runs(document)],
+        "pictures": _pictures(document),
+        "drifts": [
+            picture(one) for part in charts.parts(document) for one in charts.over_runs(document, part, names)
+        ],
         "prompts": table("Prompts", contents.PROMPT_HEAD, prompts, [False, False, *[True] * 8])
         if prompts
+        else None,
+        "answers": table("Answers", contents.ANSWER_HEAD, answers, [False] * 3 + [True] * 5)
+        if answers
         else None,
         "warnings": contents.warnings(document),
         "metadata": table(
@@ -50,8 +56,18 @@ def render_html(document: Bench) -> str:
     return render_page("bench.html.j2", to_data(document), context, "campaign.css", "bench.css")
 
 
+def _pictures(document: Bench) -> list[Picture]:
+    names, parts = contents.called(document), charts.parts(document)
+    filled = [chart for part in parts if (chart := charts.contexts(part, names)).series]
+    return [
+        *(picture(charts.speeds(part, names)) for part in parts),
+        *(picture(chart, NO_CONTEXTS) for chart in filled or [charts.contexts(parts[0], names)]),
+    ]
+
+
 def _engines(document: Bench) -> object:
     rows = [
         (*row[:-1], Cell(row[-1], kind=row[-1].lower() + " tone")) for row in contents.engine_rows(document)
     ]
-    return table("Engines", contents.ENGINE_HEAD, rows, [False, *[True] * 6, False])
+    head = contents.engine_head(document)
+    return table("Engines", head, rows, [False, *[True] * 5, *[False] * (len(head) - 6)])

@@ -13,6 +13,7 @@ from inferometer.report.tables import markdown_table as table
 def render_markdown(document: Bench) -> str:
     """The whole of bench.md."""
     prompts = contents.prompt_rows(document)
+    answers = contents.answer_rows(document)
     warnings = contents.warnings(document)
     machines = contents.machines(document)
     parts = [
@@ -25,10 +26,12 @@ def render_markdown(document: Bench) -> str:
         ),
         *_orders(document),
         "## Engines",
-        table(contents.ENGINE_HEAD, contents.engine_rows(document), [False, *[True] * 6, False]),
+        table(contents.engine_head(document), contents.engine_rows(document), [False, *[True] * 5]),
         "## Prompts" if prompts else "",
         table(contents.PROMPT_HEAD, prompts, [False, False, *[True] * 8]) if prompts else "",
         "Charts are in bench.html." if prompts else "",
+        "## Answers" if answers else "",
+        table(contents.ANSWER_HEAD, answers, [False] * 3 + [True] * 5) if answers else "",
         "## Warnings" if warnings else "",
         bullets(f"{whose}: {words}" for whose, words in warnings),
         "## Metadata",
@@ -44,7 +47,11 @@ def render_markdown(document: Bench) -> str:
 def _orders(document: Bench) -> list[str]:
     parts = []
     for one in contents.orders(document):
-        parts += [f"## {one.title}", "  \n".join(map(_place, one.places)) or "None.", bullets(one.reasons)]
+        parts += [
+            f"## {one.title}",
+            "  \n".join(map(_place, one.places)) or "None.",
+            bullets((*one.pairs, *one.reasons)),
+        ]
     return parts
 
 

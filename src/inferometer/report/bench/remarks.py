@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from inferometer.documents.bench import Remark
+from inferometer.report.bench.names import Names
+from inferometer.report.check_sentences import CHECKS
 from inferometer.report.figures import clean, figure, share
 
 SENTENCES: dict[str, str] = {
@@ -95,13 +99,48 @@ DISCARDED = {
 }
 
 
-def worded(remark: Remark) -> str:
-    """A remark as a sentence without its full stop. A code without words is shown as it is."""
+REASONS = {
+    "nothing_counts": "no generation counts",
+    "no_interval": "a prompt with fewer than two samples that count",
+    "not_finished": "its turn did not come to its end",
+    "no_verdict": "the prefix tests allow none",
+    "verdict_undecided": "the interval over the repetitions holds several verdicts",
+    "early_stop": "answers far shorter than asked for",
+    "memory_pressure": "memory was swapped out",
+    "duplicate_processes": "the engine ran more than once",
+    "cached_impossible": "new text reported as cached",
+    "cached_over_prompt": "more tokens reported as cached than sent",
+    "cached_but_slow": "reported as cached, yet slow",
+    "uncached_but_fast": "reported as not cached, yet fast",
+}
+"""Why a result is not VALID, beside the checks of its run."""
+_NAMES = ("engine", "first", "second", "against")
+"""Facts that may be an engine's label."""
+
+
+def worded(remark: Remark, names: Names | None = None) -> str:
+    """A remark as a sentence without its full stop. A code without words is shown as it is. `names`: what to call engines."""
     sentence = SENTENCES.get(remark.code)
     if sentence is None:
         return clean(f"{remark.code} {dict(remark.facts)}")
     facts = {name: _fact(name, value) for name, value in remark.facts.items()}
+    if names is not None:
+        facts |= {name: names.get(facts[name], facts[name]) for name in _NAMES if name in facts}
+    if remark.code in ("place_invalid", "place_unsure") and "why" in facts:
+        facts["why"] = reasons(facts["why"].split(", "))
     return clean(sentence.format_map(_Facts(facts)))
+
+
+def reasons(codes: Iterable[str]) -> str:
+    """Why a result is not VALID: each code with what it means."""
+    return ", ".join(_reason(code) for code in codes)
+
+
+def _reason(code: str) -> str:
+    if code in REASONS:
+        return f"{code}: {REASONS[code]}"
+    check = CHECKS.get(code)
+    return clean(code) if check is None else f"{code}: {check.title.lower()}"
 
 
 class _Facts(dict[str, str]):
