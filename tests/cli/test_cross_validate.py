@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import socket
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from commands import only, run
+from commands import only, run, start
 from peers import Script, Seen, scripted, whole
 from serving import serving
 from shipped_schemas import shipped
@@ -132,3 +135,27 @@ def test_tables_are_printed_in_words(tmp_path: Path) -> None:
     for words in ("engine, its counters", "client, streamed", "client, whole reply", "reference", "TTFT, ms"):
         assert words in stdout
     assert "95 % interval" in " ".join(stdout.replace("\u202f", " ").split())
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_what_was_measured_outlives_an_interruption(sent: signal.Signals, code: int, tmp_path: Path) -> None:
+    """In the streamed run, whole answers are in the document already; it says that it did not end, or was interrupted."""
+    slow = Settings(step_base_ns=4_000_000, prefill_base_ns=20_000_000, jitter=0)
+    with serving(engine=slow) as port:
+        process = start("cross-validate", "--url", f"http://127.0.0.1:{port}", *SHORT, "--json", out=tmp_path)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "3 streamed answers" in line:
+                break
+        process.send_signal(sent)
+        process.wait(timeout=120)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # workers whose parent is gone
+        process.communicate(timeout=120)
+    document = json.loads((only(tmp_path) / "cross-validation.json").read_text())
+    jsonschema.validate(document, shipped("cross-validation"))
+    assert process.returncode == code
+    assert document["interrupted"] == (sent == signal.SIGINT)
+    assert (document["ended"] is None) == (sent == signal.SIGKILL)
+    assert rows(document, "total_ms")["whole"]["n"] == 3
+    assert (only(tmp_path) / document["runs"][-1] / "requests.parquet").is_file()
