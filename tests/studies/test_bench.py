@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +219,27 @@ def test_equal_engines_tie_and_one_at_half_the_speed_is_behind(truths: Benched) 
     assert one is not None
     assert slow is not None
     assert slow.median == pytest.approx((one.median or 0) / 2, rel=0.05)
+
+
+def test_an_engine_under_two_names_ties_with_itself_and_is_called_one(tmp_path: Path) -> None:
+    """An A/A test, under two names of one address; other engines' addresses are their own."""
+    jittery = replace(ENGINE, jitter=0.02)
+    same = [
+        VirtualEngine("a", jittery, url="http://127.0.0.1:1"),
+        VirtualEngine("b", jittery, url="http://localhost:1/v1"),
+        VirtualEngine("c", jittery, url="http://localhost:2"),
+    ]
+    done = benched(tmp_path / "b", *same)
+    assert [one.code for one in done.document.remarks] == ["same_engine"]
+    assert done.document.remarks[0].facts["second"] == "b"
+    for order in done.document.rankings:
+        assert any({"a", "b"} <= set(place.labels) and place.tie for place in order.places)
+
+
+def test_two_engines_at_one_address_are_no_test_of_one(tmp_path: Path) -> None:
+    """Two names of adapters: one of them is not what answers there."""
+    named = [VirtualEngine(name, url="http://127.0.0.1:1") for name in ("vllm", "omlx")]
+    assert [one.code for one in benched(tmp_path / "b", *named).document.remarks] == ["same_address"]
 
 
 def test_an_engine_that_slows_by_six_percent_a_run_is_found_as_drift(truths: Benched) -> None:

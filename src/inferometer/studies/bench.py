@@ -17,7 +17,9 @@ from inferometer import __version__
 from inferometer.addresses import is_loopback
 from inferometer.documents.bench import SCHEMA, Bench, BenchProtocol, EngineResult, Remark
 from inferometer.documents.part import from_json, to_json
+from inferometer.drive.probe import endpoint
 from inferometer.drive.progress_counters import Progress
+from inferometer.engines.adapters.registry import ADAPTERS
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.journal.schema import Phase
@@ -170,15 +172,20 @@ def _document(
 
 
 def _shared_addresses(engines: Sequence[Engine]) -> list[Remark]:
-    """Engines of different names at one address: one of them is not what it is called."""
-    seen: dict[str | None, Engine] = {}
+    """Engines of different names at one address. Where two names are those of different adapters, one of them is not what it is
+    called; otherwise it is one engine under two names, as in an A/A test: it should tie with itself."""
+    seen: dict[tuple[str, int, str], Engine] = {}
     remarks = []
     for engine in engines:
-        before = seen.setdefault(engine.url, engine)
-        if before.name != engine.name and engine.url is not None:
-            remarks.append(
-                Remark("same_address", {"first": before.label, "second": engine.label, "url": engine.url})
-            )
+        if engine.url is None:
+            continue
+        place = endpoint(engine.url)
+        host = "127.0.0.1" if place.host == "localhost" else place.host
+        before = seen.setdefault((host, place.port, place.base), engine)
+        if before.name != engine.name:
+            facts = {"first": before.label, "second": engine.label, "url": engine.url}
+            unlike = {before.name, engine.name} <= ADAPTERS.keys()
+            remarks.append(Remark("same_address" if unlike else "same_engine", facts))
     return remarks
 
 

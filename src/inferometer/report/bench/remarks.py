@@ -35,6 +35,8 @@ SENTENCES: dict[str, str] = {
     "unload_unknown": "there is no known way to unload this engine's model: it stays in memory beside the next one's",
     "other_engine": "this is called {expected}, and what answers there is {found}",
     "same_address": "{first} and {second} have one address, {url}: one of them is not what it is called",
+    "same_engine": "{first} and {second} are one engine, at {url} (an A/A test): what sets them apart is chance, their "
+    "order, or what the engine still had in its cache",
     # Generations.
     "generations_failed": "{failed} of {sent} generations failed, {planned} were planned: {outcomes}",
     "discarded": "{number} of {of} generations are in no statistic: {reason}",
