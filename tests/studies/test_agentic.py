@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -235,6 +235,22 @@ def test_an_engine_that_is_not_to_be_believed_is_found(truths: AgenticBenched) -
     for label in ("liar", "braggart"):
         assert of(truths, label).status == "INCONCLUSIVE"
     assert {of(truths, one).status for one in ("on", "off", "on-silent", "off-silent")} == {"VALID"}
+
+
+def test_a_short_long_message_is_compared_with_a_prompt_that_was_not_cached(tmp_path: Path) -> None:
+    """Most of long-context is then the cached system prompt: that long-prefix takes as long says nothing, unless it is as slow
+    as the cold phases."""
+    slow_to_begin = replace(CACHING, prefill_base_ns=150e6)
+
+    def in_the_long_phases(row: dict[str, Any], phase: str) -> None:
+        row["usage_cached"] = round(0.9 * row["usage_input"]) if phase.startswith("long") else 0
+
+    honest, liar = VirtualEngine("honest", slow_to_begin), VirtualEngine("liar", PLAIN, in_the_long_phases)
+    done = benched(tmp_path / "b", honest, liar, long_tokens=1_000)
+    waits = {one.phase: one.ttft_ms or 0 for one in of(done, "honest").samples}
+    assert waits["long-prefix"] > waits["long-context"] / 2
+    assert (codes(of(done, "honest")), of(done, "honest").status) == (set(), "VALID")
+    assert codes(of(done, "liar")) == {"cached_but_slow"}
 
 
 def test_samples_are_rows_of_the_sealed_record(truths: AgenticBenched) -> None:

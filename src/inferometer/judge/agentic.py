@@ -19,6 +19,10 @@ What an engine reports is checked against what cannot be and against the clock:
 | `cold_slow`             | by `cold-prefix`, which is as cold as `cold`, the verdict by TTFT would be another           |
 
 The first four make a result INCONCLUSIVE.
+
+TTFT without the cache is that of the cold phases, and for `long-prefix` that of `long-context`, the same prompt. Of a
+short USER_L, half or more of `long-context` may be the system prompt, and cached already: then it is the cold phases' shorter
+TTFT per token, times the tokens of `long-prefix`.
 """
 
 from __future__ import annotations
@@ -135,16 +139,27 @@ def contradictions(samples: Sequence[AgenticSample], reuse: PrefixCacheReuse) ->
 
 
 def _long(samples: Sequence[AgenticSample]) -> list[Remark]:
-    """long-prefix repeats long-context, most of which was new then."""
+    """Whether long-prefix is slower than what it reports as cached allows."""
     again = [one for one in samples if one.phase == "long-prefix"]
     share = _mean(one.cached_share for one in again)
-    before = _mean(one.ttft_ms for one in samples if one.phase == "long-context")
+    before = _mean(_uncached_ms(samples, one) for one in again)
     after = _mean(one.ttft_ms for one in again)
     if share is None or share < YES_SHARE or not before or after is None:
         return []
     if by_ratio(after / before) != "no":
         return []
     return [Remark("cached_but_slow", {"phase": "long-prefix", "share": share, "ratio": after / before})]
+
+
+def _uncached_ms(samples: Sequence[AgenticSample], again: AgenticSample) -> float | None:
+    """TTFT of long-prefix without the cache; see the module's text."""
+    mine = {one.phase: one for one in samples if one.repeat == again.repeat}
+    first = mine.get("long-context")
+    if first is None or (first.cached_share or 0.0) < YES_SHARE:
+        return None if first is None else first.ttft_ms
+    cold = [mine[phase] for phase in ("cold", "cold-prefix") if phase in mine]
+    rates = [one.ttft_ms / one.prompt_tokens for one in cold if one.ttft_ms is not None and one.prompt_tokens]
+    return min(rates) * again.prompt_tokens if rates and again.prompt_tokens else None
 
 
 def early_stop(samples: Sequence[AgenticSample]) -> EarlyStop:
