@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from inferometer.documents.bench import Remark
 from inferometer.documents.part import from_json, to_data
 from inferometer.documents.schemas.__main__ import generated
 from inferometer.engines.adapters.adapter import EngineFacts
+from inferometer.errors import TokenizerGone
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table, write_table
@@ -28,9 +30,10 @@ from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.agentic import FILE, AgenticBenched, AgenticQuestion, Surroundings, carry_out
 from inferometer.studies.bench_engine import EngineProcesses, LiveEngine, Prepared
+from inferometer.studies.engine_tokens import TokenCounter
 from inferometer.telemetry.machine_readings import Swap
 from inferometer.workload.agentic_prompts import PHASES
-from inferometer.workload.bench_prompts import BenchPrompt
+from inferometer.workload.bench_prompts import BenchPrompt, Count
 
 CACHING = Settings(
     step_base_ns=1e6,
@@ -101,11 +104,16 @@ class VirtualEngine:
     fails: dict[str, BaseException] = field(default_factory=dict)
     sent: tuple[BenchPrompt, ...] = ()
     url: str | None = None
+    counts: Count | None = None
 
     @property
     def name(self) -> str:
         """As of the real one."""
         return self.label
+
+    def counting(self, model: str | None = None) -> AbstractContextManager[TokenCounter | None]:
+        """By `counts`."""
+        return nullcontext(None if self.counts is None else TokenCounter(self.counts, f"counts of {model}"))
 
     def prepare(self) -> Prepared:
         """As of the real one."""
@@ -363,3 +371,46 @@ def test_a_model_that_stays_in_memory_is_named(tmp_path: Path) -> None:
     """It takes memory from the next engine; this one's verdict stands."""
     one = of(benched(tmp_path / "b", VirtualEngine("on", stays=True)), "on")
     assert (one.status, codes(one)) == ("VALID", {"unload_refused"})
+
+
+def words(text: str) -> int:
+    """A tokenizer of whole words."""
+    return len(text.split())
+
+
+def gone() -> Count:
+    """A tokenizer that no longer answers after its first few counts."""
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        if len(counted) > 30:
+            raise TokenizerGone("it went away")
+        return words(text)
+
+    return count
+
+
+def test_prompts_are_sized_in_the_models_own_tokens_where_it_counts_them(tmp_path: Path) -> None:
+    """Each engine by its own tokenizer, else by characters, also where that ends in the middle; the result names which."""
+    engines = (
+        VirtualEngine("words", counts=words),
+        VirtualEngine("none"),
+        VirtualEngine("gone", counts=gone()),
+    )
+    done = benched(tmp_path / "b", *engines)
+    sizes = {one.label: one.sizes for one in done.document.engines}
+    assert {label: one.sized_by for label, one in sizes.items() if one is not None} == {
+        "words": "counts of tiny",
+        "none": "5.3 characters a token",
+        "gone": "5.3 characters a token",
+    }
+    own, plain = sizes["words"], sizes["none"]
+    assert own is not None
+    assert plain is not None
+    assert 6_400 <= own.system_a < 6_500
+    assert own.system_a == words(engines[0].sent[0].system or "")
+    assert own.long_tokens == words(engines[0].sent[-1].text)
+    assert len(engines[0].sent[0].system or "") > len(engines[1].sent[0].system or "")
+    assert sizes["gone"] == plain
+    assert engines[2].sent == engines[1].sent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from inferometer.studies.bench import FILE, Benched, Question, carry_out
 from inferometer.studies.bench_answers import reference_answers
 from inferometer.studies.bench_engine import EngineFailed, EngineProcesses, LiveEngine, Prepared
 from inferometer.studies.bench_gate import cool_down, gate
+from inferometer.studies.engine_tokens import TokenCounter
 from inferometer.workload.bench_prompts import BenchPrompt
 
 PROMPTS = (BenchPrompt("code", "Write a loop.", 40), BenchPrompt("long", "Write a book.", 60))
@@ -109,6 +111,11 @@ class VirtualEngine:
         self.steps.append(name)
         if name in self.fails:
             raise self.fails[name]
+
+    def counting(self, model: str | None = None) -> AbstractContextManager[TokenCounter | None]:
+        """As of one without."""
+        del model
+        return nullcontext()
 
     def prepare(self) -> Prepared:
         """As of the real one."""

@@ -72,7 +72,7 @@ EXITS = (
 @click.option(
     "--tokenizer",
     metavar="NAME",
-    help="Size context fills in its tokens: a tokenizer.json, its folder or org/name.",
+    help="Size context fills in its tokens: a tokenizer.json, its folder or org/name. Default: the first engine's /tokenize.",
 )
 @click.option("--api", metavar="API", help="HTTP interface of engines without an adapter. Default: chat.")
 @click.option("--api-key-env", metavar="NAME", help="Environment variable that holds the engines' API key.")
@@ -151,6 +151,7 @@ def command(
     from inferometer.studies.bench_answers import reference_answers
     from inferometer.studies.bench_choice import Wanted, engines_of
     from inferometer.studies.bench_gate import RealClock
+    from inferometer.studies.engine_tokens import sized
     from inferometer.telemetry.machine import this_machine
     from inferometer.telemetry.machine_class import laptop_class
     from inferometer.workload import bench_prompts
@@ -167,21 +168,25 @@ def command(
             raise PlanError([Problem("--agentic", problem)])
         return run_agentic(flags, wanted, Setting(tokenizer, force, out, as_json, quiet))
     flags.refuse()
-    names = bench_prompts.NAMES if prompts is None else tuple(_words(prompts))
+    given = bench_prompts.NAMES if prompts is None else _words(prompts)
+    names = [name for name in given if name != "none"]
     count, sized_by = _counter(tokenizer)
     sizes = bench_prompts.sizes(contexts)
-    chosen = bench_prompts.chosen([name for name in names if name != "none"], sizes, count)
+    chosen = bench_prompts.chosen(names, sizes, count)
     if not chosen:
         raise PlanError(
             [Problem("--prompts", "leaves nothing to measure: name prompts, or sizes with --contexts")]
         )
     answers = None if check_output is None else reference_answers(Path(check_output)) if check_output else {}
     machine = this_machine()
-    question = Question(
-        chosen, runs, sized_by if sizes else None, force, laptop_class(machine.chip()), answers
-    )
     with ExitStack() as stack:
         chosen_engines = engines_of(wanted, stack)
+        if count is None:
+            chosen, by_engine = sized(names, sizes, chosen_engines)
+            sized_by = by_engine or sized_by
+        question = Question(
+            chosen, runs, sized_by if sizes else None, force, laptop_class(machine.chip()), answers
+        )
         benched = conduct_bench(question, chosen_engines, machine, RealClock(), out, Screen(quiet=quiet))
     show_bench(benched.document, benched.folder, as_json=as_json)
     return benched.exit_code

@@ -62,6 +62,7 @@ def run_agentic(flags: AgenticFlags, wanted: Wanted, setting: Setting) -> int:
     from inferometer.studies.bench_choice import engines_of
     from inferometer.studies.bench_gate import RealClock
     from inferometer.studies.detection import Local
+    from inferometer.studies.engine_tokens import TokenCounter
     from inferometer.studies.local_engines import instances
     from inferometer.telemetry.machine import this_machine
     from inferometer.workload.agentic_prompts import LONG_TOKENS
@@ -79,7 +80,8 @@ def run_agentic(flags: AgenticFlags, wanted: Wanted, setting: Setting) -> int:
 
         tokenizer = tokenizers.load(Tokenizer(name=setting.tokenizer))
         sized_by = f"the tokenizer {tokenizer.name}"
-        question = replace(question, count=lambda text: len(tokenizer.encode(text)), sized_by=sized_by)
+        counter = TokenCounter(lambda text: len(tokenizer.encode(text)), sized_by)
+        question = replace(question, counter=counter)
     # A tokenizer that is learned from the engine would send it text before the cold phase.
     wanted = replace(wanted, options={**wanted.options, "--tokenizer": "none"})
     machine = this_machine()

@@ -71,9 +71,10 @@ class Figure(Part, frozen=True):
 
 
 class PromptResult(Part, frozen=True):
-    """One prompt's samples. `sized_to`: tokens that a context fill was made for; `prompt_tokens`: the engine's count; `cached`:
-    the share of those that it took from a cache. `drift`: the fall of tok/s from the first run to the last as a share, if it
-    fell with every run."""
+    """One prompt's samples. `sized_to`: tokens that a context fill was made for; `sized_tokens`: what it came to, by the
+    tokenizer that `sized_by` names, None if that is none; `prompt_tokens`: the engine's count, chat template included;
+    `cached`: the share of those that it took from a cache. `drift`: the fall of tok/s from the first run to the last as a
+    share, if it fell with every run."""
 
     prompt: str
     max_tokens: int
@@ -83,6 +84,7 @@ class PromptResult(Part, frozen=True):
     tok_per_sec: Figure
     ttft_client_ms: Figure
     drift: float | None
+    sized_tokens: int | None = None
 
 
 class Spread(Part, frozen=True):

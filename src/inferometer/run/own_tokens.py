@@ -133,7 +133,7 @@ def settled(
     try:
         if gone is not None:
             raise Undecided(gone)
-        theirs = _answering(probe, model, lesson.text)
+        theirs = answering(probe, model, lesson.text)
         if reply.prompt_tokens is None or plan.load.cold_start:
             return theirs
         lessons = [replace(lesson, counted=_counted(count, lesson.text))]
@@ -165,7 +165,7 @@ def _counted(count: Count, text: str) -> int | None:
         return None
 
 
-def _answering(probe: probing.Probe, model: str, text: str) -> tokenizers.Tokenizer:
+def answering(probe: probing.Probe, model: str, text: str) -> tokenizers.Tokenizer:
     """The server's /tokenize, if it counts that text in time and as a tokenizer can. Raises Undecided."""
     try:
         trial = tokenizers.load(Spec(name="server"), probe.tokenizer(model, TRIAL_S))

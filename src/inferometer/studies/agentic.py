@@ -25,7 +25,7 @@ from inferometer.documents.agentic import (
 )
 from inferometer.documents.bench import Remark
 from inferometer.documents.part import to_json
-from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
+from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError, TokenizerGone
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.procedure_verdict import worst
 from inferometer.report.run.composition import moment
@@ -35,6 +35,7 @@ from inferometer.studies.agentic_results import AgenticTurn, agentic_result
 from inferometer.studies.bench_engine import Engine, EngineFailed, Prepared
 from inferometer.studies.bench_gate import Clock, Machine, cool_down, gate
 from inferometer.studies.bench_results import Turn, exit_code
+from inferometer.studies.engine_tokens import TokenCounter
 from inferometer.telemetry.machine_readings import Swap
 from inferometer.telemetry.swap_watch import SwapAlert, SwapWatch
 from inferometer.workload.agentic_prompts import (
@@ -54,20 +55,20 @@ WARM_UP = "one generation of one token for the prompt Hello, unrelated to the ph
 FOLLOWS = ("asiai Benchmark Methodology, Agentic Mode",)
 TEMPLATE_TOKENS = 64
 """Room for what a chat template puts around a prompt."""
+BY_CHARACTERS = f"{CHARACTERS_A_TOKEN} characters a token"
 UNSURE_SHARE = 1.25
 """A prompt sized by characters may have so many times its tokens by the model's own tokenizer."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgenticQuestion:
-    """What to measure. `salt`: what the prompts follow from; `count`, `sized_by`: the tokenizer at hand; `force`: measure even
-    where a gate refuses; `restart_required`: an engine that was not restarted is not measured."""
+    """What to measure. `salt`: what the prompts follow from; `counter`: a tokenizer at hand, None: each engine's own, if it can
+    be asked; `force`: measure even where a gate refuses; `restart_required`: one that was not restarted is not measured."""
 
     salt: str
     repeats: int = 1
     long_tokens: int = LONG_TOKENS
-    count: Count | None = None
-    sized_by: str = f"{CHARACTERS_A_TOKEN} characters a token"
+    counter: TokenCounter | None = None
     force: bool = False
     restart_required: bool = False
 
@@ -255,7 +256,7 @@ class _Turn:
         try:
             self.prepared = self.engine.prepare()
             self.remarks += self.prepared.remarks
-            if not self._chosen(self.prepared.context):
+            if not self._sized(self.prepared):
                 return
             out = self.folder / "runs"
             self.result = self.engine.measure(self.prepared, self.prompts, 1, out, self.ui)
@@ -277,11 +278,26 @@ class _Turn:
         self.remarks.append(remark)
         self.ui.note(f"{self.engine.label} is not measured: {remark.facts.get('why') or remark.code}")
 
-    def _chosen(self, context: int | None) -> bool:
+    def _sized(self, prepared: Prepared) -> bool:
+        """Choose the prompts, sized in the model's own tokens where they can be counted; whether there is room for any."""
+        given = self.question.counter
+        if given is not None:
+            return self._chosen(prepared.context, given)
+        before = len(self.remarks)
+        with self.engine.counting(prepared.model) as own:
+            if own is not None:
+                try:
+                    return self._chosen(prepared.context, own)
+                except TokenizerGone:
+                    del self.remarks[before:]
+        return self._chosen(prepared.context, None)
+
+    def _chosen(self, context: int | None, counter: TokenCounter | None) -> bool:
         """Choose the prompts by the model's context; whether there is room for any."""
         wanted = self.question.long_tokens
-        made = self._made(1, wanted)
-        slack = 1.0 if self.question.count is not None else UNSURE_SHARE
+        count = None if counter is None else counter.count
+        made = self._made(1, wanted, count)
+        slack = UNSURE_SHARE if counter is None else 1.0
         room = None if context is None else int((context - TEMPLATE_TOKENS) / slack)
         size, phases = wanted, len(PHASES)
         if context is not None and room is not None:
@@ -296,11 +312,11 @@ class _Turn:
                 facts = {"context": context, "wanted": wanted, "tokens": size}
                 self.remarks.append(Remark("long_shortened", facts))
         repeats = range(1, self.question.repeats + 1)
-        every = [self._made(repeat, size or SHORTEST_LONG) for repeat in repeats]
+        every = [self._made(repeat, size or SHORTEST_LONG, count) for repeat in repeats]
         self.prompts = tuple(prompt for one in every for prompt in one.prompts[:phases])
         tokens = every[0].tokens
         self.sizes = AgenticSizes(
-            sized_by=self.question.sized_by,
+            sized_by=BY_CHARACTERS if counter is None else counter.name,
             system_a=tokens["SYS_A"],
             system_b=tokens["SYS_B"],
             user_x=tokens["USER_X"],
@@ -310,5 +326,5 @@ class _Turn:
         )
         return True
 
-    def _made(self, repeat: int, size: int) -> AgenticPrompts:
-        return agentic_prompts(self.question.salt, repeat, size, self.question.count)
+    def _made(self, repeat: int, size: int, count: Count | None) -> AgenticPrompts:
+        return agentic_prompts(self.question.salt, repeat, size, count)

@@ -2,6 +2,7 @@
 
 | step      | by                                                                                              |
 | --------- | ----------------------------------------------------------------------------------------------- |
+| `counting` | its `/tokenize`                                                                                 |
 | `prepare` | its list of models, the adapter's call to load, and one generation that is not measured           |
 | `measure` | a whole run (run/conduct.py) of a prompts file                                                   |
 | `facts`   | the adapter's questions: version, runner, format, quantization, memory                           |
@@ -15,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -38,6 +39,7 @@ from inferometer.run.ui import Ui
 from inferometer.studies.certificate import cited_certificate
 from inferometer.studies.detection import Local, look
 from inferometer.studies.engine_client import EngineClient
+from inferometer.studies.engine_tokens import PATIENCE_S, Counting, TokenCounter, token_counter
 from inferometer.telemetry.processes import family, physical_footprint
 from inferometer.workload.bench_prompts import BenchPrompt, prompt_file
 
@@ -74,7 +76,7 @@ class EngineProcesses:
     memory_bytes: int | None
 
 
-class Engine(Protocol):
+class Engine(Counting, Protocol):
     """What a benchmark asks of an engine."""
 
     @property
@@ -135,6 +137,19 @@ class LiveEngine:
         }
         return build(None, flags, environ=os.environ)
 
+    @contextlib.contextmanager
+    def counting(self, model: str | None = None) -> Iterator[TokenCounter | None]:
+        """See Counting. `model`: one that is loaded; None: the one that would be measured, if it is."""
+        plan = self._plan(self.model, {"--timeout": f"{PATIENCE_S:g}"})
+        with open_probe(plan, self.url, read_key(plan.target, os.environ)) as probe:
+            counter = None
+            # What fails here is for `prepare` to say.
+            with contextlib.suppress(PeerError, EngineFailed):
+                chosen = model or self._chosen(probe.models()[0].names)[0]
+                if model is not None or not self._must_load(chosen):
+                    counter = token_counter(probe, self.name, chosen)
+            yield counter
+
     def prepare(self) -> Prepared:
         """See Engine."""
         plan = self._plan(self.model)
@@ -171,11 +186,17 @@ class LiveEngine:
             return self.model + LATEST, []
         return self.model, [Remark("model_not_listed", {"model": self.model})]
 
-    def _loaded(self, ask: Ask, model: str) -> list[Remark]:
-        """Load the model, unless the engine says that it is. An engine that refuses may still answer a generation."""
+    def _must_load(self, model: str) -> bool:
+        """Whether the model has to be loaded by the adapter's call first, as far as the engine says."""
+        if self.adapter is None or self.adapter.load is None:
+            return False
         facts = self.facts(model)
         known = None if facts is None else facts.model(model)
-        if (known is not None and known.loaded) or (facts is not None and not facts.manages_models):
+        return not ((known is not None and known.loaded) or (facts is not None and not facts.manages_models))
+
+    def _loaded(self, ask: Ask, model: str) -> list[Remark]:
+        """Load the model, unless the engine says that it is. An engine that refuses may still answer a generation."""
+        if not self._must_load(model):
             return []
         refusal = self._call(ask)
         return [] if refusal is None else [Remark("load_refused", {"model": model, "why": refusal})]

@@ -140,6 +140,7 @@ def _prompt(prompt: BenchPrompt, at: int, found: Sequence[Generation]) -> Prompt
         prompt=prompt.name,
         max_tokens=prompt.max_tokens,
         sized_to=prompt.tokens,
+        sized_tokens=prompt.counted,
         prompt_tokens=max(counted) if counted else None,
         cached=statistics.fmean(shares) if shares else None,
         tok_per_sec=figure({prompt.name: speeds}),

@@ -39,13 +39,15 @@ Count = Callable[[str], int]
 
 @dataclass(frozen=True, slots=True)
 class BenchPrompt:
-    """One prompt. `tokens`: what a context fill was sized to; None: no context fill."""
+    """One prompt. `tokens`: what a context fill was sized to; None: no context fill. `counted`: its tokens by the tokenizer
+    that sized it; None: none did."""
 
     name: str
     text: str
     max_tokens: int
     system: str | None = None
     tokens: int | None = None
+    counted: int | None = None
 
 
 _TOOLS = """\
@@ -152,7 +154,9 @@ def context_fill(tokens: int, count: Count | None = None) -> BenchPrompt:
             room -= len(text[-1])
     while len(text) > 1 and measure("".join(text) + _QUESTION) > tokens:
         text.pop()
-    return BenchPrompt(name, "".join(text) + _QUESTION, FILL_MAX_TOKENS, tokens=tokens)
+    whole = "".join(text) + _QUESTION
+    counted = None if count is None else count(whole)
+    return BenchPrompt(name, whole, FILL_MAX_TOKENS, tokens=tokens, counted=counted)
 
 
 def _lines(random: Random) -> Iterator[str]:
