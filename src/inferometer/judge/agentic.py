@@ -8,21 +8,7 @@
 The first is used if each reply to a prefix test reports its cached tokens, and otherwise the second. Both are the mean over
 the repetitions, whose texts are unrelated: so their interval is Student's.
 
-What an engine reports is checked against what cannot be and against the clock:
-
-| remark                  | when                                                                                      |
-| ----------------------- | ----------------------------------------------------------------------------------------- |
-| `cached_impossible`     | a tenth or more of `cold` or `cold-prefix` is said to be cached, whose texts are new         |
-| `cached_over_prompt`    | more tokens are said to be cached than the prompt has                                     |
-| `cached_but_slow`       | half or more is said to be cached, and TTFT is half of that without the cache, or more    |
-| `uncached_but_fast`     | less than a tenth is said to be cached, and TTFT is below a fifth of both cold ones       |
-| `cold_slow`             | by `cold-prefix`, which is as cold as `cold`, the verdict by TTFT would be another           |
-
-The first four make a result INCONCLUSIVE.
-
-TTFT without the cache is that of the cold phases, and for `long-prefix` that of `long-context`, the same prompt. Of a
-short USER_L, half or more of `long-context` may be the system prompt, and cached already: then it is the cold phases' shorter
-TTFT per token, times the tokens of `long-prefix`.
+What speaks against a verdict is found in agentic_evidence.py, and makes a result INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -49,8 +35,16 @@ YES_SHARE, PARTIAL_SHARE = 0.5, 0.1
 YES_RATIO, PARTIAL_RATIO = 1 / 5, 1 / 2
 SHORT_SHARE = 0.5
 SHORT_SAMPLES = 2
-CONTRADICTIONS = ("cached_impossible", "cached_over_prompt", "cached_but_slow", "uncached_but_fast")
-_ORDER: tuple[Verdict, ...] = ("no", "partial", "yes")
+CONTRADICTIONS = (
+    "cached_impossible",
+    "cached_over_prompt",
+    "cached_but_slow",
+    "uncached_but_fast",
+    "prefix_tests_differ",
+    "cold_slow",
+    "ttft_floor",
+)
+WORST_FIRST: tuple[Verdict, ...] = ("no", "partial", "yes")
 
 
 def by_share(share: float) -> Verdict:
@@ -87,7 +81,7 @@ def prefix_cache_reuse(samples: Sequence[AgenticSample]) -> PrefixCacheReuse:
     interval = mean_interval(len(values), mean, statistics.stdev(values) if len(values) > 1 else None)
     if interval is None:
         return PrefixCacheReuse(rate(mean), signal, mean, None, None, None, None, repeats)
-    low, high = sorted(map(rate, interval), key=_ORDER.index)
+    low, high = sorted(map(rate, interval), key=WORST_FIRST.index)
     return PrefixCacheReuse(rate(mean), signal, mean, interval, low, high, low == high, repeats)
 
 
@@ -111,55 +105,6 @@ def _ratio(mine: Mapping[str, AgenticSample], cold: str) -> float | None:
     known = [wait for wait in waits if wait is not None]
     base = mine[cold].ttft_ms if cold in mine else None
     return statistics.fmean(known) / base if base and len(known) == len(waits) else None
-
-
-def contradictions(samples: Sequence[AgenticSample], reuse: PrefixCacheReuse) -> tuple[Remark, ...]:
-    """What speaks against the engine's word, or against the verdict; see the table above."""
-    found: list[Remark] = []
-    for phase in ("cold", "cold-prefix"):
-        share = _mean(one.cached_share for one in samples if one.phase == phase)
-        if share is not None and share >= PARTIAL_SHARE:
-            found.append(Remark("cached_impossible", {"phase": phase, "share": share}))
-    over = sum(one.cached_share is not None and one.cached_share > 1 for one in samples)
-    if over:
-        found.append(Remark("cached_over_prompt", {"number": over, "of": len(samples)}))
-    share = _mean(one.cached_share for one in reuse.repeats)
-    first = _mean(one.ttft_ratio for one in reuse.repeats)
-    second = _mean(one.ttft_ratio_second for one in reuse.repeats)
-    if share is not None and share >= YES_SHARE and first is not None and by_ratio(first) == "no":
-        found.append(Remark("cached_but_slow", {"phase": "the prefix tests", "share": share, "ratio": first}))
-    found += _long(samples)
-    ratios = [ratio for ratio in (first, second) if ratio is not None]
-    if share is not None and share < PARTIAL_SHARE and ratios and by_ratio(max(ratios)) == "yes":
-        found.append(Remark("uncached_but_fast", {"share": share, "ratio": max(ratios)}))
-    if first is not None and second is not None and by_ratio(first) != by_ratio(second) and first < second:
-        facts = {"ratio": first, "second": second, "verdict": by_ratio(second)}
-        found.append(Remark("cold_slow", facts))
-    return tuple(found)
-
-
-def _long(samples: Sequence[AgenticSample]) -> list[Remark]:
-    """Whether long-prefix is slower than what it reports as cached allows."""
-    again = [one for one in samples if one.phase == "long-prefix"]
-    share = _mean(one.cached_share for one in again)
-    before = _mean(_uncached_ms(samples, one) for one in again)
-    after = _mean(one.ttft_ms for one in again)
-    if share is None or share < YES_SHARE or not before or after is None:
-        return []
-    if by_ratio(after / before) != "no":
-        return []
-    return [Remark("cached_but_slow", {"phase": "long-prefix", "share": share, "ratio": after / before})]
-
-
-def _uncached_ms(samples: Sequence[AgenticSample], again: AgenticSample) -> float | None:
-    """TTFT of long-prefix without the cache; see the module's text."""
-    mine = {one.phase: one for one in samples if one.repeat == again.repeat}
-    first = mine.get("long-context")
-    if first is None or (first.cached_share or 0.0) < YES_SHARE:
-        return None if first is None else first.ttft_ms
-    cold = [mine[phase] for phase in ("cold", "cold-prefix") if phase in mine]
-    rates = [one.ttft_ms / one.prompt_tokens for one in cold if one.ttft_ms is not None and one.prompt_tokens]
-    return min(rates) * again.prompt_tokens if rates and again.prompt_tokens else None
 
 
 def early_stop(samples: Sequence[AgenticSample]) -> EarlyStop:
@@ -193,8 +138,3 @@ def status(
     for code in codes:
         found.setdefault(code, "INCONCLUSIVE")
     return worst(found.values()), tuple(sorted(found, key=lambda code: found[code] != "INVALID"))
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None

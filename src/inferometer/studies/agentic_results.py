@@ -14,7 +14,8 @@ from inferometer.documents.agentic import (
     Restart,
 )
 from inferometer.documents.bench import Ended, Remark
-from inferometer.judge.agentic import contradictions, early_stop, is_short, prefix_cache_reuse, status
+from inferometer.judge.agentic import early_stop, is_short, prefix_cache_reuse, status
+from inferometer.judge.agentic_evidence import contradictions
 from inferometer.judge.bench import of_the_run
 from inferometer.measure.generations import Generation
 from inferometer.studies.bench_gate import Machine

@@ -79,6 +79,10 @@ SENTENCES: dict[str, str] = {
     "is wrong, or reading prompts is only a small part of TTFT here",
     "uncached_but_fast": "the engine reports {share} cached, yet TTFT is only {ratio} of that of the cold phases: its count "
     "may be wrong",
+    "prefix_tests_differ": "by {no} alone the verdict would be no, and by {yes} it would be yes: an engine that keeps whole "
+    "prompts only has nothing of prefix-test-1, whose message is new, and one that loses its cache has nothing of any",
+    "ttft_floor": "at least {share} of TTFT of the cold phases is not reading the prompt, as long-context shows: TTFT alone "
+    "cannot tell reuse here",
     "cold_slow": "TTFT of the prefix tests is {ratio} of that of cold, but {second} of that of cold-prefix, which is as "
     "cold: the first request was slow for another reason, and by cold-prefix the verdict is {verdict}",
     # Answers.
@@ -114,6 +118,9 @@ REASONS = {
     "cached_over_prompt": "more tokens reported as cached than sent",
     "cached_but_slow": "reported as cached, yet slow",
     "uncached_but_fast": "reported as not cached, yet fast",
+    "prefix_tests_differ": "one prefix test says yes and another no",
+    "cold_slow": "the first request was slow for another reason",
+    "ttft_floor": "most of TTFT is not reading the prompt",
 }
 """Why a result is not VALID, beside the checks of its run."""
 _NAMES = ("engine", "first", "second", "against")
