@@ -16,7 +16,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from commands import only, run
+from commands import finish, only, run
 from serving import serving
 from shipped_schemas import shipped
 
@@ -109,6 +109,18 @@ def test_replicas_that_take_turns_reuse_a_prefix_in_part(four_replicas: str, tmp
     shares = [one["cached_share"] for one in engine["samples"] if one["phase"].startswith("prefix-test")]
     assert [share > 0.5 for share in shares] == [False, False, True]
     assert not {one["code"] for one in engine["remarks"]} & {"cached_but_slow", "cached_impossible"}
+
+
+def test_its_reports_are_written_and_written_again_the_same(address: str, tmp_path: Path) -> None:
+    """Beside agentic.json, by `bench --agentic` and by `report`, whose exit code is that of the result."""
+    code, document, _ = agentic(tmp_path, address)
+    folder = only(tmp_path)
+    first = {name: (folder / name).read_bytes() for name in ("agentic.md", "agentic.html", "card.svg")}
+    for name in first:
+        (folder / name).unlink()
+    again, stdout, _ = finish("report", str(folder), "--json")
+    assert (again, json.loads(stdout)) == (code, document)
+    assert {name: (folder / name).read_bytes() for name in first} == first
 
 
 def test_prompts_that_were_sent_before_are_found_in_the_cache(address: str, tmp_path: Path) -> None:

@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import agentics
+import benches
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from inferometer.cli.app import run
+from inferometer.documents.part import to_json
 
 REMOVED = object()
 NEGATED = object()
@@ -33,11 +36,18 @@ VALUES: tuple[object, ...] = (
     {},
     {"a": 1},
 )
-RUN, OTHER, CAMPAIGN = "run", "other", "campaign"
+RUN, OTHER, CAMPAIGN, BENCH, OTHER_BENCH, AGENTIC = (
+    "run",
+    "other",
+    "campaign",
+    "bench",
+    "other bench",
+    "agentic",
+)
 
 
 class Reader(NamedTuple):
-    """A command that reads a file of a folder, as words; FOLDER, OTHER and OUT stand for paths."""
+    """A command that reads a file of a folder, as words; FOLDER, OTHER, OTHER_BENCH and OUT stand for paths."""
 
     of: str
     file: str
@@ -57,12 +67,15 @@ READERS = (
     Reader(RUN, "plan.json", ("simulate", "--fit", "FOLDER", "--quiet", "--out", "OUT")),
     Reader(CAMPAIGN, "campaign.json", ("compliance", "FOLDER")),
     Reader(CAMPAIGN, "campaign.json", ("report", "FOLDER", "--redact", "capacity")),
+    Reader(BENCH, "bench.json", ("report", "FOLDER")),
+    Reader(BENCH, "bench.json", ("compare", "FOLDER", "OTHER_BENCH")),
+    Reader(AGENTIC, "agentic.json", ("report", "FOLDER")),
 )
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A simulated run, another one of the same plan, and a simulated campaign."""
+    """A simulated run, another one of the same plan, a simulated campaign, and benchmarks whose samples are planted."""
     runs, others, tests = (tmp_path_factory.mktemp(name) for name in ("runs", "others", "tests"))
     for place in (runs, others):
         assert run(["simulate", "--requests", "20", "--warmup", "0", "--quiet", "--out", str(place)]) == 4
@@ -77,7 +90,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "ttft.rates=[5]",
     ]
     run([*words, "--quiet", "--out", str(tests)])
-    return {RUN: next(runs.iterdir()), OTHER: next(others.iterdir()), CAMPAIGN: next(tests.iterdir())}
+    folders = {
+        name: tmp_path_factory.mktemp(name.replace(" ", "-")) for name in (BENCH, OTHER_BENCH, AGENTIC)
+    }
+    for name in (BENCH, OTHER_BENCH):
+        (folders[name] / "bench.json").write_text(to_json(benches.usual()))
+    (folders[AGENTIC] / "agentic.json").write_text(to_json(agentics.usual()))
+    found = {RUN: next(runs.iterdir()), OTHER: next(others.iterdir()), CAMPAIGN: next(tests.iterdir())}
+    return found | folders
 
 
 def places(value: Any, before: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -124,7 +144,8 @@ def test_a_damaged_member_is_no_bug(
     folder = tmp_path_factory.mktemp("copy") / whole[reader.of].name
     shutil.copytree(whole[reader.of], folder)
     (folder / reader.file).write_text(json.dumps(document))
-    paths = {"FOLDER": str(folder), "OTHER": str(whole[OTHER]), "OUT": str(folder.parent / "out")}
+    others = {"OTHER": str(whole[OTHER]), "OTHER_BENCH": str(whole[OTHER_BENCH])}
+    paths = {"FOLDER": str(folder), "OUT": str(folder.parent / "out"), **others}
     capsys.readouterr()
     code = run([paths.get(word, word) for word in reader.words])
     message = capsys.readouterr().err

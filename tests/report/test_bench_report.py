@@ -18,11 +18,12 @@ from rich.console import Console
 from inferometer.documents.bench import AnswerCheck, Bench
 from inferometer.documents.part import to_data
 from inferometer.report.bench import charts, contents
-from inferometer.report.bench.card import HEIGHT, WIDTH, render_card
+from inferometer.report.bench.card import render_card
 from inferometer.report.bench.console import render
 from inferometer.report.bench.html import NO_CONTEXTS, render_html
 from inferometer.report.bench.markdown import render_markdown
 from inferometer.report.bench.names import shortened
+from inferometer.report.card_drawing import HEIGHT, WIDTH
 from inferometer.report.charts import draw
 from inferometer.report.figures import THIN
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import secrets
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -15,7 +13,6 @@ from inferometer.errors import PlanError, Problem
 
 if TYPE_CHECKING:
     from inferometer.documents.agentic import Restart
-    from inferometer.studies.agentic import AgenticBenched
     from inferometer.studies.bench_choice import Wanted
     from inferometer.studies.bench_engine import LiveEngine
 
@@ -57,7 +54,7 @@ class Setting:
 
 def run_agentic(flags: AgenticFlags, wanted: Wanted, setting: Setting) -> int:
     """Carry it out and print it; the exit code."""
-    from inferometer.cli.terminal import Screen
+    from inferometer.cli.terminal import Screen, show_agentic
     from inferometer.studies.agentic import AgenticQuestion, Surroundings, conduct_agentic
     from inferometer.studies.bench_choice import engines_of
     from inferometer.studies.bench_gate import RealClock
@@ -96,7 +93,7 @@ def run_agentic(flags: AgenticFlags, wanted: Wanted, setting: Setting) -> int:
             restarts=restarts_of(flags.restarts, engines),
         )
         done = conduct_agentic(question, engines, around, setting.out, Screen(quiet=setting.quiet))
-    _show(done, as_json=setting.as_json)
+    show_agentic(done.document, done.folder, as_json=setting.as_json)
     return done.exit_code
 
 
@@ -126,20 +123,3 @@ def restarts_of(given: Sequence[str], engines: Sequence[LiveEngine]) -> dict[str
 
             found[one.label] = again
     return found
-
-
-def _show(done: AgenticBenched, *, as_json: bool) -> None:
-    from inferometer.cli.terminal import say
-
-    if as_json:
-        from inferometer.documents.part import to_data
-
-        say(json.dumps(to_data(done.document), ensure_ascii=False, allow_nan=False))
-        return
-    from rich.console import Console
-
-    from inferometer.report.bench.agentic import render
-    from inferometer.studies.agentic import FILE
-
-    render(done.document, Console(), str(done.folder / FILE))
-    sys.stdout.flush()

@@ -25,7 +25,7 @@ EXAMPLES = (
     "--json",
     "as_json",
     is_flag=True,
-    help="Print summary.json (campaign.json, bench.json) on stdout instead of the table.",
+    help="Print summary.json (campaign.json, bench.json, agentic.json) on stdout instead of the table.",
 )
 @click.option(
     "--redact",
@@ -55,6 +55,13 @@ def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
         benched = rewritten_bench(run)
         show_bench(benched.document, benched.folder, as_json=as_json)
         return benched.exit_code
+    if (run / "agentic.json").is_file():
+        from inferometer.cli.terminal import show_agentic
+        from inferometer.studies.agentic import rewritten as rewritten_agentic
+
+        agentic = rewritten_agentic(run)
+        show_agentic(agentic.document, agentic.folder, as_json=as_json)
+        return agentic.exit_code
     from inferometer.cli.terminal import show
     from inferometer.journal.folder import RunFolder
     from inferometer.run.evaluate import evaluate

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from inferometer.documents.agentic import Agentic
 from inferometer.documents.bench import Bench
 from inferometer.documents.campaign import Campaign
 from inferometer.documents.detection import Detection
@@ -144,6 +145,24 @@ def show_bench(document: Bench, folder: Path, *, as_json: bool) -> None:
 
             from inferometer.report.bench.console import render
             from inferometer.report.bench.files import PAGE
+
+            render(document, Console(), str(folder / PAGE))
+        sys.stdout.flush()
+    except OSError:
+        _deaf()
+
+
+def show_agentic(document: Agentic, folder: Path, *, as_json: bool) -> None:
+    """Print an agentic benchmark, as tables or as agentic.json."""
+    _clear()
+    try:
+        if as_json:
+            sys.stdout.write(json.dumps(to_data(document), ensure_ascii=False, allow_nan=False) + "\n")
+        else:
+            from rich.console import Console
+
+            from inferometer.report.agentic.console import render
+            from inferometer.report.agentic.files import PAGE
 
             render(document, Console(), str(folder / PAGE))
         sys.stdout.flush()

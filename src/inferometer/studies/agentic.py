@@ -24,10 +24,11 @@ from inferometer.documents.agentic import (
     Restart,
 )
 from inferometer.documents.bench import Remark
-from inferometer.documents.part import to_json
+from inferometer.documents.part import from_json, to_json
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError, TokenizerGone
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.procedure_verdict import worst
+from inferometer.report.agentic.files import write_reports
 from inferometer.report.run.composition import moment
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
@@ -145,12 +146,26 @@ def carry_out(
         )
         write_atomically(folder / FILE, to_json(document).encode())
         benched = AgenticBenched(folder, document)
+        if turn.failure is not None or interrupted or at + 1 == len(engines):
+            write_reports(folder, document)
         if turn.failure is not None:
             raise turn.failure
         if interrupted:
             break
     assert benched is not None  # a benchmark has at least one engine
     return benched
+
+
+def rewritten(folder: Path) -> AgenticBenched:
+    """A benchmark's reports, written again out of its document. Raises RecordError, InstrumentError and OSError."""
+    path = folder / FILE
+    try:
+        text = path.read_bytes()
+    except OSError as cause:
+        raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
+    document = from_json(text, Agentic, SCHEMA, str(path))
+    write_reports(folder, document)
+    return AgenticBenched(folder, document)
 
 
 def _protocol(question: AgenticQuestion) -> AgenticProtocol:

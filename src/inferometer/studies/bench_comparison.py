@@ -27,13 +27,13 @@ def compare_bench_folders(sides: Sequence[str]) -> BenchComparison:
             [Problem("SIDES", "a benchmark is compared with one other benchmark: give two folders")]
         )
     paths = [path / FILE if path.is_dir() else path for path in map(Path, sides)]
-    for side, path in zip(sides, paths, strict=True):
-        _same_definitions(side, path)
+    for path in paths:
+        _same_definitions(path)
     first, second = map(read, paths)
     return compare_benches(__version__, (sides[0], sides[1]), first, second)
 
 
-def _same_definitions(side: str, path: Path) -> None:
+def _same_definitions(path: Path) -> None:
     """Refuse figures of another version of the definitions by name, before the document is read as one of ours."""
     try:
         engines = json.loads(path.read_bytes())["engines"]
@@ -41,5 +41,5 @@ def _same_definitions(side: str, path: Path) -> None:
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return  # read() says what is wrong with it
     if others := sorted(str(one) for one in versions - {METRICS_VERSION}):
-        why = f"{side}: metrics_version {', '.join(others)[:80]}, and figures are compared by {METRICS_VERSION} alone"
+        why = f"{path}: metrics_version {', '.join(others)[:80]}, and figures are compared by {METRICS_VERSION} alone"
         raise PlanError([Problem("SIDES", why)])

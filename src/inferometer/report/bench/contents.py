@@ -6,6 +6,7 @@ import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
+from inferometer.documents.agentic import Agentic, AgenticEngine
 from inferometer.documents.bench import METRICS_VERSION, Bench, EngineResult, Figure, Rank, Ranking
 from inferometer.report.bench.names import Names, shortened
 from inferometer.report.bench.remarks import reasons, worded
@@ -66,7 +67,7 @@ def condition(document: Bench) -> str:
     )
 
 
-def machines(document: Bench) -> str:
+def machines(document: Bench | Agentic) -> str:
     """The chips and systems of the results; empty if unknown."""
     known = [
         clean(", ".join(part for part in (one.metadata.hw_chip, one.metadata.os_version) if part))
@@ -75,7 +76,7 @@ def machines(document: Bench) -> str:
     return "; ".join(dict.fromkeys(one for one in known if one))
 
 
-def verdict(one: EngineResult) -> str:
+def verdict(one: EngineResult | AgenticEngine) -> str:
     """An engine's verdict, or how its turn ended."""
     return one.status if one.ended == "measured" and one.status else ENDED.get(one.ended, ABSENT)
 
@@ -103,7 +104,7 @@ def mean_span(shown: Figure | None) -> str:
     return words if shown is None or shown.ci95 is None else f"{words} ({span(shown)})"
 
 
-def called(document: Bench) -> dict[str, str]:
+def called(document: Bench | Agentic) -> dict[str, str]:
     """Short names of the engines, by label."""
     return shortened([one.label for one in document.engines])
 
@@ -292,7 +293,7 @@ def _named(label: str, names: Names) -> str:
     return names.get(label, clean(label))
 
 
-def warnings(document: Bench) -> list[tuple[str, str]]:
+def warnings(document: Bench | Agentic) -> list[tuple[str, str]]:
     """(whose, sentence) of every remark and of every reason against a result."""
     lines = [("benchmark", f"{worded(one)}.") for one in document.remarks]
     for engine in document.engines:
@@ -322,17 +323,17 @@ _MEMBERS = (
 )
 
 
-def metadata_head(document: Bench) -> tuple[str, ...]:
+def metadata_head(document: Bench | Agentic) -> tuple[str, ...]:
     """The head of metadata_rows."""
     return ("", *called(document).values())
 
 
-def metadata_rows(document: Bench) -> list[tuple[str, ...]]:
+def metadata_rows(document: Bench | Agentic) -> list[tuple[str, ...]]:
     """The metadata of each engine, side by side; a dash where unknown."""
     return [(title, *(_member(one, name) for one in document.engines)) for title, name in _MEMBERS]
 
 
-def _member(one: EngineResult, name: str) -> str:
+def _member(one: EngineResult | AgenticEngine, name: str) -> str:
     value: str | float | None = getattr(one.metadata, name)
     if value is None:
         return ABSENT
@@ -354,10 +355,22 @@ def protocol_rows(document: Bench) -> list[tuple[str, str]]:
     ]
     if protocol.sized_by is not None:
         rows.append(("Context fills sized in tokens by", clean(protocol.sized_by)))
+    return [*rows, ("Records", records(document))]
+
+
+def records(document: Bench | Agentic) -> str:
+    """The folders of the engines' records."""
     runs = [f"{clean(one.label)}: {', '.join(map(clean, one.runs)) or 'none'}" for one in document.engines]
-    return [*rows, ("Records", "; ".join(runs))]
+    return "; ".join(runs)
 
 
-def titles(document: Bench) -> Sequence[str]:
+def models(document: Bench | Agentic) -> str:
+    """The models of the results with their quantization; empty if unknown."""
+    known = [(one.metadata.model, one.metadata.model_quantization) for one in document.engines]
+    named = dict.fromkeys(clean(" ".join(part for part in pair if part)) for pair in known)
+    return "; ".join(name for name in named if name)
+
+
+def titles(document: Bench | Agentic) -> Sequence[str]:
     """What stands above everything: words for a benchmark that a person ended."""
     return ("INTERRUPTED: this benchmark was ended before its end.",) if document.interrupted else ()

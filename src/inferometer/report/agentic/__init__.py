@@ -1,0 +1,1 @@
+"""Reports of the agentic benchmark: console, HTML, Markdown and the card."""
