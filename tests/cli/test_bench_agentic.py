@@ -5,18 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 from commands import finish, only, run
+from forwarding import forwarding
 from serving import serving
 from shipped_schemas import shipped
 
@@ -61,43 +59,13 @@ def test_a_server_with_a_prefix_cache_reuses_it_and_its_cold_phases_are_cold(
     assert document["protocol"]["salt"] == "fixed"
 
 
-class Balancer(BaseHTTPRequestHandler):
-    """Passes each POST on to the next of several servers, anything else to the first, and the answers back as they come."""
-
-    ports: Sequence[int]
-    turn: Iterator[int]
-
-    def _passed_on(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        port = next(self.turn) if self.command == "POST" else self.ports[0]
-        connection = HTTPConnection("127.0.0.1", port)
-        try:
-            connection.request(self.command, self.path, body, {"Content-Type": "application/json"})
-            reply = connection.getresponse()
-            self.send_response(reply.status)
-            self.send_header("Content-Type", reply.headers["Content-Type"])
-            self.end_headers()
-            while data := reply.read1(65_536):
-                self.wfile.write(data)
-        finally:
-            connection.close()
-
-    do_GET = do_POST = _passed_on  # noqa: N815 - names of http.server
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
-
-
 @pytest.fixture
 def four_replicas() -> Iterator[str]:
-    """Four servers, each with a cache of its own, behind one address."""
+    """Four servers, each with a cache of its own, behind one address; a POST goes to the next, all else to the first."""
     with ExitStack() as stack:
         ports = [stack.enter_context(serving(engine=CACHING)) for _ in range(4)]
-        handler = type("OfFour", (Balancer,), {"ports": ports, "turn": itertools.cycle(ports)})
-        balancer = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler))
-        stack.callback(balancer.shutdown)
-        threading.Thread(target=balancer.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{balancer.server_address[1]}"
+        turns = itertools.cycle(ports)
+        yield stack.enter_context(forwarding(lambda method: next(turns) if method == "POST" else ports[0]))
 
 
 def test_replicas_that_take_turns_reuse_a_prefix_in_part(four_replicas: str, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 from commands import only, run, start
+from forwarding import forwarding
 from peers import Script, Seen, scripted, whole
 from serving import serving
 from shipped_schemas import shipped
@@ -87,6 +89,37 @@ def test_an_engine_with_nothing_of_its_own_gets_no_overhead(tmp_path: Path) -> N
     (only_one,) = rows(document, "ttft_ms").values()
     assert only_one["delta"] is None
     assert (document["overhead"]["ttft_ms"], document["overhead"]["tok_per_sec"]) == (None, None)
+
+
+def test_counters_that_fall_are_left_out(tmp_path: Path) -> None:
+    """Of an engine that counts down: they are named, and what the client measured stands."""
+    scrapes = itertools.count(1)
+
+    def falling(path: str, content: bytes) -> bytes:
+        if not path.endswith("/metrics"):
+            return content
+        factor = 1 / next(scrapes)
+        lines = [line.rpartition(" ") for line in content.decode().splitlines()]
+        changed = (f"{name} {1e6 * factor}" if name and name[0] != "#" else name + blank + value
+                   for name, blank, value in lines)  # fmt: skip
+        return ("\n".join(changed) + "\n").encode()
+
+    with serving(engine=ENGINE) as port, forwarding(lambda _: port, falling) as url:
+        code, document = cross_validated(tmp_path, url)
+    assert (code, codes(document)) == (4, {"counters_went_back"})
+    assert list(rows(document, "tok_per_sec")) == ["streamed", "whole"]
+    assert document["overhead"]["ttft_ms"] is None
+
+
+def test_counters_that_are_not_there_are_named(tmp_path: Path) -> None:
+    """Of an engine whose metrics are switched off."""
+
+    def silent(path: str, content: bytes) -> bytes | None:
+        return None if path.endswith("/metrics") else content
+
+    with serving(engine=ENGINE) as port, forwarding(lambda _: port, silent) as url:
+        code, document = cross_validated(tmp_path, url)
+    assert (code, codes(document)) == (4, {"counters_absent"})
 
 
 def test_no_engine_there_is_named(tmp_path: Path) -> None:

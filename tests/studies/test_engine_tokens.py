@@ -83,7 +83,7 @@ def answers(content: bytes, status: int = 200) -> Iterator[LiveEngine]:
             return Script(whole(200, MODELS))
         return Script(whole(status, content))
 
-    with scripted(answer) as peer:
+    with scripted(answer, tokenize=True) as peer:
         yield LiveEngine("e", "e", f"http://127.0.0.1:{peer.port}")
 
 

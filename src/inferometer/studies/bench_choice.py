@@ -45,12 +45,13 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """An engine to be, with its address and what was recognised there."""
+    """An engine to be, with its address and what was recognised there; `several`: the keys, if that is not one engine."""
 
     name: str
     url: str
     adapter: Adapter | None
     found: Adapter | None = None
+    several: tuple[str, ...] = ()
 
 
 def engines_of(wanted: Wanted, stack: ExitStack) -> list[LiveEngine]:
@@ -89,7 +90,13 @@ def _given(wanted: Wanted) -> list[_Place]:
     where = places(addresses, None, here)
     by_url = dict(zip(where.urls, detect(where, here, headers=lines), strict=True))
     return [
-        _Place(name, url, ADAPTERS.get(name) or by_url[url].adapter, by_url[url].adapter)
+        _Place(
+            name,
+            url,
+            ADAPTERS.get(name) or by_url[url].adapter,
+            by_url[url].adapter,
+            by_url[url].endpoint.others,
+        )
         for (name, _), url in zip(checked, addresses, strict=True)
     ]
 
@@ -155,6 +162,7 @@ def _with_models(place: _Place, wanted: Wanted) -> list[LiveEngine]:
             model=model,
             adapter=place.adapter,
             found=None if place.found is None else place.found.key,
+            several=place.several,
             api=api,
             options=wanted.options,
         )

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from inferometer.addresses import is_loopback
+from inferometer.addresses import is_loopback, shown
 from inferometer.client.http_client import Unanswered
 from inferometer.documents.bench import Remark
 from inferometer.drive.credentials import headers, read_key
@@ -111,8 +111,8 @@ class Engine(Counting, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LiveEngine:
-    """See the table above. `found`: the key of the adapter that recognised what answers there; `options`: further flags of the
-    plan, such as `--api-key-env`."""
+    """See the table above. `found`: the key of the adapter that recognised what answers there; `several`: of all adapters that
+    did, if they are several, so that none is the one; `options`: further flags of the plan, such as `--api-key-env`."""
 
     label: str
     name: str
@@ -120,6 +120,7 @@ class LiveEngine:
     model: str | None = None
     adapter: Adapter | None = None
     found: str | None = None
+    several: tuple[str, ...] = ()
     api: str = "chat"
     options: Mapping[str, object] = field(default_factory=dict)
 
@@ -162,6 +163,8 @@ class LiveEngine:
             if self.adapter is not None and self.found not in (None, self.adapter.key):
                 facts = {"expected": self.adapter.key, "found": self.found}
                 remarks.append(Remark("other_engine", facts))
+            if self.several:
+                remarks.append(Remark("several_engines", {"found": ", ".join(self.several)}))
             if self.adapter is not None and self.adapter.load is not None:
                 remarks += self._loaded(self.adapter.load(model), model)
             try:
@@ -179,7 +182,9 @@ class LiveEngine:
         if self.model is None:
             if len(listed) == 1:
                 return listed[0], []
-            raise EngineFailed("model_open", offered=", ".join(listed)[:300] or None)
+            if not listed:
+                raise EngineFailed("models_unlisted", url=shown(self.url))
+            raise EngineFailed("model_open", offered=", ".join(listed)[:300])
         if self.model in listed or not listed:
             return self.model, []
         if self.model + LATEST in listed:

@@ -21,6 +21,7 @@ SENTENCES: dict[str, str] = {
     # An engine that could not be measured.
     "unreachable": "no engine answers there: {why}",
     "model_open": "choose a model with --model: the engine lists {offered}",
+    "models_unlisted": "nothing at {url} lists a model, as engines do: is an engine there? If so, name its model with --model",
     "model_missing": "the model {model} is not one of this engine, which lists {offered}: {why}",
     "warm_up_hung": "the engine did not answer its first generation in time: {why}",
     "warm_up_failed": "the engine failed its first generation: {why}",
@@ -34,6 +35,7 @@ SENTENCES: dict[str, str] = {
     "unload_refused": "the engine refused to unload {model}, which may still take memory from the next one: {why}",
     "unload_unknown": "there is no known way to unload this engine's model: it stays in memory beside the next one's",
     "other_engine": "this is called {expected}, and what answers there is {found}",
+    "several_engines": "more than one engine answers at this address ({found}): which of them a figure is of is unknown",
     "same_address": "{first} and {second} have one address, {url}: one of them is not what it is called",
     "same_engine": "{first} and {second} are one engine, at {url} (an A/A test): what sets them apart is chance, their "
     "order, or what the engine still had in its cache",
