@@ -171,6 +171,31 @@ def slower_by(share: float) -> Change:
     return change
 
 
+def times_itself(decode: float = 1.0) -> Change:
+    """An engine that reports its durations, as long as the client saw them but for `decode`, by this factor."""
+
+    def change(row: dict[str, Any], run: int) -> None:
+        first = row["event_ns"][row["first_text"]]
+        span = round((row["t_end"] - first) * decode)
+        row |= {"server_prefill_ns": first - row["t_submit"], "server_decode_ns": span}
+        row["server_total_ns"] = row["server_prefill_ns"] + span
+
+    return change
+
+
+def repeats_itself(row: dict[str, Any], run: int) -> None:
+    """Answers of the first run are kept, and sent again ten times as fast."""
+    if run > 1:
+        for name in ("t_end", "event_ns"):
+            at = row[name]
+            begun = row["t_submit"]
+            row[name] = (
+                [begun + (one - begun) // 10 for one in at]
+                if name == "event_ns"
+                else begun + (at - begun) // 10
+            )
+
+
 def uncounted(row: dict[str, Any], run: int) -> None:
     """No usage at all."""
     row["usage_output"] = row["usage_input"] = None
@@ -255,6 +280,38 @@ def test_an_engine_that_slows_by_six_percent_a_run_is_found_as_drift(truths: Ben
     assert [one.drift for one in fading.prompts] == [pytest.approx(1 - 0.94**2, rel=1e-3)] * 2
     assert [one.code for one in fading.remarks].count("drift") == 2
     assert all("drift" not in codes(one) for one in truths.document.engines if one.label != "fading")
+
+
+def test_a_speed_that_is_the_engines_word_alone_is_not_relied_on(tmp_path: Path) -> None:
+    """An engine whose own durations are not the client's, and one that repeats answers that it keeps."""
+    done = benched(
+        tmp_path / "b",
+        VirtualEngine("honest", change=times_itself()),
+        VirtualEngine("boaster", change=times_itself(0.5)),
+        VirtualEngine("modest", change=times_itself(1.3)),
+        VirtualEngine("parrot", change=repeats_itself),
+    )
+    honest = of(done, "honest")
+    assert (honest.status, codes(honest)) == ("VALID", set())
+    assert {one.tok_per_sec_source for one in honest.samples} == {"server"}
+    for label, code in (
+        ("boaster", "clocks_differ"),
+        ("modest", "clocks_differ"),
+        ("parrot", "faster_later"),
+    ):
+        one = of(done, label)
+        assert (one.status, one.reasons) == ("INCONCLUSIVE", (code,))
+        assert code in codes(one)
+    assert "sooner_later" in codes(of(done, "parrot"))
+
+
+def test_a_single_prompt_of_three_runs_is_enough_for_a_verdict(tmp_path: Path) -> None:
+    """Three answers that came token by token do not show how other answers would come, and nobody asks."""
+    folder = tmp_path / "b"
+    folder.mkdir()
+    engine = VirtualEngine("one")
+    done = carry_out(Question(PROMPTS[:1]), [engine], PlantedMachine(), VirtualClock(), folder, Silent())
+    assert (of(done, "one").status, of(done, "one").reasons) == ("VALID", ())
 
 
 def test_an_engine_that_reports_no_usage_is_marked_as_an_estimate(truths: Benched) -> None:

@@ -6,6 +6,8 @@
 | `nothing_counts` | no generation is left for statistics                                         | INCONCLUSIVE     |
 | `no_interval`    | a prompt has a single generation, or none: nothing tells how much it varies  | INCONCLUSIVE     |
 | `not_finished`   | the engine's turn did not come to its end                                    | INCONCLUSIVE     |
+| `clocks_differ`  | the engine's own durations are not those of the client's clock               | INCONCLUSIVE     |
+| `faster_later`   | all later runs of a prompt are twice as fast as the first, or more           | INCONCLUSIVE     |
 
 What else a run's verdict is about (too few requests for a P99, a server that grows slower) is no figure of a benchmark, or has
 its own rule there (drift).
@@ -27,7 +29,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from inferometer.documents.bench import EngineResult, Figure, Rank, Ranking, Remark
@@ -39,6 +41,8 @@ from inferometer.measure.bench_metrics import pooled
 
 Ranked = Literal["tok_per_sec", "ttft_client_ms"]
 HIGHER_IS_BETTER: dict[Ranked, bool] = {"tok_per_sec": True, "ttft_client_ms": False}
+CONTRADICTIONS = ("clocks_differ", "faster_later")
+"""Remarks that make a result INCONCLUSIVE (measure/generation_checks.py)."""
 _Rated = tuple[EngineResult, Figure, float]
 """An engine, its figure over the prompts that count, and the median of that."""
 
@@ -59,10 +63,16 @@ def figure(by_prompt: Mapping[str, Sequence[float]]) -> Figure:
 
 
 def verdict(
-    summary: Summary | None, by_prompt: Mapping[str, Sequence[float]], *, finished: bool
+    summary: Summary | None,
+    by_prompt: Mapping[str, Sequence[float]],
+    remarks: Iterable[str] = (),
+    *,
+    finished: bool,
 ) -> tuple[RunStatus, tuple[str, ...]]:
-    """Whether to rely on an engine's figures. `by_prompt`: the speeds that count, of every prompt that was to be measured."""
+    """Whether to rely on an engine's figures. `by_prompt`: the speeds that count, of every prompt that was to be measured;
+    `remarks`: the codes of what was found."""
     found = of_the_run(summary)
+    found.update((code, "INCONCLUSIVE") for code in remarks if code in CONTRADICTIONS)
     if not any(by_prompt.values()):
         found["nothing_counts"] = "INCONCLUSIVE"
     elif any(len(values) < 2 for values in by_prompt.values()):
@@ -76,6 +86,8 @@ def of_the_run(summary: Summary | None) -> dict[str, RunStatus]:
     """The checks of an engine's run that failed or are unsure, of those that say whether numbers are right."""
     found: dict[str, RunStatus] = {}
     for check in () if summary is None else summary.verdict.checks:
+        if check.code == "streamed" and check.facts.get("of") == "few" and not check.facts.get("held"):
+            continue  # these answers were not held back, and of others a benchmark says nothing
         if check.code in OF_THE_INSTRUMENT and check.status in ("fail", "unsure"):
             found[check.code] = "INVALID" if check.status == "fail" else "INCONCLUSIVE"
     return found

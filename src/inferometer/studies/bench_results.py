@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -26,6 +26,7 @@ from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
 from inferometer.judge.bench import figure, verdict
 from inferometer.measure.bench_metrics import monotone_fall, pooled
+from inferometer.measure.generation_checks import clocks_apart, faster_later, sooner_later
 from inferometer.measure.generations import Generation, generations, of_prompt
 from inferometer.studies.bench_engine import EngineProcesses
 from inferometer.studies.bench_gate import Machine
@@ -79,7 +80,9 @@ def engine_result(turn: Turn, machine: Machine) -> EngineResult:
     planned = len(turn.prompts) * turn.runs
     answered = sum(one.outcome == "ok" for one in found)
     ended = _ended(turn, whole=planned > 0 and answered == planned)
-    status, reasons = verdict(turn.summary, speeds, finished=ended == "measured")
+    remarks = (*turn.remarks, *_observed(turn, found, planned))
+    against = [one.code for one in remarks]
+    status, reasons = verdict(turn.summary, speeds, against, finished=ended == "measured")
     counted = bool(any(speeds.values()))
     return EngineResult(
         label=turn.label,
@@ -95,7 +98,7 @@ def engine_result(turn: Turn, machine: Machine) -> EngineResult:
         spread=_spread(speeds) if counted else None,
         prompts=tuple(_prompt(one, at, found) for at, one in enumerate(turn.prompts)) if found else (),
         samples=tuple(_sample(one, turn) for one in found),
-        remarks=(*turn.remarks, *_observed(turn, found, planned)),
+        remarks=remarks,
     )
 
 
@@ -236,6 +239,7 @@ def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Rem
         if many := sum(code in one.warnings for one in found):
             remarks.append(Remark(code, {"number": many, "of": len(found)}))
     for at, prompt in enumerate(turn.prompts):
+        remarks += _contradictions(prompt.name, of_prompt(found, at))
         fall = monotone_fall(_values(found, at, "speed"))
         if fall is not None:
             remarks.append(Remark("drift", {"prompt": prompt.name, "share": fall, "runs": turn.runs}))
@@ -249,4 +253,16 @@ def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Rem
     ]
     if cached:
         remarks.append(Remark("prompts_cached", {"number": len(cached), "of": len(found)}))
+    sooner = [prompt.name for at, prompt in enumerate(turn.prompts) if sooner_later(of_prompt(found, at))]
+    if sooner and not cached:
+        remarks.append(Remark("sooner_later", {"prompts": ", ".join(sooner)}))
     return remarks
+
+
+def _contradictions(prompt: str, mine: Sequence[Generation]) -> Iterable[Remark]:
+    """What the generations of one prompt show against the figures that follow from them."""
+    if (apart := clocks_apart(mine)) is not None:
+        times = {"own": apart.own_ms, "client": apart.client_ms}
+        yield Remark("clocks_differ", {"prompt": prompt, "what": apart.what, **times})
+    if (faster := faster_later(mine)) is not None:
+        yield Remark("faster_later", {"prompt": prompt, "times": faster})

@@ -47,8 +47,15 @@ SENTENCES: dict[str, str] = {
     "durations_differ": "the engine's durations contradict each other in {number} of {of} generations: the client's are used",
     "ttft_high": "TTFT was over 60 s in {number} of {of} generations: swapping, or an error",
     "speed_high": "{number} of {of} generations were faster than 500 tokens/s, which is not plausible on this machine",
-    "drift": "{prompt}: the speed fell with each of {runs} runs, by {share} in all: thermal drift",
-    "prompts_cached": "{number} of {of} prompts were mostly in the engine's prefix cache: their TTFT is that of a repetition",
+    "clocks_differ": "{prompt}: the engine reports {own} ms for {what}, and by the client's clock it took {client} ms: one of "
+    "the two is wrong",
+    "faster_later": "{prompt}: all later runs were faster than the first, {times} times as fast in the median: the engine "
+    "repeats answers that it keeps, or was still warming up",
+    "drift": "{prompt}: the speed fell with each of {runs} runs, by {share} in all, as in thermal drift",
+    "prompts_cached": "by the engine's count, {number} of {of} prompts were mostly in its prefix cache: their TTFT is that of "
+    "a repetition",
+    "sooner_later": "TTFT of the first run of {prompts} was twice that of all later ones or more, as with a prefix cache: the "
+    "median is that of a repetition",
     "prompt_too_long": "{prompt} and its answer exceed the model's context of {context} tokens: left out",
     # A cross-validation.
     "engine_unknown": "the engine was not recognised ({found}): name it with --engine",
@@ -111,6 +118,8 @@ REASONS = {
     "nothing_counts": "no generation counts",
     "no_interval": "a prompt with fewer than two samples that count",
     "not_finished": "its turn did not come to its end",
+    "clocks_differ": "the engine's durations are not those of the client's clock",
+    "faster_later": "all later runs far faster than the first",
     "no_verdict": "the prefix tests allow none",
     "verdict_undecided": "the interval over the repetitions holds several verdicts",
     "early_stop": "answers far shorter than asked for",

@@ -1,0 +1,76 @@
+"""What generations of one prompt show against each other: two clocks that should agree, and a first run unlike all later ones.
+
+| finding         | rule                                                                                                      |
+| --------------- | --------------------------------------------------------------------------------------------------------- |
+| clocks apart    | over its runs, the engine's time for generating, or for all of it, is off the client's by more than        |
+|                 | CLOCK_SHARE and CLOCK_MS a run; the whole, where it is longer than the client waited                       |
+| faster later    | every later run is at least LATER times as fast as the first: answers that are repeated and not generated, |
+|                 | or an engine that was still warming up                                                                     |
+| sooner later    | TTFT of every later run is at most 1 / LATER of the first's, and SOONER_MS shorter: a prefix cache         |
+
+An engine generates while its text arrives, so its own time and the client's are nearly the same; asiai's methodology found them
+0.75 % apart. Text that an engine generates and does not send makes its own time longer; then its count of tokens is off the
+text, too, and nobody can tell how fast it is.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from inferometer.measure.generations import Generation
+
+CLOCK_SHARE = 0.05
+"""A figure that is off by more than a twentieth is another figure."""
+CLOCK_MS = 10.0
+"""A generation shorter than this has no speed (M1); no difference of less is one of speed."""
+LATER = 2.0
+"""Runs of one prompt differ by a few per cent; a machine that slows down or recovers, hardly by this from the first on."""
+SOONER_MS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClocksApart:
+    """Of what, and for how long by the engine and by the client: ms, mean over the runs."""
+
+    what: Literal["generating", "the whole"]
+    own_ms: float
+    client_ms: float
+
+
+def clocks_apart(mine: Sequence[Generation]) -> ClocksApart | None:
+    """Of the generations of one prompt that count; None: nothing contradicts, or the engine has no durations of its own."""
+    timed = [
+        (one.by, one.client)
+        for one in mine
+        if one.by is not None and one.client is not None and one.by.source == "server"
+    ]
+    if not timed:
+        return None
+    runs = len(timed)
+    own, client = (math.fsum(pair[at].generation_ms for pair in timed) / runs for at in (0, 1))
+    if abs(own - client) > max(CLOCK_SHARE * client, CLOCK_MS):
+        return ClocksApart("generating", own, client)
+    own, client = (math.fsum(pair[at].total_ms for pair in timed) / runs for at in (0, 1))
+    if own - client > max(CLOCK_SHARE * client, CLOCK_MS):
+        return ClocksApart("the whole", own, client)
+    return None
+
+
+def faster_later(mine: Sequence[Generation]) -> float | None:
+    """How many times as fast as the first run the later ones are, as median, if all of them are by LATER; else None."""
+    speeds = [one.speed for one in mine if one.speed is not None]
+    if len(speeds) < 2 or mine[0].run != 1 or min(speeds[1:]) < LATER * speeds[0]:
+        return None
+    return statistics.median(speeds[1:]) / speeds[0]
+
+
+def sooner_later(mine: Sequence[Generation]) -> bool:
+    """Whether the client's TTFT of all later runs is so much shorter than the first's."""
+    waits = [one.client.ttft_ms for one in mine if one.client is not None]
+    if len(waits) < 2 or mine[0].run != 1:
+        return False
+    return LATER * max(waits[1:]) <= waits[0] and waits[0] - max(waits[1:]) >= SOONER_MS
