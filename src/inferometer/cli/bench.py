@@ -198,6 +198,8 @@ def _named(text: str) -> tuple[str, str]:
         raise PlanError(
             [Problem("--url", "needs a name before the address: for example vllm=http://localhost:8000")]
         )
+    if not name.isprintable():  # two such names could look the same in every table
+        raise PlanError([Problem("--url", f"an engine's name is of printable characters, not {name[:40]!r}")])
     return name.strip(), url.strip()
 
 

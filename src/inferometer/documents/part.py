@@ -31,14 +31,17 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def to_data(document: object) -> Any:
-    """Dicts, lists, numbers, strings, booleans and None, in the order of the members."""
+    """Dicts, lists, numbers, strings, booleans and None, in the order of the members. Strings are such as a file can hold."""
     return _listed(msgspec.to_builtins(document, enc_hook=_encode))
 
 
 def _listed(value: Any) -> Any:
-    """JSON has no tuples, and a document read from a file equals the one that was written."""
+    """JSON has no tuples, and a document read from a file equals the one that was written. Halves of surrogate pairs, which
+    arguments of a command line and JSON of servers can hold, become question marks."""
     if isinstance(value, dict):
-        return {name: _listed(inner) for name, inner in value.items()}
+        return {_listed(name): _listed(inner) for name, inner in value.items()}
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "replace").decode()
     return [_listed(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from inferometer.engines.dialect import Dialect, bearer
 from inferometer.errors import PlanError, Problem
-from inferometer.plan.target import Target
+from inferometer.plan.target import Target, secret_name
 
 
 def read_key(target: Target, environ: Mapping[str, str]) -> str | None:
@@ -39,6 +39,12 @@ def headers(target: Target, key: str | None, dialect: Dialect | None = None) -> 
         host = urlsplit(target.url or "").hostname or ""
         lines |= (bearer if dialect is None else dialect.key_headers)(key, host)
     return lines
+
+
+def secrets_in(lines: Mapping[str, str]) -> list[str]:
+    """The secrets in header lines: the values of those with a secret's name, and a bearer token also without its scheme."""
+    values = [value for name, value in lines.items() if secret_name(name)]
+    return [one for value in values for one in dict.fromkeys((value, value.rpartition(" ")[2])) if one]
 
 
 def merged(lines: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:

@@ -11,6 +11,11 @@ LEAST_PART = 6
 """Characters of a secret's beginning that are struck out at the end of a cut text; fewer say nothing."""
 
 
+def encodable(text: str) -> str:
+    """`text` with a question mark for each half of a surrogate pair, which JSON can spell and no file can hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 class Redactor:
     """Strikes known secrets out of text: each as it is, URL-quoted, and as JSON would escape it."""
 
@@ -27,7 +32,8 @@ class Redactor:
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
     def __call__(self, text: str) -> str:
-        """Return `text` without the secrets."""
+        """Return `text` without the secrets, and as text that a file can hold: see `encodable`."""
+        text = encodable(text)
         return text if self._pattern is None else self._pattern.sub(STRUCK, text)
 
     def short(self, text: str, limit: int) -> str:
@@ -35,9 +41,9 @@ class Redactor:
 
         `text` may have been cut before, in the middle of a secret.
         """
+        text = self(text)
         if self._pattern is None:
             return text[:limit]
-        text = self(text)
         for secret in self._spelled:
             for length in range(min(len(secret), len(text)), LEAST_PART - 1, -1):
                 if text.endswith(secret[:length]):

@@ -6,11 +6,12 @@ import functools
 import json
 from collections.abc import Mapping
 
-from inferometer.client.http_client import Client, Response
+from inferometer.client.http_client import Client, Response, Unanswered
 from inferometer.client.trust import context
-from inferometer.drive.credentials import merged
+from inferometer.drive.credentials import merged, secrets_in
 from inferometer.drive.probe import Endpoint, endpoint
 from inferometer.engines.adapters.adapter import Ask, Reply
+from inferometer.journal.redact import Redactor
 
 LARGEST = 2 << 20
 """Bytes of a reply; a thousand models of Ollama take 400 kB."""
@@ -18,14 +19,15 @@ _LONGEST_TEXT = 4_096
 
 
 class EngineClient:
-    """One server's own interface. `headers` may hold a key, and go to this server alone. Raises PlanError for what is no name
-    of a host."""
+    """One server's own interface. `headers` may hold a key, which goes to this server alone and is struck out of what it says.
+    Raises PlanError for what is no name of a host."""
 
     def __init__(
         self, url: str, headers: Mapping[str, str] | None = None, *, timeout_s: float = 10.0
     ) -> None:
         self.endpoint: Endpoint = endpoint(url)
         self._timeout_s = timeout_s
+        self._redact = Redactor(secrets_in(headers or {}))
         lines = {"Host": self.endpoint.host_header, "User-Agent": "inferometer", "Accept": "*/*"}
         self._client = Client(
             self.endpoint.host,
@@ -49,14 +51,28 @@ class EngineClient:
         """Send it; what came back, whatever its status. Raises Unanswered."""
         body = None if ask.body is None else json.dumps(ask.body, ensure_ascii=False).encode()
         limit = self._timeout_s if timeout_s is None else timeout_s
-        return reply_of(self._client.request(ask.method, ask.path, body, limit))
+        try:
+            response = self._client.request(ask.method, ask.path, body, limit)
+        except Unanswered as cause:
+            raise Unanswered(cause.reason, self._redact(str(cause))) from cause
+        return reply_of(response, self._redact)
 
 
-def reply_of(response: Response) -> Reply:
-    """A response as adapters read it."""
-    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in response.headers.items()}
+def reply_of(response: Response, redact: Redactor) -> Reply:
+    """A response as adapters read it. A server may repeat the key that it was sent, in whatever member."""
+    headers = {
+        name.decode("latin-1"): redact(value.decode("latin-1")) for name, value in response.headers.items()
+    }
     try:
-        body = response.json()
+        body = _redacted(response.json(), redact)
     except (ValueError, RecursionError):
-        body = response.text()[:_LONGEST_TEXT]
+        body = redact.short(response.text(), _LONGEST_TEXT)
     return Reply(response.status, headers, body)
+
+
+def _redacted(value: object, redact: Redactor) -> object:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {redact(name): _redacted(inner, redact) for name, inner in value.items()}
+    return [_redacted(inner, redact) for inner in value] if isinstance(value, list) else value
