@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,20 @@ def start(*arguments: str, out: Path, **env: str) -> subprocess.Popen[str]:
         env={**os.environ, **env},
         start_new_session=True,
     )
+
+
+def interrupted(process: subprocess.Popen[str], at: str, sent: signal.Signals) -> int:
+    """Send a command a signal once it has written `at` to stderr, and end its process group; its exit code."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if at in line:
+            break
+    process.send_signal(sent)
+    process.wait(timeout=120)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)  # workers whose parent is gone
+    process.communicate(timeout=120)
+    return process.returncode
 
 
 def run(*arguments: str, out: Path, **env: str) -> tuple[int, str, str]:

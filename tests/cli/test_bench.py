@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from commands import finish, only, run
+from commands import finish, interrupted, only, run, start
 from peers import Script, Seen, scripted, whole
 from serving import serving
 from shipped_schemas import shipped
@@ -206,3 +207,22 @@ def test_the_table_has_a_column_of_answers(address: str, tmp_path: Path) -> None
     urls = ("--url", f"one={address}", "--url", f"two={address}")
     _, stdout, _ = run("bench", *urls, *SHORT, "--check-output", "--quiet", out=tmp_path, COLUMNS="120")
     assert "answers" in stdout
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_what_was_measured_outlives_an_interruption(
+    sent: signal.Signals, code: int, address: str, tmp_path: Path
+) -> None:
+    """In the second engine's turn, the first one's result is on disk; Ctrl-C also names who was not measured."""
+    urls = [word for name in ("a", "b", "c") for word in ("--url", f"{name}={address}")]
+    process = start("bench", *urls, *SHORT, "--json", out=tmp_path)
+    assert interrupted(process, "engine 2 of 3: b", sent) == code
+    document = json.loads((only(tmp_path) / "bench.json").read_text())
+    jsonschema.validate(document, shipped("bench"))
+    a, *others = document["engines"]
+    assert (a["label"], a["ended"], len(a["samples"])) == ("a", "measured", 2)
+    assert document["interrupted"] == (sent == signal.SIGINT)
+    assert [one["ended"] for one in others] == (["interrupted"] if sent == signal.SIGINT else [])
+    assert ({"code": "not_measured", "facts": {"engine": "c"}} in document["remarks"]) == (
+        sent == signal.SIGINT
+    )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
-import os
 import signal
 import socket
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from commands import only, run, start
+from commands import interrupted, only, run, start
 from forwarding import forwarding
 from peers import Script, Seen, scripted, whole
 from serving import serving
@@ -176,18 +174,9 @@ def test_what_was_measured_outlives_an_interruption(sent: signal.Signals, code: 
     slow = Settings(step_base_ns=4_000_000, prefill_base_ns=20_000_000, jitter=0)
     with serving(engine=slow) as port:
         process = start("cross-validate", "--url", f"http://127.0.0.1:{port}", *SHORT, "--json", out=tmp_path)
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "3 streamed answers" in line:
-                break
-        process.send_signal(sent)
-        process.wait(timeout=120)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # workers whose parent is gone
-        process.communicate(timeout=120)
+        assert interrupted(process, "3 streamed answers", sent) == code
     document = json.loads((only(tmp_path) / "cross-validation.json").read_text())
     jsonschema.validate(document, shipped("cross-validation"))
-    assert process.returncode == code
     assert document["interrupted"] == (sent == signal.SIGINT)
     assert (document["ended"] is None) == (sent == signal.SIGKILL)
     assert rows(document, "total_ms")["whole"]["n"] == 3

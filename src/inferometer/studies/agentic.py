@@ -25,6 +25,7 @@ from inferometer.documents.agentic import (
 )
 from inferometer.documents.bench import Remark
 from inferometer.documents.part import from_json, to_json
+from inferometer.engines.adapters.adapter import EngineFacts
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError, TokenizerGone
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.procedure_verdict import worst
@@ -33,12 +34,13 @@ from inferometer.report.run.composition import moment
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
 from inferometer.studies.agentic_results import AgenticTurn, agentic_result
-from inferometer.studies.bench_engine import Engine, EngineFailed, Prepared
-from inferometer.studies.bench_gate import Clock, Machine, cool_down, gate
+from inferometer.studies.bench_engine import Engine, EngineFailed, EngineProcesses, Prepared
+from inferometer.studies.bench_gate import Clock, Machine, gate
 from inferometer.studies.bench_results import Turn, exit_code
 from inferometer.studies.engine_tokens import TokenCounter
+from inferometer.studies.engine_turns import Standing, in_turn
 from inferometer.telemetry.machine_readings import Swap
-from inferometer.telemetry.swap_watch import SwapAlert, SwapWatch
+from inferometer.telemetry.swap_watch import SwapAccount, SwapAlert, SwapWatch
 from inferometer.workload.agentic_prompts import (
     CHARACTERS_A_TOKEN,
     LONG_MAX_TOKENS,
@@ -56,6 +58,7 @@ WARM_UP = "one generation of one token for the prompt Hello, unrelated to the ph
 FOLLOWS = ("asiai Benchmark Methodology, Agentic Mode",)
 TEMPLATE_TOKENS = 64
 """Room for what a chat template puts around a prompt."""
+UNWATCHED = SwapAccount(0, None, None, None)
 BY_CHARACTERS = f"{CHARACTERS_A_TOKEN} characters a token"
 UNSURE_SHARE = 1.25
 """A prompt sized by characters may have so many times its tokens by the model's own tokenizer."""
@@ -116,44 +119,29 @@ def carry_out(
 ) -> AgenticBenched:
     """All turns of a benchmark, into `folder`, which exists."""
     started = moment(time.time_ns())
-    results: list[AgenticEngine] = []
-    remarks: list[Remark] = []
-    benched = None
-    for at, engine in enumerate(engines):
-        ui.note(f"engine {at + 1} of {len(engines)}: {engine.label}")
-        turn = _Turn(question, engine, around, folder, ui)
-        results.append(turn.carry_out())
-        interrupted = turn.interrupted
-        if not interrupted and at + 1 < len(engines):
-            try:
-                if (remains := cool_down(around.machine, around.clock)) is not None:
-                    remarks.append(remains)
-            except KeyboardInterrupt:
-                interrupted = True
-        if interrupted or turn.failure is not None:
-            remarks += (Remark("not_measured", {"engine": one.label}) for one in engines[at + 1 :])
+
+    def write(standing: Standing[AgenticEngine]) -> AgenticBenched:
         document = Agentic(
             schema=SCHEMA,
             id=folder.name,
             version=__version__,
             started=started,
             ended=moment(time.time_ns()),
-            interrupted=interrupted,
+            interrupted=standing.interrupted,
             protocol=_protocol(question),
-            status=worst([one.status or "INCONCLUSIVE" for one in results]),
-            engines=tuple(results),
-            remarks=tuple(remarks),
+            status=worst([one.status or "INCONCLUSIVE" for one in standing.results]),
+            engines=tuple(standing.results),
+            remarks=standing.remarks,
         )
         write_atomically(folder / FILE, to_json(document).encode())
-        benched = AgenticBenched(folder, document)
-        if turn.failure is not None or interrupted or at + 1 == len(engines):
+        if standing.over:
             write_reports(folder, document)
-        if turn.failure is not None:
-            raise turn.failure
-        if interrupted:
-            break
-    assert benched is not None  # a benchmark has at least one engine
-    return benched
+        return AgenticBenched(folder, document)
+
+    def begin(engine: Engine) -> _Turn:
+        return _Turn(question, engine, around, folder, ui)
+
+    return in_turn(engines, begin, write, around.machine, around.clock, ui)
 
 
 def rewritten(folder: Path) -> AgenticBenched:
@@ -191,36 +179,47 @@ class _Turn:
     prompts: tuple[BenchPrompt, ...] = ()
     sizes: AgenticSizes | None = None
     result: RunResult | None = None
+    facts: EngineFacts | None = None
+    process: EngineProcesses | None = None
+    several: tuple[int, ...] | None = None
+    swap: SwapAccount = UNWATCHED
 
-    def carry_out(self) -> AgenticEngine:
-        """Its result."""
-        url = self.engine.url
-        local = url is None or is_loopback(url)
-        # Of a server elsewhere, neither this machine's memory nor its processes say anything.
-        several = self.around.duplicates(self.engine.name) if local else None
-        watch = SwapWatch(self.around.swap if local else Swap, self._alerted)
-        facts, process = None, None
+    @property
+    def _local(self) -> bool:
+        """Of a server elsewhere, neither this machine's memory nor its processes say anything."""
+        return self.engine.url is None or is_loopback(self.engine.url)
+
+    def carry_out(self) -> None:
+        """See Turn."""
         try:
-            with watch:
-                if self._may_begin(several) and self._restarted():
-                    self._measure()
+            self.several = self.around.duplicates(self.engine.name) if self._local else None
+            watch = SwapWatch(self.around.swap if self._local else Swap, self._alerted)
+            try:
+                with watch:
+                    if self._may_begin() and self._restarted():
+                        self._measure()
+            finally:
+                self.swap = watch.account
             if self.prepared is not None:
-                facts, process = self.engine.facts(self.prepared.model), self.engine.process()
+                self.facts, self.process = self.engine.facts(self.prepared.model), self.engine.process()
                 if (remark := self.engine.unload(self.prepared.model)) is not None:
                     self.remarks.append(remark)
         except KeyboardInterrupt:
             self.interrupted = True
+
+    def made(self) -> AgenticEngine:
+        """See Turn."""
         turn = Turn(
             label=self.engine.label,
             name=self.engine.name,
-            url=url,
+            url=self.engine.url,
             model=None if self.prepared is None else self.prepared.model,
             prompts=self.prompts,
             runs=1,
             folder=None if self.result is None else self.result.folder,
             summary=None if self.result is None else self.result.summary,
-            facts=facts,
-            process=process,
+            facts=self.facts,
+            process=self.process,
             limits=(),
             remarks=tuple(self.remarks),
             fast_is_odd=False,
@@ -228,13 +227,14 @@ class _Turn:
             refused=self.refused,
         )
         phases = len(self.prompts) // self.question.repeats
-        whole = AgenticTurn(turn, phases, self.sizes, self.restart, watch.account, several)
+        whole = AgenticTurn(turn, phases, self.sizes, self.restart, self.swap, self.several)
         return agentic_result(whole, self.around.machine)
 
     def _alerted(self, alert: SwapAlert) -> None:
         self.ui.note(f"memory is being swapped out, {alert.after_s:.0f} s after the start")
 
-    def _may_begin(self, several: tuple[int, ...] | None) -> bool:
+    def _may_begin(self) -> bool:
+        several = self.several
         looked = gate(self.around.machine)
         self.remarks += looked.remarks
         if several:

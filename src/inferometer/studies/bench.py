@@ -19,6 +19,7 @@ from inferometer.documents.bench import SCHEMA, Bench, BenchProtocol, EngineResu
 from inferometer.documents.part import from_json, to_json
 from inferometer.drive.probe import endpoint
 from inferometer.drive.progress_counters import Progress
+from inferometer.engines.adapters.adapter import EngineFacts
 from inferometer.engines.adapters.registry import ADAPTERS
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
@@ -29,10 +30,11 @@ from inferometer.report.run.composition import moment
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
 from inferometer.studies.bench_answers import checked
-from inferometer.studies.bench_engine import Engine, EngineFailed, Prepared
-from inferometer.studies.bench_gate import COOLDOWN_S, Clock, Machine, cool_down, gate
+from inferometer.studies.bench_engine import Engine, EngineFailed, EngineProcesses, Prepared
+from inferometer.studies.bench_gate import COOLDOWN_S, Clock, Machine, gate
 from inferometer.studies.bench_results import Turn, engine_result, exit_code
 from inferometer.studies.detection import Local
+from inferometer.studies.engine_turns import Standing, in_turn
 from inferometer.studies.local_engines import duplicate_instances
 from inferometer.workload.bench_prompts import BenchPrompt
 
@@ -92,35 +94,24 @@ def carry_out(
     before: Sequence[Remark] = (),
 ) -> Benched:
     """All turns of a benchmark, into `folder`, which exists. `before`: what there is to say of the machine before the first."""
-    started = time.time_ns()
-    results: list[EngineResult] = []
-    remarks = [*before, *_shared_addresses(engines)]
-    benched, failure, interrupted = None, None, False
-    for at, engine in enumerate(engines):
-        ui.note(f"engine {at + 1} of {len(engines)}: {engine.label}")
-        turn = _Turn(question, engine, machine, clock, folder, ui)
-        results.append(turn.carry_out())
-        failure, interrupted = turn.failure, turn.interrupted
-        if not interrupted and at + 1 < len(engines):
-            try:
-                if (remains := cool_down(machine, clock)) is not None:
-                    remarks.append(remains)
-            except KeyboardInterrupt:
-                interrupted = True
-        if interrupted or failure is not None:
-            remarks += (Remark("not_measured", {"engine": one.label}) for one in engines[at + 1 :])
+    started = moment(time.time_ns())
+
+    def write(standing: Standing[EngineResult]) -> Benched:
+        results = standing.results
         shown = results if question.answers is None else checked(results, folder, question.answers)
-        document = _document(question, shown, remarks, folder.name, moment(started), interrupted=interrupted)
+        document = _document(
+            question, shown, standing.remarks, folder.name, started, interrupted=standing.interrupted
+        )
         write_atomically(folder / FILE, to_json(document).encode())
-        benched = Benched(folder, document)
-        if failure is not None or interrupted or at + 1 == len(engines):
+        if standing.over:
             write_reports(folder, document)
-        if failure is not None:
-            raise failure
-        if interrupted:
-            break
-    assert benched is not None  # a benchmark has at least one engine
-    return benched
+        return Benched(folder, document)
+
+    def begin(engine: Engine) -> _Turn:
+        return _Turn(question, engine, machine, clock, folder, ui)
+
+    noted = (*before, *_shared_addresses(engines))
+    return in_turn(engines, begin, write, machine, clock, ui, noted)
 
 
 def rewritten(folder: Path) -> Benched:
@@ -206,20 +197,24 @@ class _Turn:
     prepared: Prepared | None = None
     prompts: tuple[BenchPrompt, ...] = ()
     result: RunResult | None = None
+    facts: EngineFacts | None = None
+    process: EngineProcesses | None = None
+    limits: list[tuple[int, float]] = field(default_factory=list)
 
-    def carry_out(self) -> EngineResult:
-        """Its result."""
-        watch = _Watch(self.ui, self.machine, self.clock)
-        facts, process = None, None
+    def carry_out(self) -> None:
+        """See Turn."""
         self.prompts = self.question.prompts
         try:
             if self._may_begin():
-                self._measure(watch)
+                self._measure(_Watch(self.ui, self.machine, self.clock, self.limits))
             if self.prepared is not None:
-                facts, process = self.engine.facts(self.prepared.model), self.engine.process()
+                self.facts, self.process = self.engine.facts(self.prepared.model), self.engine.process()
                 self._unload()
         except KeyboardInterrupt:
             self.interrupted = True
+
+    def made(self) -> EngineResult:
+        """See Turn."""
         url, question = self.engine.url, self.question
         turn = Turn(
             label=self.engine.label,
@@ -230,9 +225,9 @@ class _Turn:
             runs=question.runs,
             folder=None if self.result is None else self.result.folder,
             summary=None if self.result is None else self.result.summary,
-            facts=facts,
-            process=process,
-            limits=tuple(watch.limits),
+            facts=self.facts,
+            process=self.process,
+            limits=tuple(self.limits),
             remarks=tuple(self.remarks),
             fast_is_odd=question.fast_is_odd and (url is None or is_loopback(url)),
             interrupted=self.interrupted,
@@ -305,9 +300,8 @@ class _Turn:
 class _Watch:
     """The Ui of an engine's run, which reads the processor's speed limit now and then (Protocol 9)."""
 
-    def __init__(self, ui: Ui, machine: Machine, clock: Clock) -> None:
-        self._ui, self._machine, self._clock = ui, machine, clock
-        self.limits: list[tuple[int, float]] = []
+    def __init__(self, ui: Ui, machine: Machine, clock: Clock, limits: list[tuple[int, float]]) -> None:
+        self._ui, self._machine, self._clock, self.limits = ui, machine, clock, limits
         self._last: int | None = None
 
     def note(self, text: str) -> None:
