@@ -13,19 +13,21 @@ from commands import run
 from inferometer.documents.schemas.__main__ import generated
 from scripts.engines.launch import RunningEngine, running
 
-SMALL = ("--agentic", "--force", "--long-tokens", "1000")
+SMALL = ("--agentic", "--force")
 """Another instance of the engine on this machine is no reason to refuse: reuse is counted here, not timed."""
 
 
 def measured(engine: RunningEngine, out: Path) -> dict[str, Any]:
-    """The engine's result: all phases were answered, and nothing of the cold ones was in a cache."""
-    words = ("--url", f"{engine.name}={engine.url}", "--tokenizer", str(engine.tokenizer_dir), *SMALL)
+    """The engine's result: the long message was made to fit its context, all phases were answered, and nothing of the cold ones
+    was in a cache."""
+    words = ("--url", f"{engine.name}={engine.url}", *SMALL)
     _, stdout, stderr = run("bench", *words, "--json", out=out)
     document = json.loads(stdout)
     jsonschema.validate(document, json.loads(generated("agentic")))
     result: dict[str, Any] = document["engines"][0]
     assert result["ended"] == "measured", stderr
     assert [one["outcome"] for one in result["samples"]] == ["ok"] * 8
+    assert {one["code"] for one in result["remarks"]} >= {"long_shortened", "unload_none"}
     shares = {one["phase"]: one["cached_share"] for one in result["samples"]}
     assert max(shares["cold"], shares["cold-prefix"]) < 0.01
     return result

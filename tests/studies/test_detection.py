@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
-from collections.abc import Callable
 
 import pytest
-from engine_replies import replies
-from peers import Script, Seen, scripted, whole
+from engine_replies import answering, replies
+from peers import Script, scripted, whole
 from serving import serving
 
 from inferometer.documents.detection import SCHEMA, Detection, PortProcess
 from inferometer.documents.part import from_json, to_json
-from inferometer.engines.adapters.adapter import Replies
 from inferometer.engines.adapters.registry import ADAPTERS, ports
 from inferometer.server.engine_routes import ENGINES
 from inferometer.studies.detection import PATTERNS, Detected, Local, Places, detect, document, places
@@ -37,19 +34,6 @@ def one_at(number: int) -> Detected:
     (given,) = detect(Places((f"http://127.0.0.1:{number}",), ()), NOBODY)
     assert given == found
     return found
-
-
-def answering(known: Replies) -> Callable[[Seen], Script]:
-    """A scripted server with these replies by path."""
-
-    def answer(seen: Seen) -> Script:
-        reply = known.get(seen.target)
-        if reply is None:
-            return Script(whole(404, b"{}"))
-        lines = [f"{name}: {value}".encode() for name, value in reply.headers.items() if name == "server"]
-        return Script(whole(reply.status, json.dumps(reply.body).encode(), *lines))
-
-    return answer
 
 
 def free_port() -> int:

@@ -174,7 +174,7 @@ class LiveEngine:
                 missing = bool(models.names) and model not in models.names
                 code = "warm_up_hung" if timed_out else "model_missing" if missing else "warm_up_failed"
                 raise _failed(code, cause, model=model, offered=", ".join(models.names)[:300]) from cause
-        return Prepared(model, models.contexts.get(model), tuple(remarks))
+        return Prepared(model, models.contexts.get(model) or self._context(model), tuple(remarks))
 
     def _chosen(self, names: Iterable[str]) -> tuple[str, list[Remark]]:
         """The model to measure. Raises EngineFailed."""
@@ -190,6 +190,12 @@ class LiveEngine:
         if self.model + LATEST in listed:
             return self.model + LATEST, []
         return self.model, [Remark("model_not_listed", {"model": self.model})]
+
+    def _context(self, model: str) -> int | None:
+        """By the adapter: most lists of models have none. Asked for when the model is loaded, since only then is it settled."""
+        facts = self.facts(model)
+        known = None if facts is None else facts.model(model)
+        return None if known is None else known.context
 
     def _must_load(self, model: str) -> bool:
         """Whether the model has to be loaded by the adapter's call first, as far as the engine says."""
@@ -258,9 +264,11 @@ class LiveEngine:
 
     def unload(self, model: str) -> Remark | None:
         """See Engine."""
-        facts = self.facts(model)
-        if self.adapter is None or self.adapter.unload is None or (facts and not facts.manages_models):
+        if self.adapter is None:
             return Remark("unload_unknown")
+        facts = self.facts(model)
+        if self.adapter.unload is None or (facts and not facts.manages_models):
+            return Remark("unload_none")
         refusal = self._call(self.adapter.unload(model))
         return None if refusal is None else Remark("unload_refused", {"model": model, "why": refusal})
 

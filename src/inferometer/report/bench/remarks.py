@@ -33,6 +33,7 @@ SENTENCES: dict[str, str] = {
     "model_not_listed": "the engine does not list {model}, but answered: it may have used another model",
     "load_refused": "the engine refused to load {model}: {why}",
     "unload_refused": "the engine refused to unload {model}, which may still take memory from the next one: {why}",
+    "unload_none": "this engine, as it was started, cannot unload its model: it stays in memory beside the next one's",
     "unload_unknown": "there is no known way to unload this engine's model: it stays in memory beside the next one's",
     "other_engine": "this is called {expected}, and what answers there is {found}",
     "several_engines": "more than one engine answers at this address ({found}): which of them a figure is of is unknown",
