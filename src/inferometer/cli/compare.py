@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from inferometer.cli.command import Command
 from inferometer.errors import PlanError, Problem
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from inferometer.studies.comparison import Compared, Question
 
 EXAMPLES = (
@@ -98,7 +101,7 @@ def command(
 ) -> int:
     """Compare sides with the first, the baseline. A side is a run folder, several with commas between them, or a folder that
     holds run folders. At least three runs a side, with the same seeds on all, make a claim possible. Two folders of `bench`
-    are compared by engine and prompt.
+    are compared by engine and prompt, and decide by `tok_per_sec` and `ttft_client_ms`.
     """
     from inferometer.studies.bench_comparison import is_bench
     from inferometer.studies.comparison import Question, compare_folders
@@ -116,9 +119,9 @@ def command(
     nowhere = [name for name, file in files.items() if file is not None and not file.parent.is_dir()]
     if nowhere:  # better now than after the measuring
         raise PlanError([Problem(name, "the file's folder does not exist") for name in nowhere])
-    if not interleave and any(map(is_bench, sides)):
-        return _benches(sides, junit, markdown, as_json=as_json)
     question = Question(metrics, threshold, noise, prices, price_source, production, shared_resources, seed)
+    if not interleave and any(map(is_bench, sides)):
+        return _benches(sides, question, junit, markdown, as_json=as_json)
     if interleave:
         compared = _live(sides, 3 if repeats is None else repeats, out, question, quiet=quiet)
     else:
@@ -137,35 +140,34 @@ def _live(sides: tuple[str, ...], repeats: int, out: Path, question: Question, *
     return compare_live(plans, repeats, out, time.time_ns(), question, Screen(quiet=quiet))
 
 
-def _benches(sides: tuple[str, ...], junit: Path | None, markdown: Path | None, *, as_json: bool) -> int:
+def _benches(
+    sides: tuple[str, ...], question: Question, junit: Path | None, markdown: Path | None, *, as_json: bool
+) -> int:
     """Compare two benchmarks of engines."""
     from inferometer.cli.terminal import say
     from inferometer.documents.part import to_data
-    from inferometer.report.bench.comparison import render, render_markdown
+    from inferometer.report.bench.comparison import render, render_junit, render_markdown
     from inferometer.studies.bench_comparison import compare_bench_folders
     from inferometer.studies.comparison import EXIT_CODES
 
     source = click.get_current_context().get_parameter_source
-    refused = [
-        "noise",
-        "metrics",
-        "threshold",
-        "prices",
-        "price_source",
-        "production",
-        "shared_resources",
-        "seed",
-    ]
-    if junit is not None or any(source(name) is ParameterSource.COMMANDLINE for name in refused):
-        raise PlanError([Problem("SIDES", "benchmarks are compared with --json and --markdown only")])
-    document = compare_bench_folders(sides)
+    flags = {
+        "prices": "--price",
+        "price_source": "--price-source",
+        "production": "--production-representative",
+        "shared_resources": "--shared-resources",
+        "seed": "--seed",
+    }
+    given = [flag for name, flag in flags.items() if source(name) is ParameterSource.COMMANDLINE]
+    if given:
+        raise PlanError([Problem(flag, "is for comparisons of runs; these are benchmarks") for flag in given])
+    document = compare_bench_folders(sides, question.metrics, question.threshold, question.noise)
     if as_json:
         say(json.dumps(to_data(document), ensure_ascii=False, allow_nan=False))
     else:
-        from rich.console import Console
-
-        with contextlib.suppress(OSError):  # nobody reads on
-            render(document, Console())
+        _printed(lambda console: render(document, console))
+    if junit is not None:
+        junit.write_bytes(render_junit(document))
     if markdown is not None:
         markdown.write_text(render_markdown(document), encoding="utf-8")
     return EXIT_CODES[document.outcome]
@@ -190,12 +192,16 @@ def _show(compared: Compared, *, as_json: bool) -> None:
 
         say(json.dumps(to_data(compared.document), ensure_ascii=False, allow_nan=False))
         return
-    from rich.console import Console
-
     from inferometer.report.comparison.console import render
 
+    _printed(lambda console: render(compared.document, console))
+
+
+def _printed(render: Callable[[Console], None]) -> None:
+    from rich.console import Console
+
     try:
-        render(compared.document, Console())
+        render(Console())
         sys.stdout.flush()
     except OSError:  # nobody reads on
         with contextlib.suppress(OSError):

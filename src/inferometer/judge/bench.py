@@ -160,7 +160,7 @@ def _by(one: EngineResult) -> str | None:
 
 def figure_over(engine: EngineResult, prompts: Sequence[str], name: Ranked) -> Figure:
     """An engine's figure over some of its prompts: what a ranking compares."""
-    return figure({prompt: _values(engine, prompt, name) for prompt in prompts})
+    return figure({prompt: values_of(engine, prompt, name) for prompt in prompts})
 
 
 def _estimated(engine: EngineResult) -> bool:
@@ -173,7 +173,8 @@ def _common(engines: Sequence[EngineResult]) -> tuple[str, ...]:
     return tuple(one.prompt for one in first if all(one.prompt in some for some in counting))
 
 
-def _values(engine: EngineResult, prompt: str, name: Ranked) -> list[float]:
+def values_of(engine: EngineResult, prompt: str, name: Ranked) -> list[float]:
+    """A figure of an engine's generations of a prompt, of those that count."""
     mine = (one for one in engine.samples if one.prompt == prompt and one.discarded is None)
     return [value for value in (getattr(one, name) for one in mine) if value is not None]
 

@@ -10,7 +10,7 @@ from inferometer import __version__
 from inferometer.documents.bench import METRICS_VERSION
 from inferometer.documents.bench_comparison import BenchComparison
 from inferometer.errors import PlanError, Problem
-from inferometer.judge.bench_comparison import compare_benches
+from inferometer.judge.bench_comparison import FIGURES, BenchCriteria, Named, compare_benches
 from inferometer.studies.bench import FILE, read
 
 
@@ -20,17 +20,48 @@ def is_bench(side: str) -> bool:
     return (path / FILE).is_file() or (path.name == FILE and path.is_file())
 
 
-def compare_bench_folders(sides: Sequence[str]) -> BenchComparison:
-    """Compare two benchmarks. Raises PlanError for what cannot be compared, RecordError for what cannot be read."""
-    if len(sides) != 2 or not all(map(is_bench, sides)):
-        raise PlanError(
-            [Problem("SIDES", "a benchmark is compared with one other benchmark: give two folders")]
+def compare_bench_folders(
+    sides: Sequence[str], metrics: Sequence[str] = (), threshold: float = 0.0, noise: Sequence[str] = ()
+) -> BenchComparison:
+    """Compare two benchmarks. `threshold` in per cent; `noise`: benchmarks of the first one's engines.
+
+    Raises PlanError for what cannot be compared, RecordError for what cannot be read.
+    """
+    problems = []
+    if len(sides) != 2 or not all(map(is_bench, (*sides, *noise))):
+        problems.append(
+            Problem("SIDES", "a benchmark is compared with one other benchmark: give two folders of `bench`")
         )
-    paths = [path / FILE if path.is_dir() else path for path in map(Path, sides)]
+    for name in metrics:
+        if name not in FIGURES:
+            problems.append(Problem("--metric", f"there is no {name!r}; there are {', '.join(FIGURES)}"))
+    if not 0 <= threshold < 1_000:
+        problems.append(Problem("--threshold", "must be a percentage from 0 up"))
+    if problems:
+        raise PlanError(problems)
+    paths = [_document(side) for side in (*sides, *noise)]
+    twice = dict.fromkeys(str(path) for path in paths if _places(paths).count(path.resolve()) > 1)
+    if twice:
+        raise PlanError([Problem("SIDES", f"{path} is named twice: it counts once") for path in twice])
     for path in paths:
         _same_definitions(path)
-    first, second = map(read, paths)
-    return compare_benches(__version__, (sides[0], sides[1]), first, second)
+    first, second, *others = (Named(_name(path), read(path)) for path in paths)
+    deciding = tuple(name for name in FIGURES if name in metrics)
+    return compare_benches(
+        __version__, first, second, BenchCriteria(deciding, threshold / 100, tuple(others))
+    )
+
+
+def _document(side: str) -> Path:
+    return Path(side) / FILE if Path(side).is_dir() else Path(side)
+
+
+def _places(paths: Sequence[Path]) -> list[Path]:
+    return [path.resolve() for path in paths]
+
+
+def _name(path: Path) -> str:
+    return path.resolve().parent.name
 
 
 def _same_definitions(path: Path) -> None:

@@ -28,7 +28,7 @@ from inferometer.documents.comparison import (
     NoiseFloor,
     Outcome,
 )
-from inferometer.judge.comparison import bootstrap, welch
+from inferometer.judge.comparison import bootstrap, rules, welch
 from inferometer.judge.comparison.bootstrap import Sampled, Statistic
 from inferometer.judge.comparison.equivalence import (
     Declared,
@@ -40,13 +40,11 @@ from inferometer.judge.comparison.equivalence import (
     normalised_by,
     pairs,
 )
+from inferometer.judge.comparison.rules import LEAST_RUNS
 from inferometer.measure.record import Floats
 from inferometer.measure.stats import mean_interval
 from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, stem
 from inferometer.metrics.statistics import QUANTILES, Interval
-
-LEAST_RUNS = 3
-"""Draft 6.3: at least 3 independent runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,69 +355,39 @@ def _difference(
         detectable,
         draft.floor,
         None if interval is None or not threshold else max(map(abs, interval)) < threshold,
-        _verdict(draft, relative, held, allowed, _excludes_harm(draft.name, interval, threshold)),
+        _verdict(draft, relative, interval, held, allowed, threshold),
         held,
         None if test is None else "paired" if draft.paired is not None else "welch",
         detectable_ci,
     )
 
 
-def _excludes_harm(name: str, interval: Interval | None, threshold: float) -> bool:
-    """Whether no change for the worse beyond the threshold is left inside the interval. Without a threshold nobody asked."""
-    if not threshold:
-        return True
-    if interval is None:
-        return False
-    return interval[0] > -threshold if FIGURES[name].more else interval[1] < threshold
-
-
 def _held(
     draft: _Draft, relative: float | None, interval: Interval | None, threshold: float
 ) -> tuple[Held, ...]:
     """What speaks against calling it a difference."""
-    if relative is None or interval is None:
-        return ()
-    held: list[Held] = []
-    if interval[0] <= 0 <= interval[1]:
-        held.append("interval")
-    elif draft.p_holm is not None and draft.p_holm >= welch.ALPHA:
-        held.append("holm")
     again = draft.bootstrap
-    if again is None or not (again[0] > 0 if relative > 0 else again[1] < 0):
-        held.append("bootstrap")
-    if abs(relative) <= threshold and threshold:
-        held.append("threshold")
-    if draft.floor is not None and abs(relative) <= draft.floor.value:
-        held.append("noise")
-    return tuple(held)
+    agrees = again is not None and relative is not None and (again[0] > 0 if relative > 0 else again[1] < 0)
+    floor = None if draft.floor is None else draft.floor.value
+    return rules.held(relative, interval, draft.p_holm, agrees=agrees, threshold=threshold, floor=floor)
 
 
 def _verdict(
     draft: _Draft,
     relative: float | None,
+    interval: Interval | None,
     held: Sequence[Held],
     allowed: FigureVerdict | None,
-    excludes_harm: bool,
+    threshold: float,
 ) -> FigureVerdict:
-    if relative is None or draft.apart:
+    if draft.apart:
         return "not_comparable"
-    if allowed is not None:
-        return allowed
-    if draft.decides is None:
-        return "no_claim"
-    if held:
-        return "no_difference" if excludes_harm else "no_claim"
-    return "better" if (relative > 0) is FIGURES[draft.name].more else "worse"
+    tested, more = draft.decides is not None, FIGURES[draft.name].more
+    return rules.decided(relative, interval, held, allowed, tested=tested, threshold=threshold, more=more)
 
 
 def _outcome(
     contrasts: Sequence[Sequence[Difference]], allowed: FigureVerdict | None, invalid: bool
 ) -> Outcome:
-    if allowed == "not_comparable":
-        return "not_comparable"
-    if invalid:
-        return "invalid"
-    verdicts = {one.verdict for row in contrasts for one in row if one.deciding}
-    if "worse" in verdicts:
-        return "regression"
-    return "no_regression" if verdicts and verdicts <= {"better", "no_difference"} else "no_claim"
+    deciding = (one.verdict for row in contrasts for one in row if one.deciding)
+    return rules.outcome(deciding, comparable=allowed != "not_comparable", invalid=invalid)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from inferometer.documents.comparison import Item
-from inferometer.judge.comparison.compare import LEAST_RUNS, Comparison
+from inferometer.judge.comparison.compare import Comparison
+from inferometer.judge.comparison.rules import LEAST_RUNS
 from inferometer.judge.compliance.evidence import (
     Ruling,
     not_applicable,

@@ -22,8 +22,9 @@ from inferometer.documents.comparison import (
 )
 from inferometer.documents.statement import ComplianceStatement
 from inferometer.judge.comparison import welch
-from inferometer.judge.comparison.compare import LEAST_RUNS, Comparison, Criteria, Run
+from inferometer.judge.comparison.compare import Comparison, Criteria, Run
 from inferometer.judge.comparison.equivalence import accelerators, differences
+from inferometer.judge.comparison.rules import LEAST_RUNS
 from inferometer.measure.stats import CONFIDENCE
 from inferometer.report.comparison import words
 from inferometer.report.run.composition import moment

@@ -1,0 +1,88 @@
+"""When a difference is better, worse, or not shown: the rules that comparisons of runs and of benchmarks have in common.
+
+A relative difference d with interval [low, high] is called better or worse unless something holds it: the interval holds zero;
+p is 0.05 or more after Holm's correction; a bootstrap does not agree; |d| is no more than the threshold, or than the noise
+floor. Where something does, it is "no difference" only if the interval holds no change for the worse beyond the threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from inferometer.documents.comparison import FigureVerdict, Held, Outcome
+from inferometer.judge.comparison.welch import ALPHA
+from inferometer.metrics.statistics import Interval
+
+LEAST_RUNS = 3
+"""Draft 6.3: at least 3 independent runs."""
+
+
+def held(
+    relative: float | None,
+    interval: Interval | None,
+    p_holm: float | None,
+    *,
+    agrees: bool,
+    threshold: float,
+    floor: float | None,
+) -> tuple[Held, ...]:
+    """What speaks against calling it a difference. `agrees`: the bootstrap does, or the design has none; `threshold`, `floor`:
+    shares of one."""
+    if relative is None or interval is None:
+        return ()
+    found: list[Held] = []
+    if interval[0] <= 0 <= interval[1]:
+        found.append("interval")
+    elif p_holm is not None and p_holm >= ALPHA:
+        found.append("holm")
+    if not agrees:
+        found.append("bootstrap")
+    if abs(relative) <= threshold and threshold:
+        found.append("threshold")
+    if floor is not None and abs(relative) <= floor:
+        found.append("noise")
+    return tuple(found)
+
+
+def excludes_harm(interval: Interval | None, threshold: float, *, more: bool) -> bool:
+    """Whether no change for the worse beyond the threshold is left inside the interval. Without a threshold nobody asked.
+    `more`: more of the figure is better."""
+    if not threshold:
+        return True
+    if interval is None:
+        return False
+    return interval[0] > -threshold if more else interval[1] < threshold
+
+
+def decided(
+    relative: float | None,
+    interval: Interval | None,
+    found: Sequence[Held],
+    allowed: FigureVerdict | None,
+    *,
+    tested: bool,
+    threshold: float,
+    more: bool,
+) -> FigureVerdict:
+    """The verdict on a figure that can be compared. `found`: what holds it; `allowed`: the only verdict possible, None: any."""
+    if relative is None:
+        return "not_comparable"
+    if allowed is not None:
+        return allowed
+    if not tested:
+        return "no_claim"
+    if found:
+        return "no_difference" if excludes_harm(interval, threshold, more=more) else "no_claim"
+    return "better" if (relative > 0) is more else "worse"
+
+
+def outcome(deciding: Iterable[FigureVerdict], *, comparable: bool, invalid: bool) -> Outcome:
+    """What a comparison comes to, by the verdicts on the figures that decide."""
+    if not comparable:
+        return "not_comparable"
+    if invalid:
+        return "invalid"
+    verdicts = set(deciding)
+    if "worse" in verdicts:
+        return "regression"
+    return "no_regression" if verdicts and verdicts <= {"better", "no_difference"} else "no_claim"
