@@ -183,7 +183,9 @@ def test_the_reports_of_a_benchmark_are_written_and_written_again_the_same(
     """Beside bench.json, by `bench` and by `report`, whose exit code is that of the result."""
     code, document, _ = bench(tmp_path, reference=address, other=address)
     folder = only(tmp_path)
-    first = {name: (folder / name).read_bytes() for name in ("bench.md", "bench.html", "card.svg")}
+    first = {
+        name: (folder / name).read_bytes() for name in ("bench.md", "bench.html", "card.svg", "card.png")
+    }
     for name in first:
         (folder / name).unlink()
     again, stdout, _ = finish("report", str(folder), "--json")

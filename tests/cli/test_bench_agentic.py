@@ -83,7 +83,9 @@ def test_its_reports_are_written_and_written_again_the_same(address: str, tmp_pa
     """Beside agentic.json, by `bench --agentic` and by `report`, whose exit code is that of the result."""
     code, document, _ = agentic(tmp_path, address)
     folder = only(tmp_path)
-    first = {name: (folder / name).read_bytes() for name in ("agentic.md", "agentic.html", "card.svg")}
+    first = {
+        name: (folder / name).read_bytes() for name in ("agentic.md", "agentic.html", "card.svg", "card.png")
+    }
     for name in first:
         (folder / name).unlink()
     again, stdout, _ = finish("report", str(folder), "--json")

@@ -1,4 +1,4 @@
-"""Writes a benchmark's reports into its folder, beside bench.json: bench.md, bench.html, card.svg."""
+"""Writes a benchmark's reports into its folder, beside bench.json: bench.md, bench.html, card.svg, card.png."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from inferometer.errors import InstrumentError
 from inferometer.report.bench.card import render_card
 from inferometer.report.bench.html import render_html
 from inferometer.report.bench.markdown import render_markdown
+from inferometer.report.card_picture import picture
 from inferometer.report.run.files import replace
 
 PAGE = "bench.html"
@@ -22,12 +23,14 @@ def write_reports(folder: Path, document: Bench) -> None:
         OSError: the folder cannot be written to.
     """
     try:
-        texts = {
+        card = render_card(document)
+        files: dict[str, str | bytes] = {
             "bench.md": render_markdown(document),
             PAGE: render_html(document),
-            "card.svg": render_card(document),
+            "card.svg": card,
+            "card.png": picture(card),
         }
     except (TypeError, ValueError) as cause:
         raise InstrumentError(f"the report holds a value that JSON cannot: {cause}") from cause
-    for name, text in texts.items():
-        replace(folder / name, text)
+    for name, content in files.items():
+        replace(folder / name, content)

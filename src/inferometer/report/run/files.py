@@ -36,13 +36,13 @@ def write_reports(run_dir: Path, summary: Summary, series: RunSeries) -> dict[st
     return {name: replace(run_dir / name, text) for name, text in texts.items()}
 
 
-def replace(path: Path, text: str) -> Path:
+def replace(path: Path, content: str | bytes) -> Path:
     """Write beside its place and move into it; the path again."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             # A lone surrogate in a server's words has no UTF-8; it must not cost us the report.
-            file.write(text.encode("utf-8", "replace"))
+            file.write(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
             file.flush()
             os.fsync(file.fileno())
             # mkstemp makes the file private; a report is for everyone who may read the folder.
