@@ -78,6 +78,40 @@ def test_counters_of_other_requests_are_left_out(
     assert [one.code for one in remarks] == [code]
 
 
+def test_counters_that_hold_a_failed_request_are_left_out(tmp_path: Path) -> None:
+    """Its tokens were counted and its time was not, or the other way round: 250 tokens are not of the 4 s of two answers."""
+    path = recorded(tmp_path, exposed(0, 0, 0, 0), exposed(250, 4, 0.3, 3))
+    broken = [*answered(100, 100), measured(2, outcome="reset", output_tokens=None)]
+    found, remarks = by_counters(COUNTERS, path, broken)
+    assert found == {}
+    assert [(one.code, one.facts) for one in remarks] == [("counters_of_failed", {"failed": 1, "sent": 3})]
+
+
+def test_counters_that_nothing_can_be_held_against_are_left_out(tmp_path: Path) -> None:
+    """Answers without a count of tokens, and no count of first tokens: the tokens may be of someone else's requests."""
+    path = recorded(tmp_path, exposed(0, 0, 0, 0), exposed(900, 4, 0.2, 2))
+    blind = Counters(output_tokens="x:tokens", decode_s="x:decode")
+    found, remarks = by_counters(blind, path, answered(None, None))
+    assert (found, [one.code for one in remarks]) == ({}, ["counters_unchecked"])
+    assert by_counters(COUNTERS, path, answered(None, None))[0]["tok_per_sec"].mean == pytest.approx(225)
+
+
+@pytest.mark.parametrize("observed", [1, 3])
+def test_writing_time_of_other_answers_gives_no_speed(observed: int, tmp_path: Path) -> None:
+    """A histogram that has not seen the last answer yet would make the engine as much faster: 200 tokens in half their time."""
+
+    def seen(count: int) -> str:
+        body = exposed(100.0 * count, 0, 0.1 * count, count).replace("x:decode_total 0\n", "")
+        body = body.replace("# TYPE x:decode_total counter\n", "# TYPE x:decode histogram\n")
+        times = observed if count else 0
+        return f'{body}x:decode_bucket{{le="+Inf"}} {times}\nx:decode_sum {2.0 * times}\nx:decode_count {times}\n'
+
+    each = Counters(output_tokens="x:tokens", decode_s="x:decode", ttft_s="x:ttft", decode_by_request=True)
+    found, remarks = by_counters(each, recorded(tmp_path, seen(0), seen(2)), answered(100, 100))
+    assert list(found) == ["ttft_ms"]
+    assert [(one.code, one.facts) for one in remarks] == [("counters_late", {"counted": observed, "sent": 2})]
+
+
 @pytest.mark.parametrize(
     ("whole", "streamed", "codes"),
     [

@@ -264,8 +264,9 @@ def by_counters(
 ) -> tuple[Figures, list[Remark]]:
     """What the engine counted over these requests, and remarks on counters that are not there or cannot be right.
 
-    Left out are counters that went back, and all of them if they counted other requests or other tokens than were answered:
-    then they are of something else than these requests.
+    Left out are counters that went back, the time for writing tokens if it is not of as many requests as were sent, and all of
+    them if they counted other requests or other tokens than were answered, or if nothing shows whether they did: then they may
+    be of something else than these requests.
     """
     if counters is None:
         return {}, [Remark("counters_unknown")]
@@ -287,6 +288,9 @@ def by_counters(
     good = {key: one for key, one in grown.items() if one is not None and not one.went_back}
     if disagreement := _disagreement(good, requests):
         return {}, [*remarks, disagreement]
+    if late := _late(counters, good, requests):
+        del good["decode_s"]
+        remarks.append(late)
     tokens, decode, ttft = good.get("output_tokens"), good.get("decode_s"), good.get("ttft_s")
     found: dict[Figure, Measured] = {}
     if tokens is not None and decode is not None and decode.total > 0:
@@ -299,9 +303,27 @@ def by_counters(
 def _disagreement(good: Mapping[str, Growth], requests: Sequence[MeasuredRequest]) -> Remark | None:
     """Why the counters are not of these requests alone; None: nothing speaks against it."""
     ttft, tokens = good.get("ttft_s"), good.get("output_tokens")
+    if failed := sum(not one.answered for one in requests):
+        return Remark("counters_of_failed", {"failed": failed, "sent": len(requests)})
+    counts_requests = ttft is not None and ttft.count is not None
     if ttft is not None and ttft.count is not None and ttft.count != len(requests):
         return Remark("counters_of_others", {"counted": round(ttft.count), "sent": len(requests)})
     usages = [one.output_tokens for one in requests if one.output_tokens is not None]
-    if tokens is not None and len(usages) == len(requests) and tokens.total != sum(usages):
+    if len(usages) < len(requests):
+        return None if counts_requests or not good else Remark("counters_unchecked")
+    if tokens is not None and tokens.total != sum(usages):
         return Remark("counters_differ", {"counted": tokens.total, "usage": sum(usages)})
     return None
+
+
+def _late(
+    counters: Counters, good: Mapping[str, Growth], requests: Sequence[MeasuredRequest]
+) -> Remark | None:
+    """An engine that has not yet counted the time of the last answer, or counts it for some requests only: its tokens over its
+    time would be too fast."""
+    decode = good.get("decode_s")
+    if decode is None or decode.count is None or not counters.decode_by_request:
+        return None
+    if decode.count == len(requests):
+        return None
+    return Remark("counters_late", {"counted": round(decode.count), "sent": len(requests)})

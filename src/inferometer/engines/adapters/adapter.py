@@ -94,6 +94,8 @@ class Counters:
     """Histogram of the time to the first token, s."""
     decode_s: str | None = None
     """Time from the first token to the last, s: a counter, or a histogram whose sum counts."""
+    decode_by_request: bool = False
+    """`decode_s` is a histogram that observes each request once, so that its count says of how many it is."""
     decode_tok_s: str | None = None
     """Gauge of tokens per second in decode."""
 

@@ -34,6 +34,7 @@ VLLM = Adapter(
         cached_tokens="vllm:prefix_cache_hits",
         ttft_s="vllm:time_to_first_token_seconds",
         decode_s="vllm:request_decode_time_seconds",
+        decode_by_request=True,
     ),
     cached_tokens=True,
     tried="real",

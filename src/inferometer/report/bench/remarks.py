@@ -61,9 +61,15 @@ SENTENCES: dict[str, str] = {
     # A cross-validation.
     "engine_unknown": "the engine was not recognised ({found}): name it with --engine",
     "counters_unknown": "no counters of this engine are known: there is no row for them",
-    "counters_absent": "counters that its adapter names are not at {path}: {families}",
+    "counters_absent": "counters that its adapter names are not at {path}, or without a number: {families}",
     "counters_went_back": "counters went back while it was measured, and are left out: {families}",
     "counters_of_others": "the engine counted {counted} first tokens and {sent} requests were sent: its counters are left out",
+    "counters_of_failed": "{failed} of {sent} streamed requests were not answered, and the engine's counters hold them: they "
+    "are left out",
+    "counters_late": "the engine counted the writing time of {counted} answers and {sent} requests were sent: its counters "
+    "give no speed",
+    "counters_unchecked": "neither first tokens nor tokens of answers show whether the engine's counters are of these requests "
+    "alone: they are left out",
     "counters_differ": "the engine's counters grew by {counted} tokens, and its answers report {usage}: they are left out",
     "lengths_differ": "answers are not of one length: totals and speeds of different requests differ by that, too",
     "timings_absent": "the engine's answers have no timings of its own",
