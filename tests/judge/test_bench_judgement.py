@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from inferometer.documents.bench import EngineMetadata, EngineResult, PromptResult, Sample
 from inferometer.documents.verdict import RunStatus
@@ -142,3 +144,64 @@ def test_a_benchmark_is_as_good_as_its_worst_engine() -> None:
     """One without a status leaves it open; none at all too."""
     assert overall([engine("a", [1, 2])]) == "VALID"
     assert overall([]) == "INCONCLUSIVE"
+
+
+def planted(label: str, runs: dict[str, list[float]]) -> EngineResult:
+    """An engine with these speeds by prompt."""
+    parts = [engine(label, speeds, prompt=prompt) for prompt, speeds in runs.items()]
+    return replace(
+        parts[0],
+        samples=tuple(sample for part in parts for sample in part.samples),
+        prompts=tuple(prompt for part in parts for prompt in part.prompts),
+    )
+
+
+def test_what_is_said_of_a_pair_is_true_of_its_intervals() -> None:
+    """The better median with the worse mean is a tie that no overlap explains; who shares a place is ahead within it only."""
+    one = planted("a", {"p": [99, 100, 101], "q": [99, 100, 101], "r": [9, 10, 11]})
+    two = planted("b", {"p": [89, 90, 91], "q": [89, 90, 91], "r": [89, 90, 91]})
+    assert [why.code for why in ranking("tok_per_sec", [one, two]).reasons] == ["opposite"]
+    quick, wide, slow = engine("a", [99, 100, 101]), engine("b", [60, 98, 120]), engine("c", [89, 90, 91])
+    found = ranking("tok_per_sec", [quick, wide, slow])
+    assert [place.labels for place in found.places] == [("a", "b", "c")]
+    close = ranking("tok_per_sec", [quick, slow, engine("d", [40, 80, 120])])
+    assert [why.code for why in close.reasons] == ["ahead_within", "overlap"]
+
+
+NOISES: dict[str, Callable[[Random], list[list[float]]]] = {
+    "each run": lambda dice: [[60 * dice.gauss(1, 0.01) for _ in range(3)] for _ in range(4)],
+    "each round": lambda dice: rounds(dice),
+    "a run in twenty": lambda dice: [
+        [60 * dice.gauss(1, 0.005) * (0.6 if dice.random() < 0.05 else 1.0) for _ in range(3)]
+        for _ in range(4)
+    ],
+}
+
+
+def rounds(dice: Random) -> list[list[float]]:
+    """Rounds that are slower or faster as a whole."""
+    factors = [dice.gauss(1, 0.02) for _ in range(3)]
+    return [[60 * factor * dice.gauss(1, 0.003) for factor in factors] for _ in range(4)]
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("many", [2, 3, 5, 10])
+def test_engines_of_one_speed_are_hardly_ever_set_apart(noise: str, many: int) -> None:
+    """Law: of benchmarks of equal engines, at most one in twenty claims that one is ahead, whatever varies within a turn."""
+    dice = Random(many)
+    apart, trials = 0, 600 // many
+    for _ in range(trials):
+        engines = [
+            planted(str(at), {str(prompt): runs for prompt, runs in enumerate(NOISES[noise](dice))})
+            for at in range(many)
+        ]
+        apart += len(ranking("tok_per_sec", engines).places) > 1
+    assert apart <= 0.05 * trials
+
+
+@given(st.lists(st.lists(st.floats(1, 1_000), min_size=1, max_size=4), min_size=1, max_size=5))
+def test_a_mean_lies_in_its_interval(runs: list[list[float]]) -> None:
+    """Law: both are over prompts, also where some lack samples."""
+    shown = figure({str(at): values for at, values in enumerate(runs)})
+    if shown.ci95 is not None and shown.mean is not None:
+        assert shown.ci95[0] <= shown.mean <= shown.ci95[1]

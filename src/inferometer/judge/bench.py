@@ -15,6 +15,13 @@ its own rule there (drift).
 An engine is ahead of another if its median is better and its interval lies entirely on that side of the other's. Otherwise
 they tie. Who ties with an engine shares its place, and so do all between them.
 
+| reason          | a pair of neighbours                                                                                |
+| --------------- | --------------------------------------------------------------------------------------------------- |
+| `ahead`         | the first is ahead                                                                                  |
+| `ahead_within`  | the first is ahead, yet both tie with another, and so share a place                                  |
+| `overlap`       | they tie: their intervals overlap                                                                   |
+| `opposite`      | they tie: the first has the better median, and the second's interval lies entirely on the better side |
+
 | has no place            | why                                                                                          |
 | ----------------------- | -------------------------------------------------------------------------------------------- |
 | an INVALID result       | its figures must not be relied on, so they stand neither before nor behind another's          |
@@ -52,13 +59,14 @@ def figure(by_prompt: Mapping[str, Sequence[float]]) -> Figure:
     values = [value for group in by_prompt.values() for value in group]
     if not values:
         return Figure(0, None, None, None, None, None)
+    over = pooled(by_prompt)
     return Figure(
         n=len(values),
         median=statistics.median(values),
-        mean=statistics.fmean(values),
+        mean=over.mean,
         min=min(values),
         max=max(values),
-        ci95=pooled(by_prompt).ci95,
+        ci95=over.ci95,
     )
 
 
@@ -125,7 +133,7 @@ def ranking(name: Ranked, engines: Sequence[EngineResult]) -> Ranking:
         places=tuple(places),
         decided=bool(places),
         reasons=(
-            *(_reason(name, first, second) for first, second in itertools.pairwise(rated)),
+            *_reasons(name, groups),
             *(Remark("place_unsure", {"engine": one.label, "why": _by(one)}) for one in unsure),
             *without,
         ),
@@ -192,8 +200,14 @@ def _ahead(name: Ranked, first: Figure, second: Figure) -> bool:
     return first.ci95[1] < second.ci95[0]
 
 
-def _reason(name: Ranked, first: _Rated, second: _Rated) -> Remark:
-    code = "ahead" if _ahead(name, first[1], second[1]) else "overlap"
-    share = abs(first[2] / second[2] - 1) if second[2] else None
-    facts = {"first": first[0].label, "second": second[0].label, "figure": name, "share": share}
-    return Remark(code, facts)
+def _reasons(name: Ranked, groups: Sequence[Sequence[_Rated]]) -> Iterable[Remark]:
+    """Why each pair of neighbours stands so."""
+    places = [(entry, at) for at, group in enumerate(groups) for entry in group]
+    for (first, before), (second, after) in itertools.pairwise(places):
+        share = abs(first[2] / second[2] - 1) if second[2] else None
+        facts = {"first": first[0].label, "second": second[0].label, "figure": name, "share": share}
+        if _ahead(name, first[1], second[1]):
+            yield Remark("ahead" if before != after else "ahead_within", facts)
+        else:
+            # The better median may go with the worse mean, since prompts weigh alike in the one and not in the other.
+            yield Remark("opposite" if _ahead(name, second[1], first[1]) else "overlap", facts)

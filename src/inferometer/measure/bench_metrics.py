@@ -92,8 +92,9 @@ class Pooled:
 def pooled(by_prompt: Mapping[str, Sequence[float]]) -> Pooled:
     """Statistics over the generations of each prompt; at least one generation in all.
 
-    The interval is Student's for the mean of the prompts' means. Its variance is that of the generations within each prompt:
-    the prompts themselves are the benchmark's and no sample of anything.
+    The interval is Student's for the mean of the prompts' means. Its variance is that of the generations within each prompt,
+    since the prompts themselves are the benchmark's and no sample of anything; or that of the rounds' means, if that makes it
+    wider.
     """
     groups = [list(values) for values in by_prompt.values() if values]
     means = [math.fsum(values) / len(values) for values in groups]
@@ -118,6 +119,12 @@ def _interval(groups: Sequence[Sequence[float]], mean: float) -> Interval | None
     """None if a prompt has a single generation: nothing tells how much it varies."""
     if any(len(values) < 2 for values in groups):
         return None
+    half = max(_half_within(groups), _half_between_rounds(groups))
+    return (mean - half, mean + half)
+
+
+def _half_within(groups: Sequence[Sequence[float]]) -> float:
+    """Half the width by the variance within each prompt, as of generations that vary each for itself."""
     variances = [_squares(values) / (len(values) - 1) / len(values) for values in groups]
     error = math.sqrt(math.fsum(variances)) / len(groups)
     # Welch and Satterthwaite's degrees of freedom: prompts may vary differently.
@@ -125,8 +132,17 @@ def _interval(groups: Sequence[Sequence[float]], mean: float) -> Interval | None
         variance**2 / (len(values) - 1) for variance, values in zip(variances, groups, strict=True)
     )
     freedom = math.fsum(variances) ** 2 / weights if weights > 0 else 1.0
-    half = student(freedom) * error
-    return (mean - half, mean + half)
+    return student(freedom) * error
+
+
+def _half_between_rounds(groups: Sequence[Sequence[float]]) -> float:
+    """Half the width by the variance of the rounds' means, as of a machine that is slower for a while: the prompts of a round
+    are then slow together. 0 where prompts lack generations, so that rounds cannot be told."""
+    rounds = {len(values) for values in groups}
+    if len(rounds) > 1:
+        return 0.0
+    means = [math.fsum(values) / len(values) for values in zip(*groups, strict=True)]
+    return student(len(means) - 1) * math.sqrt(_squares(means) / (len(means) - 1) / len(means))
 
 
 def stability(cv: float | None) -> Stability | None:

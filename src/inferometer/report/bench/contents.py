@@ -46,9 +46,12 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
     ),
     (
         "Interval",
-        "95 %, Student's, of the mean over prompts by the variance within prompts. Engines whose intervals overlap tie.",
+        "95 %, Student's, of the mean over prompts by the variance within prompts, or between rounds if that is more. Engines "
+        "whose intervals overlap tie. What differs from turn to turn, such as heat or other load, is not in it.",
     ),
 )
+PAIRS = ("ahead", "ahead_within", "overlap", "opposite")
+"""Reasons of a ranking that are about a pair of neighbours."""
 
 
 def definitions_title() -> str:
@@ -265,7 +268,7 @@ def partial(ranking: Ranking, document: Bench) -> str:
 
 def _order(ranking: Ranking, document: Bench, names: Names) -> Order:
     unsure = {one.label for one in document.engines if one.status == "INCONCLUSIVE"}
-    pairs = [one for one in ranking.reasons if one.code in ("ahead", "overlap")]
+    pairs = [one for one in ranking.reasons if one.code in PAIRS]
     known = [f"{worded(one, names)}." for one in ranking.reasons if one not in pairs]
     if not ranking.decided:
         known.insert(0, "No order is claimed: no engine's figures allow one.")

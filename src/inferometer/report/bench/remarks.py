@@ -106,7 +106,10 @@ SENTENCES: dict[str, str] = {
     "early_stop": "{prompt}: {number} of {of} answers ended by themselves with less than half the words of the others",
     "loop": "{prompt}: {number} of {of} answers end in words that repeat themselves",
     # The ranking.
-    "ahead": "{first} is ahead of {second} by {share}: their intervals do not overlap",
+    "ahead": "{first} is ahead of {second}, in the median by {share}: their intervals do not overlap",
+    "ahead_within": "{first} is ahead of {second}, in the median by {share}, but another engine ties with both: they share "
+    "its place",
+    "opposite": "{first} and {second} tie: the first has the better median, and the second the better mean over prompts",
     "overlap": "{first} and {second} tie: their intervals overlap",
     "tokens_not_counted": "{engine} has no place by speed: its tokens are an estimate",
     "place_invalid": "{engine} has no place: its result is INVALID ({why}), so its figures are not to be compared",
