@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from inferometer.documents.bench import AnswerCheck, Bench
+from inferometer.documents.bench import AnswerCheck, Bench, EngineResult
 from inferometer.documents.part import to_data
 from inferometer.report.bench import charts, contents
 from inferometer.report.bench.card import render_card
@@ -26,6 +26,7 @@ from inferometer.report.bench.names import shortened
 from inferometer.report.card_drawing import HEIGHT, WIDTH
 from inferometer.report.charts import draw
 from inferometer.report.figures import THIN
+from inferometer.studies.bench_answers import comparable
 
 EVIL = '<script>alert(1)</script>&"|`# x'
 
@@ -176,6 +177,28 @@ def test_shortened_names_fit_and_differ(labels: list[str], room: int) -> None:
     assert len(set(names.values())) == len(labels)
     if all(len(label) <= room for label in labels):
         assert list(names.values()) == labels
+
+
+def test_an_order_over_several_models_says_so() -> None:
+    """With their names; an order of engines with one model says nothing of it."""
+    code = {"code": around(60.0, 50.0)}
+    several = bench(engine("a/x", code, model="x"), engine("a/y", code, model="y"))
+    for text in (*everywhere(several).values(), " ".join(printed(several, 200).split())):
+        assert "Models have different names (x, y)" in text
+    one = bench(engine("a", code), engine("b", code))
+    assert not any("different names" in text for text in (*everywhere(one).values(), printed(one)))
+
+
+def test_answers_of_several_models_of_one_server_are_not_compared() -> None:
+    """With those of the same model's name elsewhere, they are; where each server has one model, all are compared."""
+    code = {"code": around(60.0, 50.0)}
+
+    def at(url: str, model: str) -> EngineResult:
+        return msgspec.structs.replace(engine(f"{url}/{model}", code, model=model), url=url)
+
+    several = [at("a", "x"), at("a", "y"), at("b", "x"), at("b", "z")]
+    assert [comparable(several, one) for one in range(4)] == [[0, 2], [1], [0, 2], [3]]
+    assert comparable([at("a", "x"), at("b", "y")], 0) == [0, 1]
 
 
 def test_answers_that_were_checked_are_in_every_report() -> None:

@@ -190,7 +190,7 @@ def _allowed(
     mine, theirs = prompts
     if mine is None or theirs is None:
         return "not_comparable"
-    if (mine.max_tokens, mine.sized_to) != (theirs.max_tokens, theirs.sized_to):
+    if _size(mine) != _size(theirs):
         return "not_comparable"
     if mine.sized_to is not None and not sized_alike:
         return "not_comparable"
@@ -198,6 +198,10 @@ def _allowed(
         return "no_claim"
     estimated = any(_estimated(one, mine.prompt) for one in engines)
     return "no_claim" if estimated and name == "tok_per_sec" else None
+
+
+def _size(prompt: PromptResult) -> tuple[int, int | None, int | None]:
+    return prompt.max_tokens, prompt.sized_to, prompt.sized_tokens
 
 
 def _estimated(engine: EngineResult, prompt: str) -> bool:

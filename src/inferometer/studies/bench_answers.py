@@ -45,10 +45,25 @@ def reference_answers(path: Path) -> dict[str, str]:
 def checked(
     results: Sequence[EngineResult], folder: Path, reference: Mapping[str, str]
 ) -> list[EngineResult]:
-    """The results with their answers checked: against `reference`, by prompt, or where it has none the first engine that has an
-    answer to it. Raises RecordError."""
+    """The results with their answers checked: against `reference`, by prompt, or where it has none the first comparable engine
+    that has an answer to it. Raises RecordError."""
     answers = [_answers(one, folder) for one in results]
     return [_checked(at, results, answers, reference) for at in range(len(results))]
+
+
+def comparable(results: Sequence[EngineResult], at: int) -> list[int]:
+    """The places of the results whose answers are worth comparing with those of the one at `at`, itself included.
+
+    Where a server was measured with several models, those of the same model's name: other models answer otherwise, and are not
+    wrong. Else all: engines have names of their own for one model.
+    """
+    models: dict[str | None, set[str | None]] = {}
+    for one in results:
+        models.setdefault(one.url, set()).add(one.metadata.model)
+    if all(len(names) < 2 for names in models.values()):
+        return list(range(len(results)))
+    model = results[at].metadata.model
+    return [other for other, one in enumerate(results) if other == at or one.metadata.model == model]
 
 
 def _answers(result: EngineResult, folder: Path) -> list[_Answer]:
@@ -69,17 +84,13 @@ def _checked(
     reference: Mapping[str, str],
 ) -> EngineResult:
     checks = []
+    alike = comparable(results, at)
     for prompt in dict.fromkeys(one.prompt for one in answers[at]):
         mine = [one for one in answers[at] if one.prompt == prompt]
         others = [
-            one.text
-            for other, found in enumerate(answers)
-            for one in found
-            if other != at and one.prompt == prompt
+            one.text for other in alike for one in answers[other] if other != at and one.prompt == prompt
         ]
-        first = next(
-            (other for other, found in enumerate(answers) if any(one.prompt == prompt for one in found)), at
-        )
+        first = next((other for other in alike if any(one.prompt == prompt for one in answers[other])), at)
         against: str | None = None
         expected: list[str] = []
         if prompt in reference:

@@ -274,6 +274,11 @@ def _order(ranking: Ranking, document: Bench, names: Names) -> Order:
         known.insert(0, "No order is claimed: no engine's figures allow one.")
     if over := partial(ranking, document):
         known.insert(0, over)
+    if len(models := _models_of(ranking, document)) > 1:
+        known.append(
+            f"Models have different names ({', '.join(models)}): where they are different models, the order compares models, "
+            "and their tokens are not alike."
+        )
     if ranking.left_out:
         left = ", ".join(_named(label, names) for label in ranking.left_out)
         known.append(f"Without a place: {left}.")
@@ -283,6 +288,13 @@ def _order(ranking: Ranking, document: Bench, names: Names) -> Order:
         pairs=tuple(f"{worded(one, names)}." for one in pairs),
         reasons=tuple(known),
     )
+
+
+def _models_of(ranking: Ranking, document: Bench) -> list[str]:
+    """The models of the engines with a place."""
+    placed = {label for place in ranking.places for label in place.labels}
+    models = (one.metadata.model for one in document.engines if one.label in placed)
+    return list(shortened(list(dict.fromkeys(model for model in models if model))).values())
 
 
 def _place(place: Rank, unsure: Container[str], names: Names) -> str:
