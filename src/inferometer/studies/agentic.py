@@ -25,18 +25,17 @@ from inferometer.documents.agentic import (
 )
 from inferometer.documents.bench import Remark
 from inferometer.documents.part import from_json, to_json
-from inferometer.engines.adapters.adapter import EngineFacts
-from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError, TokenizerGone
+from inferometer.errors import RecordError, TokenizerGone
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.procedure_verdict import worst
 from inferometer.report.agentic.files import write_reports
 from inferometer.report.run.composition import moment
-from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
 from inferometer.studies.agentic_results import AgenticTurn, agentic_result
-from inferometer.studies.bench_engine import Engine, EngineFailed, EngineProcesses, Prepared
-from inferometer.studies.bench_gate import Clock, Machine, gate
-from inferometer.studies.bench_results import Turn, exit_code
+from inferometer.studies.bench_engine import Engine, Prepared
+from inferometer.studies.bench_gate import Clock, Machine
+from inferometer.studies.bench_results import exit_code
+from inferometer.studies.bench_turn import BenchTurn
 from inferometer.studies.engine_tokens import TokenCounter
 from inferometer.studies.engine_turns import Standing, in_turn
 from inferometer.telemetry.machine_readings import Swap
@@ -51,7 +50,6 @@ from inferometer.workload.agentic_prompts import (
     Count,
     agentic_prompts,
 )
-from inferometer.workload.bench_prompts import BenchPrompt
 
 FILE = "agentic.json"
 WARM_UP = "one generation of one token for the prompt Hello, unrelated to the phases"
@@ -139,7 +137,15 @@ def carry_out(
         return AgenticBenched(folder, document)
 
     def begin(engine: Engine) -> _Turn:
-        return _Turn(question, engine, around, folder, ui)
+        return _Turn(
+            engine=engine,
+            machine=around.machine,
+            folder=folder,
+            ui=ui,
+            force=question.force,
+            question=question,
+            around=around,
+        )
 
     return in_turn(engines, begin, write, around.machine, around.clock, ui)
 
@@ -161,26 +167,12 @@ def _protocol(question: AgenticQuestion) -> AgenticProtocol:
     return AgenticProtocol(question.salt, question.repeats, phases, 0.0, WARM_UP, FOLLOWS)
 
 
-@dataclass(slots=True)
-class _Turn:
-    """One engine's turn under way."""
-
+@dataclass(slots=True, kw_only=True)
+class _Turn(BenchTurn):
     question: AgenticQuestion
-    engine: Engine
     around: Surroundings
-    folder: Path
-    ui: Ui
-    remarks: list[Remark] = field(default_factory=list)
-    interrupted: bool = False
-    refused: bool = False
-    failure: RecordError | InstrumentError | None = None
     restart: Restart | None = None
-    prepared: Prepared | None = None
-    prompts: tuple[BenchPrompt, ...] = ()
     sizes: AgenticSizes | None = None
-    result: RunResult | None = None
-    facts: EngineFacts | None = None
-    process: EngineProcesses | None = None
     several: tuple[int, ...] | None = None
     swap: SwapAccount = UNWATCHED
 
@@ -190,7 +182,7 @@ class _Turn:
         return self.engine.url is None or is_loopback(self.engine.url)
 
     def carry_out(self) -> None:
-        """See Turn."""
+        """See engine_turns.Turn."""
         try:
             self.several = self.around.duplicates(self.engine.name) if self._local else None
             watch = SwapWatch(self.around.swap if self._local else Swap, self._alerted)
@@ -200,52 +192,23 @@ class _Turn:
                         self._measure()
             finally:
                 self.swap = watch.account
-            if self.prepared is not None:
-                self.facts, self.process = self.engine.facts(self.prepared.model), self.engine.process()
-                if (remark := self.engine.unload(self.prepared.model)) is not None:
-                    self.remarks.append(remark)
+            self.finish()
         except KeyboardInterrupt:
             self.interrupted = True
 
     def made(self) -> AgenticEngine:
-        """See Turn."""
-        turn = Turn(
-            label=self.engine.label,
-            name=self.engine.name,
-            url=self.engine.url,
-            model=None if self.prepared is None else self.prepared.model,
-            prompts=self.prompts,
-            runs=1,
-            folder=None if self.result is None else self.result.folder,
-            summary=None if self.result is None else self.result.summary,
-            facts=self.facts,
-            process=self.process,
-            limits=(),
-            remarks=tuple(self.remarks),
-            fast_is_odd=False,
-            interrupted=self.interrupted,
-            refused=self.refused,
-        )
+        """See engine_turns.Turn."""
         phases = len(self.prompts) // self.question.repeats
-        whole = AgenticTurn(turn, phases, self.sizes, self.restart, self.swap, self.several)
-        return agentic_result(whole, self.around.machine)
+        whole = AgenticTurn(self.turn(1), phases, self.sizes, self.restart, self.swap, self.several)
+        return agentic_result(whole, self.machine)
 
     def _alerted(self, alert: SwapAlert) -> None:
         self.ui.note(f"memory is being swapped out, {alert.after_s:.0f} s after the start")
 
     def _may_begin(self) -> bool:
-        several = self.several
-        looked = gate(self.around.machine)
-        self.remarks += looked.remarks
-        if several:
-            self.remarks.append(Remark("duplicates", {"processes": ", ".join(map(str, several))}))
-        if not looked.refuses and not several:
-            return True
-        if self.question.force:
-            self.remarks.append(Remark("gate_overridden"))
-            return True
-        self.refused = True
-        return False
+        if not self.several:
+            return self.may_begin()
+        return self.may_begin(Remark("duplicates", {"processes": ", ".join(map(str, self.several))}))
 
     def _restarted(self) -> bool:
         """Restart the engine, if asked to; whether to go on."""
@@ -253,7 +216,7 @@ class _Turn:
         if how is None:
             if not self.question.restart_required:
                 return True
-            self._failed(Remark("restart_missing", {"engine": self.engine.label}))
+            self.failed(Remark("restart_missing", {"engine": self.engine.label}))
             return False
         self.ui.note(f"restarting {self.engine.label}")
         self.restart = how(self.folder)
@@ -261,37 +224,17 @@ class _Turn:
             return True
         remark = Remark(f"restart_{self.restart.why}", {"seconds": self.restart.seconds})
         if self.question.restart_required:
-            self._failed(remark)
+            self.failed(remark)
             return False
         self.remarks.append(remark)
         return True
 
     def _measure(self) -> None:
-        """What fails here is a remark on this engine."""
-        try:
+        with self.failing():
             self.prepared = self.engine.prepare()
             self.remarks += self.prepared.remarks
-            if not self._sized(self.prepared):
-                return
-            out = self.folder / "runs"
-            self.result = self.engine.measure(self.prepared, self.prompts, 1, out, self.ui)
-            self.interrupted = self.result.summary.run.interrupted
-        except EngineFailed as why:
-            self._failed(why.remark)
-        except PeerError as why:
-            self._failed(Remark("engine_failed", {"why": str(why)[:500]}))
-        except PlanError as why:
-            self._failed(Remark("plan_refused", {"why": str(why)[:500]}))
-        except (RecordError, InstrumentError) as why:
-            if isinstance(why.__cause__, KeyboardInterrupt):  # pressed while the record was read
-                self.interrupted = True
-            else:
-                self.failure = why
-            self._failed(Remark("instrument_failed", {"why": str(why)[:500]}))
-
-    def _failed(self, remark: Remark) -> None:
-        self.remarks.append(remark)
-        self.ui.note(f"{self.engine.label} is not measured: {remark.facts.get('why') or remark.code}")
+            if self._sized(self.prepared):
+                self.measure(self.prepared, 1, self.ui)
 
     def _sized(self, prepared: Prepared) -> bool:
         """Choose the prompts, sized in the model's own tokens where they can be counted; whether there is room for any."""
@@ -317,7 +260,7 @@ class _Turn:
         size, phases = wanted, len(PHASES)
         if context is not None and room is not None:
             if made.short_tokens > (context - TEMPLATE_TOKENS):
-                self._failed(Remark("context_short", {"context": context, "needed": made.short_tokens}))
+                self.failed(Remark("context_short", {"context": context, "needed": made.short_tokens}))
                 return False
             size = min(wanted, room - made.tokens["SYS_A"] - LONG_MAX_TOKENS)
             if size < min(wanted, SHORTEST_LONG):

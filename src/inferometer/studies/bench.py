@@ -19,20 +19,19 @@ from inferometer.documents.bench import SCHEMA, Bench, BenchProtocol, EngineResu
 from inferometer.documents.part import from_json, to_json
 from inferometer.drive.probe import endpoint
 from inferometer.drive.progress_counters import Progress
-from inferometer.engines.adapters.adapter import EngineFacts
 from inferometer.engines.adapters.registry import ADAPTERS
-from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
+from inferometer.errors import RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.journal.schema import Phase
 from inferometer.judge.bench import overall, ranking
 from inferometer.report.bench.files import write_reports
 from inferometer.report.run.composition import moment
-from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
 from inferometer.studies.bench_answers import checked
-from inferometer.studies.bench_engine import Engine, EngineFailed, EngineProcesses, Prepared
-from inferometer.studies.bench_gate import COOLDOWN_S, Clock, Machine, gate
-from inferometer.studies.bench_results import Turn, engine_result, exit_code
+from inferometer.studies.bench_engine import Engine, Prepared
+from inferometer.studies.bench_gate import COOLDOWN_S, Clock, Machine
+from inferometer.studies.bench_results import engine_result, exit_code
+from inferometer.studies.bench_turn import BenchTurn
 from inferometer.studies.detection import Local
 from inferometer.studies.engine_turns import Standing, in_turn
 from inferometer.studies.local_engines import duplicate_instances
@@ -108,7 +107,15 @@ def carry_out(
         return Benched(folder, document)
 
     def begin(engine: Engine) -> _Turn:
-        return _Turn(question, engine, machine, clock, folder, ui)
+        return _Turn(
+            engine=engine,
+            machine=machine,
+            folder=folder,
+            ui=ui,
+            force=question.force,
+            question=question,
+            clock=clock,
+        )
 
     noted = (*before, *_shared_addresses(engines))
     return in_turn(engines, begin, write, machine, clock, ui, noted)
@@ -180,101 +187,37 @@ def _shared_addresses(engines: Sequence[Engine]) -> list[Remark]:
     return remarks
 
 
-@dataclass(slots=True)
-class _Turn:
-    """One engine's turn under way."""
-
+@dataclass(slots=True, kw_only=True)
+class _Turn(BenchTurn):
     question: Question
-    engine: Engine
-    machine: Machine
     clock: Clock
-    folder: Path
-    ui: Ui
-    remarks: list[Remark] = field(default_factory=list)
-    interrupted: bool = False
-    refused: bool = False
-    failure: RecordError | InstrumentError | None = None
-    prepared: Prepared | None = None
-    prompts: tuple[BenchPrompt, ...] = ()
-    result: RunResult | None = None
-    facts: EngineFacts | None = None
-    process: EngineProcesses | None = None
     limits: list[tuple[int, float]] = field(default_factory=list)
 
     def carry_out(self) -> None:
-        """See Turn."""
+        """See engine_turns.Turn."""
         self.prompts = self.question.prompts
         try:
-            if self._may_begin():
-                self._measure(_Watch(self.ui, self.machine, self.clock, self.limits))
-            if self.prepared is not None:
-                self.facts, self.process = self.engine.facts(self.prepared.model), self.engine.process()
-                self._unload()
+            if self.may_begin():
+                self._measure()
+            self.finish()
         except KeyboardInterrupt:
             self.interrupted = True
 
     def made(self) -> EngineResult:
-        """See Turn."""
-        url, question = self.engine.url, self.question
-        turn = Turn(
-            label=self.engine.label,
-            name=self.engine.name,
-            url=url,
-            model=None if self.prepared is None else self.prepared.model,
-            prompts=self.prompts,
-            runs=question.runs,
-            folder=None if self.result is None else self.result.folder,
-            summary=None if self.result is None else self.result.summary,
-            facts=self.facts,
-            process=self.process,
-            limits=tuple(self.limits),
-            remarks=tuple(self.remarks),
-            fast_is_odd=question.fast_is_odd and (url is None or is_loopback(url)),
-            interrupted=self.interrupted,
-            refused=self.refused,
-        )
-        return engine_result(turn, self.machine)
+        """See engine_turns.Turn."""
+        local = self.engine.url is None or is_loopback(self.engine.url)
+        odd = self.question.fast_is_odd and local
+        return engine_result(self.turn(self.question.runs, self.limits, fast_is_odd=odd), self.machine)
 
-    def _may_begin(self) -> bool:
-        """Pass the gate (Protocol 1)."""
-        looked = gate(self.machine)
-        self.remarks += looked.remarks
-        if not looked.refuses:
-            return True
-        if self.question.force:
-            self.remarks.append(Remark("gate_overridden"))
-            return True
-        self.refused = True
-        return False
-
-    def _measure(self, watch: _Watch) -> None:
-        """Protocol 2 to 4. What fails here is a remark on this engine."""
-        try:
+    def _measure(self) -> None:
+        """Protocol 2 to 4."""
+        with self.failing():
             self.prepared = self.engine.prepare()
             self.remarks += self.prepared.remarks
             self.prompts = self._fitting(self.prepared)
-            if not self.prompts:
-                return
-            self.result = self.engine.measure(
-                self.prepared, self.prompts, self.question.runs, self.folder / "runs", watch
-            )
-            self.interrupted = self.result.summary.run.interrupted
-        except EngineFailed as why:
-            self._failed(why.remark)
-        except PeerError as why:
-            self._failed(Remark("engine_failed", {"why": str(why)[:500]}))
-        except PlanError as why:
-            self._failed(Remark("plan_refused", {"why": str(why)[:500]}))
-        except (RecordError, InstrumentError) as why:
-            if isinstance(why.__cause__, KeyboardInterrupt):  # pressed while the record was read
-                self.interrupted = True
-            else:
-                self.failure = why
-            self._failed(Remark("instrument_failed", {"why": str(why)[:500]}))
-
-    def _failed(self, remark: Remark) -> None:
-        self.remarks.append(remark)
-        self.ui.note(f"{self.engine.label} is not measured: {remark.facts.get('why') or remark.code}")
+            if self.prompts:
+                watch = _Watch(self.ui, self.machine, self.clock, self.limits)
+                self.measure(self.prepared, self.question.runs, watch)
 
     def _fitting(self, prepared: Prepared) -> tuple[BenchPrompt, ...]:
         """The prompts that the model has room for, as far as it reports a context."""
@@ -288,13 +231,6 @@ class _Turn:
             else:
                 self.remarks.append(Remark("prompt_too_long", {"prompt": one.name, "context": room}))
         return tuple(fits)
-
-    def _unload(self) -> None:
-        """Protocol 5. Of an engine that was interrupted, too: it would stay in memory."""
-        assert self.prepared is not None
-        self.ui.note(f"unloading {self.prepared.model}")
-        if (remark := self.engine.unload(self.prepared.model)) is not None:
-            self.remarks.append(remark)
 
 
 class _Watch:
