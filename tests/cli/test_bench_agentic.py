@@ -69,14 +69,15 @@ def four_replicas() -> Iterator[str]:
 
 
 def test_replicas_that_take_turns_reuse_a_prefix_in_part(four_replicas: str, tmp_path: Path) -> None:
-    """Of three prefix tests, two meet a replica that has not seen the system prompt. Nothing contradicts that."""
+    """Of three prefix tests, two meet a replica that has not seen the system prompt. Whether the clock contradicts that
+    depends on what else the machine does."""
     _, document, _ = agentic(tmp_path, four_replicas, "--api", "chat")
     (engine,) = document["engines"]
     reuse = engine["prefix_cache_reuse"]
     assert (reuse["verdict"], reuse["source"]) == ("partial", "cached_tokens")
     shares = [one["cached_share"] for one in engine["samples"] if one["phase"].startswith("prefix-test")]
     assert [share > 0.5 for share in shares] == [False, False, True]
-    assert not {one["code"] for one in engine["remarks"]} & {"cached_but_slow", "cached_impossible"}
+    assert "cached_impossible" not in {one["code"] for one in engine["remarks"]}
 
 
 def test_its_reports_are_written_and_written_again_the_same(address: str, tmp_path: Path) -> None:
