@@ -80,12 +80,23 @@ def _vllm(port: int) -> list[str]:
 
 def _llamacpp(port: int) -> list[str]:
     address = ["--host", "127.0.0.1", "--port", str(port)]
-    flags = ["--alias", "tiny", "--metrics", "--slots", "--threads", "2", "--parallel", str(LLAMACPP_SLOTS)]
+    flags = [
+        "--alias",
+        "tiny",
+        "--metrics",
+        "--slots",
+        "--threads",
+        str(LLAMACPP_THREADS),
+        "--parallel",
+        str(LLAMACPP_SLOTS),
+    ]
     return ["--model", str(GGUF), *address, *flags, "--ctx-size", str(LLAMACPP_SLOTS * CONTEXT)]
 
 
 SIGNALS = ((signal.SIGTERM, 15.0), (signal.SIGKILL, 15.0))
 LLAMACPP_SLOTS = 4
+LLAMACPP_THREADS = max(1, (os.cpu_count() or 2) - 1)
+"""They poll while they wait: with one a core, the client reads late."""
 OFFLINE = (("HF_HUB_OFFLINE", "1"), ("HF_HOME", str(ENGINES / "hub")))
 VLLM_SETTINGS = (
     ("VLLM_TARGET_DEVICE", "cpu"),
