@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from inferometer.documents.bench import EngineMetadata, EngineResult, PromptResult, Sample
-from inferometer.documents.verdict import RunStatus
-from inferometer.judge.bench import Ranked, figure, overall, ranking, verdict
+from inferometer.documents.verdict import CheckResult, CheckStatus, RunStatus
+from inferometer.judge.bench import Ranked, figure, of_the_checks, overall, ranking, verdict
 
 NAMES: tuple[Ranked, ...] = ("tok_per_sec", "ttft_client_ms")
 
@@ -205,3 +205,34 @@ def test_a_mean_lies_in_its_interval(runs: list[list[float]]) -> None:
     shown = figure({str(at): values for at, values in enumerate(runs)})
     if shown.ci95 is not None and shown.mean is not None:
         assert shown.ci95[0] <= shown.mean <= shown.ci95[1]
+
+
+def checked(code: str, status: CheckStatus = "fail", **facts: object) -> CheckResult:
+    return CheckResult(code, status, None, None, None, facts, "")
+
+
+BOUNDED = checked("error_bound", "pass")
+
+
+@pytest.mark.parametrize(
+    ("checks", "found"),
+    [
+        ([checked("error_bound", beyond=["itl_ms p99", "output_tok_s"])], {}),
+        ([checked("error_bound", beyond=["itl_ms p99", "ttft_ms p50"])], {"error_bound": "INVALID"}),
+        ([checked("error_bound", beyond=["tpot_ms mean"])], {"error_bound": "INVALID"}),
+        ([checked("error_bound")], {"error_bound": "INVALID"}),
+        ([checked("receive_lag", source="kernel"), BOUNDED], {}),
+        ([checked("receive_lag", source="kernel")], {"receive_lag": "INVALID"}),
+        ([checked("receive_lag", source="user"), BOUNDED], {"receive_lag": "INVALID"}),
+        ([checked("streamed", "unsure", of="few", held=0)], {}),
+        ([checked("streamed", "unsure", of="few", held=1)], {"streamed": "INCONCLUSIVE"}),
+        ([checked("streamed", "fail", held=3)], {"streamed": "INVALID"}),
+        ([checked("few_samples", "unsure")], {}),
+        ([checked("lateness", "pass"), checked("lateness", "na")], {}),
+    ],
+)
+def test_a_check_counts_if_it_is_of_a_figure_that_a_benchmark_states(
+    checks: list[CheckResult], found: dict[str, RunStatus]
+) -> None:
+    """TTFT, total and speed of an answer; gaps between its tokens are no figure, and late reading counts by its bound."""
+    assert of_the_checks(checks) == found

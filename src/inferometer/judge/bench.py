@@ -10,7 +10,13 @@
 | `faster_later`   | all later runs of a prompt are twice as fast as the first, or more           | INCONCLUSIVE     |
 
 What else a run's verdict is about (too few requests for a P99, a server that grows slower) is no figure of a benchmark, or has
-its own rule there (drift).
+its own rule there (drift). A benchmark states TTFT, total and speed of whole answers, and no gap between two tokens:
+
+| check         | does not count                                                                                   |
+| ------------- | ------------------------------------------------------------------------------------------------ |
+| `error_bound` | if all headlines beyond their limit are gaps between tokens, or rates of the whole run              |
+| `receive_lag` | if it counts gaps lost to late reading: what that does to the figures stated, `error_bound` bounds   |
+| `streamed`    | if it is unsure because few answers were judged, none of which was held back                         |
 
 An engine is ahead of another if its median is better and its interval lies entirely on that side of the other's. Otherwise
 they tie. Who ties with an engine shares its place, and so do all between them.
@@ -41,7 +47,7 @@ from typing import Literal
 
 from inferometer.documents.bench import EngineResult, Figure, Rank, Ranking, Remark
 from inferometer.documents.summary import Summary
-from inferometer.documents.verdict import RunStatus
+from inferometer.documents.verdict import CheckResult, RunStatus
 from inferometer.judge.judge import OF_THE_INSTRUMENT
 from inferometer.judge.procedure_verdict import worst
 from inferometer.measure.bench_metrics import pooled
@@ -50,6 +56,8 @@ Ranked = Literal["tok_per_sec", "ttft_client_ms"]
 HIGHER_IS_BETTER: dict[Ranked, bool] = {"tok_per_sec": True, "ttft_client_ms": False}
 CONTRADICTIONS = ("clocks_differ", "faster_later")
 """Remarks that make a result INCONCLUSIVE (measure/generation_checks.py)."""
+STATED = ("ttft_ms", "e2e_ms", "tpot_ms")
+"""Headlines of a run that a benchmark states too: TPOT is what a speed is the inverse of."""
 _Rated = tuple[EngineResult, Figure, float]
 """An engine, its figure over the prompts that count, and the median of that."""
 
@@ -92,13 +100,30 @@ def verdict(
 
 def of_the_run(summary: Summary | None) -> dict[str, RunStatus]:
     """The checks of an engine's run that failed or are unsure, of those that say whether numbers are right."""
-    found: dict[str, RunStatus] = {}
-    for check in () if summary is None else summary.verdict.checks:
-        if check.code == "streamed" and check.facts.get("of") == "few" and not check.facts.get("held"):
-            continue  # these answers were not held back, and of others a benchmark says nothing
-        if check.code in OF_THE_INSTRUMENT and check.status in ("fail", "unsure"):
-            found[check.code] = "INVALID" if check.status == "fail" else "INCONCLUSIVE"
-    return found
+    return {} if summary is None else of_the_checks(summary.verdict.checks)
+
+
+def of_the_checks(checks: Sequence[CheckResult]) -> dict[str, RunStatus]:
+    """What they make of a benchmark's result, by code."""
+    bounded = any(one.code == "error_bound" and one.status != "na" for one in checks)
+    return {
+        one.code: "INVALID" if one.status == "fail" else "INCONCLUSIVE"
+        for one in checks
+        if one.code in OF_THE_INSTRUMENT
+        and one.status in ("fail", "unsure")
+        and not _of_other_figures(one, bounded=bounded)
+    }
+
+
+def _of_other_figures(check: CheckResult, *, bounded: bool) -> bool:
+    """Whether the check is about figures that a benchmark does not state; see the table above."""
+    if check.code == "streamed":
+        return check.facts.get("of") == "few" and not check.facts.get("held")
+    if check.code == "receive_lag":
+        return bounded and check.facts.get("source") in ("kernel", "modelled")
+    if check.code == "error_bound":
+        return not {words.partition(" ")[0] for words in check.facts.get("beyond", STATED)} & set(STATED)
+    return False
 
 
 def overall(engines: Sequence[EngineResult]) -> RunStatus:
