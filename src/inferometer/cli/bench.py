@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from inferometer.cli.command import Command
+from inferometer.cli.engine_options import flags_of, reached, resulting
 from inferometer.errors import PlanError, Problem
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ EXITS = (
     help="Size context fills in its tokens: a tokenizer.json, its folder or org/name. Default: the first engine's /tokenize.",
 )
 @click.option("--api", metavar="API", help="HTTP interface of engines without an adapter. Default: chat.")
-@click.option("--api-key-env", metavar="NAME", help="Environment variable that holds the engines' API key.")
-@click.option("--timeout", metavar="S", help="Give a generation up after this long. Default: 300.")
+@reached
 @click.option("--agentic", is_flag=True, help="Measure reuse of a long system prompt instead: eight phases.")
 @click.option(
     "--repeats",
@@ -111,15 +111,7 @@ EXITS = (
     help="Compare the engines' answers with each other's, or with a JSON file of answers by prompt.",
 )
 @click.option("--force", is_flag=True, help="Measure even where the pre-flight gate refuses.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default="runs",
-    metavar="DIR",
-    help="Folder for the benchmark's folder. Default: runs.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print bench.json on stdout instead of tables.")
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@resulting("bench.json")
 def command(
     engines: str,
     urls: tuple[str, ...],
@@ -159,8 +151,7 @@ def command(
     named = tuple(_named(one) for one in urls)
     names_of_engines = tuple(_words(engines))
     own, usual = _models(models, [*(name for name, _ in named), *names_of_engines])
-    options: dict[str, object] = {"--timeout": timeout or "300", "--api-key-env": api_key_env}
-    wanted = Wanted(named, names_of_engines, own, usual, compare, api, options)
+    wanted = Wanted(named, names_of_engines, own, usual, compare, api, flags_of(timeout, api_key_env))
     flags = AgenticFlags(repeats, long_tokens, salt, restarts, restart_required)
     if agentic:
         if prompts is not None or contexts or check_output is not None:

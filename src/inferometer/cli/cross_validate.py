@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from inferometer.cli.command import Command
+from inferometer.cli.engine_options import flags_of, reached, resulting
 from inferometer.errors import PlanError, Problem
 
 if TYPE_CHECKING:
-    from inferometer.studies.cross_validation import CrossValidated
+    pass
 
 EXAMPLES = (
     "inferometer cross-validate --url http://localhost:8000",
@@ -49,19 +48,8 @@ EXITS = (
     help="The prompt: code, tool-call, reasoning or long. Default: code.",
 )
 @click.option("--api", metavar="API", help="HTTP interface. Default: the adapter's, or chat.")
-@click.option("--api-key-env", metavar="NAME", help="Environment variable that holds the engine's API key.")
-@click.option("--timeout", metavar="S", help="Give a generation up after this long. Default: 300.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default="runs",
-    metavar="DIR",
-    help="Folder for the result's folder. Default: runs.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print cross-validation.json on stdout instead of tables."
-)
-@click.option("--quiet", is_flag=True, help="No progress on stderr.")
+@reached
+@resulting("cross-validation.json")
 def command(
     url: str,
     model: str | None,
@@ -78,12 +66,12 @@ def command(
     """Compare an engine's own counters and timings with the client's clock, streamed and not: what does the client add?"""
     import os
 
-    from inferometer.cli.terminal import Screen
+    from inferometer.cli.terminal import Screen, show_cross_validation
     from inferometer.drive.credentials import headers, read_key
     from inferometer.engines.adapters.registry import ADAPTERS
     from inferometer.plan.parse import build
     from inferometer.studies.bench_engine import LiveEngine
-    from inferometer.studies.cross_validation import cross_validate, recognise
+    from inferometer.studies.cross_validation import FILE, cross_validate, recognise
     from inferometer.workload import bench_prompts
 
     if engine is not None and engine not in ADAPTERS:
@@ -91,7 +79,7 @@ def command(
     named = {one.name: one for one in bench_prompts.PROMPTS}
     if prompt not in named:
         raise PlanError([Problem("--prompt", f"has no prompt {prompt!r}: choose of {', '.join(named)}")])
-    options: dict[str, object] = {"--timeout": timeout or "300", "--api-key-env": api_key_env}
+    options = flags_of(timeout, api_key_env)
     target = build(None, {"--url": url, "--api": api or "chat", **options}, environ=os.environ).target
     assert target.url is not None
     adapter, version, remarks = recognise(target.url, headers(target, read_key(target, os.environ)))
@@ -104,22 +92,5 @@ def command(
     done = cross_validate(
         live, named[prompt], runs, out, Screen(quiet=quiet), remarks=remarks, version=version
     )
-    _show(done, as_json=as_json)
+    show_cross_validation(done.document, done.folder / FILE, as_json=as_json)
     return done.exit_code
-
-
-def _show(done: CrossValidated, *, as_json: bool) -> None:
-    from inferometer.cli.terminal import say
-
-    if as_json:
-        from inferometer.documents.part import to_data
-
-        say(json.dumps(to_data(done.document), ensure_ascii=False, allow_nan=False))
-        return
-    from rich.console import Console
-
-    from inferometer.report.cross_validation import render
-    from inferometer.studies.cross_validation import FILE
-
-    render(done.document, Console(), str(done.folder / FILE))
-    sys.stdout.flush()

@@ -7,19 +7,25 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from inferometer.documents.agentic import Agentic
 from inferometer.documents.bench import Bench
 from inferometer.documents.campaign import Campaign
+from inferometer.documents.cross_validation import CrossValidation
 from inferometer.documents.detection import Detection
 from inferometer.documents.doctor import Doctor
-from inferometer.documents.part import to_data
+from inferometer.documents.part import Part, to_data
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
 from inferometer.report.figures import clean_lines
 from inferometer.report.progress import Counters, progress, progress_plain
 from inferometer.run.evaluate import RunResult
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PLAIN_EVERY_S = 5.0
 WORDS = {Phase.WARMUP: "warming up", Phase.PROBE: "probing", Phase.MEASURE: "measuring"}
@@ -136,51 +142,62 @@ def show_campaign(document: Campaign, folder: Path, *, as_json: bool, redacted: 
 
 def show_bench(document: Bench, folder: Path, *, as_json: bool) -> None:
     """Print a benchmark, as tables or as bench.json."""
+
+    def draw(console: Console) -> None:
+        from inferometer.report.bench.console import render
+        from inferometer.report.bench.files import PAGE
+
+        render(document, console, str(folder / PAGE))
+
     _clear()
-    try:
-        if as_json:
-            sys.stdout.write(json.dumps(to_data(document), ensure_ascii=False, allow_nan=False) + "\n")
-        else:
-            from rich.console import Console
-
-            from inferometer.report.bench.console import render
-            from inferometer.report.bench.files import PAGE
-
-            render(document, Console(), str(folder / PAGE))
-        sys.stdout.flush()
-    except OSError:
-        _deaf()
+    _show(document, draw, as_json=as_json)
 
 
 def show_agentic(document: Agentic, folder: Path, *, as_json: bool) -> None:
     """Print an agentic benchmark, as tables or as agentic.json."""
+
+    def draw(console: Console) -> None:
+        from inferometer.report.agentic.console import render
+        from inferometer.report.agentic.files import PAGE
+
+        render(document, console, str(folder / PAGE))
+
     _clear()
+    _show(document, draw, as_json=as_json)
+
+
+def show_cross_validation(document: CrossValidation, file: Path, *, as_json: bool) -> None:
+    """Print a cross-validation, as tables or as the JSON that lies in `file`."""
+
+    def draw(console: Console) -> None:
+        from inferometer.report.cross_validation import render
+
+        render(document, console, str(file))
+
+    _clear()
+    _show(document, draw, as_json=as_json)
+
+
+def show_detection(document: Detection, *, as_json: bool) -> None:
+    """Print what was found, as tables or as JSON."""
+
+    def draw(console: Console) -> None:
+        from inferometer.report.detection import render
+
+        render(document, console)
+
+    _show(document, draw, as_json=as_json)
+
+
+def _show(document: Part, draw: Callable[[Console], None], *, as_json: bool) -> None:
+    """Print a document on stdout, also when nobody reads on."""
     try:
         if as_json:
             sys.stdout.write(json.dumps(to_data(document), ensure_ascii=False, allow_nan=False) + "\n")
         else:
             from rich.console import Console
 
-            from inferometer.report.agentic.console import render
-            from inferometer.report.agentic.files import PAGE
-
-            render(document, Console(), str(folder / PAGE))
-        sys.stdout.flush()
-    except OSError:
-        _deaf()
-
-
-def show_detection(document: Detection, *, as_json: bool) -> None:
-    """Print what was found, as tables or as JSON."""
-    try:
-        if as_json:
-            sys.stdout.write(json.dumps(to_data(document), ensure_ascii=False) + "\n")
-        else:
-            from rich.console import Console
-
-            from inferometer.report.detection import render
-
-            render(document, Console())
+            draw(Console())
         sys.stdout.flush()
     except OSError:
         _deaf()

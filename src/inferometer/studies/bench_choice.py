@@ -23,7 +23,7 @@ from inferometer.engines.adapters.registry import ADAPTERS
 from inferometer.errors import PlanError, Problem
 from inferometer.plan.parse import build
 from inferometer.server.embedded import Embedded
-from inferometer.studies.bench_engine import LiveEngine
+from inferometer.studies.bench_engine import Flags, LiveEngine
 from inferometer.studies.detection import Detected, Local, detect, places
 
 EMBEDDED = "reference"
@@ -40,7 +40,7 @@ class Wanted:
     usual: str | None = None
     compare: tuple[str, ...] = ()
     api: str | None = None
-    options: Mapping[str, object] = field(default_factory=dict)
+    options: Flags = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

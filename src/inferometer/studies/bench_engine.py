@@ -51,6 +51,10 @@ LATEST = ":latest"
 """What Ollama adds to a model's name that has no tag."""
 
 
+Flags = Mapping[str, str | bool | None]
+"""Flags of a plan by name, with their values as text."""
+
+
 class EngineFailed(Exception):
     """An engine could not be measured: a code, and its facts by name."""
 
@@ -122,10 +126,10 @@ class LiveEngine:
     found: str | None = None
     several: tuple[str, ...] = ()
     api: str = "chat"
-    options: Mapping[str, object] = field(default_factory=dict)
+    options: Flags = field(default_factory=dict)
 
-    def _plan(self, model: str | None, more: Mapping[str, object] | None = None) -> Plan:
-        flags: dict[str, object] = {
+    def _plan(self, model: str | None, more: Flags | None = None) -> Plan:
+        flags: Flags = {
             "--url": self.url,
             "--model": model,
             "--api": self.api,

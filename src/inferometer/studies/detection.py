@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from msgspec import structs
+from msgspec import convert, structs
 
 from inferometer.addresses import is_loopback, shown
 from inferometer.client.http_client import Unanswered
@@ -218,16 +218,8 @@ def _engine(adapter: Adapter, looked: Look, here: Local, known: DetectedEndpoint
 
 
 def _model(model: ServedModel) -> DetectedModel:
-    return DetectedModel(
-        model.name,
-        model.format,
-        model.quantization,
-        model.parameters,
-        model.context,
-        model.memory_bytes,
-        model.accelerator_bytes,
-        model.loaded,
-    )
+    """The document's form of it, which has the same members."""
+    return convert(model, DetectedModel, from_attributes=True)
 
 
 def _process(process: machine.Process) -> PortProcess:

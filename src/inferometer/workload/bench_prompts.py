@@ -179,6 +179,6 @@ def prompt_file(prompts: Sequence[BenchPrompt], *, messages: bool) -> bytes:
     for one in prompts:
         apart = messages and one.system is not None
         text = one.text if apart or one.system is None else f"{one.system}\n{one.text}"
-        row: dict[str, object] = {"class": one.name, "prompt": text, "output_tokens": one.max_tokens}
+        row: dict[str, str | int] = {"class": one.name, "prompt": text, "output_tokens": one.max_tokens}
         rows.append(row | {"system": one.system} if apart else row)
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
