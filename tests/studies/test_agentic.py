@@ -104,6 +104,7 @@ class VirtualEngine:
     fails: dict[str, BaseException] = field(default_factory=dict)
     sent: tuple[BenchPrompt, ...] = ()
     url: str | None = None
+    model: str | None = None
     counts: Count | None = None
 
     @property

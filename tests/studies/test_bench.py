@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from procedures.driving import Silent
 
-from inferometer.documents.bench import SCHEMA, Bench, EngineResult, Remark
+from inferometer.documents.bench import SCHEMA, Bench, Client, EngineResult, Remark
 from inferometer.documents.part import from_json, to_data
 from inferometer.documents.schemas.__main__ import generated
 from inferometer.drive.progress_counters import Progress
@@ -23,6 +23,7 @@ from inferometer.errors import InstrumentError, PeerError, PlanError
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD, Phase
 from inferometer.journal.seal import read_table, write_table
+from inferometer.report.bench import contents
 from inferometer.run.evaluate import RunResult
 from inferometer.run.simulate import simulate
 from inferometer.run.ui import Ui
@@ -101,6 +102,7 @@ class VirtualEngine:
     refuses_unload: bool = False
     steps: list[str] = field(default_factory=list)
     url: str | None = None
+    model: str | None = None
 
     @property
     def name(self) -> str:
@@ -331,6 +333,21 @@ def test_every_result_has_all_metadata(truths: Benched) -> None:
         "os_version": "PlantedOS 1", "thermal_level": "nominal", "thermal_speed_limit": 100.0, "power_watts": None,
         "power_source": None, "metrics_version": "0.4.0",
     }  # fmt: skip
+
+
+def test_of_an_engine_elsewhere_no_chip_is_claimed_and_of_one_that_failed_the_model_is_known(
+    tmp_path: Path,
+) -> None:
+    """This machine's chip, system and heat are the client's; a model that was asked for is stored whatever came of it."""
+    failing = VirtualEngine("b", model="asked", fails={"prepare": EngineFailed("unreachable", why="gone")})
+    done = benched(tmp_path / "b", VirtualEngine("a", url="http://10.1.2.3:8000"), failing)
+    far, lost = (one.metadata for one in done.document.engines)
+    assert (far.hw_chip, far.os_version, far.thermal_level, far.thermal_speed_limit) == (None,) * 4
+    assert done.document.client == Client("Planted M1", "PlantedOS 1")
+    assert (lost.model, lost.hw_chip) == ("asked", "Planted M1")
+    assert (
+        contents.machines(done.document) == "Planted M1, PlantedOS 1; measured from Planted M1, PlantedOS 1"
+    )
 
 
 def test_a_sample_is_a_row_of_the_sealed_record(truths: Benched) -> None:

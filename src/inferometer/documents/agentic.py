@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from inferometer.documents.bench import Ended, EngineMetadata, Remark
+from inferometer.documents.bench import Client, Ended, EngineMetadata, Remark
 from inferometer.documents.part import Part
 from inferometer.documents.verdict import RunStatus
 from inferometer.metrics.statistics import Interval
@@ -173,3 +173,4 @@ class Agentic(Part, frozen=True):
     status: RunStatus
     engines: tuple[AgenticEngine, ...]
     remarks: tuple[Remark, ...]
+    client: Client | None = None

@@ -99,7 +99,7 @@ class Spread(Part, frozen=True):
 
 class EngineMetadata(Part, frozen=True):
     """What is stored with each engine's result (asiai's methodology, Metadata). `memory_source`: `engine`, or `estimate`
-    for the memory of its process."""
+    for the memory of its process. Chip, system and heat are null of an engine on another machine."""
 
     engine: str
     engine_version: str | None
@@ -116,6 +116,13 @@ class EngineMetadata(Part, frozen=True):
     power_watts: float | None
     power_source: str | None
     metrics_version: Literal["0.4.0"] = METRICS_VERSION
+
+
+class Client(Part, frozen=True):
+    """The machine that measures: chip and system."""
+
+    hw_chip: str | None
+    os_version: str | None
 
 
 class Remark(Part, frozen=True):
@@ -213,3 +220,4 @@ class Bench(Part, frozen=True):
     engines: tuple[EngineResult, ...]
     rankings: tuple[Ranking, ...]
     remarks: tuple[Remark, ...]
+    client: Client | None = None

@@ -34,7 +34,7 @@ from inferometer.run.ui import Ui
 from inferometer.studies.agentic_results import AgenticTurn, agentic_result
 from inferometer.studies.bench_engine import Engine, Prepared
 from inferometer.studies.bench_gate import Clock, Machine
-from inferometer.studies.bench_results import exit_code
+from inferometer.studies.bench_results import client_of, exit_code
 from inferometer.studies.bench_turn import BenchTurn
 from inferometer.studies.engine_tokens import TokenCounter
 from inferometer.studies.engine_turns import Standing, in_turn
@@ -130,6 +130,7 @@ def carry_out(
             status=worst([one.status or "INCONCLUSIVE" for one in standing.results]),
             engines=tuple(standing.results),
             remarks=standing.remarks,
+            client=client_of(around.machine),
         )
         write_atomically(folder / FILE, to_json(document).encode())
         if standing.over:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from inferometer import __version__
 from inferometer.addresses import is_loopback
-from inferometer.documents.bench import SCHEMA, Bench, BenchProtocol, EngineResult, Remark
+from inferometer.documents.bench import SCHEMA, Bench, BenchProtocol, Client, EngineResult, Remark
 from inferometer.documents.part import from_json, to_json
 from inferometer.drive.probe import endpoint
 from inferometer.drive.progress_counters import Progress
@@ -30,7 +30,7 @@ from inferometer.run.ui import Ui
 from inferometer.studies.bench_answers import checked
 from inferometer.studies.bench_engine import Engine, Prepared
 from inferometer.studies.bench_gate import COOLDOWN_S, Clock, Machine
-from inferometer.studies.bench_results import engine_result, exit_code
+from inferometer.studies.bench_results import client_of, engine_result, exit_code
 from inferometer.studies.bench_turn import BenchTurn
 from inferometer.studies.detection import Local
 from inferometer.studies.engine_turns import Standing, in_turn
@@ -99,7 +99,13 @@ def carry_out(
         results = standing.results
         shown = results if question.answers is None else checked(results, folder, question.answers)
         document = _document(
-            question, shown, standing.remarks, folder.name, started, interrupted=standing.interrupted
+            question,
+            shown,
+            standing.remarks,
+            folder.name,
+            started,
+            client_of(machine),
+            interrupted=standing.interrupted,
         )
         write_atomically(folder / FILE, to_json(document).encode())
         if standing.over:
@@ -143,6 +149,7 @@ def _document(
     remarks: Sequence[Remark],
     name: str,
     started: str,
+    client: Client,
     *,
     interrupted: bool,
 ) -> Bench:
@@ -166,6 +173,7 @@ def _document(
         engines=tuple(results),
         rankings=(ranking("tok_per_sec", results), ranking("ttft_client_ms", results)),
         remarks=tuple(remarks),
+        client=client,
     )
 
 

@@ -95,6 +95,10 @@ class Engine(Counting, Protocol):
     def url(self) -> str | None:
         """Its base URL."""
 
+    @property
+    def model(self) -> str | None:
+        """The model asked for; None: the one that it lists."""
+
     def prepare(self) -> Prepared:
         """Find the model, load it and generate once. Raises EngineFailed."""
 

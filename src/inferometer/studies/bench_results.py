@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from inferometer.addresses import is_loopback
 from inferometer.documents.agentic import Agentic
 from inferometer.documents.bench import (
     Bench,
+    Client,
     Ended,
     EngineMetadata,
     EngineResult,
@@ -190,6 +192,9 @@ def _limit(one: Generation, limits: Limits) -> float | None:
 def metadata_of(turn: Turn, machine: Machine) -> EngineMetadata:
     """What is stored with its result."""
     facts, thermal = turn.facts, machine.thermal()
+    here = turn.url is None or is_loopback(
+        turn.url
+    )  # of another machine, this one's chip and heat say nothing
     model = facts.model(turn.model) if facts is not None and turn.model is not None else None
     percents = [percent for _, percent in turn.limits]
     memory, by = _memory(turn, None if model is None else model.memory_bytes)
@@ -203,13 +208,18 @@ def metadata_of(turn: Turn, machine: Machine) -> EngineMetadata:
         model_quantization=None if model is None else model.quantization,
         memory_bytes=memory,
         memory_source=by,
-        hw_chip=machine.chip(),
-        os_version=machine.os_version(),
-        thermal_level=thermal.level,
-        thermal_speed_limit=min(percents) if percents else thermal.speed_limit_percent,
+        hw_chip=machine.chip() if here else None,
+        os_version=machine.os_version() if here else None,
+        thermal_level=thermal.level if here else None,
+        thermal_speed_limit=None if not here else min(percents) if percents else thermal.speed_limit_percent,
         power_watts=None,
         power_source=None,
     )
+
+
+def client_of(machine: Machine) -> Client:
+    """The machine that measures."""
+    return Client(machine.chip(), machine.os_version())
 
 
 def _memory(turn: Turn, own: int | None) -> tuple[int | None, Literal["engine", "estimate"] | None]:

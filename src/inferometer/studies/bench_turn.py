@@ -100,7 +100,7 @@ class BenchTurn:
             label=self.engine.label,
             name=self.engine.name,
             url=self.engine.url,
-            model=None if self.prepared is None else self.prepared.model,
+            model=self.engine.model if self.prepared is None else self.prepared.model,
             prompts=self.prompts,
             runs=runs,
             folder=None if self.result is None else self.result.folder,

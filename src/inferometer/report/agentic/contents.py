@@ -16,7 +16,7 @@ from inferometer.documents.agentic import (
 from inferometer.judge.agentic_means import Mean, mean_known, ttft_of
 from inferometer.report.bench import contents as bench
 from inferometer.report.bench.remarks import reasons
-from inferometer.report.figures import ABSENT, clean, figure, share
+from inferometer.report.figures import ABSENT, UNKNOWN, clean, figure, share
 
 MEANINGS = {
     "VALID": "The checks of every engine's run passed, and no gate tripped: these verdicts on reuse can be relied on.",
@@ -301,7 +301,11 @@ def protocol_rows(document: Agentic) -> list[tuple[str, str]]:
         "Restart before the first phase",
         {names[one.label]: _restart(one.restart) for one in document.engines},
     )
-    return [*rows, ("Records", bench.records(document))]
+    return [
+        *rows,
+        ("Measured from", bench.measured_from(document) or UNKNOWN),
+        ("Records", bench.records(document)),
+    ]
 
 
 def _alike(title: str, values: Mapping[str, str]) -> list[tuple[str, str]]:

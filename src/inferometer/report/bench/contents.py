@@ -7,10 +7,19 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from inferometer.documents.agentic import Agentic, AgenticEngine
-from inferometer.documents.bench import METRICS_VERSION, Bench, EngineResult, Figure, Rank, Ranking
+from inferometer.documents.bench import (
+    METRICS_VERSION,
+    Bench,
+    Client,
+    EngineMetadata,
+    EngineResult,
+    Figure,
+    Rank,
+    Ranking,
+)
 from inferometer.report.bench.names import Names, shortened
 from inferometer.report.bench.remarks import reasons, worded
-from inferometer.report.figures import ABSENT, clean, figure, share, size
+from inferometer.report.figures import ABSENT, UNKNOWN, clean, figure, share, size
 
 ENDED = {"failed": "FAILED", "interrupted": "INTERRUPTED", "refused": "REFUSED"}
 TITLES = {"tok_per_sec": "median tokens per second", "ttft_client_ms": "median client TTFT"}
@@ -71,12 +80,20 @@ def condition(document: Bench) -> str:
 
 
 def machines(document: Bench | Agentic) -> str:
-    """The chips and systems of the results; empty if unknown."""
-    known = [
-        clean(", ".join(part for part in (one.metadata.hw_chip, one.metadata.os_version) if part))
-        for one in document.engines
-    ]
+    """The chips and systems of the results, and of the client if an engine is elsewhere; empty if unknown."""
+    known = [_machine(one.metadata) for one in document.engines]
+    if not all(known) and (words := measured_from(document)):
+        known.append(f"measured from {words}")
     return "; ".join(dict.fromkeys(one for one in known if one))
+
+
+def measured_from(document: Bench | Agentic) -> str:
+    """The machine that measured; empty if unknown."""
+    return "" if document.client is None else _machine(document.client)
+
+
+def _machine(known: EngineMetadata | Client) -> str:
+    return clean(", ".join(part for part in (known.hw_chip, known.os_version) if part))
 
 
 def verdict(one: EngineResult | AgenticEngine) -> str:
@@ -370,7 +387,11 @@ def protocol_rows(document: Bench) -> list[tuple[str, str]]:
     ]
     if protocol.sized_by is not None:
         rows.append(("Context fills sized in tokens by", clean(protocol.sized_by)))
-    return [*rows, ("Records", records(document))]
+    return [
+        *rows,
+        ("Measured from", measured_from(document) or UNKNOWN),
+        ("Records", records(document)),
+    ]
 
 
 def records(document: Bench | Agentic) -> str:
