@@ -24,7 +24,6 @@ of USER_L less, at most, those of the system prompt: as that many, it is never t
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from inferometer.documents.agentic import AgenticSample, PrefixCacheReuse, Verdict
@@ -37,6 +36,7 @@ from inferometer.judge.agentic import (
     by_ratio,
     by_share,
 )
+from inferometer.judge.agentic_means import mean_known
 
 COLD = ("cold", "cold-prefix")
 SAVED = 0.5
@@ -59,7 +59,7 @@ def contradictions(samples: Sequence[AgenticSample], reuse: PrefixCacheReuse) ->
 
 def _impossible(samples: Sequence[AgenticSample]) -> Iterable[Remark]:
     for phase in COLD:
-        share = _mean(one.cached_share for one in samples if one.phase == phase)
+        share = mean_known(one.cached_share for one in samples if one.phase == phase)
         if share is not None and share >= PARTIAL_SHARE:
             yield Remark("cached_impossible", {"phase": phase, "share": share})
     over = sum(one.cached_share is not None and one.cached_share > 1 for one in samples)
@@ -69,12 +69,12 @@ def _impossible(samples: Sequence[AgenticSample]) -> Iterable[Remark]:
 
 def _against_the_clock(samples: Sequence[AgenticSample], reuse: PrefixCacheReuse) -> Iterable[Remark]:
     """What the engine reports as cached, against the time that it took."""
-    share = _mean(one.cached_share for one in reuse.repeats)
+    share = mean_known(one.cached_share for one in reuse.repeats)
     ratios = [
         ratio
         for ratio in (
-            _mean(one.ttft_ratio for one in reuse.repeats),
-            _mean(one.ttft_ratio_second for one in reuse.repeats),
+            mean_known(one.ttft_ratio for one in reuse.repeats),
+            mean_known(one.ttft_ratio_second for one in reuse.repeats),
         )
         if ratio is not None
     ]
@@ -86,9 +86,9 @@ def _against_the_clock(samples: Sequence[AgenticSample], reuse: PrefixCacheReuse
         if saved - share >= UNEXPLAINED and _better(by_share(saved), by_share(share)):
             yield Remark("uncached_but_fast", {"share": share, "ratio": ratio})
     again = [one for one in samples if one.phase == "long-prefix"]
-    share = _mean(one.cached_share for one in again)
-    before = _mean(_uncached_ms(samples, one) for one in again)
-    after = _mean(one.ttft_ms for one in again)
+    share = mean_known(one.cached_share for one in again)
+    before = mean_known(_uncached_ms(samples, one) for one in again)
+    after = mean_known(one.ttft_ms for one in again)
     if share is None or share < YES_SHARE or not before or after is None:
         return
     if _slow(share, after / before):
@@ -134,8 +134,8 @@ def _differing(samples: Sequence[AgenticSample], reuse: PrefixCacheReuse) -> Map
 
 def _of_ttft(samples: Sequence[AgenticSample], reuse: PrefixCacheReuse) -> Iterable[Remark]:
     """Where a verdict by TTFT rests on something else than reading prompts."""
-    first = _mean(one.ttft_ratio for one in reuse.repeats)
-    second = _mean(one.ttft_ratio_second for one in reuse.repeats)
+    first = mean_known(one.ttft_ratio for one in reuse.repeats)
+    second = mean_known(one.ttft_ratio_second for one in reuse.repeats)
     if first is not None and second is not None and _better(by_ratio(first), by_ratio(second)):
         yield Remark("cold_slow", {"ratio": first, "second": second, "verdict": by_ratio(second)})
     floor = floor_share(samples)
@@ -150,8 +150,8 @@ def floor_share(samples: Sequence[AgenticSample]) -> float | None:
     """At least this part of the faster cold phase's TTFT does not come from the prompt's length; None: nothing shows it."""
     waits = [wait for phase in COLD if (wait := _waits(samples, phase))]
     long_ms = _waits(samples, "long-context")
-    tokens = _mean(one.prompt_tokens for one in samples if one.phase == "cold")
-    long_tokens = _mean(one.prompt_tokens for one in samples if one.phase == "long-context")
+    tokens = mean_known(one.prompt_tokens for one in samples if one.phase == "cold")
+    long_tokens = mean_known(one.prompt_tokens for one in samples if one.phase == "long-context")
     if not waits or long_ms is None or tokens is None or long_tokens is None:
         return None
     cold_ms, new = min(waits), long_tokens - 2 * tokens
@@ -170,13 +170,8 @@ def _by_counts(samples: Iterable[AgenticSample]) -> dict[str, Verdict]:
 
 
 def _waits(samples: Sequence[AgenticSample], phase: str) -> float | None:
-    return _mean(one.ttft_ms for one in samples if one.phase == phase)
+    return mean_known(one.ttft_ms for one in samples if one.phase == phase)
 
 
 def _better(one: Verdict, other: Verdict) -> bool:
     return WORST_FIRST.index(one) > WORST_FIRST.index(other)
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
