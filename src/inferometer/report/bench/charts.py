@@ -38,9 +38,7 @@ def parts(document: Bench) -> list[Part]:
 def speeds(part: Part, names: Names) -> Chart:
     """Tokens per second of each prompt and engine: the mean with its interval."""
     engines = [one for one in part.engines if one.prompts]
-    series = tuple(
-        _series(names[one.label], one.prompts, lambda prompt: prompt.prompt, _speed) for one in engines
-    )
+    series = tuple(_series(names[one.label], one.prompts, _words, _speed) for one in engines)
     return Chart(
         f"Tokens per second by prompt: mean, and its 95 % interval{part.words}",
         "bars",
@@ -84,6 +82,11 @@ def over_runs(document: Bench, part: Part, names: Names) -> list[Chart]:
         for name in document.protocol.prompts
         if (series := tuple(_runs(one, name, names) for one in part.engines if one.samples))
     ]
+
+
+def _words(prompt: PromptResult) -> str:
+    """Its name with a blank, at which it is folded where it has no room on one line."""
+    return prompt.prompt.replace("-", " ", 1)
 
 
 def _runs(engine: EngineResult, name: str, names: Names) -> Series:

@@ -72,7 +72,9 @@ def _engines(document: Bench, names: Names, screen: Screen) -> None:
         "dim",
     )
     if contents.checked(document):
-        screen.say("Answers: words in common with those that they are compared with, and faults.", "dim")
+        screen.say(
+            "Answers: words in common with those of the first engine, or of the file, and faults.", "dim"
+        )
 
 
 def _whole_names(names: Names, screen: Screen) -> None:

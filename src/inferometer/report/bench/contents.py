@@ -172,19 +172,23 @@ def checked(document: Bench) -> bool:
 
 
 def answers(one: EngineResult) -> str:
-    """The share of words in common, and what is wrong with answers; empty if there is nothing to say."""
+    """The share of words in common (`first`: there is nothing to compare with), and what is wrong with answers; empty if they
+    were not checked."""
     shares = [check.overlap for check in one.answers if check.overlap is not None]
     words = [f"{share(math.fsum(shares) / len(shares))} in common"] if shares else []
     if not shares and one.answers:
-        words = ["compared with"]
+        words = ["first"]
     return ", ".join((*words, *answer_faults(one)))
 
 
 def answer_faults(one: EngineResult) -> list[str]:
-    """`2 cut short`, `1 loop`: answers with these faults."""
+    """`2 cut short`, `3 loops`: answers with these faults."""
     short = sum(check.early_stops for check in one.answers)
     loops = sum(check.loops for check in one.answers)
-    return [*([f"{short} cut short"] if short else []), *([f"{loops} loop"] if loops else [])]
+    return [
+        *([f"{short} cut short"] if short else []),
+        *([f"{loops} loop{'' if loops == 1 else 's'}"] if loops else []),
+    ]
 
 
 ANSWER_HEAD = (
@@ -206,9 +210,7 @@ def answer_rows(document: Bench) -> list[tuple[str, ...]]:
         (
             clean(name),
             names[engine.label],
-            "the first, with which others are compared"
-            if one.against is None
-            else names.get(one.against, clean(one.against)),
+            "none: it is the first" if one.against is None else names.get(one.against, clean(one.against)),
             figure(one.n),
             figure(one.exact),
             share(one.overlap),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from inferometer.documents.bench import Bench
 from inferometer.documents.part import to_data
 from inferometer.report.bench import charts, contents
@@ -18,7 +20,6 @@ def render_html(document: Bench) -> str:
         ValueError: the document holds NaN or an infinity.
     """
     prompts, answers = contents.prompt_rows(document), contents.answer_rows(document)
-    names = contents.called(document)
     context = {
         "version": clean(document.version),
         "page_title": f"{document.status}: engines side by side",
@@ -33,9 +34,7 @@ def render_html(document: Bench) -> str:
         "orders": contents.orders(document),
         "engines": _engines(document),
         "pictures": _pictures(document),
-        "drifts": [
-            picture(one) for part in charts.parts(document) for one in charts.over_runs(document, part, names)
-        ],
+        "drifts": _drifts(document),
         "prompts": table("Prompts", contents.PROMPT_HEAD, prompts, [False, False, *[True] * 8])
         if prompts
         else None,
@@ -63,6 +62,13 @@ def _pictures(document: Bench) -> list[Picture]:
         *(picture(charts.speeds(part, names)) for part in parts),
         *(picture(chart, NO_CONTEXTS) for chart in filled or [charts.contexts(parts[0], names)]),
     ]
+
+
+def _drifts(document: Bench) -> list[Picture]:
+    """Prompt by prompt, the parts of the engines beside each other."""
+    names = contents.called(document)
+    every = [charts.over_runs(document, part, names) for part in charts.parts(document)]
+    return [picture(one) for row in zip_longest(*every) for one in row if one is not None]
 
 
 def _engines(document: Bench) -> object:

@@ -170,7 +170,9 @@ def _reason(code: str) -> str:
     if code in REASONS:
         return f"{code}: {REASONS[code]}"
     check = CHECKS.get(code)
-    return clean(code) if check is None else f"{code}: {check.title.lower()}"
+    if check is None or check.title.lower() == code.replace("_", " "):
+        return clean(code)
+    return f"{code}: {check.title.lower()}"
 
 
 class _Facts(dict[str, str]):
