@@ -111,7 +111,7 @@ def taken(
 
     def write(standing: Standing[str]) -> Document:
         events.step("write", standing.results[-1])
-        documents.append((tuple(standing.results), standing.remarks, standing.interrupted))
+        documents.append((tuple(standing.results), standing.remarks, standing.cut_short))
         return documents[-1]
 
     around = Pressing(events)
@@ -156,3 +156,15 @@ def test_a_fault_of_the_instrument_is_raised_after_the_results_were_written(fail
     reached = "abc".index(failing) + 1
     assert last is None
     assert documents[-1] == (tuple("abc"[:reached]), unmeasured(*"abc"[reached:]), False)
+
+
+@given(st.integers(2, 4))
+def test_what_a_killed_process_leaves_is_cut_short_and_names_who_waits(number: int) -> None:
+    """Each turn is written before the cool-down behind it; only with the last turn is the benchmark whole."""
+    labels = "abcd"[:number]
+    events = Events()
+    _, documents = taken(labels, events)
+    for at, document in enumerate(documents, 1):
+        assert document == (tuple(labels[:at]), unmeasured(*labels[at:]), at < number)
+    order = [name for name, _ in events.seen if name in ("write", "cool_down")]
+    assert order == ["write", "cool_down"] * (number - 1) + ["write"]

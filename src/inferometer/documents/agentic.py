@@ -161,7 +161,8 @@ class AgenticProtocol(Part, frozen=True):
 
 
 class Agentic(Part, frozen=True):
-    """A whole agentic benchmark, or what there is of it so far. `interrupted`: a person ended it."""
+    """A whole agentic benchmark, or what there is of it so far. `interrupted`: it did not come to its end: a person ended
+    it, or engines wait."""
 
     schema: Literal["inferometer/agentic/1"]
     id: str

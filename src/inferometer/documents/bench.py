@@ -207,7 +207,7 @@ class BenchProtocol(Part, frozen=True):
 
 class Bench(Part, frozen=True):
     """A whole benchmark, or what there is of it so far. `status`: VALID if every engine's is, INVALID if one's is, else
-    INCONCLUSIVE. `interrupted`: a person ended it."""
+    INCONCLUSIVE. `interrupted`: it did not come to its end: a person ended it, or engines wait."""
 
     schema: Literal["inferometer/bench/1"]
     id: str

@@ -43,7 +43,7 @@ class RunFolder:
     def open(cls, path: Path) -> RunFolder:
         """An existing run. Raises RecordError if this is none."""
         if not (path / "plan.json").is_file():
-            raise RecordError(f"{path}: not a run folder (it holds no plan.json)")
+            raise RecordError(f"{path}: not a run folder (it holds no plan.json){_inner(path)}")
         return cls(path)
 
     def remove_unmeasured(self) -> None:
@@ -90,6 +90,14 @@ class RunFolder:
     def log(self) -> Path:
         """What the processes of the run had to say."""
         return self.path / "log.txt"
+
+
+def _inner(path: Path) -> str:
+    """What to do with a folder that was to hold a document of several runs, and was left before there was one."""
+    runs = sorted(str(plan.parent) for plan in path.glob("runs/*/plan.json"))
+    if not runs:
+        return ""
+    return f". It was ended before it had a result; `inferometer recover` rebuilds each of its runs: {', '.join(runs[:8])}"
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -125,7 +125,7 @@ def carry_out(
             version=__version__,
             started=started,
             ended=moment(time.time_ns()),
-            interrupted=standing.interrupted,
+            interrupted=standing.cut_short,
             protocol=_protocol(question),
             status=worst([one.status or "INCONCLUSIVE" for one in standing.results]),
             engines=tuple(standing.results),

@@ -105,7 +105,7 @@ def carry_out(
             folder.name,
             started,
             client_of(machine),
-            interrupted=standing.interrupted,
+            interrupted=standing.cut_short,
         )
         write_atomically(folder / FILE, to_json(document).encode())
         if standing.over:

@@ -7,7 +7,8 @@
 | in the cool-down             | the same, this turn whole                                                           |
 | while the results are written | the same: they are written again                                                   |
 
-A fault of the instrument ends the turns as well, and is raised after the results were written.
+A fault of the instrument ends the turns as well, and is raised after the results were written. What is written while engines
+wait names them and is cut short: if the process is killed, that is what stays.
 """
 
 from __future__ import annotations
@@ -61,10 +62,14 @@ class Standing(Generic[Result]):
         return self.stopped or not self.waiting
 
     @property
+    def cut_short(self) -> bool:
+        """Whether this is not the whole benchmark: by a person, or, so far, because engines wait."""
+        return self.interrupted or (bool(self.waiting) and self.failure is None)
+
+    @property
     def remarks(self) -> tuple[Remark, ...]:
         """What was noted, and who was not measured."""
-        waiting = self.waiting if self.stopped else ()
-        return (*self.noted, *(Remark("not_measured", {"engine": label}) for label in waiting))
+        return (*self.noted, *(Remark("not_measured", {"engine": label}) for label in self.waiting))
 
 
 def in_turn(
@@ -89,9 +94,9 @@ def in_turn(
         standing.results.append(_made(turn))
         standing.interrupted, standing.failure = turn.interrupted, turn.failure
         try:
+            written = write(standing)
             if not standing.over and (remains := cool_down(machine, clock)) is not None:
                 standing.noted.append(remains)
-            written = write(standing)
         except KeyboardInterrupt:
             standing.interrupted = True
             written = write(standing)
