@@ -6,12 +6,13 @@ import itertools
 import json
 import signal
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from commands import interrupted, only, run, start
+from commands import COMMAND, finish, interrupted, only, run, start
 from forwarding import forwarding
 from peers import Script, Seen, scripted, whole
 from serving import serving
@@ -71,7 +72,7 @@ def test_an_engine_that_times_itself_is_compared_with_its_own_timings(tmp_path: 
     """Over Ollama's interface, which has no counters."""
     with serving(engine=ENGINE) as port:
         code, document = cross_validated(tmp_path, f"http://127.0.0.1:{port}", "--engine", "ollama")
-    assert (code, document["engine"], codes(document)) == (0, "ollama", {"counters_unknown"})
+    assert (code, document["engine"], codes(document)) == (0, "ollama", {"counters_unknown", "other_engine"})
     for figure in ("tok_per_sec", "ttft_ms", "total_ms"):
         methods = list(rows(document, figure))
         assert methods[:2] == ["timings", "streamed"]
@@ -83,7 +84,7 @@ def test_an_engine_with_nothing_of_its_own_gets_no_overhead(tmp_path: Path) -> N
     with serving(engine=ENGINE) as port:
         url = f"http://127.0.0.1:{port}"
         code, document = cross_validated(tmp_path, url, "--engine", "mlx-lm")
-    assert (code, codes(document)) == (4, {"counters_unknown"})
+    assert (code, codes(document)) == (4, {"counters_unknown", "other_engine"})
     (only_one,) = rows(document, "ttft_ms").values()
     assert only_one["delta"] is None
     assert (document["overhead"]["ttft_ms"], document["overhead"]["tok_per_sec"]) == (None, None)
@@ -181,3 +182,40 @@ def test_what_was_measured_outlives_an_interruption(sent: signal.Signals, code: 
     assert (document["ended"] is None) == (sent == signal.SIGKILL)
     assert rows(document, "total_ms")["whole"]["n"] == 3
     assert (only(tmp_path) / document["runs"][-1] / "requests.parquet").is_file()
+
+
+def test_another_engine_than_the_one_named_is_a_remark(tmp_path: Path) -> None:
+    """Its figures would stand under the wrong name."""
+    with serving(engine=ENGINE) as port:
+        _, document = cross_validated(tmp_path, f"http://127.0.0.1:{port}", "--engine", "vllm")
+    assert {"code": "other_engine", "facts": {"expected": "vllm", "found": "reference"}} in document[
+        "remarks"
+    ]
+
+
+def test_a_result_is_printed_again_without_the_server(tmp_path: Path) -> None:
+    """With its exit code, and as it stands in the file."""
+    with serving(engine=ENGINE) as port:
+        code, document = cross_validated(tmp_path, f"http://127.0.0.1:{port}")
+    folder = str(only(tmp_path))
+    assert finish("report", folder, "--json")[:2] == (code, json.dumps(document, ensure_ascii=False) + "\n")
+    again, shown, _ = finish("report", folder)
+    assert again == code
+    assert "client, whole reply" in shown
+    with Path("/dev/full").open("w") as full:
+        command = [*COMMAND, "report", folder]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (code, b"")
+    written = only(tmp_path) / "cross-validation.json"
+    written.write_text(written.read_text()[:-9])
+    assert finish("report", folder)[0] == 2
+
+
+def test_a_folder_without_a_result_names_the_runs_in_it(tmp_path: Path) -> None:
+    """What a killed process leaves before its first document."""
+    inner = tmp_path / "runs" / "one"
+    inner.mkdir(parents=True)
+    (inner / "plan.json").write_text("{}")
+    code, _, err = finish("report", str(tmp_path))
+    assert code == 2
+    assert f"`inferometer recover` rebuilds each of its runs: {inner}" in err

@@ -120,3 +120,8 @@ def test_what_a_server_says_cannot_write_on_the_terminal() -> None:
         DetectedEndpoint("http://127.0.0.1:9", "unknown", detail=unclean),
     )
     assert "\x1b" not in text
+
+
+def test_a_terminal_without_a_width_shows_everything() -> None:
+    """Some say 0 columns and mean that they do not know: then it is as wide as most."""
+    assert shown(engine(), width=0) == shown(engine(), width=80)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from inferometer.cli.command import Command
 from inferometer.cli.engine_options import flags_of, reached, resulting
 from inferometer.errors import PlanError, Problem
-
-if TYPE_CHECKING:
-    pass
 
 EXAMPLES = (
     "inferometer cross-validate --url http://localhost:8000",
@@ -83,12 +79,13 @@ def command(
     target = build(None, {"--url": url, "--api": api or "chat", **options}, environ=os.environ).target
     assert target.url is not None
     adapter, version, remarks = recognise(target.url, headers(target, read_key(target, os.environ)))
+    found = None if adapter is None else adapter.key
     if engine is not None:
-        same = adapter is not None and adapter.key == engine
+        same = found == engine
         adapter, version, remarks = ADAPTERS[engine], version if same else None, []
     interface = api or ("chat" if adapter is None else adapter.interface)
     name = "engine" if adapter is None else adapter.key
-    live = LiveEngine(name, name, target.url, model, adapter, api=interface, options=options)
+    live = LiveEngine(name, name, target.url, model, adapter, found, api=interface, options=options)
     done = cross_validate(
         live, named[prompt], runs, out, Screen(quiet=quiet), remarks=remarks, version=version
     )

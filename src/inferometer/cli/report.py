@@ -35,7 +35,7 @@ EXAMPLES = (
 )
 def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
     """Write summary.json, report.md and report.html of a run again, from its record; or the reports of a campaign of tests
-    or of a benchmark. Needs no server.
+    or of a benchmark; or print a cross-validation again. Needs no server.
     """
     from inferometer.errors import PlanError, Problem
 
@@ -62,6 +62,13 @@ def command(run: Path, as_json: bool, redact: tuple[str, ...]) -> int:
         agentic = rewritten_agentic(run)
         show_agentic(agentic.document, agentic.folder, as_json=as_json)
         return agentic.exit_code
+    if (run / "cross-validation.json").is_file():
+        from inferometer.cli.terminal import show_cross_validation
+        from inferometer.studies.cross_validation import FILE, reread
+
+        validated = reread(run)
+        show_cross_validation(validated.document, run / FILE, as_json=as_json)
+        return validated.exit_code
     from inferometer.cli.terminal import show
     from inferometer.journal.folder import RunFolder
     from inferometer.run.evaluate import evaluate

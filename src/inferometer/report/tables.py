@@ -78,6 +78,7 @@ RULE = Box("    \n    \n -- \n    \n    \n    \n    \n    \n", ascii=True)
 """One line under the heading and nothing else: the same in Unicode, ASCII, and a pipe. A blank column parts the cells."""
 
 VERDICT_STYLES = {"VALID": "bold green", "INVALID": "bold red", "INCONCLUSIVE": "bold yellow"}
+UNKNOWN_WIDTH = 80
 LONGEST_WORD = 20
 """Room that a wrapping column gets before other columns are dropped. Longer words are cut."""
 
@@ -86,6 +87,8 @@ class Screen:
     """Prints to a console in the signs that it has. `most`: columns of a paragraph, whatever the console's width."""
 
     def __init__(self, console: Console, most: int | None = None) -> None:
+        if console.width < 1:  # COLUMNS=0: the size is not known, and nothing at all would be printed
+            console.width = UNKNOWN_WIDTH
         self.console = console
         self.width = console.width
         self._ascii = not console.encoding.lower().startswith("utf")

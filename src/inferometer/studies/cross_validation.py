@@ -18,7 +18,7 @@ from inferometer import __version__
 from inferometer.client.http_client import Unanswered
 from inferometer.documents.bench import Remark
 from inferometer.documents.cross_validation import SCHEMA, CrossValidation, Method
-from inferometer.documents.part import to_json
+from inferometer.documents.part import from_json, to_json
 from inferometer.documents.verdict import RunStatus
 from inferometer.engines.adapters import registry
 from inferometer.engines.adapters.adapter import Adapter, Counters, Reply
@@ -112,6 +112,16 @@ def cross_validate(
     if failure is not None:
         raise failure
     return CrossValidated(folder, document)
+
+
+def reread(folder: Path) -> CrossValidated:
+    """A cross-validation from its document. Raises RecordError."""
+    path = folder / FILE
+    try:
+        text = path.read_bytes()
+    except OSError as cause:
+        raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
+    return CrossValidated(folder, from_json(text, CrossValidation, SCHEMA, str(path)))
 
 
 @dataclass(slots=True)
