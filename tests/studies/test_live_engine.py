@@ -55,6 +55,18 @@ def test_a_port_taken_by_something_else_is_named(answer: Answer, model: str | No
     assert found.code in SENTENCES
 
 
+def test_a_model_that_is_listed_twice_is_one() -> None:
+    """There is nothing to choose."""
+
+    def answer(request: Seen) -> Script:
+        listing = {"object": "list", "data": [{"id": "m"}, {"id": "m"}]}
+        return Script(whole(200, json.dumps(REPLY if request.method == "POST" else listing).encode()))
+
+    with scripted(answer) as peer:
+        found = LiveEngine("e", "e", f"http://127.0.0.1:{peer.port}", options={"--timeout": "2"}).prepare()
+    assert found.model == "m"
+
+
 @pytest.mark.parametrize("status", [403, 404, 500])
 def test_an_unload_that_is_refused_is_a_remark_with_the_engines_words(status: int) -> None:
     """The turn has been measured by then, and stands."""

@@ -186,7 +186,7 @@ class LiveEngine:
 
     def _chosen(self, names: Iterable[str]) -> tuple[str, list[Remark]]:
         """The model to measure. Raises EngineFailed."""
-        listed = list(names)
+        listed = list(dict.fromkeys(names))
         if self.model is None:
             if len(listed) == 1:
                 return listed[0], []

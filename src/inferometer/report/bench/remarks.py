@@ -96,7 +96,8 @@ SENTENCES: dict[str, str] = {
     "uncached_but_fast": "the engine reports {share} cached, yet TTFT is only {ratio} of that of the cold phases: its count "
     "may be wrong",
     "prefix_tests_differ": "by {no} alone the verdict would be no, and by {yes} it would be yes: an engine that keeps whole "
-    "prompts only has nothing of prefix-test-1, whose message is new, and one that loses its cache has nothing of any",
+    "prompts only has nothing of prefix-test-1, which is new; a cache that was lost, or is another replica's, is missing "
+    "anywhere",
     "ttft_floor": "at least {share} of TTFT of the cold phases is not reading the prompt, as long-context shows: TTFT alone "
     "cannot tell reuse here",
     "cold_slow": "TTFT of the prefix tests is {ratio} of that of cold, but {second} of that of cold-prefix, which is as "
