@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from measured_requests import measured
 
 from inferometer.documents.cross_validation import METHODS, Method
-from inferometer.judge.cross_validation import Found, overhead, tables
+from inferometer.documents.verdict import CheckResult, CheckStatus
+from inferometer.judge.cross_validation import Found, overhead, tables, verdict
 from inferometer.measure.engine_figures import (
     FIGURES,
     Figure,
@@ -169,3 +170,18 @@ def test_intervals_hold_the_truth_as_often_as_they_state(n: int) -> None:
         low, high = found.tok_per_sec.share_ci95
         held["tok_per_sec"] += low <= 1 / 1.02 - 1 <= high
     assert all(0.92 <= count / 1_000 <= 0.98 for count in held.values()), held
+
+
+def checks(*found: tuple[str, CheckStatus]) -> list[CheckResult]:
+    return [CheckResult(code, status, None, None, None, {}, "") for code, status in found]
+
+
+def test_a_few_requests_are_not_doubted_for_what_is_not_stated() -> None:
+    """Too few for a P99 or to see drift says nothing of a mean; an instrument that was late says it of every figure."""
+    few = checks(("samples_p99", "unsure"), ("drift", "unsure"))
+    late = checks(("samples_p99", "unsure"), ("lateness", "fail"))
+    unsure = checks(("lateness", "unsure"), ("token_counts", "unsure"))
+    assert verdict([]) == (None, ())
+    assert verdict([few, few]) == ("VALID", ())
+    assert verdict([unsure, late]) == ("INVALID", ("lateness", "token_counts"))
+    assert verdict([unsure]) == ("INCONCLUSIVE", ("lateness", "token_counts"))

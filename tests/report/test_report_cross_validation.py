@@ -13,7 +13,8 @@ def document(overhead: Overhead, *remarks: Remark) -> CrossValidation:
     return CrossValidation(
         schema="inferometer/cross-validation/1", id="x", version="1", url="http://127.0.0.1:1", engine="vllm",
         engine_version=None, model="m", prompt="code", requests=5, started="2026-01-01T00:00:00Z",
-        ended="2026-01-01T00:01:00Z", interrupted=False, status="VALID", runs=(), tables=(), overhead=overhead, remarks=remarks,
+        ended="2026-01-01T00:01:00Z", interrupted=False, status="VALID", reasons=(), runs=(),
+        tables=(), overhead=overhead, remarks=remarks,
     )  # fmt: skip
 
 

@@ -74,9 +74,10 @@ class Overhead(Part, frozen=True):
 
 
 class CrossValidation(Part, frozen=True):
-    """A whole cross-validation. `engine`: an adapter's key, None if it was not recognised; `status`: the verdict of the
-    streamed run; `runs`: the folders of the records, relative to this document's: streamed, whole. The document is written
-    anew after each step; `ended` is None until the last one, so of a process that was killed, too."""
+    """A whole cross-validation. `engine`: an adapter's key, None if it was not recognised; `status` and `reasons`:
+    whether the figures by the client's clock can be relied on, and the codes of the checks that speak against it; `runs`: the
+    folders of the records, relative to this document's: streamed, whole. The document is written anew after each step;
+    `ended` is None until the last one, so of a process that was killed, too."""
 
     schema: Literal["inferometer/cross-validation/1"]
     id: str
@@ -91,6 +92,7 @@ class CrossValidation(Part, frozen=True):
     ended: str | None
     interrupted: bool
     status: RunStatus | None
+    reasons: tuple[str, ...]
     runs: tuple[str, ...]
     tables: tuple[Table, ...]
     overhead: Overhead

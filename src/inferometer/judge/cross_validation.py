@@ -17,12 +17,15 @@ linearised ratio (measure/engine_figures.py); a share is the difference over the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from inferometer.documents.cross_validation import METHODS, Difference, Method, Overhead, Row, Table
+from inferometer.documents.verdict import CheckResult, RunStatus
+from inferometer.judge.bench import of_the_checks
 from inferometer.judge.comparison.welch import paired, welch
+from inferometer.judge.procedure_verdict import worst
 from inferometer.measure.engine_figures import FIGURES, Figure, Measured
 from inferometer.measure.record import Floats
 from inferometer.measure.stats import mean_interval
@@ -30,6 +33,17 @@ from inferometer.metrics.statistics import Interval
 
 Found = Mapping[tuple[Figure, Method], Measured]
 """What there is, by figure and method."""
+
+
+def verdict(runs: Sequence[Sequence[CheckResult]]) -> tuple[RunStatus | None, tuple[str, ...]]:
+    """Whether to rely on the figures by the client's clock, and the codes of the checks that speak against it: of those of all
+    runs, by the rules of a benchmark (judge/bench.py). None without a run."""
+    found: dict[str, RunStatus] = {}
+    for checks in runs:
+        for code, status in of_the_checks(checks).items():
+            found[code] = worst((status, found.get(code, "VALID")))
+    codes = sorted(found, key=lambda code: found[code] != "INVALID")
+    return (worst(found.values()) if runs else None), tuple(codes)
 
 
 def tables(found: Found) -> tuple[Table, ...]:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from inferometer.documents.cross_validation import CrossValidation, Difference, Row, Table
 from inferometer.metrics.statistics import Interval
-from inferometer.report.bench.remarks import worded
+from inferometer.report.bench.remarks import reasons, worded
 from inferometer.report.figures import ABSENT, clean, figure, share
 from inferometer.report.tables import VERDICT_STYLES, Screen
 
@@ -25,10 +25,11 @@ TITLES = {"tok_per_sec": "tokens/s", "ttft_ms": "TTFT, ms", "total_ms": "whole a
 def render(document: CrossValidation, console: Console, file: str | None = None) -> None:
     """Print it. `file`: where the document lies."""
     screen = Screen(console, most=100)
+    number = "1 request" if document.requests == 1 else f"{document.requests} requests"
     name = " ".join(filter(None, (document.engine, document.engine_version))) or "an unknown engine"
     screen.say("")
     screen.say(
-        f"{clean(name)} at {clean(document.url)}, model {clean(document.model or 'unknown')}: {document.requests} requests "
+        f"{clean(name)} at {clean(document.url)}, model {clean(document.model or 'unknown')}: {number} "
         f"with the prompt {document.prompt}, one at a time."
     )
     for table in document.tables:
@@ -46,7 +47,10 @@ def render(document: CrossValidation, console: Console, file: str | None = None)
     for remark in document.remarks:
         screen.say(worded(remark) + ".", first="NOTE  ")
     if document.status is not None:
-        screen.say(document.status, VERDICT_STYLES[document.status], first="The streamed run is ")
+        why = f" ({reasons(document.reasons)})" if document.reasons else ""
+        screen.say(
+            f"{document.status}{why}.", VERDICT_STYLES[document.status], first="The client's figures are "
+        )
     if file is not None:
         screen.path("Result", file)
 

@@ -19,14 +19,13 @@ from inferometer.client.http_client import Unanswered
 from inferometer.documents.bench import Remark
 from inferometer.documents.cross_validation import SCHEMA, CrossValidation, Method
 from inferometer.documents.part import from_json, to_json
-from inferometer.documents.verdict import RunStatus
 from inferometer.engines.adapters import registry
 from inferometer.engines.adapters.adapter import Adapter, Counters, Reply
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
-from inferometer.judge.cross_validation import Found, overhead, tables
+from inferometer.judge.cross_validation import Found, overhead, tables, verdict
 from inferometer.measure.engine_counters import Growth, growth
 from inferometer.measure.engine_figures import Figure, Figures, Measured, by_client, by_timings, of_whole
 from inferometer.measure.measured_requests import MeasuredRequest, measured_requests
@@ -145,11 +144,6 @@ class _UnderWay:
         """The runs there are: streamed, whole."""
         return [one for one in (self.streamed, self.whole) if one is not None]
 
-    @property
-    def status(self) -> RunStatus | None:
-        """The verdict of the streamed run."""
-        return None if self.streamed is None else self.streamed.summary.verdict.status
-
     def measure(self) -> None:
         """Both runs. What the engine does wrong is a remark."""
         try:
@@ -195,6 +189,7 @@ class _UnderWay:
             for requests, planned in ((whole, self.requests + 1), (streamed, self.requests))
             if requests is not None and (one := _failures(requests, planned)) is not None
         ]
+        status, reasons = verdict([one.summary.verdict.checks for one in self.results])
         document = CrossValidation(
             schema=SCHEMA,
             id=self.folder.name,
@@ -208,7 +203,8 @@ class _UnderWay:
             started=moment(self.started),
             ended=moment(time.time_ns()) if ended else None,
             interrupted=self.interrupted,
-            status=self.status,
+            status=status,
+            reasons=reasons,
             runs=tuple(f"runs/{one.folder.name}" for one in self.results),
             tables=tables(found),
             overhead=overhead(found),
