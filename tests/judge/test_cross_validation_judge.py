@@ -24,7 +24,7 @@ from inferometer.measure.engine_figures import (
 )
 from inferometer.measure.measured_requests import MeasuredRequest
 
-SPANS = st.tuples(st.floats(1, 500), st.floats(10, 5_000), st.integers(1, 4_000))
+SPANS = st.tuples(st.floats(1, 500), st.floats(11, 5_000), st.integers(1, 4_000))
 
 
 def found_of(**methods: Figures) -> Found:
