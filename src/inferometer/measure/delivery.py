@@ -140,7 +140,8 @@ class Delivery:
     held back and `at_once` arrived whole; `alone_share` of their events arrived alone, `lumped_share` of those that have
     several events are lumped. None: there are none. `merged`: how many of the prompt ones the client may have merged all the
     same, by the number of those read late and the chance of `late_ms`. `moved`: by what share P99 of TTFT is longer with those
-    held back than without them."""
+    held back than without them. `late_held`: of those read late, the ones that look held back, whoever merged their events; the
+    others are not, since reading late parts nothing."""
 
     several: int
     prompt: int
@@ -150,6 +151,7 @@ class Delivery:
     lumped_share: float | None
     merged: float
     moved: float = 0.0
+    late_held: int = 0
 
 
 def delivery(chunks: Chunks, tokens: Floats, ttft_ms: Floats, late: Mask, chance: float) -> Delivery:
@@ -161,7 +163,8 @@ def delivery(chunks: Chunks, tokens: Floats, ttft_ms: Floats, late: Mask, chance
     spread = prompt & (events > 1)
     total = int(events[spread].sum())
     lumped = 2 * chunks.alone[spread] <= events[spread]
-    held = prompt & held_back(chunks, ttft_ms)
+    together = several & held_back(chunks, ttft_ms)
+    held = prompt & together
     return Delivery(
         several=int(several.sum()),
         prompt=int(prompt.sum()),
@@ -171,6 +174,7 @@ def delivery(chunks: Chunks, tokens: Floats, ttft_ms: Floats, late: Mask, chance
         lumped_share=float(lumped.mean()) if total else None,
         merged=float((several & late).sum()) * chance / (1.0 - chance),
         moved=_moved(ttft_ms, held),
+        late_held=int((together & late).sum()),
     )
 
 
