@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 from benches import around, bench, engine
 from commands import finish
+from msgspec.structs import replace
 from rich.console import Console
 
 from inferometer.documents.bench import Bench
@@ -118,6 +119,38 @@ def test_an_engine_that_fails_on_one_side_is_no_success() -> None:
     assert "b: failed" in render_markdown(document).replace("\\", "")
     false = bench(engine("a", {"code": around(60.0, 50.0)}, failing="INVALID"))
     assert compared(of(60.0, 50.0), false).outcome == "invalid"
+
+
+def test_what_the_sides_do_not_have_in_common_is_named() -> None:
+    """Another engine under the same label, another count of a prompt's tokens, a prompt from the cache: figures stand, and the
+    reader learns what they are of. Where a side does not know, nothing differs."""
+    base = of(60.0, 50.0)
+    (one,) = base.engines
+    (prompt,) = one.prompts
+
+    def differing(**members: object) -> dict[str, tuple[object, object]]:
+        metadata = replace(one.metadata, engine=members.pop("engine", one.metadata.engine))
+        changed = replace(one, metadata=metadata, prompts=(replace(prompt, **members),))
+        found = compared(base, replace(base, engines=(changed,))).differences
+        return {other.name: (other.baseline, other.side) for other in found}
+
+    assert differing() == {}
+    assert differing(engine="ollama") == {"engine": ("a", "ollama")}
+    assert differing(prompt_tokens=90) == {"prompt_tokens of code": (40, 90)}
+    assert differing(prompt_tokens=None, cached=0.4) == {}
+    assert differing(cached=0.9) == {"cached of code": (0.0, 0.9)}
+
+
+def test_speeds_by_different_clocks_allow_no_claim_and_ttft_does() -> None:
+    """The engine's own clock leaves out what HTTP takes of every token: 10 % between the two may be no engine's doing."""
+    base, other = of(60.0, 50.0), of(54.0, 70.0)
+    (one,) = other.engines
+    samples = tuple(replace(sample, tok_per_sec_source="server") for sample in one.samples)
+    document = compared(base, replace(other, engines=(replace(one, samples=samples),)))
+    assert [figure.verdict for figure in document.figures] == ["no_claim", "worse"]
+    assert [(one.name, one.baseline, one.side) for one in document.differences] == [
+        ("tok_per_sec_source of code", "client", "server")
+    ]
 
 
 def test_junit_has_a_suite_for_each_engine_and_a_failure_for_each_figure_that_is_worse() -> None:

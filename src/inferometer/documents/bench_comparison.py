@@ -58,7 +58,7 @@ class ComparedFigure(Part, frozen=True):
 
 
 class MetadataDifference(Part, frozen=True):
-    """A member of an engine's metadata that differs: its value on A and on B."""
+    """A member of an engine's metadata, or of a prompt's result, that differs: its value on A and on B."""
 
     engine: str
     name: str

@@ -54,6 +54,8 @@ from inferometer.measure.bench_metrics import pooled
 
 Ranked = Literal["tok_per_sec", "ttft_client_ms"]
 HIGHER_IS_BETTER: dict[Ranked, bool] = {"tok_per_sec": True, "ttft_client_ms": False}
+CACHED_SHARE = 0.5
+"""Of a prompt's tokens: from here on its TTFT is that of a cache, which a reader should know."""
 CONTRADICTIONS = ("clocks_differ", "faster_later")
 """Remarks that make a result INCONCLUSIVE (measure/generation_checks.py)."""
 STATED = ("ttft_ms", "e2e_ms", "tpot_ms")

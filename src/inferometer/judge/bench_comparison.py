@@ -9,6 +9,7 @@ generation is one value, and three of them cannot be resampled.
 | an INVALID result on a side           | its numbers must not be relied on                                   |
 | fewer than three generations on a side | draft 6.3, for runs                                                 |
 | an estimate of tokens, for speed      | it may be 25 % off                                                  |
+| speeds by different clocks            | the client's holds HTTP and streaming, the engine's own does not    |
 
 A prompt is compared with itself alone: same limit of tokens, same size, sized by the same tokenizer. One that both sides were
 to measure and an engine has no result of on a side is not comparable, so an engine that fails is no success.
@@ -37,7 +38,7 @@ from inferometer.documents.bench_comparison import (
     NoiseMove,
 )
 from inferometer.documents.comparison import FigureVerdict, NoiseFloor
-from inferometer.judge.bench import HIGHER_IS_BETTER, figure, values_of
+from inferometer.judge.bench import CACHED_SHARE, HIGHER_IS_BETTER, figure, values_of
 from inferometer.judge.comparison import rules, welch
 from inferometer.measure.record import Floats
 from inferometer.measure.stats import CONFIDENCE
@@ -45,6 +46,7 @@ from inferometer.metrics.statistics import Interval
 
 FIGURES: tuple[Compared, ...] = ("tok_per_sec", "ttft_client_ms")
 DIFFERENT = (
+    "engine",
     "engine_version",
     "runner",
     "model",
@@ -52,6 +54,7 @@ DIFFERENT = (
     "model_quantization",
     "hw_chip",
     "os_version",
+    "thermal_speed_limit",
 )
 """Members of the metadata that a comparison names where they differ."""
 
@@ -197,7 +200,8 @@ def _allowed(
     if "INVALID" in {one.status for one in engines}:
         return "no_claim"
     estimated = any(_estimated(one, mine.prompt) for one in engines)
-    return "no_claim" if estimated and name == "tok_per_sec" else None
+    clocks = {_clocks(one, mine.prompt) for one in engines}
+    return "no_claim" if name == "tok_per_sec" and (estimated or len(clocks) > 1) else None
 
 
 def _size(prompt: PromptResult) -> tuple[int, int | None, int | None]:
@@ -210,6 +214,16 @@ def _estimated(engine: EngineResult, prompt: str) -> bool:
         for one in engine.samples
         if one.prompt == prompt
     )
+
+
+def _clocks(engine: EngineResult, prompt: str) -> str | None:
+    """Whose clocks a prompt's speeds are by: `client`, `server` or both; None: no sample has a speed."""
+    found = {
+        one.tok_per_sec_source
+        for one in engine.samples
+        if one.prompt == prompt and one.discarded is None and one.tok_per_sec_source is not None
+    }
+    return " and ".join(sorted(found)) or None
 
 
 def _floors(drafts: Sequence[_Draft], first: Bench, noise: Sequence[Bench]) -> tuple[NoiseMove, ...]:
@@ -287,3 +301,27 @@ def _differences(a: EngineResult, b: EngineResult) -> Iterator[MetadataDifferenc
         mine, theirs = getattr(a.metadata, name), getattr(b.metadata, name)
         if mine != theirs:
             yield MetadataDifference(a.label, name, mine, theirs)
+    others = {one.prompt: one for one in b.prompts}
+    for prompt in a.prompts:
+        if (other := others.get(prompt.prompt)) is not None:
+            yield from _unlike(a, b, prompt, other)
+
+
+def _unlike(
+    a: EngineResult, b: EngineResult, mine: PromptResult, theirs: PromptResult
+) -> Iterator[MetadataDifference]:
+    """What a prompt's figures are of, where that differs: the clock, the engine's count of its tokens, and whether most of it
+    came from a prefix cache."""
+    pairs: dict[str, tuple[str | float | None, str | float | None]] = {
+        "tok_per_sec_source": (_clocks(a, mine.prompt), _clocks(b, mine.prompt)),
+        "prompt_tokens": (mine.prompt_tokens, theirs.prompt_tokens),
+    }
+    if _mostly_cached(mine) != _mostly_cached(theirs):
+        pairs["cached"] = mine.cached, theirs.cached
+    for name, (first, second) in pairs.items():
+        if first is not None and second is not None and first != second:
+            yield MetadataDifference(a.label, f"{name} of {mine.prompt}", first, second)
+
+
+def _mostly_cached(prompt: PromptResult) -> bool:
+    return prompt.cached is not None and prompt.cached >= CACHED_SHARE

@@ -26,7 +26,7 @@ from inferometer.engines.adapters.adapter import EngineFacts
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
-from inferometer.judge.bench import figure, verdict
+from inferometer.judge.bench import CACHED_SHARE, figure, verdict
 from inferometer.measure.bench_metrics import monotone_fall, pooled
 from inferometer.measure.generation_checks import clocks_apart, faster_later, sooner_later
 from inferometer.measure.generations import Generation, generations, of_prompt
@@ -36,8 +36,6 @@ from inferometer.workload.bench_prompts import BenchPrompt
 
 EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
 FULL_SPEED_PERCENT = 100.0
-CACHED_SHARE = 0.5
-"""Of a prompt's tokens: from here on its TTFT is that of a cache, which a reader should know."""
 
 Limits = Sequence[tuple[int, float]]
 """Instants (ns, monotonic) and the processor's speed limit then, in percent."""
