@@ -67,6 +67,19 @@ def test_an_engine_that_times_itself_has_its_own_and_the_clients_ttft(address: s
         assert sample["ttft_client_ms"] <= sample["total_client_ms"]
 
 
+def test_context_fills_are_sized_by_the_engines_own_tokenizer(address: str, tmp_path: Path) -> None:
+    """The result says by whose, and has its count; a tokenizer that is named comes first."""
+    fills = ("--prompts", "none", "--contexts", "500", "--runs", "1")
+    _, document, _ = bench(tmp_path / "a", *fills, here=address)
+    (prompt,) = document["engines"][0]["prompts"]
+    assert document["protocol"]["sized_by"].startswith("the /tokenize of here for ")
+    assert prompt["sized_to"] == 500
+    assert 470 <= prompt["sized_tokens"] <= 500
+    assert prompt["sized_tokens"] <= prompt["prompt_tokens"] <= 564
+    _, document, _ = bench(tmp_path / "b", *fills, "--tokenizer", "o200k_base", here=address)
+    assert document["protocol"]["sized_by"] == "the tokenizer o200k_base"
+
+
 def test_no_engine_on_a_port_is_named_and_the_other_is_measured(address: str, tmp_path: Path) -> None:
     """Exit code 5."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -34,7 +34,7 @@ from inferometer.studies.bench_answers import reference_answers
 from inferometer.studies.bench_engine import EngineFailed, EngineProcesses, LiveEngine, Prepared
 from inferometer.studies.bench_gate import cool_down, gate
 from inferometer.studies.engine_tokens import TokenCounter
-from inferometer.workload.bench_prompts import BenchPrompt
+from inferometer.workload.bench_prompts import BenchPrompt, context_fill
 
 PROMPTS = (BenchPrompt("code", "Write a loop.", 40), BenchPrompt("long", "Write a book.", 60))
 QUESTION = Question(PROMPTS)
@@ -493,6 +493,30 @@ def test_a_prompt_that_the_model_has_no_room_for_is_left_out(tmp_path: Path) -> 
     assert "prompt_too_long" in codes(first)
     assert [one.prompt for one in first.prompts] == ["code"]
     assert done.document.rankings[0].prompts == ("code",)
+
+
+def counting_prompts(tokens: int) -> Change:
+    """The engine counts so many tokens in every prompt."""
+
+    def change(row: dict[str, Any], run: int) -> None:
+        row["usage_input"] = tokens
+
+    return change
+
+
+@pytest.mark.parametrize(("tokens", "missed"), [(1_000, False), (1_160, False), (1_170, True), (895, True)])
+def test_a_context_fill_of_another_size_than_planned_is_named(
+    tokens: int, missed: bool, tmp_path: Path
+) -> None:
+    """By the engine's own count, whatever sized it; a chat template is no miss."""
+    engine = VirtualEngine("a", change=counting_prompts(tokens))
+    folder = tmp_path / "b"
+    folder.mkdir()
+    question = Question((context_fill(1_000),), runs=2)
+    done = carry_out(question, [engine], PlantedMachine(), VirtualClock(), folder, Silent())
+    (result,) = done.document.engines
+    assert ("fill_missed" in codes(result)) == missed
+    assert (result.prompts[0].sized_to, result.prompts[0].prompt_tokens) == (1_000, tokens)
 
 
 def answering(text: str, finish_reason: str = "stop") -> Change:

@@ -36,6 +36,8 @@ from inferometer.workload.bench_prompts import BenchPrompt
 
 EXIT_CODES = {"VALID": 0, "INVALID": 3, "INCONCLUSIVE": 4}
 FULL_SPEED_PERCENT = 100.0
+FILL_MISS, TEMPLATE_TOKENS = 0.1, 64
+"""A context fill is of another size than planned beyond this share and what a chat template puts around it."""
 
 Limits = Sequence[tuple[int, float]]
 """Instants (ns, monotonic) and the processor's speed limit then, in percent."""
@@ -228,6 +230,11 @@ def _memory(turn: Turn, own: int | None) -> tuple[int | None, Literal["engine", 
     return shown, None if shown is None else "estimate"
 
 
+def _missed(wanted: int, counted: int) -> bool:
+    """Whether a context fill has another size by the engine's count than it was made for, the chat template aside."""
+    return not (1 - FILL_MISS) * wanted <= counted <= (1 + FILL_MISS) * wanted + TEMPLATE_TOKENS
+
+
 def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Remark]:
     """What the generations themselves give reason to say."""
     remarks: list[Remark] = []
@@ -251,6 +258,10 @@ def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Rem
         fall = monotone_fall(_values(found, at, "speed"))
         if fall is not None:
             remarks.append(Remark("drift", {"prompt": prompt.name, "share": fall, "runs": turn.runs}))
+        counted = [one.prompt_tokens for one in found if one.prompt == at and one.prompt_tokens is not None]
+        if prompt.tokens is not None and counted and _missed(prompt.tokens, max(counted)):
+            size: dict[str, str | int] = {"prompt": prompt.name, "wanted": prompt.tokens}
+            remarks.append(Remark("fill_missed", {**size, "counted": max(counted)}))
     percents = [percent for _, percent in turn.limits]
     if percents and min(percents) < FULL_SPEED_PERCENT:
         remarks.append(Remark("throttled", {"percent": min(percents)}))

@@ -57,6 +57,7 @@ SENTENCES: dict[str, str] = {
     "a repetition",
     "sooner_later": "TTFT of the first run of {prompts} was twice that of all later ones or more, as with a prefix cache: the "
     "median is that of a repetition",
+    "fill_missed": "{prompt} was sized to {wanted} tokens, and this engine counts {counted}: compare it by that size",
     "prompt_too_long": "{prompt} and its answer exceed the model's context of {context} tokens: left out",
     # A cross-validation.
     "engine_unknown": "the engine was not recognised ({found}): name it with --engine",
