@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inferometer.measure.bench_metrics import client_durations, server_durations, tok_per_sec
-from inferometer.measure.generation_checks import ClocksApart, clocks_apart, faster_later, sooner_later
+from inferometer.measure.generation_checks import (
+    ClocksApart,
+    clocks_apart,
+    early_text_ms,
+    faster_later,
+    sooner_later,
+)
 from inferometer.measure.generations import Generation
+from inferometer.measure.measured_requests import Pause
 
 
 def generation(
@@ -36,6 +45,18 @@ def test_an_engines_own_time_for_generating_agrees_with_the_clients_or_is_named(
         assert found.what == "generating"
     if off < -1e-6:
         assert found is None or found.what == "the whole"
+
+
+@given(st.floats(2, 500), st.lists(st.floats(1, 400), min_size=2, max_size=4))
+def test_a_first_text_that_nothing_follows_in_every_run_is_early(usual_ms: float, times: list[float]) -> None:
+    """Law: a pause of more than ten usual gaps, and of 20 ms; one run without it makes it a stall of the machine."""
+    mine = [
+        replace(generation(run, 1, 4_000), pause=Pause(usual_ms * one, usual_ms))
+        for run, one in enumerate(times, 1)
+    ]
+    odd = all(usual_ms * one > max(20.0, 10 * usual_ms) for one in times)
+    assert (early_text_ms(mine) is not None) == odd
+    assert early_text_ms([*mine, generation(9, 1, 4_000)]) is None
 
 
 def test_a_total_longer_than_the_client_waited_is_named_and_a_shorter_one_is_not() -> None:

@@ -185,6 +185,13 @@ def times_itself(decode: float = 1.0) -> Change:
     return change
 
 
+def says_something_first(row: dict[str, Any], run: int) -> None:
+    """The first text is sent a third of a second before the answer begins."""
+    first = row["first_text"]
+    late = [at + 333_000_000 for at in row["event_ns"][first + 1 :]]
+    row |= {"event_ns": [*row["event_ns"][: first + 1], *late], "t_end": row["t_end"] + 333_000_000}
+
+
 def repeats_itself(row: dict[str, Any], run: int) -> None:
     """Answers of the first run are kept, and sent again ten times as fast."""
     if run > 1:
@@ -285,13 +292,15 @@ def test_an_engine_that_slows_by_six_percent_a_run_is_found_as_drift(truths: Ben
 
 
 def test_a_speed_that_is_the_engines_word_alone_is_not_relied_on(tmp_path: Path) -> None:
-    """An engine whose own durations are not the client's, and one that repeats answers that it keeps."""
+    """An engine whose own durations are not the client's, one that repeats answers that it keeps, and one whose first text is
+    no answer."""
     done = benched(
         tmp_path / "b",
         VirtualEngine("honest", change=times_itself()),
         VirtualEngine("boaster", change=times_itself(0.5)),
         VirtualEngine("modest", change=times_itself(1.3)),
         VirtualEngine("parrot", change=repeats_itself),
+        VirtualEngine("herald", change=says_something_first),
     )
     honest = of(done, "honest")
     assert (honest.status, codes(honest)) == ("VALID", set())

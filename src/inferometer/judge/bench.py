@@ -7,6 +7,7 @@
 | `no_interval`    | a prompt has a single generation, or none: nothing tells how much it varies  | INCONCLUSIVE     |
 | `not_finished`   | the engine's turn did not come to its end                                    | INCONCLUSIVE     |
 | `clocks_differ`  | the engine's own durations are not those of the client's clock               | INCONCLUSIVE     |
+| `early_text`     | in every run of a prompt, the next text came far later than the first        | INCONCLUSIVE     |
 | `faster_later`   | all later runs of a prompt are twice as fast as the first, or more           | INCONCLUSIVE     |
 
 What else a run's verdict is about (too few requests for a P99, a server that grows slower) is no figure of a benchmark, or has
@@ -56,7 +57,7 @@ Ranked = Literal["tok_per_sec", "ttft_client_ms"]
 HIGHER_IS_BETTER: dict[Ranked, bool] = {"tok_per_sec": True, "ttft_client_ms": False}
 CACHED_SHARE = 0.5
 """Of a prompt's tokens: from here on its TTFT is that of a cache, which a reader should know."""
-CONTRADICTIONS = ("clocks_differ", "faster_later")
+CONTRADICTIONS = ("clocks_differ", "early_text", "faster_later")
 """Remarks that make a result INCONCLUSIVE (measure/generation_checks.py)."""
 STATED = ("ttft_ms", "e2e_ms", "tpot_ms")
 """Headlines of a run that a benchmark states too: TPOT is what a speed is the inverse of."""

@@ -1,4 +1,5 @@
-"""What generations of one prompt show against each other: two clocks that should agree, and a first run unlike all later ones.
+"""What generations of one prompt show against their figures: two clocks that should agree, a first run unlike all later ones,
+and a first text that is none.
 
 | finding         | rule                                                                                                      |
 | --------------- | --------------------------------------------------------------------------------------------------------- |
@@ -7,6 +8,8 @@
 | faster later    | every later run is at least LATER times as fast as the first: answers that are repeated and not generated, |
 |                 | or an engine that was still warming up                                                                     |
 | sooner later    | TTFT of every later run is at most 1 / LATER of the first's, and SOONER_MS shorter: a prefix cache         |
+| early text      | in every run, one of the first gaps after the first text is more than EARLY usual ones, and EARLY_MS: a    |
+|                 | space or a word sent before there is an answer                                                            |
 
 An engine generates while its text arrives, so its own time and the client's are nearly the same; asiai's methodology found them
 0.75 % apart. Text that an engine generates and does not send makes its own time longer; then its count of tokens is off the
@@ -30,6 +33,8 @@ CLOCK_MS = 10.0
 LATER = 2.0
 """Runs of one prompt differ by a few per cent; a machine that slows down or recovers, hardly by this from the first on."""
 SOONER_MS = 10.0
+EARLY, EARLY_MS = 10.0, 20.0
+"""A pause after the first text that is the same in every run is no stall of the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +79,13 @@ def sooner_later(mine: Sequence[Generation]) -> bool:
     if len(waits) < 2 or mine[0].run != 1:
         return False
     return LATER * max(waits[1:]) <= waits[0] and waits[0] - max(waits[1:]) >= SOONER_MS
+
+
+def early_text_ms(mine: Sequence[Generation]) -> float | None:
+    """How long nothing followed the first text, as median, if that is odd in every run; else None."""
+    pauses = [one.pause for one in mine]
+    if not pauses or not all(
+        one is not None and one.longest_ms > max(EARLY_MS, EARLY * one.usual_ms) for one in pauses
+    ):
+        return None
+    return statistics.median(one.longest_ms for one in pauses if one is not None)

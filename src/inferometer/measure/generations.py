@@ -32,7 +32,7 @@ from inferometer.measure.bench_metrics import (
     tok_per_sec,
     tokens_generated,
 )
-from inferometer.measure.measured_requests import MeasuredRequest, measured_requests
+from inferometer.measure.measured_requests import MeasuredRequest, Pause, measured_requests
 from inferometer.units import NS_PER_MS
 
 HIGH_TTFT_MS = 60_000.0
@@ -64,6 +64,7 @@ class Generation:
     finish_reason: str | None
     discarded: str | None
     warnings: tuple[str, ...]
+    pause: Pause | None = None
 
     @property
     def counts(self) -> bool:
@@ -109,6 +110,7 @@ def _generation(one: MeasuredRequest, prompts: int, *, fast_is_odd: bool) -> Gen
         finish_reason=one.finish_reason,
         discarded=_discarded(speed, tokens, ok=ok, timed=by is not None),
         warnings=tuple(warnings),
+        pause=one.pause,
     )
 
 

@@ -10,6 +10,8 @@ Arrivals are the kernel's stamps where it gives any.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -38,9 +40,23 @@ COLUMNS = (
 """What is read of a record (journal/schema.py)."""
 
 
+EARLY_GAPS = 3
+LEAST_GAPS = 8
+"""For a usual gap to be told from the first ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The longest of the EARLY_GAPS gaps after the first text, and the mean of all others up to the end, ms."""
+
+    longest_ms: float
+    usual_ms: float
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredRequest:
-    """One request. `row`: its place in the record; `index`: among those sent; `first_text_ns`: None without a text of a stream.
+    """One request. `row`: its place in the record; `index`: among those sent; `first_text_ns`: None without a text of a stream,
+    and `pause` also with few.
 
     Instants are on the run's clock, ns. Tokens are the engine's counts, and `own_*_ns` its durations, each None where it does
     not report it. `characters`: of the answer's text.
@@ -60,6 +76,7 @@ class MeasuredRequest:
     own_total_ns: int | None
     own_prefill_ns: int | None
     own_decode_ns: int | None
+    pause: Pause | None = None
 
     @property
     def answered(self) -> bool:
@@ -103,6 +120,16 @@ def measured_requests(record: pa.Table) -> tuple[MeasuredRequest, ...]:
                 own_total_ns=row["server_total_ns"],
                 own_prefill_ns=row["server_prefill_ns"],
                 own_decode_ns=row["server_decode_ns"],
+                pause=_pause(events[first:]) if first >= 0 else None,
             )
         )
     return tuple(found)
+
+
+def _pause(events: Sequence[int]) -> Pause | None:
+    """Of the instants from the first text on, ns."""
+    gaps = [after - before for before, after in itertools.pairwise(events)]
+    if len(gaps) < LEAST_GAPS:
+        return None
+    longest = max(gaps[:EARLY_GAPS])
+    return Pause(longest / NS_PER_MS, (sum(gaps) - longest) / (len(gaps) - 1) / NS_PER_MS)

@@ -50,6 +50,8 @@ SENTENCES: dict[str, str] = {
     "speed_high": "{number} of {of} generations were faster than 500 tokens/s, which is not plausible on this machine",
     "clocks_differ": "{prompt}: the engine reports {own} ms for {what}, and by the client's clock it took {client} ms: one of "
     "the two is wrong",
+    "early_text": "{prompt}: in every run nothing followed the first text for {pause} ms, more than ten usual gaps: TTFT is "
+    "hardly that of the answer, and the speed holds the pause",
     "faster_later": "{prompt}: all later runs were faster than the first, {times} times as fast in the median: the engine "
     "repeats answers that it keeps, or was still warming up",
     "drift": "{prompt}: the speed fell with each of {runs} runs, by {share} in all, as in thermal drift",
@@ -131,6 +133,7 @@ REASONS = {
     "no_interval": "a prompt with fewer than two samples that count",
     "not_finished": "its turn did not come to its end",
     "clocks_differ": "the engine's durations are not those of the client's clock",
+    "early_text": "a pause after the first text",
     "faster_later": "all later runs far faster than the first",
     "no_verdict": "the prefix tests allow none",
     "verdict_undecided": "the interval over the repetitions holds several verdicts",
