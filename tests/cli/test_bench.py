@@ -228,7 +228,7 @@ def test_the_table_has_a_column_of_answers(address: str, tmp_path: Path) -> None
 def test_what_was_measured_outlives_an_interruption(
     sent: signal.Signals, code: int, address: str, tmp_path: Path
 ) -> None:
-    """In the second engine's turn, the first one's result is on disk; Ctrl-C also names who was not measured."""
+    """In the second engine's turn, the first one's result is on disk, and that it is not the whole, and who is missing."""
     urls = [word for name in ("a", "b", "c") for word in ("--url", f"{name}={address}")]
     process = start("bench", *urls, *SHORT, "--json", out=tmp_path)
     assert interrupted(process, "engine 2 of 3: b", sent) == code
@@ -236,8 +236,6 @@ def test_what_was_measured_outlives_an_interruption(
     jsonschema.validate(document, shipped("bench"))
     a, *others = document["engines"]
     assert (a["label"], a["ended"], len(a["samples"])) == ("a", "measured", 2)
-    assert document["interrupted"] == (sent == signal.SIGINT)
+    assert document["interrupted"]
     assert [one["ended"] for one in others] == (["interrupted"] if sent == signal.SIGINT else [])
-    assert ({"code": "not_measured", "facts": {"engine": "c"}} in document["remarks"]) == (
-        sent == signal.SIGINT
-    )
+    assert {"code": "not_measured", "facts": {"engine": "c"}} in document["remarks"]
