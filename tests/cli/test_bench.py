@@ -166,6 +166,16 @@ def test_several_models_are_compared_on_each_engine(tmp_path: Path) -> None:
         (("--url", "a=http://127.0.0.1:1", "--url", "a=http://127.0.0.1:2"), "a name of its own"),
         (("--url", "a=ftp://127.0.0.1:1"), "--url"),
         (("--url", "a=http://127.0.0.1:1", "--model", "x", "--model", "y"), "several models"),
+        (("--url", "a=http://127.0.0.1:1", "--model", "a=x", "--model", "a=y"), "two models"),
+        (("--url", "a=http://127.0.0.1:1", "--model", "vllm=x"), "no engine vllm here: a"),
+        (("--engines", "reference", "--model", "vllm=x"), "no engine vllm here: reference"),
+        (("--url", "a=http://127.0.0.1:1", "--model", "a="), "names no model"),
+        (("--url", "a=http://127.0.0.1:1", "--model", ""), "names no model"),
+        (("--url", "a=http://127.0.0.1:1", "--compare", " "), "--compare: names no model"),
+        (("--url", "a=http://127.0.0.1:1", "--api", "soap"), "--api"),
+        (("--engines", "reference", "--timeout", "soon"), "--timeout"),
+        (("--url", "a=http://127.0.0.1:1", "--long-tokens", "0"), "is for --agentic"),
+        (("--url", "a=http://127.0.0.1:1", "--salt", ""), "is for --agentic"),
         (("--url", "a=http://127.0.0.1:1", "--prompts", "poem"), "no prompt 'poem'"),
         (("--url", "a=http://127.0.0.1:1", "--prompts", "none"), "nothing to measure"),
         (("--url", "a=http://127.0.0.1:1", "--contexts", "many"), "no size"),
@@ -180,6 +190,14 @@ def test_what_cannot_be_measured_is_refused_by_its_flag(
     assert code == 2
     assert words in stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_model_of_one_engine_goes_to_that_one_and_may_hold_an_equals_sign(tmp_path: Path) -> None:
+    """Also where the engine is found and not named; what stands before the sign and is no engine belongs to the model."""
+    from inferometer.cli.bench import _models
+
+    assert _models(["vllm=m=1", "other=2"], [], ["vllm", "ollama"]) == ({"vllm": "m=1"}, "other=2")
+    assert _models(["a=m", "x"], ["a", "b"], ["vllm"]) == ({"a": "m"}, "x")
 
 
 def test_the_table_names_engines_prompts_order_and_remarks(address: str, tmp_path: Path) -> None:
@@ -228,7 +246,8 @@ def test_the_table_has_a_column_of_answers(address: str, tmp_path: Path) -> None
 def test_what_was_measured_outlives_an_interruption(
     sent: signal.Signals, code: int, address: str, tmp_path: Path
 ) -> None:
-    """In the second engine's turn, the first one's result is on disk, and that it is not the whole, and who is missing."""
+    """In the second engine's turn, the first one's result is on disk, as one of a benchmark that is not whole and names who
+    was not measured; only Ctrl-C leaves time for the result of the turn under way."""
     urls = [word for name in ("a", "b", "c") for word in ("--url", f"{name}={address}")]
     process = start("bench", *urls, *SHORT, "--json", out=tmp_path)
     assert interrupted(process, "engine 2 of 3: b", sent) == code
@@ -238,4 +257,6 @@ def test_what_was_measured_outlives_an_interruption(
     assert (a["label"], a["ended"], len(a["samples"])) == ("a", "measured", 2)
     assert document["interrupted"]
     assert [one["ended"] for one in others] == (["interrupted"] if sent == signal.SIGINT else [])
-    assert {"code": "not_measured", "facts": {"engine": "c"}} in document["remarks"]
+    missing = [one["facts"]["engine"] for one in document["remarks"] if one["code"] == "not_measured"]
+    assert missing == (["c"] if sent == signal.SIGINT else ["b", "c"])
+    assert finish("report", str(only(tmp_path)))[0] == 130

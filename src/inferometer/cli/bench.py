@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -139,6 +139,7 @@ def command(
     """Measure engines side by side: each alone, one request at a time, with the same prompts, and rank them."""
     from inferometer.cli.bench_agentic import AgenticFlags, Setting, run_agentic
     from inferometer.cli.terminal import Screen, show_bench
+    from inferometer.engines.adapters.registry import ADAPTERS
     from inferometer.studies.bench import Question, conduct_bench
     from inferometer.studies.bench_answers import reference_answers
     from inferometer.studies.bench_choice import Wanted, engines_of
@@ -150,7 +151,9 @@ def command(
 
     named = tuple(_named(one) for one in urls)
     names_of_engines = tuple(_words(engines))
-    own, usual = _models(models, [*(name for name, _ in named), *names_of_engines])
+    own, usual = _models(models, [*(name for name, _ in named), *names_of_engines], ADAPTERS)
+    if not all(one.strip() for one in compare):
+        raise PlanError([Problem("--compare", "names no model")])
     wanted = Wanted(named, names_of_engines, own, usual, compare, api, flags_of(timeout, api_key_env))
     flags = AgenticFlags(repeats, long_tokens, salt, restarts, restart_required)
     if agentic:
@@ -194,24 +197,27 @@ def _named(text: str) -> tuple[str, str]:
     return name.strip(), url.strip()
 
 
-def _models(given: Sequence[str], engines: Sequence[str]) -> tuple[dict[str, str], str | None]:
-    """Each engine's own model, and the one for all others. A model's name may hold an equals sign."""
+def _models(
+    given: Sequence[str], engines: Sequence[str], known: Collection[str]
+) -> tuple[dict[str, str], str | None]:
+    """Each engine's own model, and the one for all others. A model's name may hold an equals sign, but not behind an engine's
+    name. `engines`: those asked for, none for all that run; `known`: names of adapters. Raises PlanError."""
     own: dict[str, str] = {}
     usual: str | None = None
     for text in given:
         name, equals, model = text.partition("=")
-        if equals and name in engines:
-            own[name] = model
-        elif usual is None:
-            usual = text
-        else:
-            raise PlanError(
-                [
-                    Problem(
-                        "--model", "several models: measure them with --compare, or name engines, NAME=MODEL"
-                    )
-                ]
-            )
+        of_one = bool(equals) and (name in engines or name in known)
+        if not (model if of_one else text).strip():
+            raise PlanError([Problem("--model", f"{text!r} names no model")])
+        if of_one and engines and name not in engines:
+            raise PlanError([Problem("--model", f"there is no engine {name} here: {', '.join(engines)}")])
+        if of_one and own.setdefault(name, model) != model:
+            several = f"{name} has two models, {own[name]!r} and {model!r}: measure the second with --compare"
+            raise PlanError([Problem("--model", several)])
+        if not of_one and usual is not None:
+            several = "several models: measure them with --compare, or name engines, NAME=MODEL"
+            raise PlanError([Problem("--model", several)])
+        usual = usual if of_one else text
     return own, usual
 
 

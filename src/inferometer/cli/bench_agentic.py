@@ -37,7 +37,7 @@ class AgenticFlags:
             "--restart-required": self.restart_required,
         }
         for name, value in given.items():
-            if value:
+            if value is not None and value is not False and value != ():
                 raise PlanError([Problem(name, "is for --agentic: add that, or leave this out")])
 
 

@@ -62,6 +62,12 @@ def engines_of(wanted: Wanted, stack: ExitStack) -> list[LiveEngine]:
         raise PlanError(
             [Problem("--engines", f"there is no engine {unknown[0][:40]!r}: choose of {known}, or use --url")]
         )
+    # What holds for every engine is refused before any is asked; the address stands for all of theirs.
+    build(
+        None,
+        {"--url": "http://localhost", "--api": wanted.api or "chat", **wanted.options},
+        environ=os.environ,
+    )
     given = _given(wanted)
     here = Local.now()
     found = _named(wanted, here, stack) if wanted.names else [] if given else _all(here)
@@ -72,6 +78,9 @@ def engines_of(wanted: Wanted, stack: ExitStack) -> list[LiveEngine]:
         raise PlanError(
             [Problem("--url", f"{twice} is there twice: give each engine a name of its own, NAME=URL")]
         )
+    here_too = {*labels, *(place.adapter.key for place in chosen if place.adapter is not None)}
+    if missing := [name for name in wanted.own if name not in here_too]:
+        raise PlanError([Problem("--model", f"there is no engine {missing[0]} here: {', '.join(labels)}")])
     return [engine for place in chosen for engine in _with_models(place, wanted)]
 
 
@@ -150,7 +159,8 @@ def _with_models(place: _Place, wanted: Wanted) -> list[LiveEngine]:
     """The engine once for each of its models."""
     interface = place.adapter.interface if place.adapter is not None else "chat"
     api = interface if wanted.api is None or place.name in ADAPTERS else wanted.api
-    first = wanted.own.get(place.name, wanted.usual)
+    key = None if place.adapter is None or wanted.urls or wanted.names else place.adapter.key
+    first = wanted.own.get(place.name, wanted.own.get(key or "", wanted.usual))
     models: Sequence[str | None] = list(dict.fromkeys((*([first] if first else []), *wanted.compare))) or [
         None
     ]
