@@ -5,32 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from inferometer.documents.agentic import Agentic
-from inferometer.errors import InstrumentError
 from inferometer.report.agentic.card import render_card
 from inferometer.report.agentic.html import render_html
 from inferometer.report.agentic.markdown import render_markdown
 from inferometer.report.card_picture import picture
-from inferometer.report.run.files import replace
+from inferometer.report.run.files import write_all
 
 PAGE = "agentic.html"
 
 
 def write_reports(folder: Path, document: Agentic) -> None:
-    """Render all, then write: a folder never holds reports of two different results.
+    """See `write_all`."""
 
-    Raises:
-        InstrumentError: a value cannot be written as JSON. Nothing is written then.
-        OSError: the folder cannot be written to.
-    """
-    try:
+    def render() -> dict[str, str | bytes]:
         card = render_card(document)
-        files: dict[str, str | bytes] = {
+        return {
             "agentic.md": render_markdown(document),
             PAGE: render_html(document),
             "card.svg": card,
             "card.png": picture(card),
         }
-    except (TypeError, ValueError) as cause:
-        raise InstrumentError(f"the report holds a value that JSON cannot: {cause}") from cause
-    for name, content in files.items():
-        replace(folder / name, content)
+
+    write_all(folder, render)

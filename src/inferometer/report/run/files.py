@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from inferometer.documents.part import to_json
@@ -19,21 +20,29 @@ from inferometer.report.run.markdown import render_markdown
 
 
 def write_reports(run_dir: Path, summary: Summary, series: RunSeries) -> dict[str, Path]:
-    """Render and write; returns the paths by file name.
+    """As `write_all` does; returns the paths by file name."""
+    return write_all(
+        run_dir,
+        lambda: {
+            "summary.json": to_json(summary),
+            "report.md": render_markdown(summary),
+            "report.html": render_html(summary, series),
+        },
+    )
+
+
+def write_all(folder: Path, render: Callable[[], Mapping[str, str | bytes]]) -> dict[str, Path]:
+    """Render all files, then write them: a folder never holds reports of two different results. The paths by file name.
 
     Raises:
         InstrumentError: a value cannot be written as JSON. Nothing is written then.
         OSError: the folder cannot be written to.
     """
     try:
-        texts = {
-            "summary.json": to_json(summary),
-            "report.md": render_markdown(summary),
-            "report.html": render_html(summary, series),
-        }
+        contents = render()
     except (TypeError, ValueError) as cause:
         raise InstrumentError(f"the report holds a value that JSON cannot: {cause}") from cause
-    return {name: replace(run_dir / name, text) for name, text in texts.items()}
+    return {name: replace(folder / name, content) for name, content in contents.items()}
 
 
 def replace(path: Path, content: str | bytes) -> Path:
