@@ -20,7 +20,7 @@ def test_three_real_engines_are_measured_by_one_command(
     vllm: RunningEngine, llamacpp: RunningEngine, mlx: RunningEngine, tmp_path: Path
 ) -> None:
     """Address, model, version, runner and tokens are found out; every planned generation is a sample or says why it is none;
-    each engine has a place, or is INVALID; and the result is read back as it was."""
+    each engine has a place, unless its result is not VALID; and the result is read back as it was."""
     small = ("--prompts", "tool-call", "--runs", str(RUNS))
     _, stdout, stderr = run("bench", "--engines", ",".join(RUNNERS), *small, "--json", out=tmp_path)
     document = json.loads(stdout)
@@ -34,7 +34,7 @@ def test_three_real_engines_are_measured_by_one_command(
         placed = [label for place in ranking["places"] for label in place["labels"]]
         assert sorted([*placed, *ranking["left_out"]]) == sorted(RUNNERS)
         status = {one["label"]: one["status"] for one in document["engines"]}
-        assert {status[label] for label in ranking["left_out"]} <= {"INVALID"}
+        assert "VALID" not in {status[label] for label in ranking["left_out"]}
     _, again, _ = finish("report", str(only(tmp_path)), "--json")
     assert json.loads(again) == document
 
