@@ -102,6 +102,7 @@ def test_an_interval_covers_the_mean_of_the_prompts() -> None:
     three = pooled({"a": [9.0, 10.0, 11.0], "b": [60.0, 61.0, 59.0], "c": [111.0, 109.0, 110.0]})
     assert three.ci95 is not None
     assert (three.ci95[1] - three.ci95[0]) / 2 == pytest.approx(2.446912 / math.sqrt(9), abs=1e-4)
+    assert (pooled({"a": [1.0, 1.0, 100.0]}).ci95 or (-1.0, 0.0))[0] == 0.0
     together = pooled({str(at): [at + 9.0, at + 10.0, at + 11.0] for at in (0, 50, 100, 150)})
     assert together.ci95 is not None
     assert (together.ci95[1] - together.ci95[0]) / 2 == pytest.approx(half, abs=1e-4)

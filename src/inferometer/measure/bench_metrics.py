@@ -120,7 +120,7 @@ def _interval(groups: Sequence[Sequence[float]], mean: float) -> Interval | None
     if any(len(values) < 2 for values in groups):
         return None
     half = max(_half_within(groups), _half_between_rounds(groups))
-    return (mean - half, mean + half)
+    return (max(0.0, mean - half), mean + half)  # no speed or time is below 0
 
 
 def _half_within(groups: Sequence[Sequence[float]]) -> float:
