@@ -24,7 +24,7 @@ from inferometer.plan.schema import Plan
 from inferometer.procedures import throughput, ttft
 from inferometer.procedures.registry import PROCEDURES
 from inferometer.procedures.results import Results
-from inferometer.procedures.saturation import bracketed_level
+from inferometer.procedures.saturation import base_table, bracketed_level, find_base
 from inferometer.procedures.search import Answer
 from inferometer.procedures.setup import Setup, reseeded, variant, workload_key
 from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, Step
@@ -263,3 +263,16 @@ def test_answers_are_as_long_as_the_test_asks_whatever_the_classes_say(test: str
     asked = PROCEDURES[test].planned(Setup(plan, tests)).workload
     assert {str(one.output_tokens) for one in asked.classes} == {"99"}
     assert [str(one.input_tokens) for one in asked.classes] == ["64", "128"]
+
+
+def test_the_search_for_100_percent_is_shown_level_by_level() -> None:
+    """Each load, what was achieved, and what refused it; nothing where the rate was known already."""
+    setup = Setup(PLAN, Tests.model_validate(quickened({})))
+    done = played(find_base(setup, PLAN), _sustains_4)  # type: ignore[arg-type]  # it returns a rate, too
+    (table,) = base_table(setup, PLAN, done)
+    names = [column.name for column in table.columns]
+    rows = [dict(zip(names, row, strict=True)) for row in table.rows]
+    assert len(rows) == len([one for one in done if one.step.part != "base-pilot"])  # type: ignore[union-attr]
+    assert all(row["because"] for row in rows if row["sustained"] == "no")
+    assert all(row["because"] == "" for row in rows if row["sustained"] == "yes")
+    assert base_table(setup, PLAN, ()) == ()

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
+from inferometer.documents.results import Cell, Column
 from inferometer.plan.schema import Plan
+from inferometer.procedures.results import Table
 from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached, reason
 from inferometer.procedures.setup import (
     Setup,
@@ -23,7 +25,7 @@ from inferometer.procedures.setup import (
     workload_key,
 )
 from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, runs
-from inferometer.procedures.summary_access import held_to, rate, stat
+from inferometer.procedures.summary_access import growth, held_to, rate, stat, success
 from inferometer.procedures.sustained import Decision, decide
 
 FIRST, STEP, FACTOR, MOST, LEAST = 0.5, 0.25, 1.25, 64.0, 1 / 64
@@ -193,3 +195,57 @@ def bracketed_level(ended: Answer | None) -> float | None:
 def known_base(plan: Plan, base: float | None) -> KnownLimits:
     """For other tests of the campaign."""
     return KnownLimits() if base is None else KnownLimits(saturation={workload_key(plan): base})
+
+
+def base_table(setup: Setup, plan: Plan, done: Sequence[Performed]) -> tuple[Table, ...]:
+    """How the 100 % of a test's percentages was found for a plan's workload: the levels of `find_base` among what was done,
+    each with what refused it. None where the test did not look for it, because it was known, or came to no level."""
+    pilots = runs(done, f"{BASE}pilot")
+    if not pilots or not estimate(pilots[0]):
+        return ()
+    found = levels(base_search(setup, plan, estimate(pilots[0])), done)
+    return (levels_table(found, "base_levels", "The search for 100 %, level by level"),) if found else ()
+
+
+def levels_table(
+    levels: Sequence[Level], name: str = "levels", title: str = "Load levels in the order they were run"
+) -> Table:
+    """The levels of a search: what was offered and achieved, whether it was sustained, and what refused it."""
+    columns = (
+        Column("rate", "Offered", "req/s"),
+        Column("seconds", "Run", "s"),
+        Column("achieved", "Achieved", "tok/s"),
+        Column("ratio", "Completed / arrived"),
+        Column("ttft_p50", "TTFT P50", "ms"),
+        Column("ttft_p99", "TTFT P99", "ms"),
+        Column("tpot_p99", "TPOT P99", "ms"),
+        Column("success", "Success", "%"),
+        Column("queue", "Queue"),
+        Column("sustained", "Sustained"),
+        Column("because", "Because of"),
+    )
+    rows = tuple(_level_row(one) for one in levels)
+    return Table(name, title, "5.2.3", columns, rows, capacity=True)
+
+
+def _level_row(one: Level) -> tuple[Cell, ...]:
+    summary = one.done.outcome.summary
+    sustained = {True: "yes", False: "no", None: "not settled"}[one.decision.sustained]
+    because = (
+        ", ".join(signal.code for signal in one.decision.reasons)
+        if one.decision.sustained is not True
+        else ""
+    )
+    return (
+        one.rate,
+        one.done.step.plan.load.duration_s,
+        rate(summary, "output_tok_s"),
+        None if summary.steady is None else summary.steady.completion_ratio,
+        stat(summary, "ttft", "p50"),
+        stat(summary, "ttft", "p99"),
+        stat(summary, "tpot", "p99"),
+        success(summary),
+        growth(summary),
+        sustained + (" (confirmed)" if one.confirms and one.decision.sustained else ""),
+        because,
+    )

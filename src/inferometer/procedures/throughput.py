@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from inferometer.documents.note import Note
-from inferometer.documents.results import Axis, Cell, Column, Figure, Mark, Series
+from inferometer.documents.results import Axis, Figure, Mark, Series
 from inferometer.plan.schema import Plan
 from inferometer.procedures import closed_throughput
-from inferometer.procedures.results import Results, Table
+from inferometer.procedures.results import Results
 from inferometer.procedures.saturation import (
     SUCCESS_RATE,
     Level,
@@ -25,13 +25,14 @@ from inferometer.procedures.saturation import (
     known_base,
     ladder_of,
     levels,
+    levels_table,
     pilot,
     seek,
 )
 from inferometer.procedures.search import Answer, Ladder
 from inferometer.procedures.setup import Setup, closed_loop, open_loop
 from inferometer.procedures.step import KnownLimits, Performed, PerformedRun, Steps, runs
-from inferometer.procedures.summary_access import growth, rate, stat, success
+from inferometer.procedures.summary_access import rate
 from inferometer.procedures.throughput_results import (
     latency_table,
     point_expression,
@@ -83,7 +84,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         tables=(
             summary_table(setup, highest, "req/s", "rate"),
             latency_table(highest),
-            _levels_table(levels(sought, done)),
+            levels_table(levels(sought, done)),
         ),
         figures=(_figure(levels(sought, done), top),),
         notes=notes(sought.ladder, ended),
@@ -140,47 +141,6 @@ def _ladder(setup: Setup, estimated: float) -> Ladder:
         factor=1.0 if wanted.rate_step is not None else guess.factor,
         resolution=search.resolution,
         longer=search.longer,
-    )
-
-
-def _levels_table(levels: Sequence[Level]) -> Table:
-    columns = (
-        Column("rate", "Offered", "req/s"),
-        Column("seconds", "Run", "s"),
-        Column("achieved", "Achieved", "tok/s"),
-        Column("ratio", "Completed / arrived"),
-        Column("ttft_p50", "TTFT P50", "ms"),
-        Column("ttft_p99", "TTFT P99", "ms"),
-        Column("tpot_p99", "TPOT P99", "ms"),
-        Column("success", "Success", "%"),
-        Column("queue", "Queue"),
-        Column("sustained", "Sustained"),
-        Column("because", "Because of"),
-    )
-    rows = tuple(_level_row(one) for one in levels)
-    return Table("levels", "Load levels in the order they were run", "5.2.3", columns, rows, capacity=True)
-
-
-def _level_row(one: Level) -> tuple[Cell, ...]:
-    summary = one.done.outcome.summary
-    sustained = {True: "yes", False: "no", None: "not settled"}[one.decision.sustained]
-    because = (
-        ", ".join(signal.code for signal in one.decision.reasons)
-        if one.decision.sustained is not True
-        else ""
-    )
-    return (
-        one.rate,
-        one.done.step.plan.load.duration_s,
-        rate(summary, "output_tok_s"),
-        None if summary.steady is None else summary.steady.completion_ratio,
-        stat(summary, "ttft", "p50"),
-        stat(summary, "ttft", "p99"),
-        stat(summary, "tpot", "p99"),
-        success(summary),
-        growth(summary),
-        sustained + (" (confirmed)" if one.confirms and one.decision.sustained else ""),
-        because,
     )
 
 
