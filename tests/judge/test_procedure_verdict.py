@@ -5,20 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import pytest
 from judge.compliant import changed, check, perfect
 
-from inferometer.documents.campaign import Conditions, ProcedureReason, ProcedureVerdict
+from inferometer.documents.campaign import (
+    TEST_SCHEMA,
+    Conditions,
+    ProcedureDocument,
+    ProcedureReason,
+    ProcedureRun,
+    ProcedureVerdict,
+    ReportedValue,
+)
 from inferometer.documents.note import Note
+from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import CheckStatus
 from inferometer.judge.compliance.evidence import MeasuredRun
 from inferometer.judge.procedure_verdict import (
     ProcedureJudgement,
+    beyond_maximum,
     contradictions,
     verdict_of_campaign,
     verdict_of_test,
 )
 from inferometer.measure.measurement import Refusals
+from inferometer.report.campaign.verdict import verdict_of
 
 
 def run(changes: Mapping[str, Any] | None = None, part: str = "level") -> MeasuredRun:
@@ -112,3 +124,62 @@ def test_a_campaign_is_as_good_as_its_worst_test() -> None:
     assert found.status == "INCONCLUSIVE"
     assert [(one.code, one.message) for one in found.reasons] == [("b", "B: why")]
     assert verdict_of_campaign(tests[:1]).status == "VALID"
+
+
+def _campaign(
+    seen: float, maximum: float, **changes: Any
+) -> tuple[list[ProcedureDocument], dict[str, Summary]]:
+    """Documents of 5.2 with a maximum and of 5.3 with one run, each with its run's summary."""
+    given = {"success_rate.value": 1.0, "throughput.output_tok_s": seen, "throughput.ci95.output_tok_s": None}
+    states = changes.pop("state", {})
+    mine, other = run(), run(given | changes)
+    value = ReportedValue(
+        "max_output_tok_s", "Max", maximum, "tok/s", (0.9 * maximum, 1.1 * maximum), None, True
+    )
+    document = simulated_test()
+    ran = [
+        ProcedureRun(name, "level", Conditions(), "why", state, "VALID", None)
+        for name, state in (("a", {}), ("b", states))
+    ]
+    tests = [
+        msgspec.structs.replace(document, test="throughput", values=(value,), runs=(ran[0],)),
+        msgspec.structs.replace(document, test="tradeoff", values=(), runs=(ran[1],)),
+    ]
+    return tests, {"a": mine.summary, "b": other.summary}
+
+
+def simulated_test() -> ProcedureDocument:
+    """A test's document without runs, values and tables."""
+    return ProcedureDocument(
+        schema=TEST_SCHEMA, version="0", test="ttft", section="5.1", title="A test", objective="", started=None, ended=None,
+        simulated=True, quick=False, ended_by=None, problem=None, parameters={}, plan={}, plan_hash=None,
+        verdict=ProcedureVerdict("VALID", ()), compliance=None, switches=(), runs=(), values=(), tables=(), figures=(),
+        notes=(), undecided=(),
+    )  # fmt: skip
+
+
+def test_a_maximum_that_another_test_exceeded_is_none() -> None:
+    """Beyond the maximum's interval, with requests that succeeded, on the same workload and in the same state."""
+    found = beyond_maximum(*_campaign(1200.0, 1000.0))
+    assert found is not None
+    assert (found.code, found.status, found.run) == ("maximum_exceeded", "INCONCLUSIVE", "b")
+    verdict = verdict_of(*_campaign(1200.0, 1000.0))
+    assert verdict.status == "INCONCLUSIVE"
+    assert "1,200" in verdict.reasons[-1].message
+    assert verdict_of(*_campaign(1050.0, 1000.0)).status == "VALID"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"success_rate.value": 0.5},
+        {"throughput.ci95.output_tok_s": (1000.0, 1400.0)},
+        {"state": {"prefix_cache": "enabled"}},
+        {"state": {"guardrails": "full"}},
+    ],
+)
+def test_more_tokens_by_failures_by_chance_or_in_another_state_refute_no_maximum(
+    changes: dict[str, Any],
+) -> None:
+    """Nor does a system whose cache saves it the prompts."""
+    assert beyond_maximum(*_campaign(1200.0, 1000.0, **changes)) is None

@@ -11,6 +11,10 @@ here. Runs that only estimate where to look do not count.
 | `partial`       | the test did not come to its end                                        | INCONCLUSIVE   |
 | `undecided`     | its runs do not settle what the test is about                           | INCONCLUSIVE   |
 | `unanswered`    | not one request of the runs that count was answered                     | INCONCLUSIVE   |
+
+A campaign is as good as its worst test, and as what its tests say of each other: `maximum_exceeded`, where a run of another
+test on the same workload, in the same state and with all but 1 % of its requests answered, gave more output tokens per second
+than 5.2's maximum, beyond the intervals of both. The maximum is then none, and the campaign INCONCLUSIVE.
 """
 
 from __future__ import annotations
@@ -18,12 +22,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from inferometer.documents.campaign import ProcedureReason, ProcedureVerdict
-from inferometer.documents.note import Note
+from inferometer.documents.campaign import ProcedureDocument, ProcedureReason, ProcedureVerdict
+from inferometer.documents.note import Fact, Note
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import RunStatus
 from inferometer.judge.compliance.evidence import MeasuredRun
 from inferometer.judge.judge import OF_THE_INSTRUMENT
+from inferometer.plan.saved import part_values
+from inferometer.plan.schema import Plan
 
 LEFT_OUT = {"cold-start": {"receive_lag", "error_bound"}}
 """What a test is not about: a cold start is a time of one first token, of seconds at least, and reads no gaps."""
@@ -32,6 +38,11 @@ OF_FILTERS = ("finish_reason", "policy_status")
 """Signals of a filter at work (measure/measurement.py). A refusal in the answer's own field is the model's."""
 CACHED_SHARE = 0.001
 """Prompt tokens from a cache that is off: none, but for a rounding."""
+USUAL_STATES = {"prefix_cache": "disabled", "guardrails": "baseline"}
+"""A run in another state than these is of another system than the one whose maximum was measured."""
+MAXIMUM, MAXIMUM_VALUE = "throughput", "max_output_tok_s"
+ANSWERED = 0.99
+"""Of the requests of a run whose throughput is held against the maximum."""
 WORST: tuple[RunStatus, ...] = ("INVALID", "INCONCLUSIVE", "VALID")
 
 
@@ -106,9 +117,51 @@ def worst(statuses: Iterable[RunStatus]) -> RunStatus:
     return next((status for status in WORST if status in given), "VALID")
 
 
-def verdict_of_campaign(tests: Sequence[tuple[str, str, ProcedureVerdict]]) -> ProcedureVerdict:
-    """The worst of its tests' verdicts, and whose that is. `tests`: name, title and verdict of each."""
-    status = worst(verdict.status for _, _, verdict in tests)
+def beyond_maximum(tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summary]) -> Objection | None:
+    """That other tests of a campaign saw more output tokens a second than 5.2's maximum; None: none did, or there is none.
+    `summaries`: of the runs, by their names."""
+    mine = next((one for one in tests if one.test == MAXIMUM), None)
+    value = None if mine is None else next((one for one in mine.values if one.name == MAXIMUM_VALUE), None)
+    if mine is None or value is None or not isinstance(value.value, int | float) or not mine.runs:
+        return None
+    most = value.value if value.ci is None else value.ci[1]
+    asked = _asked(summaries[mine.runs[0].run].plan)
+    others = [(test, run) for test in tests if test is not mine for run in test.runs]
+    found = [
+        (rate, test.title, run.run)
+        for test, run in others
+        if all(USUAL_STATES.get(name) == state for name, state in run.state.items())
+        and (summary := summaries[run.run]).success_rate.value is not None
+        and summary.success_rate.value >= ANSWERED
+        and (rate := summary.throughput.output_tok_s) is not None
+        and _least(summary) > most
+        and _asked(summary.plan) == asked
+    ]
+    if not found:
+        return None
+    rate, title, run = max(found)
+    facts: dict[str, Fact] = {"output_tok_s": rate, "test": title, "maximum": value.value}
+    note = Note("maximum_exceeded", facts, True)
+    return Objection("maximum_exceeded", "INCONCLUSIVE", run, note, len(found))
+
+
+def _least(summary: Summary) -> float:
+    """The lower end of a run's output tokens a second; the value where it has no interval."""
+    ends = summary.throughput.ci95.output_tok_s
+    return (summary.throughput.output_tok_s or 0.0) if ends is None else ends[0]
+
+
+def _asked(plan: Plan) -> dict[str, object]:
+    """What is asked for, but for the seed."""
+    return {name: one for name, one in part_values(plan.workload).items() if name != "seed"}
+
+
+def verdict_of_campaign(
+    tests: Sequence[tuple[str, str, ProcedureVerdict]], across: Sequence[ProcedureReason] = ()
+) -> ProcedureVerdict:
+    """The worst of its tests' verdicts, and whose that is. `tests`: name, title and verdict of each; `across`: what its
+    tests say of each other."""
+    status = worst([*(verdict.status for _, _, verdict in tests), *(one.status for one in across)])
     reasons = tuple(
         ProcedureReason(
             name, status, None, f"{title}: {_first(verdict).message}", 1, _first(verdict).capacity
@@ -116,7 +169,7 @@ def verdict_of_campaign(tests: Sequence[tuple[str, str, ProcedureVerdict]]) -> P
         for name, title, verdict in tests
         if verdict.status == status != "VALID"
     )
-    return ProcedureVerdict(status, reasons)
+    return ProcedureVerdict(status, (*reasons, *(one for one in across if one.status == status)))
 
 
 def _first(verdict: ProcedureVerdict) -> ProcedureReason:

@@ -442,6 +442,10 @@ COMPARISON: Mapping[str, Words] = {
 VERDICT: Mapping[str, Words] = {
     "partial": "The test did not come to its end: {problem}",
     "unanswered": "Not one request of the runs that count was answered in full.",
+    "maximum_exceeded": (
+        "{test} saw {output_tok_s} output tokens per second on the same workload, more than the maximum of {maximum}: "
+        "that is none."
+    ),
     "cache_used_while_off": lambda share: (
         f"The prefix cache was to be off, and the server took {100 * share:.2g} % of the prompt tokens from it."
     ),

@@ -34,7 +34,7 @@ from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.compliance.evidence import TESTS, Evidence, MeasuredRun, of_test
 from inferometer.judge.compliance.statement import campaign as campaign_statement
 from inferometer.judge.compliance.statement import comply, deviations_of
-from inferometer.judge.procedure_verdict import verdict_of_campaign, verdict_of_test
+from inferometer.judge.procedure_verdict import verdict_of_test
 from inferometer.plan import campaign as campaigns
 from inferometer.plan.campaign import Campaign
 from inferometer.plan.procedure_parameters import NAMES, Parameters
@@ -62,7 +62,7 @@ from inferometer.report.campaign.document import compose
 from inferometer.report.campaign.files import write_reports
 from inferometer.report.campaign.purposes import PURPOSES
 from inferometer.report.campaign.redaction import redact
-from inferometer.report.campaign.verdict import verdict_document
+from inferometer.report.campaign.verdict import verdict_document, verdict_of
 from inferometer.report.compliance import statement_document
 from inferometer.report.run.composition import moment
 from inferometer.run.ui import Ui
@@ -184,7 +184,7 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
                 quick=requested.quick,
                 tests=documents,
                 summaries=summaries,
-                verdict=verdict_of_campaign([(test.test, test.title, test.verdict) for test in documents]),
+                verdict=verdict_of(documents, summaries),
                 compliance=statement_document(campaign_statement(evidence)) if evidence else None,
                 reproduction=_reproduction(requested, command, documents),
             ),

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from inferometer.documents.campaign import ProcedureReason, ProcedureVerdict
-from inferometer.judge.procedure_verdict import Objection, ProcedureJudgement
+from collections.abc import Mapping, Sequence
+
+from inferometer.documents.campaign import ProcedureDocument, ProcedureReason, ProcedureVerdict
+from inferometer.documents.summary import Summary
+from inferometer.judge.procedure_verdict import (
+    Objection,
+    ProcedureJudgement,
+    beyond_maximum,
+    verdict_of_campaign,
+)
 from inferometer.report import compliance_notes
 from inferometer.report.campaign import notes
 
@@ -11,6 +19,13 @@ from inferometer.report.campaign import notes
 def verdict_document(judgement: ProcedureJudgement) -> ProcedureVerdict:
     """The member `verdict` of a test's document."""
     return ProcedureVerdict(judgement.status, tuple(map(_reason, judgement.objections)))
+
+
+def verdict_of(tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summary]) -> ProcedureVerdict:
+    """The verdict of a campaign: by its tests, and by what they say of each other."""
+    beyond = beyond_maximum(tests, summaries)
+    across = () if beyond is None else (_reason(beyond),)
+    return verdict_of_campaign([(test.test, test.title, test.verdict) for test in tests], across)
 
 
 def _reason(objection: Objection) -> ProcedureReason:
