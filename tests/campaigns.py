@@ -19,6 +19,7 @@ from inferometer.documents.campaign import (
 )
 from inferometer.documents.statement import ComplianceLabel, ComplianceStatement
 from inferometer.plan.campaign import campaign
+from inferometer.report.campaign import deviations
 from inferometer.report.campaign.document import NOT_MEASURED
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
@@ -74,7 +75,12 @@ def measured() -> Campaign:
         ),
         compliance=None,
     )
-    return replace(one, simulated=False, quick=False, tests=tuple(tests.values()), verdict=failed)
+    return noted(replace(one, simulated=False, quick=False, tests=tuple(tests.values()), verdict=failed))
+
+
+def noted(campaign: Campaign) -> Campaign:
+    """With the notes that a campaign like it is composed with."""
+    return replace(campaign, minimum=replace(campaign.minimum, notes=deviations.notes(campaign)))
 
 
 def labelled(test: ProcedureDocument, label: ComplianceLabel) -> ComplianceStatement:
@@ -87,7 +93,7 @@ def valid() -> Campaign:
     """One test, alone, all in order."""
     one = measured()
     tests = tuple(test for test in one.tests if test.test == "ttft")
-    return replace(one, tests=tests, verdict=ProcedureVerdict("VALID", ()))
+    return noted(replace(one, tests=tests, verdict=ProcedureVerdict("VALID", ())))
 
 
 def empty() -> Campaign:

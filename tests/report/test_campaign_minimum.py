@@ -9,9 +9,11 @@ import campaigns
 import pytest
 from msgspec.structs import replace
 
+from inferometer.documents.campaign import Campaign
 from inferometer.documents.results import Column
 from inferometer.report.campaign import disclosure
 from inferometer.report.campaign.minimum import c1, render_minimum
+from inferometer.report.campaign.redaction import redact
 from inferometer.report.figures import figure
 
 TEMPLATE = (Path(__file__).parent.parent / "vectors" / "report" / "minimum.txt").read_text().splitlines()
@@ -26,7 +28,8 @@ def pattern(line: str) -> str:
 
 def test_the_lines_are_those_of_the_draft() -> None:
     """Line by line, in order; a note more or fewer is all that may differ, and the hardware's count is a number."""
-    lines = c1(campaigns.filled(campaigns.measured().minimum))
+    filled = campaigns.filled(campaigns.measured().minimum)
+    lines = c1(filled, filled.notes)
     assert len(lines) == len(TEMPLATE)
     for line, template in zip(lines, TEMPLATE, strict=True):
         assert re.fullmatch(pattern(template), line) or line.endswith(": not measured"), (line, template)
@@ -42,6 +45,47 @@ def test_the_template_stands_in_every_report(name: str) -> None:
     assert [line for line in between if line.startswith(tuple(heads))] == [
         next(line for line in between if line.startswith(head)) for head in heads
     ]
+
+
+def noted(campaign: Campaign) -> list[str]:
+    """The notes of its minimum report."""
+    between = render_minimum(campaign).partition("\nNotes:\n")[2].partition("\n\n=== End Report ===")[0]
+    return [line.removeprefix("- ") for line in between.splitlines()]
+
+
+@pytest.mark.parametrize("redacted", [False, True])
+@pytest.mark.parametrize("name", campaigns.SAMPLES)
+def test_the_notes_hold_every_deviation_and_the_guardrails(name: str, redacted: bool) -> None:
+    """Draft C.1: each rule that is broken or unknown, with the tests it is about; what makes it no plain VALID campaign;
+    guardrails last. Never that there is none. A redacted report has them too."""
+    campaign = campaigns.SAMPLES[name]()
+    notes = noted(redact(campaign, "capacity") if redacted else campaign)
+    assert notes[-1].startswith("Guardrails: ")
+    assert "none" not in notes
+    for test in campaign.tests:
+        for one in test.compliance.deviations if test.compliance else ():
+            about = [note for note in notes if note.startswith(f"{one.id}, {one.level}, {one.state} (")]
+            assert any(test.test in note or "(all tests)" in note for note in about), one.id
+        assert not test.problem or any(note.startswith(f"{test.title}: Ended early") for note in notes)
+    heads = {note.partition(":")[0] for note in notes}
+    status = campaign.verdict.status
+    assert (status in heads) is (status != "VALID")
+    assert ("QUICK" in heads) is campaign.quick
+    assert ("SIMULATED" in heads) is campaign.simulated
+
+
+def test_a_document_without_notes_gets_them() -> None:
+    """Those of a campaign that an earlier version wrote down with none."""
+    campaign = campaigns.simulated()
+    assert campaign.minimum.notes
+    bare = replace(campaign, minimum=replace(campaign.minimum, notes=()))
+    assert noted(bare) == noted(campaign)
+
+
+def test_a_workload_that_is_no_standard_one_is_noted() -> None:
+    """How it differs from that, and in which tests: capacity's answers are of one length."""
+    (note,) = (note for note in noted(campaigns.simulated()) if note.startswith("Workload (capacity"))
+    assert "output_tokens is 64; synthetic-uniform has uniform(64,256)" in note
 
 
 def test_null_is_not_measured_and_never_zero() -> None:

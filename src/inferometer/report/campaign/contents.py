@@ -18,10 +18,8 @@ from inferometer.documents.campaign import (
 )
 from inferometer.documents.note import WITHHELD
 from inferometer.documents.part import to_data
-from inferometer.documents.statement import ComplianceStatement
 from inferometer.report.campaign import compliance, disclosure, overview, titles
 from inferometer.report.campaign.cells import amount, bounds, cell, labelled
-from inferometer.report.campaign.compliance import FindingRow
 from inferometer.report.campaign.minimum import result
 from inferometer.report.figures import UNKNOWN, Row, clean, moment, text
 from inferometer.report.run import rows as run_rows
@@ -87,14 +85,6 @@ class Detail:
     meanings: list[tuple[str, str]]
     notes: list[str]
     runs: list[RunRow]
-
-
-@dataclass(frozen=True, slots=True)
-class SharedFinding:
-    """A finding with the tests that share it."""
-
-    finding: FindingRow
-    tests: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,22 +207,6 @@ def _run(one: ProcedureRun) -> RunRow:
 
 def _conditions(at: Conditions) -> str:
     return ", ".join(f"{clean(name)} {cell(value)}" for name, value in to_data(at).items())
-
-
-def findings(campaign: Campaign) -> list[SharedFinding]:
-    """5. What is not simply in order, worst first; what several tests share stands once, with their names."""
-    statements: list[tuple[str, ComplianceStatement | None]] = [("campaign", campaign.compliance)]
-    statements += [(clean(test.test), test.compliance) for test in overview.in_order(campaign)]
-    tests: dict[FindingRow, list[str]] = {}
-    for name, statement in statements:
-        for one in compliance.findings(statement):
-            tests.setdefault(one, []).append(name)
-    order = {"fail": 0, "unsure": 1, "note": 2}
-    every = len(campaign.tests)
-    return [
-        SharedFinding(one, "all tests" if len(names) == every > 1 else ", ".join(names))
-        for one, names in sorted(tests.items(), key=lambda item: order[item[0].tone])
-    ]
 
 
 def limitations(campaign: Campaign) -> list[str]:

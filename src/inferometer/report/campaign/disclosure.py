@@ -52,6 +52,8 @@ SHARED = {
     "guardrails": "Guardrails",
 }
 """Rows of a run's method that stand in the minimum report's disclosures: key and heading there."""
+WORKLOAD_DEVIATION = "workload_deviation"
+"""Key of a row that says how a workload differs from the standard one it is based on; its name is the tests that used it."""
 PERCENTILES = ("P50", "P90", "P95", "P99", "P99.9")
 
 

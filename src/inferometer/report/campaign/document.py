@@ -21,7 +21,8 @@ from inferometer.documents.load import OfferedLoad
 from inferometer.documents.results import Cell
 from inferometer.documents.statement import ComplianceStatement
 from inferometer.documents.summary import Summary, Sut
-from inferometer.report.campaign.disclosure import of_run
+from inferometer.report.campaign import deviations
+from inferometer.report.campaign.disclosure import WORKLOAD_DEVIATION, of_run
 from inferometer.report.run.composition import moment
 
 NOT_MEASURED = MinimumReport(
@@ -62,7 +63,7 @@ def compose(
     """The campaign's document. `name`: of its folder, `summaries`: of its runs, by the name of their folder; `started` and
     `ended`: wall clock, ns."""
     first = next(iter(summaries.values()), None)
-    return Campaign(
+    campaign = Campaign(
         schema=CAMPAIGN_SCHEMA,
         version=__version__,
         id=name,
@@ -82,19 +83,25 @@ def compose(
         reproduction=reproduction,
         redacted=None,
     )
+    return replace(campaign, minimum=replace(campaign.minimum, notes=deviations.notes(campaign)))
 
 
 def _disclosed(tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summary]) -> tuple[MethodRow, ...]:
-    """The method of the run that stands for the system. Where it relies on the warm-up of its test's first run, that one's."""
+    """The method of the run that stands for the system. Where it relies on the warm-up of its test's first run, that one's.
+    Then how the workloads of all tests differ from the standard ones."""
     shown = _representative(tests)
     if shown is None:
         return ()
     rows = of_run(summaries[shown.run])
-    if summaries[shown.run].plan.load.warmup:
-        return rows
-    mine = next(test for test in tests if shown in test.runs)
-    warmed = {row.key: row for row in of_run(summaries[mine.runs[0].run])}
-    return tuple(warmed.get("warm_up", row) if row.key == "warm_up" else row for row in rows)
+    if not summaries[shown.run].plan.load.warmup:
+        mine = next(test for test in tests if shown in test.runs)
+        warmed = {row.key: row for row in of_run(summaries[mine.runs[0].run])}
+        rows = tuple(warmed.get("warm_up", row) if row.key == "warm_up" else row for row in rows)
+    used = deviations.of_workloads({test.test: [summaries[run.run] for run in test.runs] for test in tests})
+    return rows + tuple(
+        MethodRow(WORKLOAD_DEVIATION, ", ".join(names), sentence, capacity=True)
+        for sentence, names in used.items()
+    )
 
 
 def minimum(tests: Sequence[ProcedureDocument], summaries: Mapping[str, Summary]) -> MinimumReport:

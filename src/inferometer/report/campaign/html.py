@@ -11,7 +11,7 @@ from inferometer.documents.campaign import Campaign, ProcedureDocument, Reported
 from inferometer.documents.note import WITHHELD
 from inferometer.documents.part import to_data
 from inferometer.documents.results import Figure, Series
-from inferometer.report.campaign import compliance, contents, overview
+from inferometer.report.campaign import compliance, contents, deviations, overview
 from inferometer.report.campaign.cells import heading, labelled, numeric, texts
 from inferometer.report.campaign.minimum import render_minimum
 from inferometer.report.charts import of_figure
@@ -71,7 +71,7 @@ def render_html(campaign: Campaign) -> str:
         "summaries": contents.summaries(campaign),
         "details": [_article(test) for test in tests],
         "performed": _performed(tests),
-        "findings": _findings(findings) if (findings := contents.findings(campaign)) else None,
+        "findings": _findings(findings) if (findings := deviations.findings(campaign)) else None,
         "limitations": contents.limitations(campaign),
         "reproduction": contents.reproduction(campaign),
         "minimum": render_minimum(campaign),
@@ -128,7 +128,7 @@ def _performed(tests: Sequence[ProcedureDocument]) -> Table:
     return table("Tests performed", head, rows, [False] * len(head), kind="")
 
 
-def _findings(shared: Sequence[contents.SharedFinding]) -> Table:
+def _findings(shared: Sequence[deviations.SharedFinding]) -> Table:
     findings = [(one.finding, one.tests) for one in shared]
     rows = [(Cell(one.state, kind="tag"), one.id, one.level, one.text, tests) for one, tests in findings]
     return check_table(

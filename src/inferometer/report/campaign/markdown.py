@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from inferometer.documents.campaign import Campaign, ProcedureDocument, ReportedTable
 from inferometer.documents.note import WITHHELD
-from inferometer.report.campaign import compliance, contents, overview
+from inferometer.report.campaign import compliance, contents, deviations, overview
 from inferometer.report.campaign.cells import heading, labelled, numeric, texts
 from inferometer.report.campaign.minimum import render_minimum
 from inferometer.report.figures import UNMEASURED, clean
@@ -75,7 +75,7 @@ def _compliance(campaign: Campaign) -> list[str]:
         for test in tests
     ]
     parts = [table(["Test performed", "Compliance", "Findings"], rows)]
-    if findings := contents.findings(campaign):
+    if findings := deviations.findings(campaign):
         lines = [
             [one.finding.state, one.finding.id, one.finding.level, one.tests, one.finding.text]
             for one in findings

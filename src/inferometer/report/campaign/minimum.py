@@ -6,9 +6,11 @@ C.1 alone claims no compliance.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from inferometer.documents.campaign import Campaign, MinimumReport
 from inferometer.report import checks
-from inferometer.report.campaign import disclosure
+from inferometer.report.campaign import deviations, disclosure
 from inferometer.report.campaign.cells import cell, is_number
 from inferometer.report.campaign.overview import banners
 from inferometer.report.figures import UNDECLARED, clean, figure
@@ -50,13 +52,12 @@ def result(minimum: MinimumReport, name: str, unit: str) -> str:
     return f"{figure(value)} {unit}".rstrip() if is_number(value) else cell(value)
 
 
-def c1(minimum: MinimumReport) -> list[str]:
+def c1(minimum: MinimumReport, notes: Sequence[str]) -> list[str]:
     """The lines of draft C.1."""
     lines = ["=== LLM Benchmark Report (Minimum) ==="]
     for label, name, unit in LINES:
         lines += ["", label] if name is None else [f"- {label}: {result(minimum, name, unit)}"]
-    notes = [clean(note) for note in minimum.notes] or ["none"]
-    return [*lines, "", "Notes:", *(f"- {note}" for note in notes), "", "=== End Report ==="]
+    return [*lines, "", "Notes:", *(f"- {clean(note)}" for note in notes), "", "=== End Report ==="]
 
 
 def render_minimum(campaign: Campaign) -> str:
@@ -64,7 +65,8 @@ def render_minimum(campaign: Campaign) -> str:
     above = [f"{word}: {means}" for word, means in banners(campaign, campaign.redacted)]
     lines = [
         *([*above, ""] if above else []),
-        *c1(campaign.minimum),
+        # A document of an earlier version has none.
+        *c1(campaign.minimum, campaign.minimum.notes or deviations.notes(campaign)),
         "",
         "Disclosures (draft 4.3 to 4.8, 5.1.4):",
         *(f"- {name}: {words}" for name, words in disclosure.rows(campaign)),

@@ -46,7 +46,7 @@ from inferometer.documents.summary import Sut
 from inferometer.plan.procedure_parameters import parameter_parts, published
 from inferometer.plan.published import ClassNames, within, workload
 from inferometer.report import compliance_notes
-from inferometer.report.campaign import notes
+from inferometer.report.campaign import deviations, notes
 
 Kind = Literal["capacity"]
 
@@ -66,7 +66,7 @@ def redact(campaign: Campaign, kind: str) -> Campaign:
         raise ValueError(f"{kind} is nothing that can be withheld; `capacity` is")
     names = _Names()
     tests = tuple(_test(test, names) for test in campaign.tests)
-    return Campaign(
+    redacted = Campaign(
         schema=campaign.schema,
         version=campaign.version,
         id=WITHHELD,
@@ -86,6 +86,8 @@ def redact(campaign: Campaign, kind: str) -> Campaign:
         reproduction=_reproduction(campaign.reproduction),
         redacted=("capacity",),
     )
+    # The notes of C.1 again, out of what is left.
+    return replace(redacted, minimum=replace(redacted.minimum, notes=deviations.notes(redacted)))
 
 
 class _Names:

@@ -1,0 +1,85 @@
+"""Where a campaign parts from the methodology: each finding once with the tests that share it, and draft C.1's notes.
+
+The notes are made of the document alone, so those of a redacted document tell no more than that does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from inferometer.documents.campaign import Campaign
+from inferometer.documents.statement import ComplianceStatement
+from inferometer.documents.summary import Summary
+from inferometer.report.campaign import compliance, overview
+from inferometer.report.campaign.compliance import FindingRow
+from inferometer.report.campaign.disclosure import WORKLOAD_DEVIATION, method
+from inferometer.report.figures import clean
+
+WORST_FIRST = {"fail": 0, "unsure": 1, "note": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class SharedFinding:
+    """A finding with the tests that share it."""
+
+    finding: FindingRow
+    tests: str
+
+
+def findings(campaign: Campaign) -> list[SharedFinding]:
+    """What is not simply in order, worst first; what several tests share stands once, with their names."""
+    statements: list[tuple[str, ComplianceStatement | None]] = [("campaign", campaign.compliance)]
+    statements += [(clean(test.test), test.compliance) for test in overview.in_order(campaign)]
+    tests: dict[FindingRow, list[str]] = {}
+    for name, statement in statements:
+        for one in compliance.findings(statement):
+            tests.setdefault(one, []).append(name)
+    every = len(campaign.tests)
+    return [
+        SharedFinding(one, "all tests" if len(names) == every > 1 else ", ".join(names))
+        for one, names in sorted(tests.items(), key=lambda item: WORST_FIRST[item[0].tone])
+    ]
+
+
+def of_workloads(tests: Mapping[str, Sequence[Summary]]) -> dict[str, tuple[str, ...]]:
+    """How the workloads of tests, each with the summaries of its runs, differ from the standard ones they are based on: each
+    sentence with the tests that it is about."""
+    found: dict[str, dict[str, None]] = {}
+    for test, summaries in tests.items():
+        for sentence in (part for one in summaries for part in one.workload.deviations):
+            found.setdefault(sentence, {})[test] = None
+    return {sentence: tuple(names) for sentence, names in found.items()}
+
+
+def notes(campaign: Campaign) -> tuple[str, ...]:
+    """The notes of draft C.1: every deviation from the methodology, then the configuration of the guardrails.
+
+    A simulated, shortened, INVALID or INCONCLUSIVE campaign and a test that ended early deviate, and so does each rule that
+    is broken or not known to be kept, and each workload that differs from the standard one it is based on.
+    """
+    lines = [f"{word}: {means}" for word, means in overview.banners(campaign, campaign.redacted)]
+    if campaign.verdict.status != "VALID":
+        lines.append(f"{campaign.verdict.status}: {overview.MEANINGS[campaign.verdict.status]}")
+        lines += overview.reasons(campaign.verdict)
+    lines += [
+        f"{overview.title(test)}: {why}"
+        for test in overview.in_order(campaign)
+        if (why := overview.problem(test))
+    ]
+    lines += [
+        f"{one.finding.id}, {one.finding.level}, {one.finding.state} ({one.tests}): {one.finding.text}"
+        for one in findings(campaign)
+        if one.finding.tone != "note"
+    ]
+    lines += [
+        f"{overview.title(test)}: held against no rule of the draft"
+        for test in overview.in_order(campaign)
+        if test.compliance is None
+    ]
+    lines += [
+        f"Workload ({clean(row.name)}): {clean(row.value)}"
+        for row in campaign.disclosed
+        if row.key == WORKLOAD_DEVIATION
+    ]
+    return (*lines, f"Guardrails: {method(campaign, 'guardrails')}")
