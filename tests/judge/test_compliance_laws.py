@@ -100,6 +100,8 @@ ONE: list[tuple[str, str, Any, set[str]]] = [
     ("ttft", "plan.declared.terminology_read", None, {"D-1-terms"}),
     ("ttft", f"{RUN}.sut.boundary", None, {"D-4.1-boundary", "D-5.1.2-sut", "D-5.1.5.1-sut"}),
     ("ttft", f"{RUN}.instrument.timestamp_source", None, {"D-4.2.1-resolution", "D-4.7.4-precision"}),
+    ("ttft", "plan.target.url", "http://gateway.example.org", {"D-4.1.1-api"}),
+    ("ttft", f"{RUN}.sut.model", "diffusion-8b", {"D-3-out-of-scope"}),
     ("itl", f"{RUN}.instrument.timestamp_source", "user", {"D-4.2.1-microsecond"}),
     ("ttft", "plan.target.stream", False, {"D-4.2.2-streaming", "D-4.6.1-sse-gateway"}),
     ("ttft", f"{RUN}.sut.stream", False, {"D-4.2.2-streaming"}),
@@ -473,16 +475,61 @@ def test_one_machine_is_seen_by_its_address_or_declared(
     assert (found["D-4.7.1-same-machine"], found["D-4.7.2-ntp"]) == states
 
 
+ENGINE: dict[str, Any] = {
+    f"{RUN}.sut.boundary": "engine",
+    f"{RUN}.sut.guardrails": FILTERS_OFF,
+    "plan.target.url": "http://localhost",
+}
+
+
 def test_an_engine_is_conditionally_compliant_at_best() -> None:
     """Q-protocols: it is recommended to stream from engines over gRPC, which nothing here speaks."""
-    changes = {
-        f"{RUN}.sut.boundary": "engine",
-        f"{RUN}.sut.guardrails": FILTERS_OFF,
-        "plan.target.url": "http://localhost",
-    }
-    statement = comply(changed(perfect("ttft"), changes))
+    statement = comply(changed(perfect("ttft"), ENGINE))
     assert statement.label == "conditionally compliant"
     assert [one.rule.id for one in statement.deviations] == ["D-4.6.1-grpc-engine"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"plan.target.url": "https://localhost"}, "https"),
+        ({"plan.target.url": "http://10.0.0.7:8000"}, "network"),
+        ({"plan.declared.same_machine": False}, "network"),
+        ({"plan.target.api_key_env": "KEY"}, "api_key"),
+        ({f"{RUN}.requests.by_error": {"http_429": 2}}, "rate_limit"),
+        ({f"{RUN}.sut.guardrails": UNNAMED}, "filter"),
+        ({f"{RUN}.refusals": Refusals(3, {"finish_reason": 3})}, "filter"),
+    ],
+)
+def test_what_an_engine_leaves_out_contradicts_its_boundary(changes: dict[str, Any], part: str) -> None:
+    """Draft 4.1.1: transport, authentication, rate limits and filters; a gateway has them all. It is only stated, so the
+    label stands unless a filter is there, which has a rule of its own (Q-engine-guardrails)."""
+
+    def ruling(*more: dict[str, Any]) -> Finding:
+        evidence = changed(perfect("ttft"), {key: value for one in more for key, value in one.items()})
+        (found,) = (one for one in comply(evidence).findings if one.rule.id == "D-4.1.1-excluded")
+        return found
+
+    assert ruling(ENGINE).state == "satisfied"
+    found = ruling(ENGINE, changes)
+    assert (found.state, found.note.facts["parts"]) == ("violated", (part,))
+    assert ruling(changes).state == "not applicable"
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"),
+    [
+        ({}, "not applicable"),
+        ({f"{RUN}.sut.software": "Ollama 0.5"}, "unknown"),
+        ({f"{RUN}.sut.accelerator": "Apple M3 Max"}, "unknown"),
+        ({f"{RUN}.sut.software": "Ollama 0.5", "plan.target.url": "http://10.0.0.7"}, "not applicable"),
+        ({f"{RUN}.sut.software": "Ollama 0.5", "plan.target.url": None}, "not applicable"),
+    ],
+)
+def test_what_may_be_out_of_scope_is_said_and_not_claimed(changes: dict[str, Any], state: str) -> None:
+    """Draft 3: a server for one user's machine, on the client's own, may be on-device inference; elsewhere it is none."""
+    found = comply(changed(perfect("ttft"), ENGINE | changes)).findings
+    assert {one.state for one in found if one.rule.id == "D-3-out-of-scope"} == {state}
 
 
 def test_an_engines_campaign_needs_synthetic_uniform_once() -> None:

@@ -90,6 +90,14 @@ SPECIAL_TOKENS = {
     "system_prompt": SYSTEM_PROMPTS,
     "tools": TOOLS,
 }
+OUTSIDE = {
+    "https": "its address is https (TLS belongs to a gateway)",
+    "network": "a network lies between it and the client",
+    "api_key": "it is sent an API key (authentication belongs to a gateway)",
+    "rate_limit": "requests were turned away with status 429 (rate limiting belongs to a gateway)",
+    "filter": "a filter is on, or ended answers",
+}
+"""What does not belong inside the boundary `engine` (draft 4.1.1)."""
 ON = {True: "on", False: "off", None: "not declared"}
 
 
@@ -221,9 +229,20 @@ SYSTEM: Mapping[str, Words] = {
     "no_handshake": "no connection was opened while measuring (--declare network_rtt=...)",
     "no_adjustment": NO_ADJUSTMENT,
     "latency_adjustment": "{words}",
+    "perhaps_not_autoregressive": "the model is called {model}: {part} suggests that it does not write token by token, and "
+    "section 3 leaves such models out",
+    "perhaps_on_device": "{hint} on the client's own machine: if that is the device of its user and no network service, "
+    "section 3 leaves it out",
+    "nothing_out_of_scope": "nothing seen points to what section 3 leaves out",
+    "outside_the_engine": lambda parts: (
+        "the boundary is engine, yet " + "; ".join(OUTSIDE[part] for part in parts)
+    ),
+    "nothing_outside_the_engine": "nothing seen that an engine leaves out",
+    "no_interface_of_boundary": "the draft names an interface for engines and gateways",
+    "interface": "over {scheme}; the draft has {expected} for the boundary {boundary}",
     "guardrails_not_declared": GUARDRAILS_NOT_DECLARED,
     "filter_at_work": "declared off, yet a content filter ended answers",
-    "filter_inside_engine": "declared on, yet the boundary engine leaves filters out (draft 4.1.1)",
+    "filter_inside_engine": "filters are on, yet the boundary engine leaves them out (draft 4.1.1)",
     "no_guardrails": "the reference server has none",
     "filters": lambda input_filter, output_filter: (
         f"input filter {ON[input_filter]}, output filter {ON[output_filter]}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from inferometer.measure.record import Death, OwnCpu
 from inferometer.plan import saved
 from inferometer.plan.schema import AUTO_TOKENIZER, REFERENCE_TOKENIZER, Guardrails, Plan
 from inferometer.run.requests import RequestWriter, Served
+from inferometer.server.engine.settings import INPUT_GUARDRAILS, OUTPUT_GUARDRAILS
 from inferometer.telemetry.host import environment, usable_cores
 from inferometer.workload import tokenizers
 from inferometer.workload.traces.survey import Survey
@@ -159,7 +160,7 @@ def with_known_sut(plan: Plan, engine: SimulatedEngine | None) -> Plan:
         "accelerator_count": 0,
         "prefix_caching": "enabled" if settings.get("prefix_caching") else "disabled",
         "cache_state": "cold",
-        "guardrails": Guardrails(input_filter=False, output_filter=False),
+        "guardrails": _guardrails(settings),
     }
     # A saved plan spells every default, so undeclared is what still has its default.
     undeclared = {
@@ -171,6 +172,16 @@ def with_known_sut(plan: Plan, engine: SimulatedEngine | None) -> Plan:
     if plan.tokenizer.name in (AUTO_TOKENIZER, REFERENCE_TOKENIZER):  # it counts with this one
         plan = _counted_with(plan, REFERENCE_TOKENIZER)
     return plan
+
+
+def _guardrails(settings: Mapping[str, object]) -> Guardrails:
+    """Which filters an engine of these settings has (draft 4.8.1); the embedded server, without any, has none."""
+    checked = {
+        "input": any(settings.get(name) for name in INPUT_GUARDRAILS),
+        "output": any(settings.get(name) for name in OUTPUT_GUARDRAILS),
+    }
+    names = tuple(f"simulated {side} filter" for side, there in checked.items() if there)
+    return Guardrails(input_filter=checked["input"], output_filter=checked["output"], names=names)
 
 
 def as_measured(plan: Plan, facts: RunFacts) -> Plan:

@@ -24,6 +24,7 @@ from inferometer.judge.compliance import (
     instrument_rules,
     procedure_rules,
     report_rules,
+    scope_rules,
     sut_rules,
     workload_rules,
 )
@@ -55,6 +56,7 @@ OPEN: tuple[RuleState, ...] = ("violated", "unknown")
 
 CHECKS: dict[str, RuleCheck] = {
     **instrument_rules.CHECKS,
+    **scope_rules.CHECKS,
     **sut_rules.CHECKS,
     **workload_rules.CHECKS,
     **procedure_rules.CHECKS,

@@ -155,10 +155,12 @@ def adjustments(evidence: Evidence) -> Ruling | None:
 # Guardrails, draft 4.8.
 
 
-def _filtered(evidence: Evidence) -> MeasuredRun | None:
+def filter_at_work(evidence: Evidence) -> MeasuredRun | None:
     """The first run in which a filter is seen at work: answers it ended, and requests that policy turned away. What the model
-    itself refuses shows none."""
+    itself refuses shows none; a run whose filters the test had switched on is none of these."""
     for run in evidence.runs:
+        if run.state.get("guardrails", "baseline") != "baseline":
+            continue
         signals = run.summary.refusals.by_signal
         if signals.get("finish_reason") or signals.get("policy_status"):
             return run
@@ -170,12 +172,14 @@ def guardrails(evidence: Evidence) -> Ruling | None:
     filters = evidence.system.filters
     if None in filters:
         return violated(note("guardrails_not_declared"))
-    run = _filtered(evidence)
+    run = filter_at_work(evidence)
     if filters == (False, False) and run is not None:
         return violated(note("filter_at_work"), run.name)
     if evidence.system.boundary == "engine" and any(filters):
         return violated(note("filter_inside_engine"))
-    return satisfied(note("no_guardrails")) if evidence.embedded else declared(_filters(evidence))
+    if not evidence.embedded:
+        return declared(_filters(evidence))
+    return satisfied(_filters(evidence) if any(filters) else note("no_guardrails"))
 
 
 def _filters(evidence: Evidence) -> Note:
@@ -199,7 +203,10 @@ def filter_names(evidence: Evidence) -> Ruling | None:
     if evidence.system.filters == (False, False):
         return not_applicable(note("filters_off"))
     names = evidence.system.filter_names
-    return declared(note("filter_names", names=names)) if names else unknown(note("filters_not_named"))
+    if not names:
+        return unknown(note("filters_not_named"))
+    named = note("filter_names", names=names)
+    return satisfied(named) if evidence.embedded else declared(named)
 
 
 def refusals(evidence: Evidence) -> Ruling | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from inferometer.documents.note import Note
 from inferometer.documents.summary import WarmUp
@@ -230,10 +230,19 @@ def tokenizer_name(evidence: Evidence) -> Ruling | None:
 
 
 def starts(evidence: Evidence) -> list[MeasuredRun]:
-    """The runs whose warm-up counts: the first of the test, and the first after each switch of the system."""
+    """The runs whose warm-up counts: the first of the test, the first after each switch of the system, and the pass over a
+    cache that its own warm-up has filled, before which nothing is switched."""
     runs = list(evidence.runs)
     states = [run.state or _state(evidence.test, run) for run in runs]
-    return [run for i, run in enumerate(runs) if i == 0 or states[i] != states[i - 1]]
+    return [
+        run
+        for i, run in enumerate(runs)
+        if i == 0 or states[i] != states[i - 1] or _first_of(runs, i, "warm")
+    ]
+
+
+def _first_of(runs: Sequence[MeasuredRun], i: int, part: str) -> bool:
+    return runs[i].part == part and all(run.part != part for run in runs[:i])
 
 
 def _state(test: str, run: MeasuredRun) -> object:
@@ -289,18 +298,12 @@ def filled(evidence: Evidence) -> Ruling | None:
     """Draft 4.5.1: where the cache is what is tested, the pass called warm."""
     if evidence.test != "prefix-cache":
         return not_applicable(note("caching_not_tested"))
-    if not evidence.of("warm"):
-        return None
-    # The run whose warm-up the first warm pass relies on: the last start up to it.
-    runs = list(evidence.runs)
-    first = runs.index(evidence.of("warm")[0])
-    passes = [run for run in starts(evidence) if runs.index(run) <= first][-1:]
 
     def problem(run: MeasuredRun) -> Note | None:
         prefixes = run.summary.warm_up.prefixes
         return None if prefixes == "populated" else note("cache_not_filled", prefixes=prefixes)
 
-    return each_run(passes, problem, note("cache_filled"))
+    return each_run(evidence.of("warm")[:1], problem, note("cache_filled"))
 
 
 def unwarmed(evidence: Evidence) -> Ruling | None:

@@ -1,0 +1,107 @@
+"""The rules held against campaigns as they are carried out: documents and summaries of real steps, in virtual time."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+
+import pytest
+from judge.compliant import changed, perfect
+from procedures.driving import Silent
+
+from inferometer.documents.part import from_json
+from inferometer.documents.statement import RuleState
+from inferometer.documents.summary import SCHEMA, DeclaredGuardrails, Summary
+from inferometer.judge.compliance.evidence import Evidence, of_run, of_test
+from inferometer.judge.compliance.statement import comply
+from inferometer.plan.campaign import campaign
+from inferometer.plan.schema import Plan
+from inferometer.run.simulate import simulate
+from inferometer.server.engine.settings import Settings
+from inferometer.simulation.engine import Chosen
+from inferometer.studies.campaign import carry_out
+from inferometer.studies.stand import Virtual
+
+GUARDED = Settings(
+    step_base_ns=5e6, max_batch=16, input_check_ns=8e6, output_check_tokens=16, output_check_ns=4e6
+)
+SMALL = ["prefix-cache.requests=10", "prefix-cache.concurrency=2", "prefix-cache.throughput_s=1"]
+MEASURED = {"virtual": False, "runs.*.summary.run.simulated": False}
+
+
+@functools.cache
+def caching() -> Evidence:
+    """The evidence of a test of prefix caching, as if it had been measured."""
+    whole = campaign(("prefix-cache",), None, None, SMALL, simulated=True, quick=True)
+    with tempfile.TemporaryDirectory() as folder:
+        stand = Virtual(Chosen("tiny-cpu", Settings(step_base_ns=20e6, max_batch=4)), Silent())
+        document = carry_out(whole, stand, Path(folder), Silent(), "inferometer test").document
+        files = Path(folder).glob("runs/*/summary.json")
+        summaries = {file.parent.name: from_json(file.read_bytes(), Summary, SCHEMA, "") for file in files}
+    return changed(of_test(document.tests[0], summaries), MEASURED)
+
+
+def stands(evidence: Evidence, rule: str) -> tuple[RuleState, str | None]:
+    """How a rule stands, and the run that breaks it."""
+    (found,) = (one for one in comply(evidence).findings if one.rule.id == rule)
+    return found.state, found.run
+
+
+def test_a_warm_pass_that_its_own_warm_up_filled_is_filled() -> None:
+    """Draft 4.5.1: nothing is switched between the pass over an emptied cache and the one over a full one, so what the second
+    relies on is its own warm-up, and not that of the first."""
+    evidence = caching()
+    parts = [run.part for run in evidence.runs]
+    assert stands(evidence, "D-4.5.1-prefix") == ("satisfied", None)
+    assert stands(evidence, "D-4.5.1-volume")[0] == "satisfied"
+    warm = parts.index("warm")
+    empty = changed(evidence, {f"runs.{warm}.summary.warm_up.prefixes": "not populated"})
+    assert stands(empty, "D-4.5.1-prefix") == ("violated", evidence.runs[warm].name)
+    unwarmed = changed(evidence, {f"runs.{warm}.summary.warm_up.completed": 0})
+    assert stands(unwarmed, "D-4.5.1-volume") == ("violated", evidence.runs[warm].name)
+    cold = changed(evidence, {f"runs.{parts.index('cold')}.summary.warm_up.completed": 0})
+    assert stands(cold, "D-4.5.1-volume") == ("satisfied", None)
+
+
+def test_filters_of_a_simulated_engine_are_disclosed_as_its_settings_have_them(tmp_path: Path) -> None:
+    """Draft 4.8.1: a run of each configuration has the filters that were on in it, and no other."""
+    stand = Virtual(Chosen("tiny-cpu", GUARDED), Silent())
+    plan = Plan.model_validate({"load": {"rate": 5.0, "requests": 2, "warmup": 0}})
+
+    def disclosed(state: str) -> tuple[bool | None, bool | None, tuple[str, ...]]:
+        stand.switch("guardrails", state)
+        rails = stand.measure(plan, tmp_path / state).summary.sut.guardrails
+        return rails.input_filter, rails.output_filter, rails.names
+
+    assert disclosed("baseline") == (False, False, ())
+    assert disclosed("input") == (True, False, ("simulated input filter",))
+    assert disclosed("output") == (False, True, ("simulated output filter",))
+    assert disclosed("full") == (True, True, ("simulated input filter", "simulated output filter"))
+
+
+def test_filters_of_a_simulated_engine_are_inside_no_engines_boundary(tmp_path: Path) -> None:
+    """Draft 4.1.1: with filters it is no plain engine, and never said to have none."""
+    plan = Plan.model_validate({"load": {"rate": 5.0, "requests": 2, "warmup": 0}})
+    evidence = of_run(simulate(plan, Chosen("tiny-cpu", GUARDED), tmp_path, Silent()).summary)
+    found = {one.rule.id: (one.state, one.note.code) for one in comply(evidence).findings}
+    assert found["D-4.8-account"] == ("violated", "filter_inside_engine")
+    assert found["D-4.8.1-input"] == ("satisfied", "filter")
+    assert found["D-4.8.1-names"] == ("satisfied", "filter_names")
+
+
+@pytest.mark.parametrize("rule", ["D-4.8-account", "D-5.10.2-configs", "D-4.1.1-excluded"])
+def test_refusals_of_filters_that_the_test_switched_on_contradict_nothing(rule: str) -> None:
+    """While those of a run with filters off do."""
+    off = DeclaredGuardrails(False, False, ())
+    engine = {"runs.0.summary.sut.boundary": "engine", "runs.0.summary.sut.guardrails": off,
+              "plan.target.url": "http://localhost"}  # fmt: skip
+    states = ("baseline", "input", "output", "full")
+    states_of = {f"runs.{i}.state": {"guardrails": state} for i, state in enumerate(states)}
+
+    def refused(configuration: str) -> Evidence:
+        at = f"runs.{states.index(configuration)}.summary.refusals.by_signal.policy_status"
+        return changed(perfect("guardrail"), engine | states_of | {at: 3})
+
+    assert stands(refused("input"), rule)[0] in ("satisfied", "declared")
+    assert stands(refused("baseline"), rule) == ("violated", "run-0")
