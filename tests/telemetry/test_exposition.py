@@ -96,11 +96,24 @@ def test_every_type_has_its_place_and_costs_no_other(kind: str) -> None:
     assert layout.families["done"].exposed == "done_total"
 
 
-def test_openmetrics_is_known_by_its_last_line_where_no_type_is_told() -> None:
-    """A counter's samples end in _total there, and its TYPE line does not."""
+@pytest.mark.parametrize("content_type", [None, "text/plain; version=0.0.4", "text/plain"])
+def test_openmetrics_is_known_by_its_last_line_whatever_it_is_sent_as(content_type: str | None) -> None:
+    """A counter's samples end in _total there, and its TYPE line does not; without that line it is a gauge, with a note."""
     body = '# TYPE c counter\nc_total 5 # {id="a # b"} 1 2\nc_created 1\n'
-    assert parse(body + "# EOF\n").families["c"].kind == "counter"
-    assert parse(body).families["c_total"].kind == "unknown"
+    assert parse(body + "# EOF\n", content_type).families["c"].kind == "counter"
+    classic = parse(body, content_type)
+    assert classic.families["c_total"].kind == "unknown"
+    assert ("counter_as_gauge", "c_total") in classic.notes
+
+
+def test_a_line_that_is_no_sample_costs_that_line() -> None:
+    """It is counted with its words; the others are read, as long as most lines are samples."""
+    layout = parse("a 1\nthis is no sample\nb 2\n")
+    assert [cell.family for cell in layout.cells if cell] == ["a", "b"]
+    assert layout.skipped["bad_line"].count == 1
+    assert "line 2" in layout.skipped["bad_line"].first
+    with pytest.raises(Unusable, match="garbage at line 2"):
+        parse("a 1\nthis is no sample\nnor is this\n")
 
 
 @pytest.mark.parametrize(
@@ -129,7 +142,7 @@ def test_what_is_passed_over_is_noted(body: str, note: tuple[str, str]) -> None:
         ("[1, 2]", "json"),
         ("{}", "json"),
         ("# HELP a b\n", "no_samples"),
-        ("a 1\nthis is no sample\nb 2\n", "garbage"),
+        ("a 1\nthis is\nno sample\nas such\nb 2\n", "garbage"),
         ('a{b="c} 1\n', "garbage"),
         ("a{b=c} 1\n", "garbage"),
         ("a 1_000\n", "garbage"),

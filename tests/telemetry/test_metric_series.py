@@ -61,9 +61,8 @@ BAD = {
     "html": at(2.5, "<html>busy</html>"),
     "json": at(2.5, '{"detail": "not found"}'),
     "too_large": at(2.5, "a 1\n" * (LARGEST // 4 + 1)),
-    "garbage": at(2.5, "# TYPE depth gauge\ndepth 900\n@@@@\n"),
-    "duplicate_series": at(2.5, "# TYPE depth gauge\ndepth 900\ndepth 901\n"),
-    "clock_backwards": at(0.5, "# TYPE depth gauge\ndepth 900\n"),
+    "garbage": at(2.5, "# TYPE depth gauge\ndepth 900\n@@@@\n@@@@\n"),
+    "clock_backwards": at(2, "# TYPE depth gauge\ndepth 900\n"),
     "empty": at(2.5, ""),
     "no_samples": at(2.5, "# nothing\n"),
     "refused": Scrape(URL, START + 2, None, error="refused"),
@@ -82,12 +81,82 @@ def test_a_scrape_that_cannot_be_used_leaves_no_trace_but_its_code(code: str, tm
     assert dropped[URL][code]["first"]
 
 
-def test_a_server_that_always_repeats_a_series_is_taken_at_its_last_word(tmp_path: Path) -> None:
-    """Since dropping all it says would help nobody; the repetition is noted."""
-    found = exported([at(second, "depth 1\ndepth 2\n") for second in range(3)], tmp_path)
-    assert found["metrics"]["depth"]["series"][0]["stats"]["max"] == 2
+@pytest.mark.parametrize("repeating", [{0}, {1}, {0, 1, 2}])
+def test_a_series_that_a_scrape_repeats_has_its_last_value_there(repeating: set[int], tmp_path: Path) -> None:
+    """Whichever scrape repeats it; the other series keep all their scrapes, and the lines are counted."""
+    bodies = [f"{'depth 1' if n in repeating else '# none'}\ndepth 2\nx {n}\n" for n in range(3)]
+    found = exported([at(second, body) for second, body in enumerate(bodies)], tmp_path)
+    assert found["metrics"]["depth"]["series"][0]["stats"]["min"] == 2
+    assert found["metrics"]["x"]["series"][0]["stats"]["avg"] == 1
     assert found["summary"]["notes"][URL] == {"duplicate_series": ["depth"]}
+    assert found["summary"]["skipped_lines"][URL]["duplicate_series"]["count"] == len(repeating)
     assert "dropped" not in found["summary"]
+
+
+def histogram(count: int, le: str = "1", inf: str = "+Inf") -> str:
+    """All observations in one bucket."""
+    last = f'h_bucket{{le="{inf}"}} {count}\n' if inf else ""
+    return f'# TYPE h histogram\nh_bucket{{le="{le}"}} {count}\n{last}h_sum {count / 2}\nh_count {count}\n'
+
+
+def test_a_line_that_cannot_be_read_costs_one_sample_of_one_series(tmp_path: Path) -> None:
+    """Not a scrape; and of a histogram the scrape, since a bucket without its line is not a bucket that fell to 0."""
+    bodies = [f"# TYPE c counter\nc {n}\n{histogram(n)}" for n in range(5)]
+    bodies[2] = bodies[2].replace('h_bucket{le="1"} 2', 'h_bucket{le="1" 2')
+    found = exported([at(second, body) for second, body in enumerate(bodies)], tmp_path)
+    assert found["metrics"]["c"]["series"][0]["stats"]["total"] == 4
+    (series,) = found["metrics"]["h"]["series"]
+    assert (series["stats"]["count"], series["buckets"]["1"]) == (4, 4)
+    assert "reset_detected" not in series
+    assert found["summary"]["skipped_lines"][URL]["bad_line"] == {
+        "count": 1,
+        "first": "garbage at line 4: 'h_bucket{le=\"1\" 2'",
+    }
+    assert found["summary"]["endpoint_info"][URL]["total_fetches"] == 5
+
+
+@given(order=st.permutations(range(6)))
+def test_scrapes_out_of_order_are_those_in_order(order: list[int]) -> None:
+    """Whatever their order in the record, as long as no two are at one instant."""
+    scrapes = [at(n, f"# TYPE c counter\nc {n * n}\ng {n % 3}\n") for n in range(6)]
+    (sorted_, shuffled) = (collect(one).endpoints[URL] for one in (scrapes, [scrapes[n] for n in order]))
+    for one, other in zip(sorted_.series(), shuffled.series(), strict=True):
+        assert one.times.tolist() == other.times.tolist()
+        assert one.values.tolist() == other.values.tolist()
+    late = sum(n < max(order[:place], default=-1) for place, n in enumerate(order))
+    assert (shuffled.reordered, shuffled.drops) == (late, {})
+
+
+@pytest.mark.parametrize(
+    ("bodies", "note"),
+    [
+        (["# TYPE x gauge\nx 1\n", "# TYPE x counter\nx 2\n"], ("type_changed", "x")),
+        ([histogram(1), histogram(2, le="2")], ("buckets_changed", "h")),
+        ([histogram(1, inf="")] * 2, ("histogram_without_inf", "h")),
+    ],
+)
+def test_what_a_series_cannot_take_up_is_noted(bodies: list[str], note: tuple[str, str]) -> None:
+    """Samples of another type, buckets that it did not begin with, and a histogram that lacks its last bucket."""
+    assert note in store_of(*bodies).endpoints[URL].noted()
+
+
+def test_a_bound_may_be_spelled_in_another_way(tmp_path: Path) -> None:
+    """1 and 1.0 are one bucket."""
+    bodies = [histogram(n, le="1" if n < 2 else "1.0") for n in range(1, 6)]
+    found = exported([at(second, body) for second, body in enumerate(bodies)], tmp_path)
+    (series,) = found["metrics"]["h"]["series"]
+    assert series["buckets"] == {"1": 4, "+Inf": 4}
+    assert series["stats"]["p99_estimate"] <= 1
+
+
+def test_what_the_count_has_beyond_the_buckets_lies_above_them(tmp_path: Path) -> None:
+    """Where a histogram has no bucket +Inf: no percentile of theirs is then at the last bound or below."""
+    body = '# TYPE h histogram\nh_bucket{le="1"} %d\nh_sum %d\nh_count %d\n'
+    bodies = [body % (n, 40 * n, 2 * n) for n in range(0, 20, 5)]
+    found = exported([at(second, body) for second, body in enumerate(bodies)], tmp_path)
+    (series,) = found["metrics"]["h"]["series"]
+    assert series["buckets"] == {"1": 15}
+    assert series["stats"]["p99_estimate"] > 1 > series["stats"]["p25_estimate"]
 
 
 @pytest.mark.parametrize("lone", ["", "h 5\n"])

@@ -96,9 +96,10 @@ def replay(
     asked = Replay(start, end, warmup_start, warmup_end, slice_duration, chosen, histogram_estimator)
     made = replay(scrapes, asked, out)
     summary = made.opening.summary
-    for url, drops in (summary.dropped or {}).items():
-        for code, one in drops.items():
-            click.echo(f"dropped: {one.count} x {code} from {url}: {clean(one.first)}", err=True)
+    for lost, what in ((summary.dropped, "dropped"), (summary.skipped_lines, "skipped lines")):
+        for url, counts in (lost or {}).items():
+            for code, one in counts.items():
+                click.echo(f"{what}: {one.count} x {code} from {url}: {clean(one.first)}", err=True)
     count = sum(len(metric.series) for metric in made.metrics.values())
     click.echo(
         f"{len(made.metrics)} metrics, {count} series from {len(summary.endpoints_successful)} endpoints"

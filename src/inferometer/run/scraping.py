@@ -46,8 +46,7 @@ from inferometer.telemetry.metrics.normalised import Translated, translate
 from inferometer.telemetry.metrics.record import read
 from inferometer.telemetry.metrics.scraper_messages import Endpoint, EndpointAccount, Job
 from inferometer.telemetry.metrics.scraper_process import Scraping
-from inferometer.telemetry.metrics.series import Endpoint as Collected
-from inferometer.telemetry.metrics.series import Store
+from inferometer.telemetry.metrics.series import Store, collect_from
 from inferometer.units import seconds_to_ns
 
 TAIL_S = 2.0
@@ -185,12 +184,8 @@ def collected(folder: RunFolder, facts: RunFacts) -> Store | None:
     account = facts.server_metrics
     if account is None or "profiling" not in account.phases or not folder.scrapes.is_file():
         return None
-    store = Store()
-    for one in account.endpoints:  # also those that never answered
-        store.endpoints[one.url] = Collected(one.url)
-    for scrape in read(folder.scrapes):
-        store.take(scrape)
-    return store
+    urls = [one.url for one in account.endpoints]  # also of those that never answered
+    return collect_from(lambda: read(folder.scrapes), urls)
 
 
 def in_our_terms(store: Store | None, plan: Plan, account: ScrapingAccount | None) -> list[Translated]:

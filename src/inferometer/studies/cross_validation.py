@@ -35,7 +35,7 @@ from inferometer.run.ui import Ui
 from inferometer.studies.bench_engine import EngineFailed, LiveEngine, Prepared
 from inferometer.studies.engine_client import EngineClient
 from inferometer.telemetry.metrics.record import read
-from inferometer.telemetry.metrics.series import collect
+from inferometer.telemetry.metrics.series import collect_from
 from inferometer.workload.bench_prompts import BenchPrompt
 
 FILE = "cross-validation.json"
@@ -282,7 +282,7 @@ def by_counters(
         "ttft_s": counters.ttft_s,
     }
     wanted = {key: name for key, name in names.items() if name is not None}
-    store = collect(read(scrapes)) if scrapes.is_file() else None
+    store = collect_from(lambda: read(scrapes)) if scrapes.is_file() else None
     grown = {key: None if store is None else growth(store, name) for key, name in wanted.items()}
     remarks: list[Remark] = []
     absent = [wanted[key] for key, one in grown.items() if one is None]

@@ -22,7 +22,7 @@ from inferometer.telemetry.metrics.entries import (
     TimeRange,
     labels_of,
 )
-from inferometer.telemetry.metrics.exposition import GAUGE, UNKNOWN, Family
+from inferometer.telemetry.metrics.exposition import GAUGE, UNKNOWN, Count, Family
 from inferometer.telemetry.metrics.metric_units import unit_for
 from inferometer.telemetry.metrics.series import Endpoint, Store
 from inferometer.telemetry.metrics.statistics import Estimator, Slices, entry
@@ -143,10 +143,12 @@ def opening(store: Store, wanted: Wanted) -> Opening:
 def _summary(store: Store, wanted: Wanted) -> CollectionSummary:
     answered = [one for one in store.endpoints.values() if one.times]
     ranges = {"profiling": wanted.period, "warmup": wanted.warmup}
-    dropped = {one.url: dict(_drops(one)) for one in store.endpoints.values() if one.drops}
+    dropped = {one.url: _counts(one.drops) for one in store.endpoints.values() if one.drops}
+    skipped = {one.url: _counts(one.skipped) for one in store.endpoints.values() if one.skipped}
+    reordered = {one.url: one.reordered for one in store.endpoints.values() if one.reordered}
     others = other_kinds(store)
     noted = {
-        url: one.notes | {("other_type", name) for name in others[url]}
+        url: one.noted() | {("other_type", name) for name in others[url]}
         for url, one in store.endpoints.items()
     }
     notes = {url: _notes(some) for url, some in noted.items() if some}
@@ -158,13 +160,14 @@ def _summary(store: Store, wanted: Wanted) -> CollectionSummary:
         endpoint_info={one.url: endpoint_info(one) for one in sorted(answered, key=lambda one: one.url)},
         phase_time_ranges={name: TimeRange(one.start_ns, one.end_ns) for name, one in ranges.items() if one},
         dropped=dropped or UNSET,
+        skipped_lines=skipped or UNSET,
+        reordered_scrapes=reordered or UNSET,
         notes=notes or UNSET,
     )
 
 
-def _drops(endpoint: Endpoint) -> Iterator[tuple[str, Dropped]]:
-    for code, drops in sorted(endpoint.drops.items()):
-        yield code, Dropped(drops.count, drops.first)
+def _counts(counts: Mapping[str, Count]) -> dict[str, Dropped]:
+    return {code: Dropped(one.count, one.first) for code, one in sorted(counts.items())}
 
 
 def _notes(noted: set[tuple[str, str]]) -> dict[str, list[str]]:

@@ -1,7 +1,8 @@
 """The export's parts as types, in the order of their members. A member that does not apply is left out of the file (UNSET).
 
 Layout: "AIPerf Server Metrics JSON Export Schema", version 1.0. Beyond it: `inferometer_version`, `warmup_metrics`,
-`summary.phase_time_ranges`, `summary.dropped`, `summary.notes` and a series' `reset_detected`.
+`summary.phase_time_ranges`, `summary.dropped`, `summary.skipped_lines`, `summary.reordered_scrapes`, `summary.notes` and a
+series' `reset_detected` and `counted_from_zero`.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ class SeriesEntry(Struct, omit_defaults=True):
     labels: Labels | UnsetType
     stats: Stats
     reset_detected: bool = False
+    counted_from_zero: bool = False
     buckets: dict[str, int] | UnsetType = UNSET
     timeslices: Timeslices | UnsetType = UNSET
 
@@ -142,14 +144,15 @@ class TimeRange(Struct):
 
 
 class Dropped(Struct):
-    """Scrapes that gave nothing, by reason: how many, and the first one's words."""
+    """Scrapes or lines that gave nothing, by reason: how many, and the first one's words."""
 
     count: int
     first: str
 
 
 class CollectionSummary(Struct, omit_defaults=True):
-    """The collection as a whole. `notes`: by endpoint and code, the metrics concerned."""
+    """The collection as a whole, by endpoint. `reordered_scrapes`: how many the record has after a later one. `notes`: by
+    code, the metrics concerned."""
 
     endpoints_configured: list[str]
     endpoints_successful: list[str]
@@ -158,6 +161,8 @@ class CollectionSummary(Struct, omit_defaults=True):
     endpoint_info: dict[str, EndpointInfo]
     phase_time_ranges: dict[str, TimeRange]
     dropped: dict[str, dict[str, Dropped]] | UnsetType = UNSET
+    skipped_lines: dict[str, dict[str, Dropped]] | UnsetType = UNSET
+    reordered_scrapes: dict[str, int] | UnsetType = UNSET
     notes: dict[str, dict[str, list[str]]] | UnsetType = UNSET
 
 

@@ -15,7 +15,12 @@ same lines with other numbers, only the numbers are read again (`series.py`).
 | summary, gaugehistogram    | passed over with a note                                                               |
 | name in `_created`, `_uptime`, or with `_uptime_` | passed over                                                    |
 
-What drops a whole body is `Unusable`. What drops one number of it is a value that is not finite.
+In OpenMetrics, `# TYPE x counter` is the type of `x_total`; in the classic format it is not, and `x_total` is a gauge then
+(note `counter_as_gauge`).
+
+A line that is no sample is skipped and counted, and so is a sample that a later line of the same body repeats. What drops a
+whole body is `Unusable`: among others, more lines that are no samples than samples. What drops one number of it is a value that
+is not finite.
 """
 
 from __future__ import annotations
@@ -95,11 +100,24 @@ class Family:
 
 
 @dataclass(slots=True)
+class Count:
+    """How often something was met, and the words of the first time."""
+
+    first: str
+    count: int = 0
+
+
+def counted(counts: dict[str, Count], code: str, words: str, number: int = 1) -> None:
+    """Count something under a code; the words are kept the first time."""
+    counts.setdefault(code, Count(words)).count += number
+
+
+@dataclass(slots=True)
 class Layout:
     """A body, line by line: what stands before the number (None: no number), which cell it is (None: of none), the number.
 
-    `repeated` are the cells that stand there more than once: the last line counts, earlier ones belong to no cell.
-    `notes` are what was passed over: a code and a name.
+    `skipped` are lines that gave nothing, by code: `bad_line`, no sample; `duplicate_series`, of a cell that a later line gives
+    again. `notes` are what was passed over: a code and a name.
     """
 
     lines: list[str]
@@ -107,15 +125,15 @@ class Layout:
     cells: list[Cell | None] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
     families: dict[str, Family] = field(default_factory=dict)
-    repeated: set[Cell] = field(default_factory=set)
+    skipped: dict[str, Count] = field(default_factory=dict)
     notes: set[tuple[str, str]] = field(default_factory=set)
 
 
 def is_openmetrics(body: str, content_type: str | None) -> bool:
-    """Whether the sender says so: in the content type, or where there is none, by OpenMetrics' last line."""
-    if content_type:
-        return content_type.partition(";")[0].strip().lower() == "application/openmetrics-text"
-    return body.rstrip().endswith("\n# EOF")
+    """Whether the sender says so: in the content type, or by OpenMetrics' last line, which is sent as `text/plain` too."""
+    if content_type and content_type.partition(";")[0].strip().lower() == "application/openmetrics-text":
+        return True
+    return body[-256:].rstrip().endswith("\n# EOF")
 
 
 def admitted(body: str) -> str:
@@ -142,6 +160,9 @@ def parse(body: str, content_type: str | None = None) -> Layout:
     for number, line in enumerate(layout.lines, 1):
         reader.take(number, line)
     reader.close()
+    bad = layout.skipped.get("bad_line")
+    if bad is not None and bad.count > sum(prefix is not None for prefix in layout.prefixes):
+        raise Unusable("garbage", bad.first)
     if not layout.families and not layout.notes:
         raise Unusable("no_samples", "the body has no sample")
     return layout
@@ -176,7 +197,7 @@ class _Reader:
         """From a declared name to its family, None where it is passed over."""
 
     def take(self, at: int, line: str) -> None:
-        """One line. Raises Unusable for garbage."""
+        """One line."""
         layout = self._layout
         prefix, cell, value = None, None, ABSENT
         stripped = line.strip()
@@ -185,7 +206,8 @@ class _Reader:
         elif stripped:
             prefix, cell, value = self._sample(at, line)
         if cell is not None and cell in self._cell_positions:
-            layout.repeated.add(cell)
+            counted(layout.skipped, "duplicate_series", f"line {at} repeats {line.strip()[:60]!r}")
+            layout.notes.add(("duplicate_series", cell.family))
             layout.cells[self._cell_positions[cell]] = None
         if cell is not None:
             self._cell_positions[cell] = at - 1
@@ -222,8 +244,8 @@ class _Reader:
         for part in parts:
             self._owner[name + part] = (name, part)
 
-    def _sample(self, at: int, line: str) -> tuple[str, Cell | None, float]:
-        """What stands before the number, its cell, and the number. Raises Unusable."""
+    def _sample(self, at: int, line: str) -> tuple[str | None, Cell | None, float]:
+        """What stands before the number, its cell, and the number; nothing of a line that is no sample."""
         found = _SAMPLE.match(line)
         try:
             if found is None or not (found[1] or found[2]):
@@ -235,7 +257,8 @@ class _Reader:
             if native:
                 self._layout.notes.add(("native_histogram", native[1]))
                 return line, None, ABSENT
-            raise Unusable("garbage", f"garbage at line {at}: {line.strip()[:60]!r}") from None
+            counted(self._layout.skipped, "bad_line", f"garbage at line {at}: {line.strip()[:60]!r}")
+            return None, None, ABSENT
         return found[0], self._cell(name, labels), value
 
     def _cell(self, sample: str, labels: Labels) -> Cell | None:
@@ -246,6 +269,8 @@ class _Reader:
             return None
         if declared not in self._kept:
             self._kept[declared] = self._family(declared, kind)
+            if kind == "unknown" and self._types.get(sample.removesuffix("_total")) == "counter":
+                self._layout.notes.add(("counter_as_gauge", sample))
         family = self._kept[declared]
         if family is None or self._layout.families.get(family.name) is not family:
             return None
@@ -268,9 +293,8 @@ class _Reader:
         name = exposed = declared
         if kind == "counter":
             name = declared.removesuffix("_total")
-            exposed = (
-                declared if declared.endswith("_total") or not self._openmetrics else f"{declared}_total"
-            )
+            if self._openmetrics and not declared.endswith("_total"):
+                exposed = f"{declared}_total"
         elif kind == "info":
             name = exposed = declared if declared.endswith("_info") else f"{declared}_info"
         if name.endswith(("_created", "_uptime")) or "_uptime_" in name:

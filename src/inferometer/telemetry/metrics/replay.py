@@ -13,7 +13,7 @@ from inferometer.telemetry.metrics.entries import Export
 from inferometer.telemetry.metrics.estimators import DEFAULT, ESTIMATORS
 from inferometer.telemetry.metrics.exports import DEFAULT_FORMATS, FORMATS, export
 from inferometer.telemetry.metrics.record import read
-from inferometer.telemetry.metrics.series import Endpoint, Store, collect
+from inferometer.telemetry.metrics.series import Endpoint, Store, collect_from
 
 SHORTEST_SLICE_S = 0.001
 
@@ -39,7 +39,7 @@ class Replay:
 def replay(path: Path, options: Replay, folder: Path) -> Export:
     """Write the exports of a record; gives the JSON document. Raises PlanError for the asking, RecordError for the record."""
     _check(options)
-    store = collect(read(path))
+    store = collect_from(lambda: read(path))
     _usable(path, store)
     period, warmup = periods(store, options)
     wanted = Wanted(

@@ -9,17 +9,26 @@ A scrape that cannot be used is dropped with a code, counted, and leaves no trac
 | code               | meaning                                                                          |
 | ------------------ | -------------------------------------------------------------------------------- |
 | `clock_backwards`  | its time is not after that of the endpoint's scrape before                       |
-| `duplicate_series` | a series stands there twice, and did not in the endpoint's first scrape          |
 | `empty`, `html`, `json`, `too_large`, `garbage`, `no_samples` | see `exposition.py`                   |
 | others             | what the scraper wrote into the record                                           |
 
-A server whose first scrape repeated a series is taken at its last word of it, with a note.
+Scrapes of a record that are not in order of time are sorted first (`collect`), so that `clock_backwards` is left to those at
+the same instant. A line that is no sample costs that line, a series that stands there twice has the value of its last line;
+both are counted in `skipped`.
+
+Notes name the metrics of which something was passed over: those of `exposition.py`, and
+
+| code                    | meaning                                                                          |
+| ----------------------- | -------------------------------------------------------------------------------- |
+| `type_changed`          | a later scrape gives the name another type: its samples there are left out       |
+| `buckets_changed`       | a later scrape has a bucket that the histogram did not begin with: it is left out |
+| `histogram_without_inf` | there is no bucket `+Inf`; estimates take `_count` in its place                  |
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,16 +37,19 @@ import numpy.typing as npt
 from inferometer.addresses import shown
 from inferometer.telemetry.metrics.exposition import (
     ABSENT,
+    COUNTER,
     HISTOGRAM,
     LARGEST_COUNT,
     LARGEST_VALUE,
     NOT_FINITE,
     Cell,
+    Count,
     Family,
     Labels,
     Layout,
     Unusable,
     admitted,
+    counted,
     number,
     parse,
 )
@@ -45,14 +57,6 @@ from inferometer.telemetry.metrics.record import Scrape
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
-
-@dataclass(slots=True)
-class Drops:
-    """What was dropped under one code: how often, and the words of the first time."""
-
-    first: str
-    count: int = 0
 
 
 @dataclass(slots=True)
@@ -76,7 +80,8 @@ class Series:
     """One series of one endpoint at the scrapes that have it. Times in ns.
 
     A gauge or counter has `values`; a histogram has `sums`, `counts` and `buckets`, the cumulative counts as they were exposed,
-    a row a scrape and a column for each of `les`.
+    a row a scrape and a column for each of `les`. `absent` are the endpoint's scrapes before the first of `times` that had the
+    rest of its metrics but not this series, and lost no line: a counter or histogram was 0 then.
     """
 
     endpoint_url: str
@@ -88,6 +93,7 @@ class Series:
     counts: Floats
     buckets: Floats
     les: tuple[str, ...]
+    absent: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 class Endpoint:
@@ -104,15 +110,21 @@ class Endpoint:
         self.latencies = array("q")
         """ns; -1 where it is not known."""
         self.phases: list[str | None] = []
-        self.drops: dict[str, Drops] = {}
-        self.notes: set[tuple[str, str]] = set()
+        self.drops: dict[str, Count] = {}
+        """Scrapes that gave nothing, by code."""
+        self.skipped: dict[str, Count] = {}
+        """Lines that gave nothing, by code, over all scrapes."""
+        self.reordered = 0
+        """Scrapes that the record has after a later one."""
+        self._notes: set[tuple[str, str]] = set()
         self._cells: dict[Cell, Changes] = {}
         self._groups: dict[tuple[str, Labels], dict[str, Changes]] = {}
         self._by_name: dict[str, list[Labels]] = {}
         self._layout: Layout | None = None
         self._slots: list[Changes | None] = []
         self._body: str | None = None
-        self._repeats: set[Cell] | None = None
+        self._whole = array("b")
+        """Of each scrape, whether it lost no line: else what is not there may have been in that line."""
         self._last_ns = -1
 
     def take(self, scrape: Scrape) -> None:
@@ -120,7 +132,7 @@ class Endpoint:
         try:
             self._take(scrape)
         except Unusable as why:
-            self.drops.setdefault(why.code, Drops(str(why))).count += 1
+            counted(self.drops, why.code, str(why))
 
     def _take(self, scrape: Scrape) -> None:
         if scrape.body is None:
@@ -134,6 +146,10 @@ class Endpoint:
         new = body != self._body
         if new and not self._patch(body):
             self._read(body, scrape.content_type)
+        assert self._layout is not None, "patched or read"
+        for code, lines in self._layout.skipped.items():
+            counted(self.skipped, code, lines.first, lines.count)
+        self._whole.append("bad_line" not in self._layout.skipped)
         self._body = body
         self._last_ns = scrape.timestamp_ns
         self.times.append(scrape.timestamp_ns)
@@ -180,17 +196,9 @@ class Endpoint:
     def _read(self, body: str, content_type: str | None) -> None:
         """Read a body as a whole. Raises Unusable."""
         layout = parse(body, content_type)
-        if self._repeats is None:
-            self._repeats = layout.repeated
-        if others := layout.repeated - self._repeats:
-            cell = min(others)
-            raise Unusable(
-                "duplicate_series", f"{cell.family}{dict(cell.labels)} stands there more than once"
-            )
         for name, family in layout.families.items():
             self.families.setdefault(name, family)
-        self.notes |= layout.notes
-        self.notes |= {("duplicate_series", cell.family) for cell in layout.repeated}
+        self._notes |= layout.notes
         if self._layout is not None:
             self._forget(layout)
         self._layout = layout
@@ -208,7 +216,10 @@ class Endpoint:
 
     def _slot(self, layout: Layout, cell: Cell | None) -> Changes | None:
         """Where a cell's values go; a family keeps the kind, and a histogram the buckets, that it began with."""
-        if cell is None or layout.families[cell.family].kind != self.families[cell.family].kind:
+        if cell is None:
+            return None
+        if layout.families[cell.family].kind != self.families[cell.family].kind:
+            self._notes.add(("type_changed", cell.family))
             return None
         known = self._cells.get(cell)
         if known is not None:
@@ -219,14 +230,33 @@ class Endpoint:
             self._by_name.setdefault(cell.family, []).append(cell.labels)
         first = next(iter(group.values()), None)
         if first is not None and first.at and first.at[0] < len(self.times):
-            return None
+            same = self._respelled(group, cell.part)
+            if same is None:
+                self._notes.add(("buckets_changed", cell.family))
+            return same
         largest = LARGEST_VALUE if cell.part in ("value", "sum") else LARGEST_COUNT
         return group.setdefault(cell.part, self._cells.setdefault(cell, Changes(largest)))
+
+    @staticmethod
+    def _respelled(group: dict[str, Changes], part: str) -> Changes | None:
+        """The bucket of a histogram that has the same bound in another spelling, such as 1 and 1.0."""
+        if part in ("sum", "count"):
+            return None
+        return next((group[le] for le in Endpoint.les(group) if float(le) == float(part)), None)
 
     def groups(self) -> Iterator[tuple[Family, Labels, dict[str, Changes]]]:
         """The cells of each series, by part, in the order in which the series were first seen."""
         for (name, labels), parts in self._groups.items():
             yield self.families[name], labels, parts
+
+    def noted(self) -> set[tuple[str, str]]:
+        """A code and a metric's name for everything that was passed over."""
+        without = {
+            ("histogram_without_inf", family.name)
+            for family, _, parts in self.groups()
+            if family.kind == HISTOGRAM and (les := self.les(parts)) and np.isfinite(float(les[-1]))
+        }
+        return self._notes | without
 
     def kinds(self) -> dict[str, str]:
         """The kind of each family that has a series."""
@@ -252,17 +282,28 @@ class Endpoint:
         values = cells["value"].expanded(len(times))
         there = np.isfinite(values)
         none = np.empty(0)
-        return Series(self.url, family, labels, times[there], values[there], none, none, np.empty((0, 0)), ())
+        absent = self._absent(times, cells) if family.kind == COUNTER else times[:0]
+        return Series(
+            self.url, family, labels, times[there], values[there], none, none, np.empty((0, 0)), (), absent
+        )
+
+    def _absent(self, times: Ints, cells: dict[str, Changes]) -> Ints:
+        """The scrapes before a series was first there that lost no line."""
+        first = min(one.at[0] for one in cells.values() if one.at)
+        found: Ints = times[:first][np.asarray(self._whole[:first], dtype=bool)]
+        return found
 
     def _histogram(self, family: Family, labels: Labels, cells: dict[str, Changes], times: Ints) -> Series:
-        """A cell that a scrape lacks counts as 0; one that is not finite drops the histogram of that scrape."""
+        """A cell that a scrape lacks counts as 0, unless a line of that scrape was lost: that drops the histogram there, as a
+        cell that is not finite does."""
         les = self.les(cells)
         columns = [
             cells[part].expanded(len(times)) if part in cells else np.full(len(times), ABSENT)
             for part in (*les, "sum", "count")
         ]
         table = np.stack(columns, axis=1)
-        there = ~np.isinf(table).any(axis=1) & ~np.isnan(table).all(axis=1)
+        missing, whole = np.isnan(table), np.asarray(self._whole, dtype=bool)
+        there = ~np.isinf(table).any(axis=1) & ~missing.all(axis=1) & (whole | ~missing.any(axis=1))
         table = np.nan_to_num(table[there], nan=0.0)
         return Series(
             self.url,
@@ -274,6 +315,7 @@ class Endpoint:
             table[:, -1],
             table[:, :-2],
             tuple(les),
+            self._absent(times, cells),
         )
 
 
@@ -295,8 +337,37 @@ class Store:
 
 
 def collect(scrapes: Iterable[Scrape]) -> Store:
-    """The store of a record."""
+    """The store of scrapes, in whatever order."""
+    held = list(scrapes)
+    return collect_from(lambda: held)
+
+
+def collect_from(read: Callable[[], Iterable[Scrape]], urls: Iterable[str] = ()) -> Store:
+    """The store of a record that can be read several times. `urls`: endpoints that are known without it.
+
+    Scrapes are taken as they are read. Only a record that has one after a later one of the same endpoint is read again, held
+    in memory and sorted; of those at one instant the first counts.
+    """
+    store = _collected(read(), urls)
+    late = {url: _backwards(one) for url, one in store.endpoints.items() if _backwards(one)}
+    if not late:
+        return store
+    store = _collected(sorted(read(), key=lambda one: one.timestamp_ns), urls)
+    for url, found in late.items():
+        store.endpoints[url].reordered = found - _backwards(store.endpoints[url])
+    return store
+
+
+def _backwards(endpoint: Endpoint) -> int:
+    """How many of its scrapes were not later than the one before."""
+    drops = endpoint.drops.get("clock_backwards")
+    return 0 if drops is None else drops.count
+
+
+def _collected(scrapes: Iterable[Scrape], urls: Iterable[str]) -> Store:
     store = Store()
+    for url in urls:
+        store.endpoints[url] = Endpoint(url)
     for scrape in scrapes:
         store.take(scrape)
     return store
