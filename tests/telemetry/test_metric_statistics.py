@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -165,6 +166,43 @@ def test_the_reference_is_the_last_scrape_before_the_period(tmp_path: Path) -> N
     stats = exported(scrapes, tmp_path, 9.5, 20)["metrics"]["c"]["series"][0]["stats"]
     assert stats["total"] == 20 * 20 - 9 * 9
     assert stats["rate"] == stats["total"] / 11
+
+
+LATE = '# TYPE c counter\nc{r="a"} 17\n' + (
+    '# TYPE h histogram\nh_bucket{le="1"} 5\nh_bucket{le="+Inf"} 6\nh_sum 9\nh_count 6\n'
+)
+
+
+@pytest.mark.parametrize("start_s", [0.0, 0.5, 2.0])
+def test_a_series_that_is_first_there_in_the_period_counts_from_zero(start_s: float, tmp_path: Path) -> None:
+    """Its endpoint was scraped without it; rates are over the whole period all the same, and the entry is flagged."""
+    up = "# TYPE up gauge\nup 1\n"
+    scrapes = [at(second, up if second < 3 else up + LATE) for second in range(6)]
+    found = exported(scrapes, tmp_path, start_s, 5, formats=("json", "parquet"))["metrics"]
+    counter, histogram = found["c"]["series"][0], found["h"]["series"][0]
+    reference = {0.0: 0, 0.5: 0, 2.0: 1}[start_s]
+    assert counter["stats"]["total"] == 17
+    assert counter["stats"]["rate"] == pytest.approx(17 / (5 - reference))
+    assert sum(one["total"] for one in counter["timeslices"]) == 17
+    assert (histogram["stats"]["count"], histogram["stats"]["sum"]) == (6, 9)
+    assert histogram["buckets"] == {"1": 5, "+Inf": 6}
+    assert counter["counted_from_zero"]
+    assert histogram["counted_from_zero"]
+    assert "counted_from_zero" not in found["up"]["series"][0]
+    rows = pq.read_table(tmp_path / "server_metrics_export.parquet").to_pylist()
+    assert [row["value"] for row in rows if row["metric_name"] == "c"] == [17, 17, 17]
+
+
+def test_a_series_whose_line_may_have_been_lost_does_not_count_from_zero(tmp_path: Path) -> None:
+    """Nor one of an endpoint that was never scraped without it, nor one that was there before the period."""
+    up = "# TYPE up gauge\nup 1\n"
+    for number, first in enumerate([up + "c{ 1\n", up + LATE]):
+        scrapes = [at(0, first), at(1, up + LATE), at(2, up + LATE.replace("17", "20"))]
+        (series,) = exported(scrapes, tmp_path / str(number))["metrics"]["c"]["series"]
+        assert (series["stats"]["total"], series.get("counted_from_zero")) == (3, None)
+    scrapes = [at(n, up + (LATE.replace("17", str(17 + n)) if n else "")) for n in range(4)]
+    (series,) = exported(scrapes, tmp_path, 1.5)["metrics"]["c"]["series"]
+    assert (series["stats"]["total"], series.get("counted_from_zero")) == (2, None)
 
 
 def test_a_record_that_goes_on_a_little_after_the_period_counts_to_its_last_news(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from inferometer.telemetry.metrics.exposition import COUNTER, HISTOGRAM
 from inferometer.telemetry.metrics.histogram_delta import Floats
 from inferometer.telemetry.metrics.metric_units import unit_for
 from inferometer.telemetry.metrics.series import Series, Store
-from inferometer.telemetry.metrics.statistics import span
+from inferometer.telemetry.metrics.statistics import begun, span
 
 _LEADING = ("endpoint_url", "metric_name", "metric_type", "unit", "description")
 _FIXED = {*_LEADING, "timestamp_ns", "value", "sum", "count", "bucket_le", "bucket_count"}
@@ -63,10 +63,14 @@ def _batches(store: Store, wanted: Wanted, schema: pa.Schema) -> Iterator[pa.Rec
     start_ns = wanted.period.start_ns
     end_ns = max((end_of(one, wanted.period) for one in store.endpoints.values()), default=start_ns)
     for endpoint in store.endpoints.values():
-        for series in endpoint.series():
+        for exposed in endpoint.series():
+            series, _ = begun(exposed, start_ns, end_ns)
             chosen = span(series.times, start_ns, end_ns)
-            if chosen.first < chosen.stop:
-                yield _batch(series, slice(chosen.first, chosen.stop), chosen.base, schema)
+            first = max(
+                chosen.first, len(series.times) - len(exposed.times)
+            )  # no row for what was not exposed
+            if first < chosen.stop:
+                yield _batch(series, slice(first, chosen.stop), chosen.base, schema)
 
 
 def _batch(series: Series, rows: slice, base: int, schema: pa.Schema) -> pa.RecordBatch:

@@ -1,7 +1,9 @@
 """From a series and a period to its entry in the export: statistics, bucket differences, timeslices.
 
 A period runs from start to end, both included; the reference is the last sample before it, and without one the
-first sample in it. With t, x the samples from the reference on, and D = (t_last - t_reference) in s:
+first sample in it. A counter or histogram that is first there in the period, at an endpoint that was scraped before without it,
+was 0 at those scrapes (`counted_from_zero`): a client library makes a series with labels at its first use.
+With t, x the samples from the reference on, and D = (t_last - t_reference) in s:
 
 | kind              | statistics                                                                                      |
 | ----------------- | ----------------------------------------------------------------------------------------------- |
@@ -19,7 +21,7 @@ buckets nor estimates. Fields that do not apply are left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -106,13 +108,39 @@ def entry(
     series: Series, start_ns: int, end_ns: int, slices: Slices, estimator: Estimator
 ) -> SeriesEntry | None:
     """One member of a metric's `series`; None where the series has no sample in the period."""
+    series, from_zero = begun(series, start_ns, end_ns)
     chosen = span(series.times, start_ns, end_ns)
     if series.family.kind == HISTOGRAM:
-        return None if chosen.stop == 0 else _histogram(series, chosen, start_ns, end_ns, slices, estimator)
-    if chosen.first == chosen.stop:
+        if chosen.stop == 0:
+            return None
+        made = _histogram(series, chosen, start_ns, end_ns, slices, estimator)
+    elif chosen.first == chosen.stop:
         return None
-    cut = _counter if series.family.kind == COUNTER else _gauge
-    return cut(series, chosen, start_ns, end_ns, slices)
+    else:
+        cut = _counter if series.family.kind == COUNTER else _gauge
+        made = cut(series, chosen, start_ns, end_ns, slices)
+    made.counted_from_zero = from_zero
+    return made
+
+
+def begun(series: Series, start_ns: int, end_ns: int) -> tuple[Series, bool]:
+    """A series that is first there in the period, with the zeros of the scrapes that lacked it, from the last before the period
+    on; and whether it is one."""
+    none = not len(series.absent) or not len(series.times)
+    if none or not start_ns <= series.times[0] <= end_ns:
+        return series, False
+    absent = series.absent[max(0, int(np.searchsorted(series.absent, start_ns, "left")) - 1) :]
+    zeros = np.zeros(len(absent))
+    if series.family.kind == HISTOGRAM:
+        more = replace(
+            series,
+            sums=np.concatenate([zeros, series.sums]),
+            counts=np.concatenate([zeros, series.counts]),
+            buckets=np.concatenate([np.zeros((len(absent), len(series.les))), series.buckets]),
+        )
+    else:
+        more = replace(series, values=np.concatenate([zeros, series.values]))
+    return replace(more, times=np.concatenate([absent, series.times]), absent=series.absent[:0]), True
 
 
 def _labels(series: Series) -> Labels | UnsetType:
@@ -230,7 +258,7 @@ def _histogram(
     total = max(0.0, float(sums[-1] - sums[0]))
     reset = bool((np.diff(counts) < 0).any() or (np.diff(buckets, axis=0) < 0).any())
     grown = UNSET if reset else _by_bound(series.les, (buckets[-1] - buckets[0]).astype(int).tolist())
-    made = SeriesEntry(series.endpoint_url, _labels(series), HistogramStats(count), reset, grown)
+    made = SeriesEntry(series.endpoint_url, _labels(series), HistogramStats(count), reset, buckets=grown)
     if count == 0:
         return made
     made.stats = HistogramStats(count, total, total / count)
@@ -255,12 +283,16 @@ def _by_bound(les: tuple[str, ...], counts: list[int]) -> dict[str, int]:
 def observed(series: Series, chosen: Span) -> Observed:
     """What the estimators are given. The history goes on to the last scrape: what comes later teaches too."""
     base, last = chosen.base, chosen.stop - 1
+    bounds, buckets = np.array([float(le) for le in series.les]), series.buckets
+    if len(bounds) and np.isfinite(bounds[-1]):  # above it is what the count has beyond it
+        bounds = np.append(bounds, np.inf)
+        buckets = np.column_stack([buckets, np.maximum(series.counts, buckets[:, -1])])
     return Observed(
-        bounds=np.array([float(le) for le in series.les]),
-        cumulative=series.buckets[last] - series.buckets[base],
+        bounds=bounds,
+        cumulative=buckets[last] - buckets[base],
         sum=max(0.0, float(series.sums[last] - series.sums[base])),
         count=max(0.0, float(series.counts[last] - series.counts[base])),
-        history_buckets=series.buckets[base:],
+        history_buckets=buckets[base:],
         history_sums=series.sums[base:],
         history_counts=series.counts[base:],
         within=chosen.stop - base,
