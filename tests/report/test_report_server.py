@@ -79,6 +79,11 @@ def test_both_sides_stand_in_the_tables(valid: Summary) -> None:
     times = {title: (theirs, ours) for title, theirs, ours in rows.server_times(valid)}
     assert list(times) == ["Time to First Token", "Inter-Token Latency", "Time in the queue"]
     assert times["Time to First Token"][0][1] == "78.10"
+    assert times["Time to First Token"][0][2:] == [
+        "~76.20 [60\u202f\u2013\u202f80]",
+        "~104 [> 100]",
+        "\u2013",
+    ]
     assert times["Time to First Token"][1][0] == str(valid.metrics.ttft_ms.n)
     assert rows.server_counts(valid.server)[1] == (
         "Output tokens",
@@ -87,6 +92,7 @@ def test_both_sides_stand_in_the_tables(valid: Summary) -> None:
     )
     markdown = render_markdown(valid)
     assert "## Server metrics" in markdown
+    assert "~ is an estimate" in markdown
     assert "## Server metrics" not in render_markdown(replace(valid, server=None))
 
 

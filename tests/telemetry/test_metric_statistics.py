@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from metrics_play import SECOND, START, URL, at, exported, scrapes_of, store_of,
 from inferometer.telemetry.metrics.document import Period, Wanted, endpoint_info, metrics
 from inferometer.telemetry.metrics.estimators import ESTIMATORS
 from inferometer.telemetry.metrics.four_phase import estimate as four_phase
-from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Observed
+from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Observed, bracket
 from inferometer.telemetry.metrics.record import Scrape
 from inferometer.telemetry.metrics.series import collect
 
@@ -304,6 +305,29 @@ def test_estimates_ascend_and_lie_in_the_buckets_that_hold_something(
     assert found[0] >= low * (1 - 1e-9)
     highest = min((bound for bound in bounds if bound >= max(draws)), default=np.inf)
     assert found[-1] <= highest * (1 + 1e-9)
+
+
+@given(
+    bounds=BOUNDS,
+    draws=st.lists(st.floats(0, 2000), min_size=1, max_size=60),
+    percent=st.sampled_from([1, 25, 50, 90, 99]),
+)
+def test_a_percentile_lies_between_the_bounds_of_its_bracket(
+    bounds: list[float], draws: list[float], percent: int
+) -> None:
+    """Whatever was observed: those of the buckets that the percentile of the observations falls into, and no wider."""
+    edges = np.array([*bounds, np.inf])
+    cumulative = np.array([sum(draw <= edge for draw in draws) for edge in edges], dtype=np.float64)
+    table = np.stack([np.zeros(len(edges)), cumulative])
+    low, high = bracket(
+        Observed(edges, cumulative, sum(draws), len(draws), table, np.zeros(2), table[:, -1], 2), percent
+    )
+    true = float(np.percentile(draws, percent))
+    assert low <= true <= high
+    assert {low, high} <= {0.0, *bounds, np.inf}
+    ordered, rank = sorted(draws), (len(draws) - 1) * percent / 100
+    assert not any(low < bound < ordered[math.floor(rank)] for bound in bounds)
+    assert not any(ordered[math.ceil(rank)] <= bound < high for bound in bounds)
 
 
 @given(value=st.sampled_from([0.5, 1.0, 2.0]), count=st.integers(8, 30))

@@ -15,8 +15,9 @@ between are what it showed, and less than what it did; of one whose counters wen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,8 +25,8 @@ from inferometer.measure.load import Span, thirds
 from inferometer.measure.record import Floats, Ints, Mask, Record
 from inferometer.measure.ttft_gap import Buckets, ttft_gap_ms
 from inferometer.telemetry.metrics.engine_names import COUNTERS
-from inferometer.telemetry.metrics.estimators import ESTIMATORS
-from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Observed
+from inferometer.telemetry.metrics.estimators import BEST, ESTIMATORS
+from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Observed, bracket, with_overflow
 from inferometer.telemetry.metrics.normalised import Grown, Track, Translated
 from inferometer.units import NS_PER_MS, NS_PER_S
 
@@ -50,7 +51,10 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """A histogram over the measured phase, in ms: observations, their exact mean, percentiles estimated from its buckets."""
+    """A histogram over the measured phase, in ms: observations, their exact mean, percentiles estimated from its buckets.
+
+    `between`: by percentile the bounds between which it certainly lies; the second is None above the last finite bound.
+    """
 
     n: int
     mean: float
@@ -58,6 +62,7 @@ class Timed:
     p90: float | None
     p95: float | None
     p99: float | None
+    between: Mapping[str, tuple[float, float | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +176,11 @@ def preempted(scraped: Sequence[Translated], record: Record) -> Preempted | None
 
 
 def server_seen(
-    scraped: Sequence[Translated], record: Record, load: Span | None, estimator: str, *, streamed: bool
+    scraped: Sequence[Translated], record: Record, load: Span | None, *, streamed: bool
 ) -> Server | None:
     """What `scraped` comes to for the requests of a record; None where no endpoint's names are known, or nothing was sent.
 
-    `load`: the span of the load, for the thirds. `estimator`: of percentiles, by name.
+    `load`: the span of the load, for the thirds.
     """
     if not scraped or not record.measured.any():
         return None
@@ -198,11 +203,11 @@ def server_seen(
         generation_tokens=_added(scraped, "generation_tokens", begin),
         succeeded=_added(scraped, "succeeded", begin),
         failed=_added(scraped, "failed", begin),
-        ttft_ms=_timed(scraped, "ttft", begin, estimator),
-        itl_ms=_timed(scraped, "itl", begin, estimator),
-        tpot_ms=_timed(scraped, "tpot", begin, estimator),
-        e2e_ms=_timed(scraped, "e2e", begin, estimator),
-        queue_ms=_timed(scraped, "queue", begin, estimator),
+        ttft_ms=_timed(scraped, "ttft", begin),
+        itl_ms=_timed(scraped, "itl", begin),
+        tpot_ms=_timed(scraped, "tpot", begin),
+        e2e_ms=_timed(scraped, "e2e", begin),
+        queue_ms=_timed(scraped, "queue", begin),
         whole=_whole(scraped, record, streamed=streamed),
     )
 
@@ -311,29 +316,35 @@ def _mean_s(increments: Sequence[Grown], begin: int) -> tuple[float, float] | No
     )
 
 
-def _timed(scraped: Sequence[Translated], term: str, begin: int, estimator: str) -> Timed | None:
+def _timed(scraped: Sequence[Translated], term: str, begin: int) -> Timed | None:
     found = _grown(scraped, term)
     added = _mean_s(found, begin)
     if added is None or added[0] <= 0:
         return None
     points: dict[str, float | None] = dict.fromkeys(SHOWN)
+    between: dict[str, tuple[float, float | None]] = {}
     if len(found) == 1 and found[0].les:  # buckets of several endpoints need not be the same
-        estimates = ESTIMATORS[estimator](_observed(found[0], begin))
+        observed = _observed(found[0], begin)
+        estimates = ESTIMATORS[BEST](observed)
         if estimates is not None:
             named = dict(zip(PERCENTILES, estimates.tolist(), strict=True))
-            points = {name: named[int(name[1:])] * 1_000 for name in SHOWN}
-    return Timed(round(added[0]), added[1] / added[0] * 1_000, **points)
+            for name in SHOWN:
+                low, high = bracket(observed, int(name[1:]))
+                points[name] = min(max(named[int(name[1:])], low), high) * 1_000
+                between[name] = low * 1_000, high * 1_000 if math.isfinite(high) else None
+    return Timed(round(added[0]), added[1] / added[0] * 1_000, **points, between=between)
 
 
 def _observed(grown: Grown, begin: int) -> Observed:
     base = _base(grown.times, begin)
     assert base is not None, "a histogram that was added up"
+    bounds, buckets = with_overflow(grown.les, grown.buckets, grown.counts)
     return Observed(
-        bounds=np.array([float(le) for le in grown.les]),
-        cumulative=grown.buckets[-1] - grown.buckets[base],
+        bounds=bounds,
+        cumulative=buckets[-1] - buckets[base],
         sum=float(grown.sums[-1] - grown.sums[base]),
         count=float(grown.counts[-1] - grown.counts[base]),
-        history_buckets=grown.buckets[base:],
+        history_buckets=buckets[base:],
         history_sums=grown.sums[base:],
         history_counts=grown.counts[base:],
         within=len(grown.times) - base,

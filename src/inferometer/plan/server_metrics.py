@@ -132,7 +132,7 @@ class ServerMetrics(Part):
     histogram_estimator: Annotated[
         Literal["four-phase", "smooth", "linear"],
         Field(
-            description="Estimator of percentiles from a server's histograms: four-phase, smooth or linear."
+            description="Estimator of percentiles of histograms in the exports: four-phase, smooth or linear."
         ),
         Option("--histogram-estimator", "Server metrics", "NAME"),
     ] = "four-phase"

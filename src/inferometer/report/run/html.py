@@ -249,6 +249,7 @@ def _server(summary: Summary) -> Context | None:
     return {
         "line": rows.server_line(server),
         "times": table("Latency by server and client", head, times, right) if times else None,
+        "estimates": rows.SERVER_ESTIMATES,
         "counts": table(
             "Totals by server and client", ["Warm-up included", "Server", "Client"], counts, kind=""
         )

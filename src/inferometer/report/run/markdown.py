@@ -196,6 +196,7 @@ def _server(summary: Summary, server: Server) -> str:
     if times:
         head = ["In ms", "By", *rows.SERVER_HEAD]
         parts.append(markdown_table(head, times, [False, False, *[True] * len(rows.SERVER_HEAD)]))
+        parts.append(rows.SERVER_ESTIMATES)
     if counts := rows.server_counts(server):
         parts.append(_numbers(["Warm-up included", "Server", "Client"], [[*row] for row in counts]))
     return "\n\n".join([*parts, bullets(rows.endpoint_lines(server))])

@@ -18,6 +18,7 @@ from inferometer.report.figures import (
     Row,
     clean,
     figure,
+    interval,
     marked,
     moment,
     share,
@@ -222,6 +223,8 @@ TURN_LATENCY_HEAD = tuple(f"{words} {key}" for words in ("TTFT", "Latency") for 
 _SERVER_TIMES = ("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms", "queue_ms")
 _SERVER_POINTS = ("mean", "p50", "p90", "p99")
 SERVER_HEAD = ("n", "Mean", "P50", "P90", "P99")
+ABOUT = "~"
+"""In front of an estimate."""
 
 
 def conversations_line(conversations: Conversations) -> str:
@@ -290,16 +293,32 @@ def server_times(summary: Summary) -> list[tuple[str, list[str], list[str]]]:
         timed = getattr(summary.server, name)
         if timed is not None:
             title = METRICS[name].title if name in METRICS else "Time in the queue"
-            found.append((title, _cells(timed), _cells(getattr(summary.metrics, name, None))))
+            found.append((title, _estimated(timed), _cells(getattr(summary.metrics, name, None))))
     return found
 
 
-def _cells(stats: Timed | Stats | None) -> list[str]:
-    return (
-        []
-        if stats is None
-        else [figure(stats.n), *(figure(statistic(stats, point)) for point in _SERVER_POINTS)]
-    )
+SERVER_ESTIMATES = (
+    f"{ABOUT} is an estimate from the buckets of the server's histogram; the percentile certainly lies between the bounds in "
+    "brackets. The server's means are exact, and it counts failed requests too."
+)
+
+
+def _cells(stats: Stats | None) -> list[str]:
+    if stats is None:
+        return []
+    return [figure(stats.n), *(figure(statistic(stats, point)) for point in _SERVER_POINTS)]
+
+
+def _estimated(timed: Timed) -> list[str]:
+    """The exact mean, and each percentile as an estimate with the bounds that hold for certain."""
+    cells = [figure(timed.n), figure(timed.mean)]
+    for point in _SERVER_POINTS[1:]:
+        value, bounds = getattr(timed, point), timed.between.get(point)
+        cells.append(figure(value) if value is None else ABOUT + figure(value))
+        if bounds is not None:
+            high = bounds[1]
+            cells[-1] += f" [{interval((bounds[0], high)) if high is not None else f'> {figure(bounds[0])}'}]"
+    return cells
 
 
 def server_counts(server: Server) -> list[tuple[str, str, str]]:

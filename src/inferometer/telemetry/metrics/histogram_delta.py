@@ -30,3 +30,24 @@ class Observed:
     history_sums: Floats
     history_counts: Floats
     within: int
+
+
+def bracket(observed: Observed, percent: float) -> tuple[float, float]:
+    """The bounds between which a percentile of the observations certainly lies, whatever its estimate: those of the buckets
+    that hold the two observations that linear interpolation between ranks takes it from. The second is inf above the last
+    finite bound, the first 0 below the first one if that is positive. There is an observation, and a bucket."""
+    number = float(observed.cumulative[-1])
+    rank = (number - 1) * percent / 100
+    ranks = np.floor(rank) + 1, np.ceil(rank) + 1  # from 1
+    below, above = np.searchsorted(observed.cumulative, ranks, "left").tolist()
+    edges = np.concatenate([[min(0.0, float(observed.bounds[0]))], observed.bounds])
+    return float(edges[below]), float(edges[min(above, len(observed.bounds) - 1) + 1])
+
+
+def with_overflow(les: tuple[str, ...], buckets: Floats, counts: Floats) -> tuple[Floats, Floats]:
+    """Bounds (n,) and cumulative counts (scrapes, n) of a histogram, with a last bucket of all of `counts` (scrapes,) where
+    the server has none."""
+    bounds = np.array([float(le) for le in les])
+    if not len(bounds) or np.isinf(bounds[-1]):
+        return bounds, buckets
+    return np.append(bounds, np.inf), np.column_stack([buckets, np.maximum(counts, buckets[:, -1])])

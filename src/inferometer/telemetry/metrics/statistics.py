@@ -38,7 +38,7 @@ from inferometer.telemetry.metrics.entries import (
     SeriesEntry,
 )
 from inferometer.telemetry.metrics.exposition import COUNTER, HISTOGRAM
-from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Floats, Observed
+from inferometer.telemetry.metrics.histogram_delta import PERCENTILES, Floats, Observed, with_overflow
 from inferometer.telemetry.metrics.series import Ints, Series
 
 Estimator = Callable[[Observed], Floats | None]
@@ -283,10 +283,7 @@ def _by_bound(les: tuple[str, ...], counts: list[int]) -> dict[str, int]:
 def observed(series: Series, chosen: Span) -> Observed:
     """What the estimators are given. The history goes on to the last scrape: what comes later teaches too."""
     base, last = chosen.base, chosen.stop - 1
-    bounds, buckets = np.array([float(le) for le in series.les]), series.buckets
-    if len(bounds) and np.isfinite(bounds[-1]):  # above it is what the count has beyond it
-        bounds = np.append(bounds, np.inf)
-        buckets = np.column_stack([buckets, np.maximum(series.counts, buckets[:, -1])])
+    bounds, buckets = with_overflow(series.les, series.buckets, series.counts)
     return Observed(
         bounds=bounds,
         cumulative=buckets[last] - buckets[base],
