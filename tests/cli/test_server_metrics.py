@@ -218,6 +218,53 @@ def test_endpoints_that_differ_in_their_credentials_alone_are_told_apart(tmp_pat
     assert f"127.0.0.1:{peer.port}#2" in table
 
 
+def test_a_token_reaches_its_endpoint_and_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the environment, over a path that is taken as it is; a server that repeats it in its metrics is not quoted."""
+    monkeypatch.setenv("PROM_TOKEN", TOKEN)
+
+    def answer(seen: Seen) -> Script:
+        given = seen.headers.get("authorization", "")
+        right = (given, seen.headers.get("x-scope-orgid")) == (f"Bearer {TOKEN}", "7")
+        text = f'# TYPE g gauge\ng{{was="{given}"}} 1\n'.encode()
+        return Script(whole(200, text, kind=b"text/plain") if right else whole(401, b""))
+
+    with serving() as port, scripted(answer) as peer:
+        named = f"http://127.0.0.1:{peer.port}/federate?match[]=up"
+        access = ["--server-metrics-token-env", "PROM_TOKEN", "--server-metrics-header", "X-Scope-OrgID: 7"]
+        given = ["--server-metrics", named, *access]
+        run("run", "--url", f"http://127.0.0.1:{port}", *given, *FEW, out=tmp_path)
+    found = {scrape.body for scrape in scrapes(tmp_path) if scrape.endpoint_url == named}
+    assert found == {'# TYPE g gauge\ng{was="Bearer <redacted>"} 1\n'}
+    assert {seen.target for seen in peer.seen} == {"/federate?match[]=up"}
+    for path in only(tmp_path).rglob("*"):
+        assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path
+
+
+def test_each_endpoint_is_asked_as_the_plan_says() -> None:
+    """The target's key and trust go to the target; what is said of an endpoint, else of all, to the endpoints named."""
+    both = {"headers": {"X-A": "1"}, "token_env": "T", "timeout_s": 8, "max_body_mib": 1}
+    one = {"url": "https://h:9/metrics", "headers": {"x-a": "2"}, "tls_verify": False, "timeout_s": 2}
+    plan = Plan.model_validate(
+        {
+            "target": {"url": "https://t:1", "tls_verify": False, "headers": {"X-Plan": "p"}},
+            "server_metrics": {"urls": ["https://u:pw@h:8"], "endpoints": [one], **both},
+        }
+    )
+    job = job_of(plan, probing.endpoint("https://t:1"), KEY, "", 0, {"T": TOKEN})
+    own, plain, other = job.endpoints
+    assert [found.tls_verify for found in (own, plain, other)] == [False, True, False]
+    assert [found.timeout_s for found in (own, plain, other)] == [8, 8, 2]
+    assert {found.largest for found in (own, plain, other)} == {1 << 20}
+    assert (own.own, own.headers["Authorization"], own.headers["X-Plan"]) == (True, f"Bearer {KEY}", "p")
+    assert "X-A" not in own.headers
+    assert plain.headers["Authorization"].startswith("Basic ")
+    assert (plain.headers["X-A"], other.headers["x-a"]) == ("1", "2")
+    assert other.headers["Authorization"] == f"Bearer {TOKEN}"
+    assert "X-Plan" not in other.headers
+    assert {TOKEN, KEY, "pw"} <= set(job.secrets)
+    assert job.timeout_s == 8
+
+
 @pytest.mark.parametrize("url", ["http://h:8000", "http://h:8000/v1", "http://h:8000/"])
 def test_the_target_s_own_word_is_known_by_its_address(url: str) -> None:
     """Also where the plan names it among others."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import ssl
+from pathlib import Path
 
 import pytest
+import trustme
 from commands import finish
 from hypothesis import given
 from hypothesis import strategies as st
-from peers import Script, scripted, whole
+from peers import Script, Seen, scripted, whole
 from rich.console import Console
 from serving import serving
 
@@ -39,6 +42,67 @@ def test_an_endpoint_that_is_wrong_is_named_beside_the_one_that_is_right() -> No
     assert code == 0
     assert stdout.splitlines()[1] == f"http://<redacted>@127.0.0.1:{peer.port}/metrics  no metrics html"
     assert PASSWORD not in stdout
+
+
+def test_one_that_hangs_does_not_keep_the_others_from_being_watched() -> None:
+    """It is shown as waiting, and its own time-out ends the last look."""
+    with serving() as port, scripted(lambda _: Script([], "hang")) as peer:
+        given = [f"127.0.0.1:{peer.port}", f"127.0.0.1:{port}"]
+        code, stdout, _ = finish(
+            "metrics", "watch", *given, "--count", "2", "--interval", "0.05", "--timeout", "2"
+        )
+    lines = stdout.splitlines()
+    assert code == 0
+    assert [line.partition("  ")[2] for line in lines[::2]] == [
+        "no metrics no answer yet",
+        "no metrics timeout",
+    ]
+    assert all("running 0" in line for line in lines[1::2])
+
+
+def test_a_server_that_wants_a_token_over_tls_can_be_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The token comes from the environment, the authority from a file; headers go out as given."""
+    authority, made = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(made)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+
+    def answer(seen: Seen) -> Script:
+        right = (seen.headers.get("authorization"), seen.headers.get("x-scope")) == (
+            f"Bearer {PASSWORD}",
+            "7",
+        )
+        body = b"# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running 3\n"
+        return Script(whole(200, body, kind=b"text/plain") if right else whole(401, b""))
+
+    monkeypatch.setenv("PROM_TOKEN", PASSWORD)
+    with scripted(answer, tls=made) as peer:
+        words = ["metrics", "watch", f"https://127.0.0.1:{peer.port}", "--count", "1"]
+        access = ["--token-env", "PROM_TOKEN", "--header", "X-Scope: 7"]
+        assert finish(*words, *access)[2].endswith(": tls\n")
+        for trust in (["--insecure"], ["--ca-file", str(tmp_path / "ca.pem")]):
+            code, stdout, _ = finish(*words, *access, *trust)
+            assert (code, stdout.partition("  ")[2]) == (0, "running 3\n")
+        assert finish(*words, "--insecure")[2].endswith(": http_401\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (["--token-env", "NOT_SET_ANYWHERE"], "--token-env"),
+        (["--header", f"Authorization: Bearer {PASSWORD}"], "--header"),
+        (["--ca-file", "/nowhere.pem"], "--ca-file"),
+        (["--timeout", "0"], "--timeout"),
+        (["--max-body", "0"], "--max-body"),
+    ],
+)
+def test_how_servers_are_read_is_checked_first(arguments: list[str], where: str) -> None:
+    """In words that repeat no secret."""
+    code, _, stderr = finish("metrics", "watch", "127.0.0.1:1", *arguments)
+    assert code == 2
+    assert f"{where}: " in stderr
+    assert PASSWORD not in stderr
 
 
 def test_where_there_are_no_metrics_at_all_that_is_the_result() -> None:

@@ -39,6 +39,9 @@ def problems(*flags: tuple[str, object]) -> dict[str, str]:
         ("h", "http://h/metrics"),
         ("HTTP://H:1", "http://h:1/metrics"),
         ("http://h:1/metrics?x=1", "http://h:1/metrics?x=1"),
+        ("http://h:1?x=1", "http://h:1/metrics?x=1"),
+        ("h:1/federate?match[]=up", "http://h:1/federate?match[]=up"),
+        ("h:1/metrics/cadvisor", "http://h:1/metrics/cadvisor"),
         ("http://h:1/prometheus/metrics", "http://h:1/prometheus/metrics"),
         ("http://h:1//", "http://h:1/metrics"),
         ("http://[::1]:9", "http://[::1]:9/metrics"),
@@ -46,7 +49,8 @@ def problems(*flags: tuple[str, object]) -> dict[str, str]:
     ],
 )
 def test_an_endpoint_is_completed_to_a_whole_url(given: str, whole: str) -> None:
-    """As AIPerf completes it, but that a scheme may be written large and a query is understood; and only once."""
+    """As AIPerf completes it, except that a scheme may be written large, a query is understood, and a path that has one or has
+    metrics in it is whole; and only once."""
     assert completed(given) == whole
     assert completed(whole) == whole
 
@@ -173,3 +177,84 @@ def test_a_flag_overrides_the_file(tmp_path: Path) -> None:
 def test_a_value_out_of_bounds_is_refused_at_its_flag(flag: str, text: str) -> None:
     """Before anything is sent."""
     assert set(problems((flag, text))) == {flag}
+
+
+READ = {
+    "--server-metrics": ["h:1"],
+    "--server-metrics-header": ["X-Scope-OrgID: 7", "X-Other: a"],
+    "--server-metrics-token-env": "PROM_TOKEN",
+    "--server-metrics-ca-file": __file__,
+    "--server-metrics-timeout": "500ms",
+    "--server-metrics-max-body": "64",
+}
+
+
+def test_each_endpoint_is_read_as_it_says_or_as_all_are(tmp_path: Path) -> None:
+    """Flags and keys of the part are for all; those of an endpoint in the plan file for it alone."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(
+        "server_metrics:\n  endpoints:\n"
+        "    - {url: 'h:2/federate?match[]=up', token_env: OTHER, timeout_s: 10, tls_verify: false}\n"
+        "    - {url: 'h:3', headers: {x-other: b}}\n"
+    )
+    plan = build(path, READ, environ={"PROM_TOKEN": "a", "OTHER": "b"})
+    one, two, three = plan.server_metrics.named()
+    assert [found.url for found in (one, two, three)] == [
+        "http://h:1/metrics",
+        "http://h:2/federate?match[]=up",
+        "http://h:3/metrics",
+    ]
+    assert [found.token_env for found in (one, two, three)] == ["PROM_TOKEN", "OTHER", "PROM_TOKEN"]
+    assert [found.timeout_s for found in (one, two, three)] == [0.5, 10, 0.5]
+    assert [found.tls_verify for found in (one, two, three)] == [None, False, None]
+    assert {found.max_body_mib for found in (one, two, three)} == {64}
+    assert three.headers == {"X-Scope-OrgID": "7", "x-other": "b"}
+    saved_path = tmp_path / "plan.json"
+    saved_path.write_bytes(saved.to_json(plan))
+    assert saved.read(saved_path) == plan
+
+
+def test_how_endpoints_are_read_leaves_the_hash_of_all_other_plans_alone() -> None:
+    """It stands in a saved plan where it is set, and nowhere else."""
+    usual = {"--server-metrics-timeout": "5", "--server-metrics-max-body": "32", "--server-metrics": ["h:1"]}
+    assert saved.to_json(build(None, usual)) == saved.to_json(build(None, {"--server-metrics": ["h:1"]}))
+    assert b"timeout_s" not in saved.to_json(build(None, usual)).split(b'"server_metrics"')[1].split(b"}")[0]
+    assert b"PROM_TOKEN" in saved.to_json(build(None, READ))
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        ("--server-metrics-header", f"Authorization: Bearer {PASSWORD}"),
+        ("--server-metrics-header", f"X-A: Bearer {PASSWORD}"),
+        ("--server-metrics-header", PASSWORD),
+        ("--server-metrics-token-env", f"{PASSWORD}!"),
+        ("--server-metrics-timeout", "0"),
+        ("--server-metrics-timeout", "61"),
+        ("--server-metrics-max-body", "129"),
+    ],
+)
+def test_a_secret_or_a_limit_out_of_bounds_is_refused_at_its_flag(flag: str, text: str) -> None:
+    """In words that do not repeat it."""
+    given = [text] if flag.endswith("header") else text
+    found = problems((flag, given))
+    assert set(found) == {flag}
+    assert PASSWORD not in str(found)
+
+
+def test_what_an_endpoint_needs_from_outside_has_to_be_there(tmp_path: Path) -> None:
+    """Variables, certificates, whole URLs: each is named by its key, before anything is sent."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(
+        "server_metrics:\n  token_env: A\n  endpoints:\n"
+        "    - {url: 'http://<redacted>@h:2', token_env: B, ca_file: /nowhere}\n"
+    )
+    with pytest.raises(PlanError) as caught:
+        build(path, environ={})
+    places = sorted(problem.where.rpartition(": ")[2] for problem in caught.value.problems)
+    assert places == [
+        "server_metrics.endpoints[0].ca_file",
+        "server_metrics.endpoints[0].token_env",
+        "server_metrics.endpoints[0].url",
+        "server_metrics.token_env",
+    ]

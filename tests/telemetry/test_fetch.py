@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import socket
 import ssl
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -74,6 +76,7 @@ def test_a_kept_connection_that_the_server_closed_is_no_failure() -> None:
 BIG = b"# " + b"x" * (50 << 20)
 BAD: dict[str, tuple[Script, str]] = {
     "HTML": (exposition(b"<!doctype html><p>hello", b"text/html"), "html"),
+    "HTML without a tag": (exposition(b"Not here.", b"text/html"), "html"),
     "HTML without a type": (exposition(b"\n <html>", b""), "html"),
     "JSON": (exposition(b'{"a": 1}', b"application/json"), "json"),
     "JSON called text": (exposition(b'[{"iter": 1}]\n'), "json"),
@@ -99,8 +102,62 @@ BAD: dict[str, tuple[Script, str]] = {
     "Latin-1": (exposition(b"# caf\xe9\nup 1\n"), "garbage"),
     "prose": (exposition(b"Welcome to the server!\n"), "garbage"),
     "a zero in the middle": (exposition(b"up 1\ndown\0 2\n"), "garbage"),
-    "compressed": (Script(whole(200, b"\x1f\x8b", b"Content-Encoding: gzip", kind=KIND)), "encoded"),
+    "cut off": (
+        Script(whole(200, gzip.compress(TEXT)[:-9], b"Content-Encoding: gzip", kind=KIND)),
+        "encoded",
+    ),
+    "brotli": (Script(whole(200, b"\x8b\x03", b"Content-Encoding: br", kind=KIND)), "encoded"),
+    "a bomb": (Script(whole(200, zlib.compress(BIG), b"Content-Encoding: deflate", kind=KIND)), "too_large"),
 }
+
+
+def bare_deflate(body: bytes) -> bytes:
+    made = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return made.compress(body) + made.flush()
+
+
+@pytest.mark.parametrize(
+    ("coding", "packed"),
+    [
+        ("gzip", gzip.compress),
+        ("x-gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("deflate", bare_deflate),
+        ("identity", bytes),
+    ],
+)
+def test_what_a_server_compressed_is_read(coding: str, packed: Callable[[bytes], bytes]) -> None:
+    """Whether that was requested or not; the limit holds for what it inflates to."""
+    head = f"Content-Encoding: {coding}".encode()
+    with scripted(answered(Script(whole(200, packed(TEXT), head, kind=KIND)))) as peer:
+        assert Fetcher(endpoint(peer.port)).get().text == TEXT.decode()
+        assert Fetcher(endpoint(peer.port, largest=300)).get().text == TEXT.decode()
+        assert reason(Fetcher(endpoint(peer.port, largest=40))) == "too_large"
+
+
+def test_metrics_sent_as_a_page_are_metrics() -> None:
+    """A web framework's default type says nothing of the text."""
+    with scripted(answered(exposition(kind=b"text/html; charset=utf-8"))) as peer:
+        assert Fetcher(endpoint(peer.port)).get().text == TEXT.decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [("/custom/metrics?x=1", "/custom?x=1"), ("/federate?m=1", "/federate/metrics?m=1")],
+)
+def test_a_path_that_is_not_found_is_tried_with_and_without_metrics_behind_it(path: str, there: str) -> None:
+    """What was found is asked from then on; the target's own, which nobody named, is asked once."""
+
+    def answer(seen: Seen) -> Script:
+        return exposition() if seen.target == there else Script(whole(404, b"no"))
+
+    with scripted(answer) as peer:
+        fetcher = Fetcher(endpoint(peer.port, path=path))
+        assert [fetcher.get().text for _ in range(2)] == [TEXT.decode()] * 2
+        assert fetcher.instead == there.partition("?")[0]
+        assert [seen.target for seen in peer.seen] == [path, there, there]
+        assert reason(Fetcher(endpoint(peer.port, path=path, own=True))) == "http_404"
+        assert len(peer.seen) == 4
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -109,7 +166,8 @@ def test_what_is_no_metrics_has_a_named_reason_and_the_next_scrape_is_whole(
 ) -> None:
     """Each reason by its name; the endpoint that then answers as it should is read again, on a new connection."""
     script, expected = BAD[name]
-    with scripted(answered(script, exposition())) as peer:
+    tries = [script] * (2 if expected == "json" else 1)  # the text may stand elsewhere
+    with scripted(answered(*tries, exposition())) as peer:
         fetcher = Fetcher(endpoint(peer.port), timeout_s=0.2 if expected == "timeout" else TIMEOUT_S)
         assert reason(fetcher) == expected
         assert fetcher.get().text == TEXT.decode()
@@ -207,7 +265,7 @@ def test_any_answer_is_text_or_a_named_reason(status: int, kind: str, encoding: 
     else:
         named = ""
     assert f"`{named}`" in (fetch.__doc__ or "") or named in ("", f"http_{status}")
-    assert text is None or (status == 200 and text.encode() == body)
+    assert text is None or (status == 200 and (text.encode() == body or encoding == "gzip"))
 
 
 def test_the_largest_body_that_is_taken_is_taken() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
+import queue
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from inferometer.telemetry.metrics.fetch import Fetcher
 
 SHORTEST_S = 0.05
+PATIENCE_S = 1.0
+"""How long one that does not answer delays the others, if the interval is shorter. It is shown as waiting from then on."""
+WAITING = "no answer yet"
 
 _COUNT: Callable[[float], str] = "{:,.0f}".format
 _SHARE: Callable[[float], str] = "{:.1%}".format
@@ -57,13 +62,38 @@ class Look:
     wrong: str | None = None
 
 
-class Watched:
-    """One endpoint and what it said last."""
+class Watched(threading.Thread):
+    """One endpoint and what it said last. A thread of its own looks, so that one that hangs holds up no other, nor the end."""
 
     def __init__(self, shown: str, fetcher: Fetcher) -> None:
+        super().__init__(daemon=True)
         self._shown = shown
         self._fetcher = fetcher
         self._before: tuple[int, Totals] | None = None
+        self._orders: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._looks: queue.SimpleQueue[Look] = queue.SimpleQueue()
+        self._looking = False
+
+    def run(self) -> None:
+        """A look an order."""
+        while True:
+            self._orders.get()
+            self._looks.put(self.look())
+
+    def ask(self) -> None:
+        """Begin a look, unless the last one is still under way."""
+        if not self._looking:
+            self._looking = True
+            self._orders.put(None)
+
+    def answer(self, timeout_s: float | None) -> Look:
+        """The look that was begun; that there is none yet after so long (None: wait for it)."""
+        try:
+            found = self._looks.get(timeout=timeout_s)
+        except queue.Empty:
+            return Look(self._shown, {}, WAITING)
+        self._looking = False
+        return found
 
     def look(self) -> Look:
         """Scrape it now."""
@@ -114,22 +144,56 @@ def drawn(looks: Sequence[Look]) -> RenderableType:
     return Group(*parts)
 
 
-def _watched(urls: Sequence[str]) -> list[Watched]:
-    """Raises PlanError with every URL that is none."""
-    from inferometer.plan.server_metrics import completed
-    from inferometer.run.scraping import endpoint_at
+def _watched(urls: Sequence[str], read: Mapping[str, object]) -> list[Watched]:
+    """`read`: how all are read, by the names of the plan's server_metrics. Raises PlanError with everything that is wrong."""
+    from pydantic import ValidationError
+
+    from inferometer.plan.server_metrics import ServerMetrics
+    from inferometer.run.scraping import endpoint_at, token_of
     from inferometer.telemetry.metrics.fetch import Fetcher
 
-    whole, problems = [], []
-    for place, url in enumerate(urls, 1):
-        try:
-            whole.append(completed(url))
-        except ValueError as wrong:
-            problems.append(Problem(f"URL {place}", str(wrong)))
-    if problems:
-        raise PlanError(problems)
-    endpoints = [endpoint_at(url) for url in dict.fromkeys(whole)]
+    given = {name: value for name, value in read.items() if value is not None}
+    try:
+        wanted = ServerMetrics.model_validate({"urls": urls, **given})
+    except ValidationError as wrong:
+        raise PlanError(
+            [_problem(one["loc"], one["msg"]) for one in wrong.errors(include_input=False)]
+        ) from None
+    if wanted.ca_file is not None and not os.access(wanted.ca_file, os.R_OK):
+        raise PlanError([Problem(FLAGS["ca_file"], "names a file that does not exist or cannot be read")])
+    token_of(wanted.token_env, os.environ, FLAGS["token_env"])
+    endpoints = [endpoint_at(one, os.environ) for one in wanted.named()]
     return [Watched(endpoint.shown, Fetcher(endpoint)) for endpoint in endpoints]
+
+
+FLAGS = {
+    "headers": "--header",
+    "token_env": "--token-env",
+    "ca_file": "--ca-file",
+    "tls_verify": "--insecure",
+    "timeout_s": "--timeout",
+    "max_body_mib": "--max-body",
+}
+"""By the key of a plan's server_metrics."""
+
+
+def _problem(place: tuple[int | str, ...], words: str) -> Problem:
+    number = place[-1]
+    where = f"URL {number + 1}" if isinstance(number, int) else FLAGS[str(place[0])]
+    return Problem(where, words.removeprefix("Value error, "))
+
+
+def _headers(texts: Sequence[str]) -> dict[str, str]:
+    """Raises PlanError, which repeats no text."""
+    from inferometer.plan.flags import header
+
+    found: dict[str, str] = {}
+    try:
+        for text in texts:
+            found |= header(text)
+    except ValueError as wrong:
+        raise PlanError([Problem("--header", str(wrong))]) from None
+    return found
 
 
 @click.command(
@@ -158,7 +222,23 @@ def _watched(urls: Sequence[str]) -> list[Watched]:
     metavar="N",
     help="End after N scrapes of each server. Default: at Ctrl-C.",
 )
-def watch(urls: Sequence[str], interval: float, count: int | None) -> int:
+@click.option(
+    "--header",
+    "header",
+    multiple=True,
+    metavar="K: V",
+    help="Extra header line. May be repeated. Not for keys.",
+)
+@click.option("--token-env", metavar="NAME", help="Environment variable that holds a bearer token.")
+@click.option("--ca-file", metavar="FILE", help="Certificates (PEM) to trust instead of the system's.")
+@click.option("--insecure", is_flag=True, help="Do not verify TLS certificates.")
+@click.option(
+    "--timeout", metavar="S", help="Give a scrape up after this long: seconds, or 500ms. Default: 5."
+)
+@click.option("--max-body", type=float, metavar="MIB", help="Largest body that is read, in MiB. Default: 32.")
+def watch(
+    urls: Sequence[str], interval: float, count: int | None, header: Sequence[str], **read: object
+) -> int:
     """Draw the main gauges of servers, live. In a pipe: one line per server and scrape. Rates and means are over the last
     interval.
     """
@@ -166,7 +246,15 @@ def watch(urls: Sequence[str], interval: float, count: int | None) -> int:
     wrong += [("--count", count is not None and count < 1, "at least 1")]
     if problems := [Problem(flag, f"must be {words}") for flag, is_wrong, words in wrong if is_wrong]:
         raise PlanError(problems)
-    watched = _watched(urls)
+    named = {
+        "headers": _headers(header),
+        "token_env": read["token_env"],
+        "ca_file": read["ca_file"],
+        "tls_verify": False if read["insecure"] else None,
+        "timeout_s": read["timeout"],
+        "max_body_mib": read["max_body"],
+    }
+    watched = _watched(urls, named)
     try:
         looks = _looks(watched, interval, count)
     except KeyboardInterrupt:
@@ -183,21 +271,29 @@ def _looks(watched: Sequence[Watched], interval: float, count: int | None) -> li
 
     looks: list[Look] = []
     live = Live(console=Console(), auto_refresh=False) if sys.stdout.isatty() else None
-    with ThreadPoolExecutor(len(watched)) as pool:
-        if live is not None:
-            live.start()
-        try:
-            for turn in itertools.count(1) if count is None else range(1, count + 1):
-                began = time.monotonic()
-                looks = list(pool.map(Watched.look, watched))
-                if live is not None:
-                    live.update(drawn(looks), refresh=True)
-                else:
-                    sys.stdout.write("".join(f"{plain(look)}\n" for look in looks))
-                    sys.stdout.flush()
-                if turn != count:
-                    time.sleep(max(0.0, began + interval - time.monotonic()))
-        finally:
+    for one in watched:
+        one.start()
+    if live is not None:
+        live.start()
+    try:
+        for turn in itertools.count(1) if count is None else range(1, count + 1):
+            began = time.monotonic()
+            looks = _turn(watched, None if turn == count else began + max(interval, PATIENCE_S))
             if live is not None:
-                live.stop()
+                live.update(drawn(looks), refresh=True)
+            else:
+                sys.stdout.write("".join(f"{plain(look)}\n" for look in looks))
+                sys.stdout.flush()
+            if turn != count:
+                time.sleep(max(0.0, began + interval - time.monotonic()))
+    finally:
+        if live is not None:
+            live.stop()
     return looks
+
+
+def _turn(watched: Sequence[Watched], until: float | None) -> list[Look]:
+    """A look at each, waited for until then; None: until there is one."""
+    for one in watched:
+        one.ask()
+    return [one.answer(None if until is None else max(0.0, until - time.monotonic())) for one in watched]

@@ -140,6 +140,7 @@ def fields(part: type[BaseModel] = Plan, prefix: str = "") -> Iterator[tuple[str
 
 _PARSERS: dict[str, Callable[[str], object]] = {
     "target.headers": header,
+    "server_metrics.headers": header,
     "target.extra_body": json_object,
     "sut": hardware,
     "sut.guardrails": guardrails,

@@ -28,6 +28,7 @@ from inferometer.plan.flags import Flag
 from inferometer.plan.part import Values
 from inferometer.plan.rules import Fault
 from inferometer.plan.schema import Plan
+from inferometer.plan.server_metrics import MetricsEndpoint, ServerMetrics
 from inferometer.plan.workload import KINDS, PromptsWorkload
 
 
@@ -267,6 +268,31 @@ def _written(draft: _Draft) -> Iterator[Fault]:
             yield Fault(keys, needs)
 
 
+def _scraped(wanted: ServerMetrics, environ: Mapping[str, str]) -> Iterator[Fault]:
+    """What the endpoints of metrics need: a URL with its password, a token, certificates."""
+    parts: list[tuple[str, ServerMetrics | MetricsEndpoint]] = [("server_metrics", wanted)]
+    parts += [(f"server_metrics.endpoints[{at}]", one) for at, one in enumerate(wanted.endpoints)]
+    for key, part in parts:
+        place, given = (
+            (f"{key}.urls", part.urls) if isinstance(part, ServerMetrics) else (f"{key}.url", (part.url,))
+        )
+        if any(REDACTED in url for url in given):
+            yield Fault(
+                (place,),
+                f"holds {REDACTED}: a saved plan keeps no password; give the full URL again, "
+                "or omit the endpoint",
+            )
+        if part.token_env is not None and not environ.get(part.token_env):
+            yield Fault(
+                (f"{key}.token_env",),
+                "names an environment variable that is not set (give its name, not the token)",
+            )
+        if part.ca_file is not None and not (
+            os.path.isfile(part.ca_file) and os.access(part.ca_file, os.R_OK)
+        ):
+            yield Fault((f"{key}.ca_file",), "names a file that does not exist or cannot be read")
+
+
 def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
     """What the plan names outside itself. The name of the variable is not repeated: it may be a key, given by mistake."""
     target = plan.target
@@ -275,12 +301,7 @@ def _outside(plan: Plan, environ: Mapping[str, str]) -> Iterator[Fault]:
             ("target.api_key_env",),
             "names an environment variable that is not set (give its name, not the key)",
         )
-    if any(REDACTED in url for url in plan.server_metrics.urls):
-        yield Fault(
-            ("server_metrics.urls",),
-            f"holds {REDACTED}: a saved plan keeps no password; give the full URL again, "
-            "or omit the endpoint",
-        )
+    yield from _scraped(plan.server_metrics, environ)
     workload = plan.workload
     prompts = None
     if isinstance(workload, PromptsWorkload) and workload.file is None:  # else they are in that

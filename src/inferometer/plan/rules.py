@@ -64,11 +64,13 @@ def faults(plan: Plan) -> list[Fault]:
 
 
 def _server_metrics(wanted: ServerMetrics) -> Iterator[Fault]:
-    if wanted.urls and not wanted.enabled:
-        yield Fault(
-            ("server_metrics.urls", "server_metrics.enabled"),
-            "choose one: {server_metrics.urls} names endpoints to scrape, {server_metrics.enabled} disables scraping",
-        )
+    for key, given in (("urls", wanted.urls), ("endpoints", wanted.endpoints)):
+        if given and not wanted.enabled:
+            yield Fault(
+                (f"server_metrics.{key}", "server_metrics.enabled"),
+                f"choose one: {{server_metrics.{key}}} names endpoints to scrape, "
+                "{server_metrics.enabled} disables scraping",
+            )
 
 
 def check(plan: Plan) -> Plan:

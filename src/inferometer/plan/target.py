@@ -81,7 +81,8 @@ Fields = dict[str, Any]
 """Fields of a request's body, as they are sent."""
 
 
-def _header_name(name: str) -> str:
+def header_name(name: str) -> str:
+    """Check the name of a header line that a plan may hold. Raises ValueError."""
     if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):  # RFC 9110, 5.6.2: token
         raise ValueError(
             "a header's name is letters, digits and hyphens, for example X-Request-Source: bench"
@@ -93,12 +94,26 @@ def _header_name(name: str) -> str:
     return name
 
 
-def _header_value(value: str) -> str:
+def header_value(value: str) -> str:
+    """Check its value, which the message does not repeat. Raises ValueError."""
     if _SECRET_VALUE.search(value):
         raise ValueError(_NO_SECRETS)
     if not all(char == "\t" or " " <= char <= "~" or "\x80" <= char <= "\xff" for char in value):
         raise ValueError("holds a character that an HTTP header cannot")
     return value
+
+
+def _variable(name: str) -> str:
+    # The value is not repeated: it may be the key itself.
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(
+            "must be the name of an environment variable, for example OPENAI_API_KEY, not the key itself"
+        )
+    return name
+
+
+Variable = Annotated[str, AfterValidator(_variable)]
+"""The name of an environment variable that holds a secret."""
 
 
 def _plain_body(body: Fields) -> Fields:
@@ -133,7 +148,7 @@ def secret_name(name: str) -> bool:
     return bool(_SECRET_NAME.search(name)) or name.lower().endswith("token")
 
 
-Headers = dict[Annotated[str, AfterValidator(_header_name)], Annotated[str, AfterValidator(_header_value)]]
+Headers = dict[Annotated[str, AfterValidator(header_name)], Annotated[str, AfterValidator(header_value)]]
 """Header lines by name."""
 
 Body = Annotated[Fields, AfterValidator(_plain_body)]
@@ -258,7 +273,7 @@ class Target(Part):
         Option("--extra-body", "Server", "JSON"),
     ] = Field(default_factory=dict)
     api_key_env: Annotated[
-        str | None,
+        Variable | None,
         Field(description="Name of the environment variable that holds the API key."),
         Option("--api-key-env", "Server", "NAME", drops=("target.api_key_file",)),
     ] = None
@@ -307,13 +322,3 @@ class Target(Part):
     @classmethod
     def _base_url(cls, url: str | None) -> str | None:
         return None if url is None else _base_url(url)
-
-    @field_validator("api_key_env")
-    @classmethod
-    def _name_of_a_variable(cls, name: str | None) -> str | None:
-        # The value is not repeated: it may be the key itself.
-        if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-            raise ValueError(
-                "must be the name of an environment variable, for example OPENAI_API_KEY, not the key itself"
-            )
-        return name

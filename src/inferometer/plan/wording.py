@@ -51,6 +51,8 @@ _QUIET = (
     "extra_body",
     "api_key_env",
     "api_key_file",
+    "token_env",
+    "endpoints",
     "prompt",
     "messages",
     "system",

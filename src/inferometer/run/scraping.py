@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
 import time
 import traceback
 import uuid
@@ -29,19 +30,20 @@ from inferometer.addresses import secrets_of, shown
 from inferometer.documents.run_facts import PhaseTimes, RunFacts, ScrapedEndpoint, ScrapingAccount
 from inferometer.drive import clock
 from inferometer.drive import probe as probing
-from inferometer.drive.credentials import headers
+from inferometer.drive.credentials import headers, merged
 from inferometer.engines.interface import JsonObject
+from inferometer.errors import PlanError, Problem
 from inferometer.journal.folder import RunFolder
 from inferometer.journal.schema import Phase
 from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
-from inferometer.plan.server_metrics import completed
+from inferometer.plan.server_metrics import MetricsEndpoint, own_endpoint
 from inferometer.run.facts import read_facts, write_facts
 from inferometer.telemetry.metrics import exports
 from inferometer.telemetry.metrics.document import Period, Wanted
 from inferometer.telemetry.metrics.entries import Export
 from inferometer.telemetry.metrics.estimators import ESTIMATORS
-from inferometer.telemetry.metrics.fetch import TIMEOUT_S
+from inferometer.telemetry.metrics.fetch import LARGEST, TIMEOUT_S
 from inferometer.telemetry.metrics.normalised import Translated, translate
 from inferometer.telemetry.metrics.record import read
 from inferometer.telemetry.metrics.scraper_messages import Endpoint, EndpointAccount, Job
@@ -88,7 +90,7 @@ class Scrapes:
         if self._scraping is None:
             return None
         if self._job is None:
-            if at_once and not plan.server_metrics.urls:
+            if at_once and not plan.server_metrics.named():
                 self._tail_ns = seconds_to_ns(0)
             self._job = job_of(plan, target, key, str(self._path), clock.realtime_offset_ns())
             self._scraping.brief(self._job)
@@ -194,7 +196,7 @@ def in_our_terms(store: Store | None, plan: Plan, account: ScrapingAccount | Non
         return []
     own = {one.url for one in account.endpoints if one.own}
     if plan.target.url is not None:
-        own.add(shown(completed(probing.endpoint(plan.target.url).url)))
+        own.add(shown(own_endpoint(probing.endpoint(plan.target.url).url)))
     return translate(store, frozenset(own), account.clock_offset_ns)
 
 
@@ -233,26 +235,39 @@ def _configuration(plan: Plan, facts: RunFacts, identity: str) -> JsonObject:
         "url": plan.target.url,
         "loadgen": {name: value for name, value in load.items() if value is not None},
         "benchmark_id": identity,
-        "server_metrics": [shown(url) for url in plan.server_metrics.urls],
+        "server_metrics": [shown(one.url) for one in plan.server_metrics.named()],
         "inferometer_plan": resolved(plan),
     }
 
 
-def job_of(plan: Plan, target: probing.Endpoint, key: str | None, record: str, offset_ns: int) -> Job:
-    """The scraper's job: the target's own endpoint first, unless the plan names it, then the plan's."""
-    own = completed(target.url)
-    named = plan.server_metrics.urls
-    urls = [*([] if own in named else [own]), *named]
-    endpoints = [_endpoint(plan, url, target, key, own=url not in named) for url in urls]
+def job_of(
+    plan: Plan,
+    target: probing.Endpoint,
+    key: str | None,
+    record: str,
+    offset_ns: int,
+    environ: Mapping[str, str] = os.environ,
+) -> Job:
+    """The scraper's job: the target's own endpoint first, unless the plan names it, then the plan's. Raises PlanError for a
+    token that `environ` lacks."""
+    wanted = plan.server_metrics
+    own, named = own_endpoint(target.url), wanted.named()
+    endpoints = [_named(plan, one, target, key, environ) for one in named]
+    if own not in {one.url for one in named}:
+        usual = MetricsEndpoint(url=own, timeout_s=wanted.timeout_s, max_body_mib=wanted.max_body_mib)
+        endpoints.insert(0, _named(plan, usual, target, key, environ))
+        endpoints[0].own = True
     _tell_apart(endpoints)
+    urls = [own, *(one.url for one in named)]
     secrets = {secret for url in urls for text in secrets_of(url) for secret in (text, unquote(text))}
     secrets |= {basic for url in urls if (basic := _basic(url)) is not None}
+    secrets |= {token for one in named if (token := token_of(one.token_env, environ)) is not None}
     return Job(
         record=record,
         endpoints=endpoints,
-        interval_ns=seconds_to_ns(plan.server_metrics.interval_s),
+        interval_ns=seconds_to_ns(wanted.interval_s),
         clock_offset_ns=offset_ns,
-        timeout_s=TIMEOUT_S,
+        timeout_s=max(one.timeout_s or TIMEOUT_S for one in endpoints),
         secrets=sorted(secrets | ({key} if key is not None else set()), key=len, reverse=True),
     )
 
@@ -273,30 +288,59 @@ def _basic(url: str) -> str | None:
     return base64.b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode() if at else None
 
 
-def _endpoint(plan: Plan, url: str, target: probing.Endpoint, key: str | None, *, own: bool) -> Endpoint:
+def _named(
+    plan: Plan, one: MetricsEndpoint, target: probing.Endpoint, key: str | None, environ: Mapping[str, str]
+) -> Endpoint:
     """How to ask there. The target's key and headers go to the target and nowhere else: same scheme, host and port."""
-    place = probing.endpoint(url)
+    place = probing.endpoint(one.url)
     ours = (place.scheme, place.host, place.port) == (target.scheme, target.host, target.port)
-    endpoint = endpoint_at(url, headers(plan.target, key) if ours else {})
-    endpoint.own = own
-    endpoint.tls_verify = plan.target.tls_verify or place.host != target.host
-    endpoint.tls_ca_file = plan.target.tls_ca_file
-    return endpoint
+    verify = plan.target.tls_verify or place.host != target.host
+    filled = one.model_copy(
+        update={
+            "tls_verify": verify if one.tls_verify is None else one.tls_verify,
+            "ca_file": one.ca_file or plan.target.tls_ca_file,
+        }
+    )
+    return endpoint_at(filled, environ, headers(plan.target, key) if ours else {})
 
 
-def endpoint_at(url: str, more: Mapping[str, str] | None = None) -> Endpoint:
-    """How to ask at a whole URL, with its own user and password, and with these header lines besides."""
-    place, query = probing.endpoint(url), urlsplit(url).query
-    lines = {"Host": place.host_header, "User-Agent": "inferometer", "Accept": "*/*", **(more or {})}
-    if (basic := _basic(url)) is not None:
-        lines["Authorization"] = f"Basic {basic}"
-    query_part = f"?{quote(query, safe='/%:@!$&()*+,;=~?-._[]')}" if query else ""
+def endpoint_at(
+    one: MetricsEndpoint, environ: Mapping[str, str], more: Mapping[str, str] | None = None
+) -> Endpoint:
+    """How to ask at an endpoint, with these header lines besides. Of several credentials those of its URL count, else its
+    token. Raises PlanError for a token that `environ` lacks."""
+    place, parts = probing.endpoint(one.url), urlsplit(one.url)
+    lines = {"User-Agent": "inferometer", "Accept": "*/*", "Accept-Encoding": "identity"}
+    lines = merged(merged(lines, more or {}), one.headers)
+    if (basic := _basic(one.url)) is not None:
+        lines = merged(lines, {"Authorization": f"Basic {basic}"})
+    elif (token := token_of(one.token_env, environ)) is not None:
+        lines = merged(lines, {"Authorization": f"Bearer {token}"})
+    query = f"?{quote(parts.query, safe='/%:@!$&()*+,;=~?-._[]')}" if parts.query else ""
     return Endpoint(
-        shown=shown(url),
+        shown=shown(one.url),
         host=place.host,
         port=place.port,
-        path=place.base + query_part,
-        headers=lines,
+        path=quote(parts.path, safe="/%:@!$&'()*+,;=~") + query,
+        headers={"Host": place.host_header, **lines},
         own=False,
         tls=place.scheme == "https",
+        tls_verify=one.tls_verify is not False,
+        tls_ca_file=one.ca_file,
+        timeout_s=one.timeout_s,
+        largest=LARGEST if one.max_body_mib is None else int(one.max_body_mib * (1 << 20)),
     )
+
+
+def token_of(
+    variable: str | None, environ: Mapping[str, str], where: str = "server_metrics.token_env"
+) -> str | None:
+    """The token that an environment variable holds; None if none is named. Raises PlanError, which does not repeat it. `where`
+    is what names the variable."""
+    if variable is None:
+        return None
+    token = environ.get(variable, "").strip()
+    if not token or not token.isascii() or not token.isprintable():
+        words = f"the environment variable {variable} is not set, or holds what a header cannot"
+        raise PlanError([Problem(where, words)])
+    return token

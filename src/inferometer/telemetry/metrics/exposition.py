@@ -34,8 +34,8 @@ from typing import NamedTuple
 Labels = tuple[tuple[str, str], ...]
 """Names and values, by name."""
 COUNTER, GAUGE, HISTOGRAM, UNKNOWN = "counter", "gauge", "histogram", "unknown"
-LARGEST = 16 << 20
-"""Characters of a body; 20,000 series need a quarter of it."""
+LARGEST = 128 << 20
+"""Characters of a body: what the scraper may be told to read (plan/server_metrics.py)."""
 ABSENT = float("nan")
 """The value of a cell that a body does not have."""
 NOT_FINITE = float("inf")

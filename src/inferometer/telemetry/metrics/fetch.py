@@ -5,20 +5,31 @@
 | `unresolved`, `refused`, `unreachable`, `tls`, `timeout`, `closed`, `not_http`: no response, see client/http_client.py |
 | `redirect`    | any 3xx: it is not followed, for it may lead a password elsewhere                |
 | `http_NNN`    | another status than 200                                                          |
-| `too_large`   | more than LARGEST bytes, or declared so                                          |
-| `encoded`     | compressed, though that was not asked for                                        |
+| `too_large`   | more bytes than allowed, as sent or inflated, or declared so                     |
+| `encoded`     | a coding other than gzip and deflate, or one that is broken                      |
 | `empty`       | nothing but white space                                                          |
 | `html`        | a page for people                                                                |
-| `json`        | JSON, and none of Prometheus's text at `/prometheus/metrics` either              |
+| `json`        | JSON                                                                             |
 | `garbage`     | not UTF-8, or not beginning as Prometheus's text does                            |
 
 Bodies are looked at no further while the load runs; what is wrong further down is found when they are read.
+
+No compression is requested: a server would compress every scrape on the core that serves requests, which is to be measured. A
+header line of the plan may request it all the same, and some servers and proxies compress whatever was requested.
+
+Where the URL has no metrics, another path is tried, and asked from then on if it has them:
+
+| the answer | the path tried                                                                      |
+| ---------- | ----------------------------------------------------------------------------------- |
+| JSON       | `/prometheus/metrics` in place of `/metrics`, where TensorRT-LLM shows them         |
+| `http_404` | of a named endpoint, the path without the `/metrics` that was appended, or with it  |
 """
 
 from __future__ import annotations
 
 import re
 import socket
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -29,8 +40,9 @@ from inferometer.telemetry.metrics.scraper_messages import Endpoint
 
 TIMEOUT_S = 5.0
 """A server that needs longer to tell how it is says with that how it is; and a run must not wait for it at its end."""
-LARGEST = 8 << 20
-"""Bytes. 2,000 series are a quarter of a megabyte."""
+LARGEST = 32 << 20
+"""Bytes, unless the endpoint says otherwise. 100,000 series are 9 megabytes."""
+APPENDED, ELSEWHERE = "/metrics", "/prometheus/metrics"
 UNANSWERED = frozenset({"unresolved", "refused", "unreachable", "tls", "timeout", "closed", "not_http"})
 """Reasons that say nothing of what is served there."""
 
@@ -68,19 +80,49 @@ class Fetcher:
             endpoint.host,
             endpoint.port,
             endpoint.headers,
-            timeout_s=timeout_s,
+            timeout_s=endpoint.timeout_s or timeout_s,
             tls=partial(context, endpoint.tls_verify, endpoint.tls_ca_file) if endpoint.tls else None,
-            largest=LARGEST,
+            largest=endpoint.largest,
             resolve=resolve,
         )
-        self.path = endpoint.path
+        self._own, self._largest = endpoint.own, endpoint.largest
+        path, mark, query = endpoint.path.partition("?")
+        self._path, self._question = path, mark + query
+        self.instead: str | None = None
+        """The path that is asked in place of the URL's, once one has been found."""
 
     def get(self) -> Fetched:
-        """The endpoint's text now. Raises Failed."""
+        """The endpoint's text now, if need be from another path. Raises Failed, for the URL's own."""
+        if self.instead is not None:
+            return self._get(self.instead)
         try:
-            found = self._client.get(self.path)
+            return self._get(self._path)
+        except Failed as failure:
+            other = self._other(failure.reason)
+            if other is None:
+                raise
+            try:
+                fetched = self._get(other)
+            except Failed:
+                raise failure from None
+        self.instead = other
+        return fetched
+
+    def _other(self, reason: str) -> str | None:
+        """Which other path may have the metrics; None: none."""
+        base = self._path.removesuffix(APPENDED)
+        if reason == "json" and not self._path.endswith(ELSEWHERE):
+            return base + ELSEWHERE
+        if reason != "http_404" or self._own or not base.strip("/"):
+            return None
+        return base if base != self._path else self._path + APPENDED
+
+    def _get(self, path: str) -> Fetched:
+        try:
+            found = self._client.get(path + self._question)
             kind = found.header(b"content-type")
-            text = judged(found.status, kind, found.header(b"content-encoding"), found.body)
+            coding = found.header(b"content-encoding")
+            text = judged(found.status, kind, coding, found.body, self._largest)
         except Unanswered as failure:
             raise Failed(failure.reason) from None
         except Failed:
@@ -93,19 +135,38 @@ class Fetcher:
         self._client.close()
 
 
-def judged(status: int, content_type: str, encoding: str, body: bytes) -> str:
-    """The body as text, if it may be Prometheus's. Raises Failed."""
+def inflated(coding: str, body: bytes, largest: int) -> bytes:
+    """A body without its compression; it is inflated no further than `largest` bytes. Raises Failed."""
+    name = coding.strip().lower()
+    if name in ("", "identity"):
+        return body
+    if name not in ("gzip", "x-gzip", "deflate"):
+        raise Failed("encoded")
+    for window in (32 + zlib.MAX_WBITS, -zlib.MAX_WBITS):  # gzip or zlib by its head; some send deflate bare
+        inflater = zlib.decompressobj(window)
+        try:
+            found = inflater.decompress(body, largest + 1)
+        except zlib.error:
+            continue
+        if len(found) > largest:
+            raise Failed("too_large")
+        if inflater.eof:
+            return found
+    raise Failed("encoded")
+
+
+def judged(status: int, content_type: str, coding: str, body: bytes, largest: int = LARGEST) -> str:
+    """The body as text of `largest` bytes at most, if it may be Prometheus's. Raises Failed."""
     if 300 <= status < 400:
         raise Failed("redirect")
     if status != 200:
         raise Failed(f"http_{status}")
-    if encoding.strip().lower() not in ("", "identity"):
-        raise Failed("encoded")
+    body = inflated(coding, body, largest)
     begin, end = body[:256].lstrip() or body.lstrip()[:256], body[-256:].rstrip() or body.rstrip()[-256:]
     if not begin:
         raise Failed("empty")
     kind = content_type.partition(";")[0].strip().lower()
-    if kind == "text/html" or begin.startswith(b"<"):
+    if begin.startswith(b"<"):
         raise Failed("html")
     # UTF-8 names stand in braces too, but a sample's line ends with its value.
     if kind.endswith("json") or (begin[:1] in (b"{", b"[") and end[-1:] in (b"}", b"]")):
@@ -115,5 +176,5 @@ def judged(status: int, content_type: str, encoding: str, body: bytes) -> str:
     except UnicodeDecodeError:
         raise Failed("garbage") from None
     if "\0" in text or not _FIRST_LINE.match(text.lstrip()):
-        raise Failed("garbage")
+        raise Failed("html" if kind == "text/html" else "garbage")
     return text

@@ -24,7 +24,7 @@ import msgspec
 import pyarrow as pa
 
 from inferometer.telemetry.metrics import record
-from inferometer.telemetry.metrics.fetch import UNANSWERED, Failed, Fetched, Fetcher
+from inferometer.telemetry.metrics.fetch import UNANSWERED, Failed, Fetcher
 from inferometer.telemetry.metrics.record import Scrape
 from inferometer.telemetry.metrics.scraper_messages import (
     Done,
@@ -49,8 +49,6 @@ LEVEL = 1
 """Of zstandard: scrapes are so alike that a higher one takes longer and saves little (docs/server-metrics.md)."""
 SHORTEST_SECRET = 6
 """Characters; a shorter one would be found in what is none."""
-ELSEWHERE = "/prometheus/metrics"
-"""Where TensorRT-LLM shows what others show at /metrics, which of it is JSON."""
 
 
 class Appender:
@@ -164,13 +162,14 @@ class Post(threading.Thread):
         began = time.monotonic_ns()
         offset, url, account = self._job.clock_offset_ns, self._endpoint.shown, self.account
         try:
-            fetched = self._fetched()
+            fetched = self._fetcher.get()
         except Failed as failure:
             self._failures += 1
             account.errors[failure.reason] = account.errors.get(failure.reason, 0) + 1
             taken = time.monotonic_ns() - began
             return Scrape(url, began + offset, None, taken, phase=phase, error=failure.reason)
         self._failures = 0
+        account.instead = self._fetcher.instead
         account.scrapes += 1
         account.characters += len(fetched.text)
         text = fetched.text
@@ -180,25 +179,6 @@ class Post(threading.Thread):
         return Scrape(
             url, fetched.first_byte_ns + offset, text, fetched.latency_ns, fetched.content_type, phase
         )
-
-    def _fetched(self) -> Fetched:
-        """The text, if need be from the other place, which then is the place to ask."""
-        fetcher = self._fetcher
-        try:
-            return fetcher.get()
-        except Failed as failure:
-            path, question, query = fetcher.path.partition("?")
-            base = path.removesuffix("/metrics")
-            if failure.reason != "json" or self.account.instead is not None or path.endswith(ELSEWHERE):
-                raise
-            fetcher.path = base + ELSEWHERE + question + query
-            try:
-                fetched = fetcher.get()
-            except Failed:
-                fetcher.path = path + question + query
-                raise failure from None
-            self.account.instead = base + ELSEWHERE
-            return fetched
 
 
 def _instants(duration: int, interval: int) -> int:

@@ -7,7 +7,7 @@ import msgspec
 
 class Endpoint(msgspec.Struct, kw_only=True):
     """One place to read metrics at. `headers` may hold a secret, `shown` is the URL without any; `own`: nobody named it, it is
-    the target's, which need not have one."""
+    the target's, which need not have one. `timeout_s` is that of a scrape, None: the job's; `largest` in bytes, inflated."""
 
     shown: str
     host: str
@@ -18,11 +18,13 @@ class Endpoint(msgspec.Struct, kw_only=True):
     tls: bool = False
     tls_verify: bool = True
     tls_ca_file: str | None = None
+    timeout_s: float | None = None
+    largest: int = 32 << 20
 
 
 class Job(msgspec.Struct, kw_only=True):
     """What to scrape, how often, and where to write it. `clock_offset_ns`: wall clock minus monotonic clock, for all stamps.
-    `secrets` are struck out of every body."""
+    `timeout_s`: how long the slowest endpoint is waited for. `secrets` are struck out of every body."""
 
     record: str
     endpoints: list[Endpoint]
@@ -64,7 +66,7 @@ class EndpointAccount(msgspec.Struct, kw_only=True):
     skipped: int = 0
     absent: str | None = None
     instead: str | None = None
-    """The path that is asked instead of the URL's, where that gave JSON (TensorRT-LLM)."""
+    """The path that is asked instead of the URL's, where that has no metrics (fetch.py)."""
 
 
 class Done(msgspec.Struct, kw_only=True, tag="done"):
