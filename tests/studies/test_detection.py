@@ -286,6 +286,21 @@ def test_two_processes_that_share_a_port_are_both_named() -> None:
     assert Local(both, shared).listeners(11434) == both
 
 
+def test_a_server_at_another_address_of_the_same_port_is_another_server() -> None:
+    """Its memory is not the engine's. Who listens on all addresses takes what nobody listens on by itself."""
+    four, six, every, far = (process(pid, 1, "vllm serve m") for pid in (4, 6, 9, 12))
+    at = {"127.0.0.1": 4, "::1": 6, "192.0.2.7": 12}
+    apart = Listening(tuple(Listener(where, 8000, pid) for where, pid in at.items()), complete=True)
+    here = Local((four, six, every, far), apart)
+    assert here.listeners(8000, "127.0.0.1") == (four,)
+    assert here.listeners(8000, "::1") == (six,)
+    assert here.listeners(8000) == (four, six)
+    assert here.listeners(8000, "127.0.0.2") is None
+    shared = Listening((Listener("0.0.0.0", 8000, 9), Listener("127.0.0.1", 8000, 4)), complete=True)
+    assert Local(here.running, shared).listeners(8000, "127.0.0.1") == (four,)
+    assert Local(here.running, shared).listeners(8000, "127.0.0.2") == (every,)
+
+
 @pytest.mark.parametrize(
     ("command", "key"),
     [

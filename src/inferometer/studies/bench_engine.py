@@ -262,7 +262,7 @@ class LiveEngine:
         if not is_loopback(self.url):
             return None
         here = Local.now()
-        listeners = here.listeners(target.port)
+        listeners = here.listeners(target.port, target.host)
         if not listeners:
             return None
         pids = tuple({pid for one in listeners for pid in family(one.pid, here.running)})

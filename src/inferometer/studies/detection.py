@@ -76,9 +76,10 @@ class Local:
         pids = {one.process.pid for one in heads}
         return tuple(sorted({one.port for one in self.listening.ports if one.pid in pids}))
 
-    def listeners(self, port: int) -> tuple[machine.Process, ...] | None:
-        """The processes that listen on a port of this machine; None where the system does not say."""
-        pids = {one.pid for one in self.listening.ports if one.port == port}
+    def listeners(self, port: int, host: str = "localhost") -> tuple[machine.Process, ...] | None:
+        """The processes that take connections to a port at this host, a loopback address or name; None where the system does
+        not say."""
+        pids = {one.pid for one in machine.taking(self.listening.ports, port, host)}
         if not pids or None in pids:
             return None
         return tuple(one for one in self.running if one.pid in pids)
@@ -190,7 +191,7 @@ def look(client: EngineClient, until: float) -> Look:
 
 
 def _detected(place: Endpoint, looked: Look, here: Local) -> Detected:
-    listeners = here.listeners(place.port) if is_loopback(place.url) else None
+    listeners = here.listeners(place.port, place.host) if is_loopback(place.url) else None
     owners = None if listeners is None else tuple(map(_process, listeners))
     found = recognised(looked.replies)
     if len(found) == 1:

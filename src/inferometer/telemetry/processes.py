@@ -10,6 +10,7 @@ the same engine is part of it.
 from __future__ import annotations
 
 import ctypes
+import ipaddress
 import os
 import re
 import sys
@@ -23,6 +24,7 @@ from inferometer.telemetry.linux import ROOT, footprint
 from inferometer.telemetry.machine_readings import Reading
 
 _LOOPBACK_OR_ANY = ("127.", "::1", "0.0.0.0", "::")  # noqa: S104 - addresses to compare with, not to bind
+_ANY = ("0.0.0.0", "::", "*", "")  # noqa: S104 - addresses to compare with, not to bind
 _RUSAGE_INFO_V0 = 0
 _RUSAGE_BYTES = 1024
 _FOOTPRINT_AT = 16 + 7 * 8
@@ -135,6 +137,28 @@ def process_of_port(port: int, found: Listening) -> int | None:
         ),
         default=None,
     )
+
+
+def taking(found: Iterable[Listener], port: int, host: str) -> tuple[Listener, ...]:
+    """Those that take connections to `port` at `host`, a loopback address or name. A listener on the address itself goes before
+    one on all addresses, and those on other addresses are other servers, though the port is the same."""
+    mine = [one for one in found if one.port == port]
+    own = [one for one in mine if one.address in (host, f"::ffff:{host}")]
+    if not own and not _is_address(host):
+        own = [
+            one
+            for one in mine
+            if one.address == "::1" or one.address.removeprefix("::ffff:").startswith("127.")
+        ]
+    return tuple(own or [one for one in mine if one.address in _ANY])
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def own_line(running: Iterable[Process]) -> frozenset[int]:
