@@ -260,3 +260,16 @@ def test_what_was_measured_outlives_an_interruption(
     missing = [one["facts"]["engine"] for one in document["remarks"] if one["code"] == "not_measured"]
     assert missing == (["c"] if sent == signal.SIGINT else ["b", "c"])
     assert finish("report", str(only(tmp_path)))[0] == 130
+
+
+def test_a_document_of_figures_that_cannot_be_is_damaged(tmp_path: Path) -> None:
+    """Its squares are no numbers: a damaged file, and no bug."""
+    from benches import usual
+
+    from inferometer.documents.part import to_json
+
+    text = to_json(usual())
+    speed = json.loads(text)["engines"][0]["samples"][0]["tok_per_sec"]
+    (tmp_path / "bench.json").write_text(text.replace(f'"tok_per_sec": {speed},', '"tok_per_sec": 1e300,', 1))
+    code, _, err = finish("report", str(tmp_path))
+    assert (code, "cannot be calculated with" in err) == (2, True)

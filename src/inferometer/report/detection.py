@@ -90,8 +90,10 @@ def _parameters(text: str | None) -> str | None:
 def _hidden(engines: Iterable[DetectedEndpoint]) -> Iterator[str]:
     for one in engines:
         if len(one.models) > MOST_MODELS:
-            more = len(one.models) - MOST_MODELS
-            yield f"{clean(short(one.url))} lists {more} more models; --json has them all."
+            yield (
+                f"{clean(short(one.url))}: {MOST_MODELS} of the {len(one.models)} models that were read are shown; --json has "
+                "the others. No more than 1,000 are read."
+            )
 
 
 def sentences(one: DetectedEndpoint) -> Iterator[str]:

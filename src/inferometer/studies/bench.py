@@ -130,7 +130,12 @@ def carry_out(
 def rewritten(folder: Path) -> Benched:
     """A benchmark's reports, written again out of its document. Raises RecordError, InstrumentError and OSError."""
     document = read(folder / FILE)
-    write_reports(folder, document)
+    try:
+        write_reports(folder, document)
+    except ArithmeticError as cause:  # a figure of 1e300 overflows its square
+        raise RecordError(
+            f"{folder / FILE}: holds figures that cannot be calculated with ({cause})"
+        ) from cause
     return Benched(folder, document)
 
 

@@ -20,10 +20,7 @@ def render(document: Bench, console: Console, file: str | None = None) -> None:
     names = shortened([one.label for one in document.engines], max(screen.width * 3 // 10, 12))
     protocol = document.protocol
     screen.say("")
-    screen.say(
-        f"{len(document.engines)} engine{'' if len(document.engines) == 1 else 's'}, {protocol.runs} runs of "
-        f"{', '.join(protocol.prompts)}; one request at a time, temperature {protocol.temperature:g}."
-    )
+    screen.say(contents.condition(document))
     if protocol.sized_by is not None:
         screen.say(f"Context fills were sized in tokens by {clean(protocol.sized_by)}.")
     screen.say("")
