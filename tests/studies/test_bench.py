@@ -192,6 +192,11 @@ def says_something_first(row: dict[str, Any], run: int) -> None:
     row |= {"event_ns": [*row["event_ns"][: first + 1], *late], "t_end": row["t_end"] + 333_000_000}
 
 
+def ends_late(row: dict[str, Any], run: int) -> None:
+    """The stream stays open for a third of a second."""
+    row["t_end"] += 333_000_000
+
+
 def repeats_itself(row: dict[str, Any], run: int) -> None:
     """Answers of the first run are kept, and sent again ten times as fast."""
     if run > 1:
@@ -314,6 +319,15 @@ def test_a_speed_that_is_the_engines_word_alone_is_not_relied_on(tmp_path: Path)
         assert (one.status, one.reasons) == ("INCONCLUSIVE", (code,))
         assert code in codes(one)
     assert "sooner_later" in codes(of(done, "parrot"))
+
+
+def test_a_stream_that_stays_open_is_named_and_counts(tmp_path: Path) -> None:
+    """The definition of M5 takes it in, so the speed is right, and a reader is told."""
+    late = of(benched(tmp_path / "b", VirtualEngine("late", change=ends_late)), "late")
+    assert (late.status, codes(late)) == ("VALID", {"late_end"})
+    assert [round(float(one.facts["wait"] or 0)) for one in late.remarks if one.code == "late_end"] == [
+        333
+    ] * 2
 
 
 def test_a_single_prompt_of_three_runs_is_enough_for_a_verdict(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ and a first text that is none.
 | sooner later    | TTFT of every later run is at most 1 / LATER of the first's, and SOONER_MS shorter: a prefix cache         |
 | early text      | in every run, one of the first gaps after the first text is more than EARLY usual ones, and EARLY_MS: a    |
 |                 | space or a word sent before there is an answer                                                            |
+| late end        | in every run, the stream ended so much later than its last text that the client's time for generating is   |
+|                 | longer by more than CLOCK_SHARE and CLOCK_MS; M5 is defined to hold that                                  |
 
 An engine generates while its text arrives, so its own time and the client's are nearly the same; asiai's methodology found them
 0.75 % apart. Text that an engine generates and does not send makes its own time longer; then its count of tokens is off the
@@ -25,6 +27,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inferometer.measure.generations import Generation
+from inferometer.units import NS_PER_MS
 
 CLOCK_SHARE = 0.05
 """A figure that is off by more than a twentieth is another figure."""
@@ -89,3 +92,17 @@ def early_text_ms(mine: Sequence[Generation]) -> float | None:
     ):
         return None
     return statistics.median(one.longest_ms for one in pauses if one is not None)
+
+
+def late_end_ms(mine: Sequence[Generation]) -> float | None:
+    """How long the stream stayed open after its last text, as median, if the client's speed is lower by that in every run."""
+    waits = [
+        ((one.ended_ns - one.last_text_ns) / NS_PER_MS, one.by.generation_ms)
+        for one in mine
+        if one.by is not None and one.by.source == "client" and one.last_text_ns is not None
+    ]
+    if len(waits) < len(mine) or not waits:
+        return None
+    if any(wait <= max(CLOCK_MS, CLOCK_SHARE * (whole - wait)) for wait, whole in waits):
+        return None
+    return statistics.median(wait for wait, _ in waits)

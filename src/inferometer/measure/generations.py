@@ -65,6 +65,7 @@ class Generation:
     discarded: str | None
     warnings: tuple[str, ...]
     pause: Pause | None = None
+    last_text_ns: int | None = None
 
     @property
     def counts(self) -> bool:
@@ -111,6 +112,7 @@ def _generation(one: MeasuredRequest, prompts: int, *, fast_is_odd: bool) -> Gen
         discarded=_discarded(speed, tokens, ok=ok, timed=by is not None),
         warnings=tuple(warnings),
         pause=one.pause,
+        last_text_ns=one.last_text_ns,
     )
 
 

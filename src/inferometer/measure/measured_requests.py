@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from inferometer.journal.schema import Outcome, Phase
 from inferometer.measure.bench_metrics import Durations, client_durations
+from inferometer.measure.record import TEXT_CLASSES
 from inferometer.units import NS_PER_MS
 
 COLUMNS = (
@@ -26,6 +27,7 @@ COLUMNS = (
     "t_submit",
     "t_end",
     "event_ns",
+    "event_class",
     "first_text",
     "outcome",
     "finish_reason",
@@ -55,8 +57,8 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRequest:
-    """One request. `row`: its place in the record; `index`: among those sent; `first_text_ns`: None without a text of a stream,
-    and `pause` also with few.
+    """One request. `row`: its place in the record; `index`: among those sent; `first_text_ns` and
+    `last_text_ns`: None without a text of a stream, and `pause` also with few.
 
     Instants are on the run's clock, ns. Tokens are the engine's counts, and `own_*_ns` its durations, each None where it does
     not report it. `characters`: of the answer's text.
@@ -77,6 +79,7 @@ class MeasuredRequest:
     own_prefill_ns: int | None
     own_decode_ns: int | None
     pause: Pause | None = None
+    last_text_ns: int | None = None
 
     @property
     def answered(self) -> bool:
@@ -121,6 +124,7 @@ def measured_requests(record: pa.Table) -> tuple[MeasuredRequest, ...]:
                 own_prefill_ns=row["server_prefill_ns"],
                 own_decode_ns=row["server_decode_ns"],
                 pause=_pause(events[first:]) if first >= 0 else None,
+                last_text_ns=_last_text(events, row["event_class"] or b""),
             )
         )
     return tuple(found)
@@ -133,3 +137,8 @@ def _pause(events: Sequence[int]) -> Pause | None:
         return None
     longest = max(gaps[:EARLY_GAPS])
     return Pause(longest / NS_PER_MS, (sum(gaps) - longest) / (len(gaps) - 1) / NS_PER_MS)
+
+
+def _last_text(events: Sequence[int], classes: bytes) -> int | None:
+    texts = [at for at, kind in zip(events, classes, strict=False) if kind in TEXT_CLASSES]
+    return texts[-1] if texts else None

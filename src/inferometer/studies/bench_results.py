@@ -28,7 +28,13 @@ from inferometer.journal.schema import RECORD
 from inferometer.journal.seal import read_table
 from inferometer.judge.bench import CACHED_SHARE, figure, verdict
 from inferometer.measure.bench_metrics import monotone_fall, pooled
-from inferometer.measure.generation_checks import clocks_apart, early_text_ms, faster_later, sooner_later
+from inferometer.measure.generation_checks import (
+    clocks_apart,
+    early_text_ms,
+    faster_later,
+    late_end_ms,
+    sooner_later,
+)
 from inferometer.measure.generations import Generation, generations, of_prompt
 from inferometer.studies.bench_engine import EngineProcesses
 from inferometer.studies.bench_gate import Machine
@@ -285,5 +291,7 @@ def _contradictions(prompt: str, mine: Sequence[Generation]) -> Iterable[Remark]
         yield Remark("clocks_differ", {"prompt": prompt, "what": apart.what, **times})
     if (pause := early_text_ms(mine)) is not None:
         yield Remark("early_text", {"prompt": prompt, "pause": pause})
+    if (wait := late_end_ms(mine)) is not None:
+        yield Remark("late_end", {"prompt": prompt, "wait": wait})
     if (faster := faster_later(mine)) is not None:
         yield Remark("faster_later", {"prompt": prompt, "times": faster})

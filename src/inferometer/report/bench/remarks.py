@@ -52,6 +52,8 @@ SENTENCES: dict[str, str] = {
     "the two is wrong",
     "early_text": "{prompt}: in every run nothing followed the first text for {pause} ms, more than ten usual gaps: TTFT is "
     "hardly that of the answer, and the speed holds the pause",
+    "late_end": "{prompt}: in every run the stream ended {wait} ms after its last text: the speed holds that wait, by the "
+    "definition of M5",
     "faster_later": "{prompt}: all later runs were faster than the first, {times} times as fast in the median: the engine "
     "repeats answers that it keeps, or was still warming up",
     "drift": "{prompt}: the speed fell with each of {runs} runs, by {share} in all, as in thermal drift",
