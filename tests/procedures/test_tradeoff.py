@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -20,6 +22,7 @@ from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures.setup import Setup
 from inferometer.procedures.step import runs
+from inferometer.procedures.tradeoff import interval_of_thirds
 from inferometer.report.campaign.notes import worded
 from inferometer.server.engine.settings import Settings
 
@@ -147,9 +150,19 @@ def test_without_intervals_of_its_own_a_run_has_that_of_its_thirds(spread: float
     found = results("tradeoff", setup, carried("tradeoff", setup, long_answers))
     assert words in worded(value(found, "saturation").note)
     last = rows(found, "levels")[-1]
-    low, high = stats.t.interval(0.95, 2, loc=1980, scale=spread / 3**0.5)
+    low, high = np.exp(stats.t.interval(0.95, 2, loc=math.log(1980), scale=spread / 1980 / 3**0.5))
     assert (last["low"], last["high"]) == pytest.approx((low, high), rel=1e-4)
     assert "intervals_by_thirds" in {note.code for note in found.notes}
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=3, max_size=3))
+def test_an_interval_of_thirds_is_of_a_rate_that_is_possible(thirds: list[float]) -> None:
+    """However the thirds differ: above zero, about the rate; and there is none of no output."""
+    rate = statistics.fmean(thirds)
+    ends = interval_of_thirds(rate, thirds)
+    assert (ends is None) == (rate == 0)
+    if ends is not None:
+        assert 0 < ends[0] <= rate <= ends[1] < math.inf
 
 
 def test_an_objective_that_the_intervals_do_not_settle_is_named() -> None:

@@ -66,14 +66,24 @@ class Point:
 
     @property
     def interval(self) -> Interval | None:
-        """Its 95 % interval. Where answers are so long that the run's own method gives none, as beyond saturation: by the
-        spread of the run's three thirds, Student's with two degrees of freedom."""
+        """Its 95 % interval. Where answers are so long that the run's own method gives none, as beyond saturation: that of
+        `interval_of_thirds`."""
         own = rate_interval(self.summary, "output_tok_s")
         thirds = () if self.summary.steady is None else self.summary.steady.output_thirds_tok_s
-        if own is not None or self.achieved is None or len(thirds) != 3:
-            return own
-        half = T_OF_THIRDS * statistics.stdev(thirds) / math.sqrt(3)
-        return self.achieved - half, self.achieved + half
+        return own if own is not None or self.achieved is None else interval_of_thirds(self.achieved, thirds)
+
+
+def interval_of_thirds(rate: float, thirds: Sequence[float]) -> Interval | None:
+    """The 95 % interval of a rate by the spread of its three thirds; None without them, or of no output.
+
+    Student's t with two degrees of freedom, of the rate's logarithm: thirds of a positive rate are not symmetric, and on a
+    plain scale the interval goes below zero where they differ by half, and holds the truth less often
+    (benchmarks/interval_of_thirds.py). The error of log(r) is that of r over r.
+    """
+    if len(thirds) != 3 or rate <= 0:
+        return None
+    factor = math.exp(T_OF_THIRDS * statistics.stdev(thirds) / math.sqrt(3) / rate)
+    return rate / factor, rate * factor
 
 
 def steps(setup: Setup) -> Steps:
