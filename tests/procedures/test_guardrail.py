@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from procedures.alone import Alone, Floats, alone
 
+from inferometer.plan.campaign import campaign, of_values, to_json
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures import guardrail
@@ -191,8 +193,36 @@ def test_refusals_are_seen(tmp_path: Path) -> None:
     assert {one["configuration"] for one in refused} == {"Input Filter"}
 
 
-def test_the_workload_is_the_plans_if_it_chose_one() -> None:
-    """Else Conversation."""
+@pytest.mark.parametrize(
+    ("file", "flags", "own"),
+    [
+        ("", {}, False),
+        ("workload: {seed: 7, temperature: 0.5}", {"--seed": "8"}, False),
+        ("", {"--workload": "synthetic-uniform"}, True),
+        ("workload: {name: synthetic-uniform}", {}, True),
+        ("", {"--input-tokens": "300"}, True),
+        ("workload: {name: synthetic-skewed}", {}, True),
+    ],
+)
+def test_the_workload_is_the_plans_if_it_chose_one(
+    tmp_path: Path, file: str, flags: dict[str, object], own: bool
+) -> None:
+    """Be it the one that a plan has by default; else Conversation. The saved campaign decides as the one it was saved of."""
+    path = tmp_path / "plan.yaml"
+    path.write_text(file)
+    whole = campaign(["guardrail"], path, flags)
+    for one in (whole, of_values(json.loads(to_json(whole)), "tests.json")):
+        setup = Setup(one.plan, one.tests)
+        found = guardrail.workload(setup).workload
+        assert found == one.plan.workload if own else found.based_on == "conversation"
+
+
+def test_the_workload_can_be_named_as_a_parameter() -> None:
+    """Over what the plan chooses; a saved campaign without the parameter chose any workload but the default."""
+    given = campaign(
+        ["guardrail"], None, {"--workload": "synthetic-skewed"}, ["guardrail.workload=conversation"]
+    )
+    assert guardrail.workload(Setup(given.plan, given.tests)).workload.based_on == "conversation"
     assert talk().workload.based_on == "conversation"
     skewed = another_workload(Plan(), name="synthetic-skewed")
     assert talk(skewed) is skewed

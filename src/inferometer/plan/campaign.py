@@ -36,6 +36,11 @@ ORDER = (
     "cold-start",
 )
 """What finds 100 % comes before what takes percentages of it."""
+MANNER = frozenset({
+    "kind", "seed", "prompt_format", "repeatable_prompts", "count_template", "ignore_eos", "min_tokens", "temperature",
+    "domain", "language",
+})  # fmt: skip
+"""Keys of a workload that choose none: how its requests are made and sent, and what is declared of them."""
 
 
 _PARAMETER = re.compile(r"([a-z-]+)\.([a-z0-9_]+)=(.*)")
@@ -92,11 +97,25 @@ def campaign(
         plan = build(path, given, environ=environ, file=file)
     except PlanError as wrong:
         problems += wrong.problems
+    tests = _with_workload(tests, plan)
     whole = Campaign(names=chosen, plan=plan, tests=tests, switch=switch, **options)
     problems += _impossible(whole)
     if problems:
         raise PlanError(list(dict.fromkeys(problems)))
     return whole
+
+
+def _with_workload(tests: Tests, plan: Plan) -> Tests:
+    """The parameters, with what the plan's own words decide: once a plan is saved, its defaults look like choices."""
+    if tests.guardrail.workload is not None:
+        return tests
+    workload = "plan" if chooses_workload(plan) else "conversation"
+    return tests.model_copy(update={"guardrail": tests.guardrail.model_copy(update={"workload": workload})})
+
+
+def chooses_workload(plan: Plan) -> bool:
+    """Whether a plan that was just built says what requests are, and not only how they are sent."""
+    return bool(plan.workload.model_fields_set - MANNER)
 
 
 def _impossible(whole: Campaign) -> Iterator[Problem]:

@@ -284,8 +284,11 @@ Configuration = Literal["baseline", "input", "output", "full"]
 
 
 class Guardrail(Parameters):
-    """Draft 5.10. `percent` of the baseline's saturation rate; throughput at `concurrency` in closed loop."""
+    """Draft 5.10. `percent` of the baseline's saturation rate; throughput at `concurrency` in closed loop.
 
+    `workload`: the plan's own, or Conversation, which draft 5.10.2 recommends. None: the plan's if it has chosen one."""
+
+    workload: Annotated[Literal["plan", "conversation"] | None, HARMLESS] = None
     configurations: Annotated[tuple[Configuration, ...], Field(min_length=1), HARMLESS] = (
         "baseline",
         "input",

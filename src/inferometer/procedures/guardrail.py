@@ -127,9 +127,11 @@ def _others(setup: Setup) -> list[str]:
 
 
 def workload(setup: Setup) -> Plan:
-    """The plan's own workload if it is not the one that a plan has when it says nothing; else the recommended one."""
-    asked = setup.plan.workload
-    chosen = asked.name != "synthetic-uniform" or asked.file is not None
+    """The plan's own workload if it chose one, else the recommended one. A saved campaign that does not say whether it did is
+    taken to have chosen any but the default."""
+    asked, wanted = setup.plan.workload, setup.tests.guardrail.workload
+    other = asked.name != "synthetic-uniform" or asked.file is not None
+    chosen = other if wanted is None else wanted == "plan"
     return setup.plan if chosen else another_workload(setup.plan, name=RECOMMENDED)
 
 
