@@ -233,3 +233,19 @@ def test_this_machine_answers_every_question() -> None:
         getattr(machine, name)()
     assert limits(machine).descriptors is None or limits(machine).descriptors > 0  # type: ignore[operator]  # not None here
     assert isinstance(this_machine("Plan 9"), Unknown)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-1e999", "many"])
+def test_a_file_that_holds_no_number_is_unknown(text: str, tmp_path: Path) -> None:
+    """No reading raises, and none is NaN."""
+    for name in (
+        "cpufreq/scaling_max_freq",
+        "cpufreq/cpuinfo_max_freq",
+        "thermal_throttle/core_throttle_count",
+    ):
+        path = tmp_path / "sys/devices/system/cpu/cpu0" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    machine = Linux(tmp_path)
+    assert machine.thermal() == Thermal(level=None, speed_limit_percent=None, throttled_count=None)
+    assert machine.processor().mhz_max is None

@@ -17,6 +17,7 @@ says. In a container all files are the host's, and some are hidden.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import platform
 import re
@@ -245,9 +246,10 @@ def _read(path: Path) -> str | None:
 def _number(path: Path) -> float | None:
     text = _read(path)
     try:
-        return None if text is None else float(text)
+        number = None if text is None else float(text)
     except ValueError:
         return None
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _present(values: Iterable[float | None]) -> list[float]:
