@@ -8,13 +8,14 @@ import functools
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
 from pydantic import BaseModel
 
 from inferometer.documents.campaign import Conditions, StateSwitch
+from inferometer.documents.results import Cell
 from inferometer.documents.summary import (
     ClassAccount,
     RequestCounts,
@@ -30,6 +31,7 @@ from inferometer.documents.workload import Dataset, DisclosureItem, TextSource
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
 from inferometer.judge.compliance.evidence import Evidence, MeasuredRun, Shown, ShownTable
+from inferometer.judge.compliance.measurement_rules import ITL_ROWS
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.measurement import Refusals
 from inferometer.metrics.statistics import Stats
@@ -50,15 +52,15 @@ WORKLOADS = {
 DATASETS = {"conversation": "sharegpt", "code-completion": "the-stack"}
 TABLES = {
     "ttft": [("ttft", "5.1.5.2"), ("ttft_by_input", "5.1.5.3")],
-    "throughput": [("summary", "5.2.5.1"), ("latency", "5.2.5.2")],
+    "throughput": [("summary", "5.2.5.1"), ("latency", "5.2.5.2"), ("levels", "5.2.3")],
     "tradeoff": [("levels", "5.3.5")],
-    "itl": [("itl", "5.4.5"), ("per_request", "5.4.4.2")],
-    "capacity": [("search", "5.5.5")],
-    "fairness": [("classes", "5.6.5")],
-    "prefix-cache": [("caches", "5.7.5")],
-    "memory-pressure": [("pressure", "5.8.5")],
-    "long-context": [("contexts", "5.9.5")],
-    "guardrail": [("rails", "5.10.5")],
+    "itl": [("itl", "5.4.5"), ("per_request", "5.4.4.2"), ("shape", "5.4.4.3")],
+    "capacity": [("levels", "5.5.5")],
+    "fairness": [("classes", "5.6.5"), ("fairness", "5.6.5")],
+    "prefix-cache": [("cache", "5.7.5"), ("throughput", "5.7.4")],
+    "memory-pressure": [("levels", "5.8.5")],
+    "long-context": [("lengths", "5.9.5")],
+    "guardrail": [("latency_50", "5.10.5")],
     "cold-start": [("starts", "4.5.3")],
 }
 ALL = tuple(TABLES)
@@ -154,10 +156,13 @@ def plan(
     )
 
 
+PREFIXES: dict[str, Literal["populated"]] = {"warm": "populated"}
+
+
 def warm_up(test: str, part: str) -> WarmUp:
     """A warm-up as draft 4.5 wants it. A start's second request is no cold one."""
     cold = test == "cold-start"
-    probes = WarmUpProbes(10, None, None, 50.0, (50.0, 50.0, 50.0), 0.0, 0.1, True)
+    probes = WarmUpProbes(10, 500, 90, 50.0, (50.0, 50.0, 50.0), 0.0, 0.1, True)
     return WarmUp(
         asked=WarmUpVolume(100, 0),
         requests=120,
@@ -167,7 +172,7 @@ def warm_up(test: str, part: str) -> WarmUp:
         drained=True,
         waiting=None,
         running=None,
-        prefixes="populated" if test == "prefix-cache" else None,
+        prefixes=PREFIXES.get(part, "not populated") if test == "prefix-cache" else None,
         probes=probes,
         skipped=cold and part == "first",
     )
@@ -270,7 +275,10 @@ def places(test: str) -> list[tuple[str, Conditions, dict[str, Any]]]:
         case "throughput":
             return [(part, Conditions(rate=10.0), open_) for part in ("level", "confirm", "pilot")]
         case "tradeoff":
-            return [("level", Conditions(percent=10.0 * k), open_ | {"rate": 1.0 * k}) for k in range(1, 13)]
+            return [
+                ("level", Conditions(percent=10.0 * k, rate=1.0 * k), open_ | {"rate": 1.0 * k})
+                for k in range(1, 13)
+            ]
         case "itl":
             return [("level", Conditions(percent=float(p)), open_) for p in (25, 50, 75, 90)]
         case "capacity":
@@ -303,11 +311,103 @@ def parameters(test: str) -> Parameters:
     return type(defaults).model_validate(defaults.model_dump() | PARAMETERS.get(test, {}))
 
 
+Row = dict[str, Cell]
+
+
+def hundred(*names: str) -> Row:
+    """Cells of latencies, of which every statistic is 100 ms."""
+    return dict.fromkeys(names, 100.0)
+
+
+def row(**cells: Cell) -> Row:
+    """Cells by their columns."""
+    return cells
+
+
+def cells(test: str) -> dict[str, tuple[Row, ...]]:
+    """The rows of a test's tables, as its runs have them."""
+    base = simulated()
+    tok_s, tpot, share = base.throughput.output_tok_s, base.metrics.tpot_ms, base.success_rate.value
+    first = base.by_class[0].ttft_ms
+    assert tok_s is not None
+    assert tpot is not None
+    assert share is not None
+    assert first is not None
+    three = ("p50", "p95", "p99")
+    ttft, e2e = (hundred(*(f"{metric}_{name}" for name in three)) for metric in ("ttft", "e2e"))
+    tpots: Row = {f"tpot_{name}": getattr(tpot, name) for name in three}
+    match test:
+        case "ttft":
+            bucket = row(n=9, p50=None, p95=None, p99=None)
+            return {"ttft": (hundred("value"),), "ttft_by_input": (bucket, bucket)}
+        case "throughput":
+            level = row(rate=10.0, achieved=tok_s, ratio=1.0, queue="stable") | ttft | tpots
+            held, refused = row(sustained="yes", because=""), row(sustained="no", because="queue")
+            return {"levels": (level | held, level | refused)}
+        case "tradeoff":
+            level = row(achieved=tok_s, success=100 * share, queue="stable") | ttft | tpots | e2e
+            return {"levels": tuple(row(rate=1.0 * k) | level for k in range(1, 13))}
+        case "itl":
+            rows = [
+                row(metric=label, unit="ms", at_25=getattr(stats(), name)) for label, name in ITL_ROWS.items()
+            ]
+            requests = hundred(*(f"{name}_{one}" for name in ("jitter", "max_pause") for one in three))
+            return {"itl": tuple(rows), "per_request": (requests,), "shape": (row(ratio=1.0),)}
+        case "capacity":
+            level = row(completion=100.0, errors=0) | ttft | tpots
+            ends = row(concurrency=8, status="Pass"), row(concurrency=16, status="Fail")
+            return {"levels": tuple(end | level for end in ends)}
+        case "fairness":
+            of_class: Row = {f"ttft_{name}": getattr(first, name) for name in three}
+            return {"classes": (of_class, of_class), "fairness": (row(metric="Jain", value=1.0),)}
+        case "prefix-cache":
+            return {
+                "cache": (ttft, ttft, ttft),
+                "throughput": (row(output_tok_s=100.0), row(output_tok_s=110.0)),
+            }
+        case "memory-pressure":
+            latency = hundred("completion", "ttft_p99")
+            counts = hundred("preempted", "failed", "recovered", "lost", "events", "errors")
+            return {"levels": (latency | counts,)}
+        case "long-context":
+            of_each = row(output_tok_s=tok_s) | hundred("ttft_mean", "ttft_p50", "ttft_p95")
+            lengths = (row(context=n, input_tokens=float(n), ms_per_1k=1e5 / n) for n in (8192, 16384))
+            return {"lengths": tuple(one | of_each for one in lengths)}
+        case "guardrail":
+            names = ("Baseline", "Input Filter", "Output Filter", "Full Filter")
+            return {"latency_50": tuple(row(configuration=name) | ttft | e2e for name in names)}
+    return {}
+
+
+def numbers(test: str) -> dict[str, Cell]:
+    """The values that a test shows, as its tables have them; `v` stands for any other."""
+    tok_s = simulated().throughput.output_tok_s
+    assert tok_s is not None
+    of_test: dict[str, dict[str, Cell]] = {
+        "throughput": {
+            "max_output_tok_s": tok_s, "max_request_s": 1.0, "max_input_tok_s": 1.0, "tok_per_gpu_s": tok_s / 4,
+            "throughput_at_ttft_limit": tok_s,
+        },
+        "tradeoff": {"capacity_rate": 10.0, "knee": None, "saturation": None},
+        "capacity": {"throughput_at_max": 1.0, "tokens_in_flight_mean": 1.0},
+        "fairness": {"jain": 1.0, "starvation_short": 1.0},
+        "prefix-cache": {"hit_rate_cold": 1.0, "hit_rate_warm": 1.0, "throughput_improvement": 10.0},
+        "memory-pressure": {"degradation": "graceful"},
+        "long-context": {"exponent": 0.0},
+        "guardrail": {"input_overhead_50": 0.0, "full_overhead_50": 0.0},
+    }  # fmt: skip
+    return row(v=1.0) | of_test.get(test, {})
+
+
 @functools.cache
 def perfect(test: str) -> Evidence:
     """Evidence of a test in which every rule that applies is kept: a gateway elsewhere, measured as it runs in production."""
-    switched = {"prefix-cache": "prefix_cache", "guardrail": "guardrails"}.get(test)
-    tables = {name: ShownTable(section, 3) for name, section in TABLES[test]}
+    what = {"prefix-cache": "prefix_cache", "guardrail": "guardrails"}.get(test)
+    rows, values = cells(test), numbers(test)
+    tables = {
+        name: ShownTable(section, len(rows.get(name, ())) or 3, cells=rows.get(name, ()))
+        for name, section in TABLES[test]
+    }
     return Evidence(
         test,
         plan(test),
@@ -316,8 +416,13 @@ def perfect(test: str) -> Evidence:
             MeasuredRun(f"run-{i}", part, at, summary(plan(test, **load), test, part))
             for i, (part, at, load) in enumerate(places(test))
         ),
-        (StateSwitch(switched, "on", "verified", None, None),) if switched else (),
-        Shown({"v": True}, tables, frozenset(FIGURES.get(test, []))),
+        (StateSwitch(what, "on", "verified", None, None),) if what else (),
+        Shown(
+            {name: value is not None for name, value in values.items()},
+            tables,
+            frozenset(FIGURES.get(test, [])),
+            values,
+        ),
     )
 
 

@@ -6,6 +6,7 @@ import functools
 import tempfile
 from pathlib import Path
 
+import campaigns
 import pytest
 from judge.compliant import changed, perfect
 from procedures.driving import Silent
@@ -62,6 +63,36 @@ def test_a_warm_pass_that_its_own_warm_up_filled_is_filled() -> None:
     assert stands(unwarmed, "D-4.5.1-volume") == ("violated", evidence.runs[warm].name)
     cold = changed(evidence, {f"runs.{parts.index('cold')}.summary.warm_up.completed": 0})
     assert stands(cold, "D-4.5.1-volume") == ("satisfied", None)
+
+
+WORKED_OUT = {"cells_of_runs", "rows_of_runs", "point_follows"}
+
+
+@pytest.mark.parametrize("column", [1, 2])
+def test_a_table_of_a_campaign_is_held_against_its_runs(column: int) -> None:
+    """What procedures write is right; one cell that is off by a thousandth is of no run."""
+    evidence = caching()
+    codes = {one.note.code for one in comply(evidence).findings if one.rule.id.startswith("D-5.7.4")}
+    assert codes & WORKED_OUT
+    assert stands(evidence, "D-5.7.4-ttft")[0] == "satisfied"
+    assert evidence.shown is not None
+    row = evidence.shown.tables["cache"].cells[column]
+    value = row["ttft_p95"]
+    assert isinstance(value, float)
+    wrong = changed(evidence, {f"shown.tables.cache.cells.{column}.ttft_p95": 1.001 * value})
+    assert stands(wrong, "D-5.7.4-ttft")[0] == "violated"
+
+
+def test_no_statement_is_broken_by_what_procedures_write() -> None:
+    """Statements on what is reported, of three tests as they are carried out: none is broken but by what was not measured."""
+    for document in campaigns.simulated().tests:
+        assert document.compliance is not None
+        of_report = [one for one in document.compliance.deviations if one.level == "states"]
+        broken = {one.code for one in of_report if one.state == "violated"}
+        assert broken <= {"parameter", "parameters_missing", "not_measured", "other_tokens"}, (
+            document.test,
+            broken,
+        )
 
 
 def test_filters_of_a_simulated_engine_are_disclosed_as_its_settings_have_them(tmp_path: Path) -> None:

@@ -19,7 +19,15 @@ from inferometer.documents.campaign import (
 )
 from inferometer.documents.note import Note
 from inferometer.documents.results import Axis, Cell, Column, Figure
-from inferometer.judge.compliance.evidence import TESTS, Evidence, ahead_of, of_run, of_test, shown_in
+from inferometer.judge.compliance.evidence import (
+    TESTS,
+    Evidence,
+    ShownTable,
+    ahead_of,
+    of_run,
+    of_test,
+    shown_in,
+)
 from inferometer.judge.compliance.statement import OPEN, comply, deviations_of
 from inferometer.plan import procedure_parameters
 from inferometer.plan.lengths import uniform
@@ -153,6 +161,22 @@ def table(name: str, section: str, *rows: tuple[Cell, ...]) -> ReportedTable:
     return ReportedTable(name, "", section, columns, rows, (), capacity=False)
 
 
+def as_shown(name: str, shown: ShownTable) -> ReportedTable:
+    """The table whose evidence this is; where its cells are not known, as many rows of no matter what."""
+    if not shown.cells:
+        return table(name, shown.section, *[(1, 2)] * shown.rows)
+    columns = tuple(Column(one, "") for one in shown.cells[0])
+    rows = tuple(tuple(row.values()) for row in shown.cells)
+    return ReportedTable(name, "", shown.section, columns, rows, (), capacity=False)
+
+
+def with_cells(evidence: Evidence, document: ProcedureDocument) -> Evidence:
+    """The evidence with all cells of its document's tables."""
+    shown = evidence.shown
+    assert shown is not None
+    return replace(evidence, shown=replace(shown, tables=shown_in(document).tables))
+
+
 def document_of(evidence: Evidence) -> ProcedureDocument:
     """The document of a test whose evidence this is."""
     shown, parameters = evidence.shown, evidence.parameters
@@ -181,10 +205,10 @@ def document_of(evidence: Evidence) -> ProcedureDocument:
             ProcedureRun(one.name, one.part, one.at, "", one.state, "VALID", None) for one in evidence.runs
         ),
         values=tuple(
-            ReportedValue(name, "", 1.0 if measured else None, "", None, None, capacity=False)
-            for name, measured in shown.values.items()
+            ReportedValue(name, "", value, "", None, None, capacity=False)
+            for name, value in shown.numbers.items()
         ),
-        tables=tuple(table(name, one.section, *[(1, 2)] * one.rows) for name, one in shown.tables.items()),
+        tables=tuple(as_shown(name, one) for name, one in shown.tables.items()),
         figures=tuple(Figure(name, "", "cdf", Axis(""), Axis(""), ()) for name in shown.figures),
         notes=(),
         undecided=(),
@@ -197,12 +221,21 @@ def test_a_tests_document_with_its_runs_is_its_evidence(test: str) -> None:
     whole = perfect(test)
     document = document_of(whole)
     summaries = {one.name: one.summary for one in whole.runs}
-    assert of_test(document, summaries) == whole
+    found = of_test(document, summaries)
+    assert found == with_cells(whole, document)
+    assert found.shown is not None
+    assert whole.shown is not None
+    for name, shown in whole.shown.tables.items():
+        assert (found.shown.tables[name].section, found.shown.tables[name].rows) == (
+            shown.section,
+            shown.rows,
+        )
+        assert not shown.cells or found.shown.tables[name].cells == shown.cells
     name, section = TABLES[test][0]
     lacking = with_members(document, tables=(table(name, section, (1, 2), (None, 2)),))
-    shown = of_test(lacking, summaries).shown
-    assert shown is not None
-    assert shown.tables[name].empty == ("a",)
+    left = of_test(lacking, summaries).shown
+    assert left is not None
+    assert left.tables[name].empty == ("a",)
 
 
 def test_a_table_for_each_level_is_whole_if_each_of_them_is() -> None:

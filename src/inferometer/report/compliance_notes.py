@@ -148,6 +148,10 @@ def _ttft_variants(message: str | None) -> str:
     return "to the first content" + ("" if message is None else f"; {message}")
 
 
+def _or_none(value: float | None) -> str:
+    return "none" if value is None else number(value)
+
+
 def _no_grpc(stream: bool) -> str:
     return f"HTTP/1.1{' with server-sent events' if stream else ''}; this program speaks no gRPC"
 
@@ -405,6 +409,68 @@ PROCEDURE: Mapping[str, Words] = {
     "ascending": "in ascending order",
     "not_ascending": "in the order {contexts}",
 }
+UNCHECKED = {
+    "gaming": "whether a system recognises a benchmark shows in no observation",
+    "prompts": "what prompts of a file or a trace say is not looked at",
+}
+"""Why nobody can check a statement."""
+PRECONDITIONS = {
+    "components": "the server's metrics do not have the wait in its queue",
+    "objectives": "no objectives are given (--slo)",
+    "accelerators": "no accelerators are declared, so there is nothing to divide by",
+    "batch": "the share of the batch in use could not be measured",
+}
+MEASUREMENT: Mapping[str, Words] = {
+    "cannot_be_checked": lambda why: f"cannot be checked: {UNCHECKED[why]}",
+    "precondition": lambda why: PRECONDITIONS[why],
+    "columns": "table {table}: {columns}",
+    "cells_of_runs": "table {table}: {columns}, each row as a run has it",
+    "cells_of_no_run": "table {table}: row {row:d} is that of no run ({columns})",
+    "rows_missing": "table {table}: without {rows}",
+    "rows_of_runs": "table {table}: {rows}, as the runs have them",
+    "row_of_no_run": "table {table}: {row} is that of no run",
+    "does_not_follow": lambda value, shown, expected: (
+        f"{value} is {_or_none(shown)}, but {_or_none(expected)} follows from the table"
+    ),
+    "point_follows": "{point} as the table has it",
+    "five_parts": "all five",
+    "nothing_shown": "nothing was measured",
+    "configured": "warm-up had ended; configured as declared",
+    "ttft_by_definition": "from submission to the first token",
+    "negative_ttft": "a TTFT of {ms} ms",
+    "load_held": "until the last request",
+    "load_cut": lambda sent, planned: (
+        f"ended early: {sent} requests" + ("" if planned is None else f" of {planned}")
+    ),
+    "first_content": "to the first text that is not white space",
+    "content_before_anything": "content comes before anything on average",
+    "framing_left_out": "events are parsed before they are looked at",
+    "search_bracketed": "between a load that holds and one that does not",
+    "search_to_its_bound": "up to the highest concurrency of the search",
+    "search_open": "no load that holds beside one that does not",
+    "beyond_every_run": "{value} tok/s lies outside what any run of the search measured",
+    "refused_without_sign": "a level is refused without a sign of saturation ({sign} and the others)",
+    "steadiness_judged": "thirds of each level are compared",
+    "steadiness_unknown": "it had no steady span",
+    "ramp_left_out": "figures are of the last 90 %",
+    "ramp_included": "the steady span begins after {share:%} of the sending time",
+    "points_given": "both, or why there is none",
+    "gaps_of_pairs": "gaps between tokens that follow each other",
+    "burst": "all slots are filled at once",
+    "classes_recorded": "class and instants of every request, in requests.parquet",
+    "no_index": "{value} is no index: above 0, 1 at most",
+    "index_read": "{value}; below {limit} it is unfair",
+    "off_first": "without a cache first",
+    "other_pass_first": "{part} came first",
+    "cache_filled_before": "its warm-up carried the prefixes",
+    "warm_up_prompts": "prompts of at most {tokens} tokens; the shortest context has {context}",
+    "benign": "prompts that this program makes are benign",
+    "lines": "{lines}",
+    "lines_missing": "not known: {lines}",
+    "minimum_report": "minimum.txt",
+    "minimum_notes": "every deviation, and the guardrails",
+    "full_report": "report.md and report.html have the six sections",
+}
 REPORT: Mapping[str, Words] = {
     "tables": "table {tables}",
     "no_table": _no_table,
@@ -472,5 +538,5 @@ VERDICT: Mapping[str, Words] = {
     "refused_while_off": "The guardrails were to be off, and {requests:d} requests were refused by a filter.",
 }
 NOTES: Mapping[str, Words] = {
-    **INSTRUMENT, **SYSTEM, **WORKLOAD, **PROCEDURE, **REPORT, **STATEMENT, **COMPARISON, **VERDICT,
+    **INSTRUMENT, **SYSTEM, **WORKLOAD, **PROCEDURE, **MEASUREMENT, **REPORT, **STATEMENT, **COMPARISON, **VERDICT,
 }  # fmt: skip

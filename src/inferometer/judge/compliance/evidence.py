@@ -11,12 +11,14 @@ import importlib.resources
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any, Literal, TypeVar
 
 from inferometer.documents import summary as summaries
 from inferometer.documents.campaign import Conditions, ProcedureDocument, ReportedTable, StateSwitch
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.part import from_data
+from inferometer.documents.results import Cell
 from inferometer.documents.statement import RuleState
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import CheckResult
@@ -131,20 +133,28 @@ class MeasuredRun:
 
 @dataclass(frozen=True, slots=True)
 class ShownTable:
-    """A table of the test: its section, its rows, and the columns in which a cell is null."""
+    """A table of the test: its section, its rows, the columns in which a cell is null, and each row's cells by column."""
 
     section: str
     rows: int
     empty: tuple[str, ...] = ()
+    cells: tuple[Mapping[str, Cell], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a test shows: its values (whether each was measured), its tables and the names of its figures."""
+    """What a test shows: its values (whether each was measured, and what it came to), its tables, the names of its figures,
+    and the codes of its notes, those of values included."""
 
     values: Mapping[str, bool] = field(default_factory=dict)
     tables: Mapping[str, ShownTable] = field(default_factory=dict)
     figures: frozenset[str] = frozenset()
+    numbers: Mapping[str, Cell] = field(default_factory=dict)
+    notes: frozenset[str] = frozenset()
+
+    def rows(self, name: str) -> list[Mapping[str, Cell]]:
+        """The rows of the tables of this name, or of names like it (`latency_*`)."""
+        return [row for key, one in self.tables.items() if fnmatchcase(key, name) for row in one.cells]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,13 +321,14 @@ def of_run(summary: Summary) -> Evidence:
     ttft = summary.metrics.ttft_ms
     buckets = [one for one in summary.ttft_by_input if one.n]
     empty = () if ttft else ("n", "p50", "p90", "p95", "p99", "p99_9", "mean", "min", "max")
-    shown = Shown(
-        tables={
-            "ttft": ShownTable("5.1.5.2", 1, empty),
-            "ttft_by_input": ShownTable("5.1.5.3", len(buckets)),
-        },
-        figures=frozenset(("ttft_cdf",) if ttft and ttft.n else ()),
-    )
+    tables = {
+        "ttft": ShownTable("5.1.5.2", 1, empty),
+        "ttft_by_input": ShownTable("5.1.5.3", len(buckets)),
+    }
+    if summary.server is not None and summary.server.queue_ms is not None:
+        waits: dict[str, Cell] = {"component": "queue wait", "mean": summary.server.queue_ms.mean}
+        tables["ttft_components"] = ShownTable("5.1.4.2", 1, cells=(waits,))
+    shown = Shown(tables=tables, figures=frozenset(("ttft_cdf",) if ttft and ttft.n else ()))
     level = MeasuredRun(summary.run.id, "level", Conditions(), summary)
     requests = summary.plan.load.requests
     parameters = None if requests is None else Ttft(requests=requests)
@@ -364,6 +375,12 @@ def shown_in(document: ProcedureDocument) -> Shown:
         {one.name: one.value is not None for one in document.values},
         _tables(document.tables),
         frozenset(one.name for one in document.figures),
+        {one.name: one.value for one in document.values},
+        frozenset(
+            note.code
+            for note in (*document.notes, *document.undecided, *(one.note for one in document.values))
+            if note is not None
+        ),
     )
 
 
@@ -374,7 +391,7 @@ def _tables(tables: Sequence[ReportedTable]) -> dict[str, ShownTable]:
         one, same = _table(table), shown.get(table.name)
         if same is not None:
             empty = tuple(dict.fromkeys((*same.empty, *one.empty)))
-            one = ShownTable(one.section, min(one.rows, same.rows), empty)
+            one = ShownTable(one.section, min(one.rows, same.rows), empty, same.cells + one.cells)
         shown[table.name] = one
     return shown
 
@@ -389,7 +406,9 @@ def _table(table: ReportedTable) -> ShownTable:
         for i, column in enumerate(table.columns)
         if column.name not in INTERVALS and any(row[i] is None for row in table.rows)
     )
-    return ShownTable(table.section, len(table.rows), empty)
+    names = [column.name for column in table.columns]
+    cells = tuple(dict(zip(names, row, strict=True)) for row in table.rows)
+    return ShownTable(table.section, len(table.rows), empty, cells)
 
 
 def ahead_of(test: str, parameters: Parameters, plan: Plan) -> Evidence:
@@ -449,7 +468,8 @@ WEIGHTS: dict[Level, Weight] = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One duty. `tests`: the tests it is about, or `all`; `text` what it asks, `how` how that is found out."""
+    """One duty. `tests`: the tests it is about, `all`, or `campaign`: the reports of one; `text` what it asks, `how` how that
+    is found out."""
 
     id: str
     section: str

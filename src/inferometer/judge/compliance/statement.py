@@ -21,7 +21,9 @@ from inferometer.documents.note import Note
 from inferometer.documents.statement import ComplianceLabel, RuleState
 from inferometer.documents.summary import ComplianceBrief, Summary
 from inferometer.judge.compliance import (
+    campaign_rules,
     instrument_rules,
+    measurement_rules,
     procedure_rules,
     report_rules,
     scope_rules,
@@ -42,9 +44,7 @@ from inferometer.judge.compliance.evidence import (
     not_applicable,
     note,
     of_run,
-    satisfied,
     unknown,
-    violated,
 )
 from inferometer.plan.procedure_parameters import Parameters
 from inferometer.plan.schema import Plan
@@ -60,9 +60,11 @@ CHECKS: dict[str, RuleCheck] = {
     **sut_rules.CHECKS,
     **workload_rules.CHECKS,
     **procedure_rules.CHECKS,
+    **measurement_rules.CHECKS,
     **report_rules.CHECKS,
 }
-"""By the id of the rule. Those of kind `campaign` and `comparison` have none: they are about several tests."""
+"""By the id of the rule. Those of kind `campaign` are in campaign_rules.py, those of kind `comparison` are judged by its
+checklist: they are about several tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,25 +165,12 @@ def deviations_of(test: str, parameters: Parameters, plan: Plan) -> Sequence[Fin
 
 
 def campaign(evidence: Sequence[Evidence]) -> Statement:
-    """Rules about all tests together, and the worst of their labels: an engine's campaign has a test with Synthetic-Uniform
-    (draft 4.3.2.1, Q-engine-workload)."""
+    """Rules about all tests together, and the worst of their labels."""
     labels = [comply(one).label for one in evidence]
     rules = [rule for rule in catalogue() if rule.kind == "campaign"]
-    findings = tuple(_finding(rule, _together(evidence)) for rule in rules)
+    findings = tuple(_finding(rule, campaign_rules.CHECKS[rule.id](evidence)) for rule in rules)
     own = label_of(findings, simulated=any(one.simulated for one in evidence))
     return Statement("campaign", max([*labels, own], key=LABELS.index), findings)
-
-
-def _together(tests: Sequence[Evidence]) -> Ruling:
-    engines = [one for one in tests if one.system.boundary == "engine"]
-    if not engines:
-        return not_applicable(note("no_engine"))
-    used = tuple(one.test for one in engines if _uses_uniform(one))
-    return satisfied(note("uniform_in", tests=used)) if used else violated(note("uniform_nowhere"))
-
-
-def _uses_uniform(evidence: Evidence) -> bool:
-    return any(workload.name == "synthetic-uniform" for workload, _ in evidence.workloads)
 
 
 def comparison(rulings: Mapping[str, Ruling], *, simulated: bool = False) -> Statement:

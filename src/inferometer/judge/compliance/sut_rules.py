@@ -299,7 +299,8 @@ def caching(evidence: Evidence) -> Ruling | None:
 # The states that a test switches the system into, draft 5.7 and 5.10: what each pass was, and that it was.
 
 
-def _switched(evidence: Evidence, what: str) -> Ruling:
+def switched(evidence: Evidence, what: str) -> Ruling:
+    """Whether the system was in the states that it was switched into: verified, declared, or contradicted by a run."""
     states = [one for one in evidence.switches if one.what == what]
     wrong = next((one for one in states if one.status == "contradicted"), None)
     if wrong is not None:
@@ -325,7 +326,7 @@ def two_configurations(evidence: Evidence) -> Ruling | None:
         return None
     if not evidence.of("disabled") or not evidence.of("cold", "warm"):
         return violated(note("cache_passes_missing"))
-    return _switched(evidence, "prefix_cache")
+    return switched(evidence, "prefix_cache")
 
 
 def identical(evidence: Evidence) -> Ruling | None:
@@ -374,7 +375,7 @@ def configurations(evidence: Evidence) -> Ruling | None:
     missing = tuple(name for name in requested if name not in done)
     if missing:
         return violated(note("not_measured", names=missing))
-    return _switched(evidence, "guardrails")
+    return switched(evidence, "guardrails")
 
 
 def baseline_first(evidence: Evidence) -> Ruling | None:
