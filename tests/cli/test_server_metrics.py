@@ -6,6 +6,7 @@ import base64
 import itertools
 import json
 import os
+import re
 import signal
 import threading
 import urllib.request
@@ -91,7 +92,7 @@ def test_the_target_s_own_metrics_are_on_record_with_the_phases_they_belong_to(t
     assert found[-1].timestamp_ns > profiling["end_ns"]
     assert told["endpoints"][0] | {"scrapes": 0, "characters": 0, "skipped": 0} == {
         "url": f"http://127.0.0.1:{port}/metrics", "own": True, "scrapes": 0, "characters": 0, "errors": {}, "skipped": 0,
-        "absent": None, "instead": None,
+        "absent": None, "instead": None, "words": {},
     }  # fmt: skip
     assert told["endpoints"][0]["scrapes"] == len(found)
 
@@ -153,7 +154,7 @@ def test_server_metrics_that_cannot_be_made_end_no_report(what: str, tmp_path: P
     again, before = json.loads(out), json.loads(summary)
     assert again["server"] is None
     assert before["server"] is not None
-    same = before.keys() - {"server", "preemption", "warm_up", "verdict"}
+    same = before.keys() - {"server", "preemption", "warm_up", "verdict", "metrics_endpoints"}
     assert {name: again[name] for name in same} == {name: before[name] for name in same}
     assert again["verdict"]["status"] == before["verdict"]["status"]
     assert "server metrics are left out" in folder.log.read_text()
@@ -238,6 +239,16 @@ def test_a_token_reaches_its_endpoint_and_no_file(tmp_path: Path, monkeypatch: p
     assert {seen.target for seen in peer.seen} == {"/federate?match[]=up"}
     for path in only(tmp_path).rglob("*"):
         assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path
+
+
+def test_an_endpoint_that_gave_nothing_is_named_at_the_end_of_the_run(tmp_path: Path) -> None:
+    """On the console and in the report, with what it lost, why, and how its answers began."""
+    with serving() as port, scripted(lambda _: Script(whole(200, b"Welcome!\n", kind=b"text/plain"))) as peer:
+        given = ["--server-metrics", f"127.0.0.1:{peer.port}", "--server-metrics-interval", "60"]
+        _, stdout, _ = run("run", "--url", f"http://127.0.0.1:{port}", *given, *FEW, out=tmp_path)
+    words = rf"http://127.0.0.1:{peer.port}/metrics: 0 scrapes; [67] garbage \(Welcome!\)\."
+    assert re.search(words, " ".join(stdout.split()))
+    assert re.search(r"garbage \S*Welcome", (folder_of(tmp_path).path / "report.md").read_text())
 
 
 def test_each_endpoint_is_asked_as_the_plan_says() -> None:

@@ -9,7 +9,7 @@ import pytest
 from html_page import Page
 from msgspec.structs import replace
 
-from inferometer.documents.summary import Summary
+from inferometer.documents.summary import Lost, MetricsEndpointAccount, Summary
 from inferometer.documents.verdict import CheckResult
 from inferometer.measure.series import RunSeries
 from inferometer.report import checks
@@ -94,6 +94,44 @@ def test_both_sides_stand_in_the_tables(valid: Summary) -> None:
     assert "## Server metrics" in markdown
     assert "~ is an estimate" in markdown
     assert "## Server metrics" not in render_markdown(replace(valid, server=None))
+
+
+ENDPOINTS = (
+    MetricsEndpointAccount("http://a:1/metrics", True, "vLLM", 30, (), (), 0, 0.4, None, None),
+    MetricsEndpointAccount(
+        "http://b:2/metrics",
+        False,
+        None,
+        1,
+        (Lost("timeout", 28, "connected, but no answer in time"), Lost("http_503", 1, "busy <b>")),
+        (Lost("bad_line", 2, "garbage at line 3: '@'"),),
+        5,
+        61.5,
+        "/b",
+        None,
+    ),
+    MetricsEndpointAccount("http://c:3/metrics", False, None, 12, (), (), 0, 1.0, None, None),
+    MetricsEndpointAccount("http://d:4/metrics", True, None, 0, (), (), 0, None, None, "http_404"),
+)
+
+
+def test_every_endpoint_is_in_the_reports_and_those_that_lost_anything_on_the_console(
+    valid: Summary, series: RunSeries
+) -> None:
+    """Scrapes, losses by reason with their first words, the longest gap; also where no endpoint's metrics are known."""
+    for server in (valid.server, None):
+        summary = replace(valid, server=server, metrics_endpoints=ENDPOINTS)
+        text = Page(render_html(summary, series)).text
+        for report in (render_markdown(summary), text):
+            assert all(one.url in report for one in ENDPOINTS)
+            assert "61.5" in report
+            assert "28 timeout (connected, but no answer in time)" in report
+        assert "<b>" not in render_markdown(summary)
+    assert rows.lost_lines(replace(valid, metrics_endpoints=ENDPOINTS)) == [
+        "http://b:2/metrics: 1 scrape, no metrics that are known; 28 timeout (connected, but no answer in time); "
+        "1 http_503 (busy <b>); 2 lines that are no sample (garbage at line 3: '@').",
+        "http://c:3/metrics: 12 scrapes, no metrics that are known.",
+    ]
 
 
 def test_a_chart_stands_for_what_is_shown_and_for_nothing_else(valid: Summary, series: RunSeries) -> None:

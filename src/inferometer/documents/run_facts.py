@@ -25,7 +25,8 @@ RUN_SCHEMA: Final = "inferometer/run/2"
 
 
 class ScrapedEndpoint(Part, frozen=True):
-    """The scraper's account of one endpoint. `errors`: failures by reason; `absent`: why it was given up at first."""
+    """The scraper's account of one endpoint. `errors`: failures by reason; `words`: those of the first of each; `absent`: why
+    it was given up at first."""
 
     url: str
     own: bool
@@ -35,6 +36,7 @@ class ScrapedEndpoint(Part, frozen=True):
     skipped: int = 0
     absent: str | None = None
     instead: str | None = None
+    words: Mapping[str, str] = {}
 
 
 class PhaseTimes(Part, frozen=True):

@@ -296,6 +296,32 @@ class Preemption(Part, frozen=True):
     discarded: float | None
 
 
+class Lost(Part, frozen=True):
+    """Scrapes or lines that gave nothing, for one reason; `first`: the words of the first, empty if there are none."""
+
+    reason: str
+    count: int
+    first: str
+
+
+class MetricsEndpointAccount(Part, frozen=True):
+    """What came of scraping one endpoint of metrics. `own`: nobody named it, it is the target's; `absent`: why that was given
+    up at first. `engine`: whose metrics it has, None: none that are known. `longest_gap_s`: of the measured phase, without a
+    good scrape. `skipped_instants`: scrapes that fell due while one was under way. `instead`: the path asked in place of the
+    URL's."""
+
+    url: str
+    own: bool
+    engine: str | None
+    scrapes: int
+    lost: tuple[Lost, ...]
+    skipped_lines: tuple[Lost, ...]
+    skipped_instants: int
+    longest_gap_s: float | None
+    instead: str | None
+    absent: str | None
+
+
 class LoadPerWorker(Part, frozen=True):
     """The run's own load, per second and worker."""
 
@@ -381,3 +407,4 @@ class Summary(Part, frozen=True):
     instrument: InstrumentAccount
     definitions: Mapping[str, str]
     compliance: ComplianceBrief | None
+    metrics_endpoints: tuple[MetricsEndpointAccount, ...] = ()

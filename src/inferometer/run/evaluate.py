@@ -102,7 +102,8 @@ def assess(folder: RunFolder) -> Assessment:
         single_use=facts.single_use,
         own_cpu=facts.own_cpu,
     )
-    server_metrics, notes = exported(folder, plan, facts)
+    scraped = exported(folder, plan, facts)
+    server_metrics = scraped.translated
     samples = samples_of(plan, record)
     learned = facts.tokenizer.learned
     probed = Probed(None if learned is None else learned.template, facts.greeting)
@@ -113,8 +114,9 @@ def assess(folder: RunFolder) -> Assessment:
     arrival = arrival_comparison(plan, measurement, record)
     slos = slo_outcomes(plan, measurement, record)
     summary = summarise(plan, facts, measurement, verdict, arrival, slos, warm_up)
+    summary = msgspec.structs.replace(summary, metrics_endpoints=scraped.endpoints)
     summary = msgspec.structs.replace(summary, compliance=brief_of(summary))
-    return Assessment(summary, series(plan, record, samples, server_metrics), notes)
+    return Assessment(summary, series(plan, record, samples, server_metrics), scraped.notes)
 
 
 def _lookup(folder: RunFolder, facts: RunFacts) -> CertificateLookup:

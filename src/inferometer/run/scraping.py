@@ -16,6 +16,7 @@ import traceback
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from urllib.parse import quote, unquote, urlsplit
 
@@ -28,6 +29,7 @@ from msgspec.structs import replace
 from inferometer import __version__
 from inferometer.addresses import secrets_of, shown
 from inferometer.documents.run_facts import PhaseTimes, RunFacts, ScrapedEndpoint, ScrapingAccount
+from inferometer.documents.summary import MetricsEndpointAccount
 from inferometer.drive import clock
 from inferometer.drive import probe as probing
 from inferometer.drive.credentials import headers, merged
@@ -39,6 +41,7 @@ from inferometer.plan.saved import resolved
 from inferometer.plan.schema import Plan
 from inferometer.plan.server_metrics import MetricsEndpoint, own_endpoint
 from inferometer.run.facts import read_facts, write_facts
+from inferometer.run.scraped_endpoints import endpoint_accounts
 from inferometer.telemetry.metrics import exports
 from inferometer.telemetry.metrics.document import Period, Wanted
 from inferometer.telemetry.metrics.entries import Export
@@ -164,21 +167,31 @@ def _phases(folder: RunFolder, offset_ns: int) -> dict[str, PhaseTimes]:
     return found
 
 
-def exported(folder: RunFolder, plan: Plan, facts: RunFacts) -> tuple[list[Translated], list[str]]:
-    """Make a sealed run's exports; what the endpoints said in our terms, and sentences for people about what went wrong.
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What the endpoints said in our terms, what came of scraping each, and sentences for people about what went wrong."""
+
+    translated: list[Translated]
+    endpoints: tuple[MetricsEndpointAccount, ...]
+    notes: list[str]
+
+
+def exported(folder: RunFolder, plan: Plan, facts: RunFacts) -> Exported:
+    """Make a sealed run's exports.
 
     Nothing that servers said ends a report of what the client measured: the reason is in the run's log.
     """
+    account = facts.server_metrics
     try:
         store = collected(folder, facts)
         export(store, folder, plan, facts)
-        return in_our_terms(store, plan, facts.server_metrics), []
+        translated = in_our_terms(store, plan, account)
+        return Exported(translated, endpoint_accounts(account, store, translated), [])
     except Exception as wrong:  # whatever it is: the run's own record stands without it
         with contextlib.suppress(OSError), folder.log.open("a") as log:
             log.write("server metrics are left out:\n" + "".join(traceback.format_exception(wrong)))
-        return [], [
-            f"the server's metrics are omitted from the report ({type(wrong).__name__}); the reason is in {folder.log}"
-        ]
+        note = f"the server's metrics are omitted from the report ({type(wrong).__name__}); the reason is in {folder.log}"
+        return Exported([], endpoint_accounts(account, None, []), [note])
 
 
 def collected(folder: RunFolder, facts: RunFacts) -> Store | None:

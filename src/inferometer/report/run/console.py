@@ -58,6 +58,8 @@ def render_console(summary: Summary, console: Console, report: str | None = None
     if summary.server is not None:
         screen.say("")
         screen.say(rows.server_line(summary.server))
+    for line in rows.lost_lines(summary):
+        screen.say(f"Server metrics of {line}")
     screen.say("")
     _verdict(summary, screen)
     if report is not None:

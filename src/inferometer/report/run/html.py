@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from inferometer.documents.summary import Objective, Summary
 from inferometer.measure.series import RunSeries
+from inferometer.measure.server import Server
 from inferometer.metrics.catalogue import METRICS, RATES, TABLE
 from inferometer.metrics.statistics import STATISTICS, Interval
 from inferometer.plan.saved import resolved
@@ -235,10 +236,22 @@ def _by_turn(summary: Summary) -> tuple[str, Table] | None:
 
 
 def _server(summary: Summary) -> Context | None:
-    """The server by its own metrics; None where it has none."""
-    server = summary.server
-    if server is None:
+    """The server by its own metrics, and what came of each endpoint; None where nothing was scraped."""
+    server, endpoints = summary.server, rows.endpoint_rows(summary)
+    if server is None and not endpoints:
         return None
+    right = [False, False, True, True, True, False]
+    return {
+        "endpoints": table("Endpoints of metrics", rows.ENDPOINT_HEAD, endpoints, right)
+        if endpoints
+        else None,
+        "line": None,
+        **({} if server is None else _server_figures(summary, server)),
+    }
+
+
+def _server_figures(summary: Summary, server: Server) -> Context:
+    """What the server said of itself, beside the client's figures."""
     times = []
     for title, theirs, ours in rows.server_times(summary):
         times.append([title, "server", *theirs])
@@ -255,7 +268,6 @@ def _server(summary: Summary) -> Context | None:
         )
         if counts
         else None,
-        "endpoints": rows.endpoint_lines(server),
         "seen": server.seen,
         "engine": clean(server.engine),
     }

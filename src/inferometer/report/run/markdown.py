@@ -184,8 +184,15 @@ def _workload(summary: Summary) -> str:
     return "\n\n".join([*parts, *([escaped(about.curve_words)] if about.curve_words else [])])
 
 
-def _server(summary: Summary, server: Server) -> str:
-    """Queue, KV cache and preemptions, then both sides' figures."""
+def _server(summary: Summary) -> str:
+    """Queue, KV cache and preemptions, then both sides' figures; and what came of each endpoint."""
+    parts = [] if summary.server is None else _server_figures(summary, summary.server)
+    if endpoints := rows.endpoint_rows(summary):
+        parts.append(markdown_table(rows.ENDPOINT_HEAD, endpoints, [False, False, True, True, True, False]))
+    return "\n\n".join(parts)
+
+
+def _server_figures(summary: Summary, server: Server) -> list[str]:
     times = [
         [title, who, *cells]
         for title, theirs, ours in rows.server_times(summary)
@@ -199,7 +206,7 @@ def _server(summary: Summary, server: Server) -> str:
         parts.append(rows.SERVER_ESTIMATES)
     if counts := rows.server_counts(server):
         parts.append(_numbers(["Warm-up included", "Server", "Client"], [[*row] for row in counts]))
-    return "\n\n".join([*parts, bullets(rows.endpoint_lines(server))])
+    return parts
 
 
 def _checks(summary: Summary) -> str:
@@ -249,7 +256,7 @@ def render_markdown(summary: Summary) -> str:
         *(["## Objectives", _slos(summary)] if summary.slos else []),
         "## Results",
         _results(summary),
-        *(["## Server metrics", _server(summary, summary.server)] if summary.server else []),
+        *(["## Server metrics", about_server] if (about_server := _server(summary)) else []),
         "## Workload",
         _workload(summary),
         *(["## By class", _by_class(summary)] if summary.by_class else []),

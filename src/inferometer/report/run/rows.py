@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inferometer.documents.summary import CalibrationCited, Summary, Sut
+from inferometer.documents.summary import CalibrationCited, Lost, MetricsEndpointAccount, Summary, Sut
 from inferometer.measure.breakdown import Conversations, OfTurn
 from inferometer.measure.instrument import Loss
 from inferometer.measure.server import Server, Timed
@@ -336,12 +336,52 @@ def server_counts(server: Server) -> list[tuple[str, str, str]]:
     return found
 
 
-def endpoint_lines(server: Server) -> list[str]:
-    """Each endpoint in a line."""
+ENDPOINT_HEAD = ("Endpoint", "Metrics of", "Scrapes", "Lost", "Longest gap, s", "Why")
+
+
+def endpoint_rows(summary: Summary) -> list[list[str]]:
+    """Every endpoint that was scraped, under ENDPOINT_HEAD: good scrapes, those that gave nothing, the longest time of the
+    measured phase without a good one, and the reasons with the words of the first."""
+    resets = {} if summary.server is None else {one.url: one.resets for one in summary.server.endpoints}
+    return [_endpoint_row(one, resets.get(one.url, 0)) for one in summary.metrics_endpoints]
+
+
+def _endpoint_row(one: MetricsEndpointAccount, resets: int) -> list[str]:
+    words = [_lost(lost) for lost in (*one.lost, *one.skipped_lines)]
+    if one.absent is not None:
+        words.append("the server's own, which exposes none")
+    if one.skipped_instants:
+        words.append(f"{figure(one.skipped_instants)} times the scrape before was still under way")
+    if resets:
+        words.append(f"counters went back {figure(resets)} times")
+    if one.instead is not None:
+        words.append(f"read at {clean(one.instead)}")
     return [
-        f"{clean(one.url)}: {clean(one.engine)}'s names, {figure(one.scrapes)} scrapes"
-        + (f", {figure(one.dropped)} without metrics" if one.dropped else "")
-        + (f", counters went back {figure(one.resets)} times" if one.resets else "")
-        + ("" if one.longest_gap_s is None else f", longest gap {figure(one.longest_gap_s, 3)} s")
-        for one in server.endpoints
+        clean(one.url),
+        "none" if not one.scrapes else "none that are known" if one.engine is None else clean(one.engine),
+        figure(one.scrapes),
+        figure(sum(lost.count for lost in one.lost)),
+        figure(one.longest_gap_s, 3),
+        "; ".join(words),
     ]
+
+
+LINE_CODES = {"bad_line": "lines that are no sample", "duplicate_series": "lines that another repeats"}
+
+
+def _lost(lost: Lost) -> str:
+    what = LINE_CODES.get(lost.reason, clean(lost.reason))
+    first = clean(lost.first).removeprefix("no body: ")
+    return f"{figure(lost.count)} {what}" + (f" ({first})" if first and first != lost.reason else "")
+
+
+def lost_lines(summary: Summary) -> list[str]:
+    """A line about each endpoint that lost scrapes or lines, and each that was named and gave nothing that is known."""
+    found = []
+    for one in summary.metrics_endpoints:
+        lost = [_lost(each) for each in (*one.lost, *one.skipped_lines)]
+        if one.absent is None and (lost or not one.scrapes or (one.engine is None and not one.own)):
+            known = "" if one.engine is not None or not one.scrapes else ", no metrics that are known"
+            scrapes = f"{figure(one.scrapes)} scrape{'' if one.scrapes == 1 else 's'}"
+            found.append(f"{clean(one.url)}: {'; '.join([scrapes + known, *lost])}.")
+    return found

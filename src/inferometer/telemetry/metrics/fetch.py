@@ -42,6 +42,8 @@ TIMEOUT_S = 5.0
 """A server that needs longer to tell how it is says with that how it is; and a run must not wait for it at its end."""
 LARGEST = 32 << 20
 """Bytes, unless the endpoint says otherwise. 100,000 series are 9 megabytes."""
+BEGINNING = 60
+"""Characters of a body that is no metrics, to recognise it by."""
 APPENDED, ELSEWHERE = "/metrics", "/prometheus/metrics"
 UNANSWERED = frozenset({"unresolved", "refused", "unreachable", "tls", "timeout", "closed", "not_http"})
 """Reasons that say nothing of what is served there."""
@@ -50,11 +52,13 @@ _FIRST_LINE = re.compile(r'#|[A-Za-z_:][\w:.]*\s*(\{|[ \t][-+]?(\d|\.\d|inf|nan)
 
 
 class Failed(Exception):
-    """There is no body; `reason` is of the table above."""
+    """There is no body; `reason` is of the table above. `words`: what was met, such as how the body begins; it is the server's
+    text, or the operating system's."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, words: object = "") -> None:
         super().__init__(reason)
         self.reason = reason
+        self.words = str(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ class Fetcher:
             coding = found.header(b"content-encoding")
             text = judged(found.status, kind, coding, found.body, self._largest)
         except Unanswered as failure:
-            raise Failed(failure.reason) from None
+            raise Failed(failure.reason, failure) from None
         except Failed:
             self.close()
             raise
@@ -141,7 +145,7 @@ def inflated(coding: str, body: bytes, largest: int) -> bytes:
     if name in ("", "identity"):
         return body
     if name not in ("gzip", "x-gzip", "deflate"):
-        raise Failed("encoded")
+        raise Failed("encoded", f"Content-Encoding: {coding.strip()}")
     for window in (32 + zlib.MAX_WBITS, -zlib.MAX_WBITS):  # gzip or zlib by its head; some send deflate bare
         inflater = zlib.decompressobj(window)
         try:
@@ -149,10 +153,10 @@ def inflated(coding: str, body: bytes, largest: int) -> bytes:
         except zlib.error:
             continue
         if len(found) > largest:
-            raise Failed("too_large")
+            raise Failed("too_large", f"inflated, the answer has more than {largest} bytes")
         if inflater.eof:
             return found
-    raise Failed("encoded")
+    raise Failed("encoded", f"Content-Encoding: {coding.strip()}, damaged")
 
 
 def judged(status: int, content_type: str, coding: str, body: bytes, largest: int = LARGEST) -> str:
@@ -160,21 +164,26 @@ def judged(status: int, content_type: str, coding: str, body: bytes, largest: in
     if 300 <= status < 400:
         raise Failed("redirect")
     if status != 200:
-        raise Failed(f"http_{status}")
+        raise Failed(f"http_{status}", _beginning(body) if not coding.strip() else "")
     body = inflated(coding, body, largest)
     begin, end = body[:256].lstrip() or body.lstrip()[:256], body[-256:].rstrip() or body.rstrip()[-256:]
     if not begin:
         raise Failed("empty")
     kind = content_type.partition(";")[0].strip().lower()
     if begin.startswith(b"<"):
-        raise Failed("html")
+        raise Failed("html", _beginning(body))
     # UTF-8 names stand in braces too, but a sample's line ends with its value.
     if kind.endswith("json") or (begin[:1] in (b"{", b"[") and end[-1:] in (b"}", b"]")):
-        raise Failed("json")
+        raise Failed("json", _beginning(body))
     try:
         text = body.decode()
     except UnicodeDecodeError:
-        raise Failed("garbage") from None
+        raise Failed("garbage", _beginning(body)) from None
     if "\0" in text or not _FIRST_LINE.match(text.lstrip()):
-        raise Failed("html" if kind == "text/html" else "garbage")
+        raise Failed("html" if kind == "text/html" else "garbage", _beginning(body))
     return text
+
+
+def _beginning(body: bytes) -> str:
+    """How a body begins, in one line."""
+    return " ".join(body[: 4 * BEGINNING].decode("utf-8", "replace").split())[:BEGINNING]

@@ -166,19 +166,24 @@ class Post(threading.Thread):
         except Failed as failure:
             self._failures += 1
             account.errors[failure.reason] = account.errors.get(failure.reason, 0) + 1
+            account.words.setdefault(failure.reason, self._struck(failure.words))
             taken = time.monotonic_ns() - began
             return Scrape(url, began + offset, None, taken, phase=phase, error=failure.reason)
         self._failures = 0
         account.instead = self._fetcher.instead
         account.scrapes += 1
         account.characters += len(fetched.text)
-        text = fetched.text
-        for secret in self._job.secrets:
-            if len(secret) >= SHORTEST_SECRET:
-                text = text.replace(secret, "<redacted>")
+        text = self._struck(fetched.text)
         return Scrape(
             url, fetched.first_byte_ns + offset, text, fetched.latency_ns, fetched.content_type, phase
         )
+
+    def _struck(self, text: str) -> str:
+        """A server's text without the secrets that it may repeat."""
+        for secret in self._job.secrets:
+            if len(secret) >= SHORTEST_SECRET:
+                text = text.replace(secret, "<redacted>")
+        return text
 
 
 def _instants(duration: int, interval: int) -> int:

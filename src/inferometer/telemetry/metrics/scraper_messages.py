@@ -55,14 +55,16 @@ class Ready(msgspec.Struct, kw_only=True, tag="ready"):
 
 
 class EndpointAccount(msgspec.Struct, kw_only=True):
-    """One endpoint's account: scrapes with a body and the characters of those, failures by their reason, and how many instants
-    of the interval went by while a scrape was still under way. `absent`: why it was given up after the first try."""
+    """One endpoint's account: scrapes with a body and the characters of those, failures by their reason, the words of the first
+    of each, and how many instants of the interval went by while a scrape was still under way. `absent`: why it was given up
+    after the first try."""
 
     url: str
     own: bool
     scrapes: int = 0
     characters: int = 0
     errors: dict[str, int] = msgspec.field(default_factory=dict)
+    words: dict[str, str] = msgspec.field(default_factory=dict)
     skipped: int = 0
     absent: str | None = None
     instead: str | None = None
