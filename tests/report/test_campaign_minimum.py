@@ -157,7 +157,7 @@ def test_several_columns_are_told_apart() -> None:
     columns = (*results.columns, Column("low", "95 % from", "ms"))
     wider = replace(test, tables=(replace(results, columns=columns, rows=rows),))
     told = dict(disclosure.ttft(replace(document, tests=(wider,))))
-    assert re.fullmatch(r"Value: [\d.]+\u00a0ms; 95 % from: 523\u00a0ms", told["TTFT P99"])
+    assert re.fullmatch(r"Value: [\d.]+\u00a0ms°; 95 % from: 523\u00a0ms", told["TTFT P99"])
     assert told["TTFT Requests"] == "40"
 
 

@@ -165,7 +165,7 @@ FREE = {
     "disclosed.key", "disclosed.name", "disclosed.value",
     "verdict.reasons.message", "tests.verdict.reasons.message",
     "tests.values.value", "tests.values.ci", "tests.values.note.facts", "tests.values.note.message",
-    "tests.tables.rows", "tests.tables.notes.facts", "tests.tables.notes.message",
+    "tests.tables.rows", "tests.tables.few", "tests.tables.notes.facts", "tests.tables.notes.message",
     "tests.tables.columns.name", "tests.tables.columns.label", "tests.tables.columns.unit",
     "tests.figures.series.label", "tests.figures.series.x", "tests.figures.series.y",
     "tests.figures.marks.label", "tests.figures.marks.x", "tests.figures.marks.y",

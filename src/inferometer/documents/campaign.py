@@ -16,8 +16,8 @@ from inferometer.documents.summary import Sut, TokenizerAccount
 from inferometer.documents.verdict import RunStatus
 from inferometer.telemetry.host import Environment
 
-TEST_SCHEMA: Final = "inferometer/test/2"
-CAMPAIGN_SCHEMA: Final = "inferometer/campaign/2"
+TEST_SCHEMA: Final = "inferometer/test/3"
+CAMPAIGN_SCHEMA: Final = "inferometer/campaign/3"
 
 EndedBy = Literal["interrupted", "server", "plan", "instrument"]
 """Why a test is partial."""
@@ -44,7 +44,7 @@ class ProcedureVerdict(Part, frozen=True):
 
 class ReportedValue(Part, frozen=True):
     """A figure that the test is about. `ci`: its 95 % interval; `note`: how it was found, or why it is None; `at`: the load it
-    is of, in words, shown behind the label."""
+    is of, in words, shown behind the label; `few`: it is a percentile of too few samples."""
 
     name: str
     label: str
@@ -54,11 +54,12 @@ class ReportedValue(Part, frozen=True):
     note: WordedNote | None
     capacity: bool
     at: str = ""
+    few: bool = False
 
 
 class ReportedTable(Part, frozen=True):
     """A table. `section`: where the draft asks for it; each row has a cell for each column; `at`: the load it is of, in
-    words."""
+    words; `few`: the cells, by row and column from 0, that are percentiles of too few samples."""
 
     name: str
     title: str
@@ -68,6 +69,7 @@ class ReportedTable(Part, frozen=True):
     notes: tuple[WordedNote, ...]
     capacity: bool
     at: str = ""
+    few: tuple[tuple[int, int], ...] = ()
 
 
 class StateSwitch(Part, frozen=True):
@@ -116,7 +118,7 @@ class ProcedureDocument(Part, frozen=True):
     """One test of the draft. `ended_by`, `problem`: why it is partial; None: it is whole. `parameters`: those of the test;
     `plan`: the resolved base plan, as `plan.json` has it."""
 
-    schema: Literal["inferometer/test/2"]
+    schema: Literal["inferometer/test/3"]
     version: str
     test: str
     section: str
@@ -194,7 +196,7 @@ class Reproduction(Part, frozen=True):
 class Campaign(Part, frozen=True):
     """Several tests of one system, in the order they were carried out."""
 
-    schema: Literal["inferometer/campaign/2"]
+    schema: Literal["inferometer/campaign/3"]
     version: str
     id: str
     name: str

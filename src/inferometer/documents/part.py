@@ -117,6 +117,8 @@ def _objects(node: object) -> Iterator[dict[str, Any]]:
 def _encode(value: object) -> object:
     if isinstance(value, Plan):
         return resolved(value)
+    if isinstance(value, float):  # one that is marked in memory (metrics/statistics.py)
+        return float(value)
     raise NotImplementedError(f"no document holds a {type(value).__name__}")
 
 

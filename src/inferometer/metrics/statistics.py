@@ -65,5 +65,20 @@ STATISTICS = {
 QUANTILES = {"p50": 0.5, "p75": 0.75, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 """Statistics that are quantiles."""
 
+ENOUGH = {"p50": 20, "p75": 40, "p90": 100, "p95": 200, "p99": 1_000, "p99_9": 10_000}
+"""Samples a percentile needs: ten beyond it, which gives draft 5.1.2.1's 1,000 for P99 and 10,000 for P99.9."""
+
+
+class RoughPercentile(float):
+    """A percentile of fewer samples than ENOUGH asks for: what a report marks. What is reckoned with it is a plain number."""
+
+    __slots__ = ()
+
+
+def percentile_of(value: float | None, name: str, n: int) -> float | None:
+    """A statistic of `n` samples by its name, rough where those are too few for it."""
+    return RoughPercentile(value) if value is not None and n < ENOUGH.get(name, 0) else value
+
+
 INTERVALS = {name: QUANTILES[name] for name in ("p50", "p90", "p95", "p99")}
 """Quantiles whose intervals a summary has."""

@@ -10,7 +10,7 @@ import msgspec
 
 from inferometer.documents.summary import Summary
 from inferometer.measure.distributions import Quantiles
-from inferometer.metrics.statistics import Interval, Stats
+from inferometer.metrics.statistics import Interval, Stats, percentile_of
 
 Metric = Literal["ttft", "tpot", "e2e", "itl", "chunk_gap"]
 Rate = Literal["output_tok_s", "input_tok_s", "request_s"]
@@ -29,9 +29,9 @@ def stat_interval(summary: Summary, metric: Metric, name: str) -> Interval | Non
 
 
 def statistic(stats: Stats | None, name: str) -> float | None:
-    """A statistic by its name."""
+    """A statistic by its name; rough, if it is a percentile of too few samples."""
     value: float | None = getattr(stats, name, None)
-    return value
+    return value if stats is None else percentile_of(value, name, stats.n)
 
 
 def interval(stats: Stats | None, name: str) -> Interval | None:

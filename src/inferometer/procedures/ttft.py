@@ -8,6 +8,7 @@ from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
+from inferometer.metrics.statistics import percentile_of
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value, joined
 from inferometer.procedures.saturation import base_of, find_base, known_base
@@ -174,7 +175,8 @@ def _by_input(summary: Summary, suffix: str, at: str) -> tuple[Table, ...]:
     rows = tuple(
         (
             f"{bucket.from_tokens}-{bucket.to_tokens}" if bucket.to_tokens is not None else f"{bucket.from_tokens}+",
-            bucket.n, bucket.p50, bucket.p95, bucket.p99,
+            bucket.n,
+            *(percentile_of(getattr(bucket, name), name, bucket.n) for name in ("p50", "p95", "p99")),
         )
         for bucket in summary.ttft_by_input
         if bucket.n

@@ -23,7 +23,7 @@ from typing import Protocol
 
 from inferometer.documents.summary import Summary
 from inferometer.metrics.catalogue import RATES, TABLE, Rate
-from inferometer.metrics.statistics import Stats, Withheld
+from inferometer.metrics.statistics import ENOUGH, Stats, Withheld
 
 THIN = "\u202f"
 """Narrow no-break space."""
@@ -37,9 +37,6 @@ UNKNOWN = "not known"
 
 Row = tuple[str, str]
 """A name and what is said of it."""
-
-ENOUGH = {"p50": 20, "p75": 40, "p90": 100, "p95": 200, "p99": 1_000, "p99_9": 10_000}
-"""Samples a percentile needs: ten beyond it, which gives draft 5.1.2.1's 1,000 for P99 and 10,000 for P99.9."""
 
 _ASCII = str.maketrans(
     {THIN: "", "\u2009": "", "\u00a0": " ", DASH: "-", "\u2014": "-", "\u2212": "-", MARK: "*", "\u00d7": "x"}

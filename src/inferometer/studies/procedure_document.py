@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from inferometer.documents.campaign import ProcedureRun, ReportedTable, ReportedValue, StateSwitch
 from inferometer.documents.note import Note, WordedNote
+from inferometer.documents.results import Cell
+from inferometer.metrics.statistics import RoughPercentile
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.step import Performed, PerformedRun, Switch, Switched
 from inferometer.report.campaign.notes import with_words, worded
@@ -52,7 +54,15 @@ def notes(given: Iterable[Note]) -> tuple[WordedNote, ...]:
 def _value(value: Value) -> ReportedValue:
     note = None if value.note is None else with_words(value.note)
     return ReportedValue(
-        value.name, value.label, value.value, value.unit, value.ci, note, value.capacity, value.at
+        value.name,
+        value.label,
+        _plain(value.value),
+        value.unit,
+        value.ci,
+        note,
+        value.capacity,
+        value.at,
+        isinstance(value.value, RoughPercentile),
     )
 
 
@@ -63,8 +73,18 @@ def _table(table: Table) -> ReportedTable:
         table.title,
         table.section,
         table.columns,
-        table.rows,
+        tuple(tuple(map(_plain, row)) for row in table.rows),
         worded_notes,
         table.capacity,
         table.at,
+        tuple(
+            (at, column)
+            for at, row in enumerate(table.rows)
+            for column, cell in enumerate(row)
+            if isinstance(cell, RoughPercentile)
+        ),
     )
+
+
+def _plain(cell: Cell) -> Cell:
+    return float(cell) if isinstance(cell, float) else cell

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from inferometer.documents.campaign import ReportedTable, ReportedValue
+from inferometer.documents.campaign import ProcedureDocument, ReportedTable, ReportedValue
 from inferometer.documents.results import Axis, Cell, Column
-from inferometer.report.figures import DASH, UNMEASURED, clean, figure, interval
+from inferometer.report.figures import DASH, MARK, UNMEASURED, clean, figure, interval
 
 
 def cell(value: object) -> str:
@@ -41,12 +41,15 @@ ABSENT = {"not_reached": "not reached", "not_asked": "not asked"}
 """By how the code of a value's note begins: what was looked for and does not exist, such as a knee beyond the last level."""
 
 
+ROUGH = f"{MARK} fewer samples than this percentile needs: a rough figure."
+
+
 def amount(value: ReportedValue) -> str:
-    """A value with its unit; of what does not exist: that."""
+    """A value with its unit, and MARK behind a percentile of too few samples; of what does not exist: that."""
     if value.value is None and value.note is not None:
         code = value.note.code
         return next((words for head, words in ABSENT.items() if code.startswith(head)), UNMEASURED)
-    return with_unit(value.value, value.unit)
+    return with_unit(value.value, value.unit) + (MARK if value.few and is_number(value.value) else "")
 
 
 def bounds(value: ReportedValue) -> str:
@@ -71,5 +74,18 @@ def numeric(table: ReportedTable, index: int) -> bool:
 
 
 def texts(table: ReportedTable) -> list[list[str]]:
-    """Each cell of each row as text."""
-    return [[cell(one) for one in row] for row in table.rows]
+    """Each cell of each row as text, with MARK behind a percentile of too few samples."""
+    few = set(table.few)
+    return [
+        [
+            cell(one) + (MARK if (at, column) in few and is_number(one) else "")
+            for column, one in enumerate(row)
+        ]
+        for at, row in enumerate(table.rows)
+    ]
+
+
+def rough(test: ProcedureDocument) -> list[str]:
+    """What MARK means, for a test in which it stands."""
+    few = any(value.few for value in test.values) or any(table.few for table in test.tables)
+    return [ROUGH] if few else []

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from inferometer.documents.campaign import Campaign, ProcedureDocument
 from inferometer.report.campaign import compliance, overview
-from inferometer.report.campaign.cells import amount, bounds, heading, labelled, numeric, texts
+from inferometer.report.campaign.cells import amount, bounds, heading, labelled, numeric, rough, texts
 from inferometer.report.figures import clean
 from inferometer.report.tables import VERDICT_STYLES, Screen
 
@@ -61,6 +61,8 @@ def _main_table(test: ProcedureDocument, screen: Screen) -> None:
     rows = texts(table)
     right = [numeric(table, index) for index in range(len(table.columns))]
     missing = screen.table([heading(column) for column in table.columns], rows, right)
+    for line in rough(test):
+        screen.say(line, "dim")
     if missing:
         screen.say(f"{', '.join(missing)}: in the report", "dim")
 

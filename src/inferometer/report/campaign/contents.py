@@ -19,9 +19,9 @@ from inferometer.documents.campaign import (
 from inferometer.documents.note import WITHHELD
 from inferometer.documents.part import to_data
 from inferometer.report.campaign import compliance, disclosure, overview, titles
-from inferometer.report.campaign.cells import amount, bounds, cell, labelled
+from inferometer.report.campaign.cells import amount, bounds, cell, labelled, rough
 from inferometer.report.campaign.minimum import result
-from inferometer.report.figures import UNKNOWN, Row, clean, moment, text
+from inferometer.report.figures import MARK, UNKNOWN, Row, clean, moment, text
 from inferometer.report.run import rows as run_rows
 
 SECTIONS = (
@@ -181,13 +181,17 @@ def detail(test: ProcedureDocument) -> Detail:
         undecided=[words for one in test.undecided if (words := clean(one.message)) not in reasons],
         values=[_value(one) for one in test.values],
         meanings=titles.meanings(test),
-        notes=[clean(note.message) for note in test.notes],
+        notes=[*rough(test), *(clean(note.message) for note in test.notes)],
         runs=[_run(one) for one in test.runs],
     )
 
 
 def _value(one: ReportedValue) -> ValueRow:
-    note = "" if one.note is None else clean(one.note.message).removeprefix(f"{amount(one)}: ")
+    note = (
+        ""
+        if one.note is None
+        else clean(one.note.message).removeprefix(f"{amount(one).removesuffix(MARK)}: ")
+    )
     return ValueRow(labelled(one.label, one.at), amount(one), bounds(one), note)
 
 

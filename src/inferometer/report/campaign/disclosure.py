@@ -17,7 +17,7 @@ from inferometer.documents.summary import Summary, Sut, TokenizerAccount
 from inferometer.plan.declarations import Declared
 from inferometer.report.campaign import compliance, overview
 from inferometer.report.campaign.cells import labelled, with_unit
-from inferometer.report.figures import UNDECLARED, UNKNOWN, UNMEASURED, Row, clean, text
+from inferometer.report.figures import MARK, UNDECLARED, UNKNOWN, UNMEASURED, Row, clean, text
 from inferometer.report.run import disclosure
 from inferometer.report.run.rows import declared_guardrails
 
@@ -158,9 +158,11 @@ def _of_row(table: ReportedTable | None, row: tuple[Cell, ...] | None) -> str:
     # Draft 5.1.5.2's table is in ms, whether its heading says so or its note.
     columns = table.columns[1:]
     units = ["" if row[0] == "Requests" else column.unit or "ms" for column in columns]
+    at = table.rows.index(row)
+    marks = [MARK if (at, number) in table.few else "" for number in range(1, len(row))]
     cells = [
-        (clean(column.label), with_unit(one, unit))
-        for one, unit, column in zip(row[1:], units, columns, strict=True)
+        (clean(column.label), with_unit(one, unit) + mark)
+        for one, unit, column, mark in zip(row[1:], units, columns, marks, strict=True)
         if one is not None
     ]
     if len(cells) < 2:

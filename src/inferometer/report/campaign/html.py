@@ -12,7 +12,7 @@ from inferometer.documents.note import WITHHELD
 from inferometer.documents.part import to_data
 from inferometer.documents.results import Figure, Series
 from inferometer.report.campaign import compliance, contents, deviations, overview
-from inferometer.report.campaign.cells import heading, labelled, numeric, texts
+from inferometer.report.campaign.cells import ROUGH, heading, labelled, numeric, rough, texts
 from inferometer.report.campaign.minimum import render_minimum
 from inferometer.report.charts import of_figure
 from inferometer.report.figures import UNMEASURED, clean, moment
@@ -65,6 +65,7 @@ def render_html(campaign: Campaign) -> str:
         "reasons": overview.reasons(campaign.verdict),
         "lede": contents.lede(campaign),
         "overview": [overview.row(test) for test in tests],
+        "rough": ROUGH if any(rough(test) for test in tests) else "",
         "sections": contents.SECTIONS,
         "system": contents.system(campaign),
         "configuration": contents.configuration(campaign),

@@ -8,9 +8,9 @@ from __future__ import annotations
 from inferometer.documents.campaign import Campaign, ProcedureDocument, ReportedTable
 from inferometer.documents.note import WITHHELD
 from inferometer.report.campaign import compliance, contents, deviations, overview
-from inferometer.report.campaign.cells import heading, labelled, numeric, texts
+from inferometer.report.campaign.cells import ROUGH, heading, labelled, numeric, texts
 from inferometer.report.campaign.minimum import render_minimum
-from inferometer.report.figures import UNMEASURED, clean
+from inferometer.report.figures import MARK, UNMEASURED, clean
 from inferometer.report.tables import bullets
 from inferometer.report.tables import escaped as safe
 from inferometer.report.tables import markdown_table as table
@@ -23,7 +23,8 @@ def _overview(campaign: Campaign) -> str:
         verdict = f"{one.verdict} ({one.partial.lower()})" if one.partial else one.verdict
         headline = f"{one.label} {one.value}".strip()
         rows.append([f"{one.section} {one.title}", headline, one.interval, verdict, one.compliance])
-    return table(["Test", "Headline", "95 % interval", "Verdict", "Compliance"], rows)
+    marked = ["", ROUGH] if any(MARK in row[1] for row in rows) else []
+    return "\n".join([table(["Test", "Headline", "95 % interval", "Verdict", "Compliance"], rows), *marked])
 
 
 def _shown(one: ReportedTable) -> str:

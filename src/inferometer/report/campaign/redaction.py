@@ -278,11 +278,13 @@ def _value(value: ReportedValue, names: _Names) -> ReportedValue:
         note=None if hide or value.note is None else _note(value.note, names),
         capacity=hide,
         at=_level(value.at),
+        few=value.few and not hide,
     )
 
 
 def _table(table: ReportedTable, names: _Names) -> ReportedTable:
     hidden = [column.capacity for column in table.columns]
+    withheld = {at for at, hide in enumerate(hidden) if hide}
     rows = tuple(
         tuple(WITHHELD if hide else _cell(cell, names) for cell, hide in zip(row, hidden, strict=True))
         for row in table.rows
@@ -296,6 +298,7 @@ def _table(table: ReportedTable, names: _Names) -> ReportedTable:
         notes=(_NOTHING,) if table.capacity else _notes(table.notes, names),
         capacity=table.capacity,
         at=_level(table.at),
+        few=() if table.capacity else tuple(at for at in table.few if at[1] not in withheld),
     )
 
 
