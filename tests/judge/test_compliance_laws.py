@@ -40,7 +40,7 @@ from inferometer.measure.measurement import Refusals
 from inferometer.plan.lengths import lognormal, uniform
 from inferometer.plan.procedure_parameters import FairnessClass
 from inferometer.plan.request_class import RequestClass
-from inferometer.plan.schema import Load
+from inferometer.plan.schema import Load, Plan
 from inferometer.plan.slo import Slo
 from inferometer.plan.workload import MixtureWorkload
 
@@ -506,6 +506,26 @@ def test_classes_of_skewed_lengths_are_of_synthetic_skewed() -> None:
     other = drawn[0].model_copy(update={"input_tokens": lognormal(5.5, 1.5)})
     changes = {f"{EVERY}.plan.workload": MixtureWorkload(classes=(other, drawn[1]))}
     assert deviating(changed(perfect("fairness"), changes)) == {"D-5.6.2-workload"}
+
+
+@pytest.mark.parametrize(
+    ("test", "standard"), [("prefix-cache", "code-completion"), ("guardrail", "conversation")]
+)
+def test_a_stand_in_is_not_the_recommended_workload_and_the_note_says_what_it_lacks(
+    test: str, standard: str
+) -> None:
+    """Q-datasets: without the dataset of the draft it has the lengths and not the name. Other lengths are another workload."""
+    rule = {"prefix-cache": "D-5.7.2-workload", "guardrail": "D-5.10.2-workload"}[test]
+
+    def found(**workload: object) -> tuple[str, str]:
+        made = Plan.model_validate({"workload": {"name": standard, **workload}}).workload
+        changes = {f"{EVERY}.plan.workload": made, f"{RUN}.sut.boundary": "engine"}
+        findings = comply(changed(perfect(test), changes)).findings
+        return next((one.state, one.note.code) for one in findings if one.rule.id == rule)
+
+    assert found() == ("violated", "stand_in")
+    assert found(output_tokens=100) == ("violated", "other_workload")
+    assert found(dataset="data") == ("satisfied", "workload")
 
 
 def test_prompts_of_one_range_need_no_table_by_range() -> None:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from inferometer.documents.statement import ComplianceLabel, ComplianceStatement, RuleFinding
-from inferometer.judge.compliance.evidence import DRAFT, TESTS, Rule
+from inferometer.judge.compliance.evidence import DRAFT, TESTS, Rule, catalogue
 from inferometer.judge.compliance.statement import Finding, Statement
 from inferometer.report.compliance_notes import worded
 from inferometer.report.figures import clean
@@ -24,6 +24,18 @@ MEANS: Mapping[ComplianceLabel, str] = {
 }
 PLAIN = "states: said without a word in capitals; it leaves the label alone."
 WORK = "work in progress, revision -00, January 2026"
+
+
+def unmet_limits(deviations: Iterable[str]) -> list[str]:
+    """Of the rules that are broken or unknown, those that are plain limits in numbers: they leave the label alone, and a
+    reader would miss them."""
+    numeric = {rule.id for rule in catalogue() if rule.numeric}
+    return [name for name in deviations if name in numeric]
+
+
+def limits_in_words(unmet: int) -> str:
+    """`2 numeric limits not met`, or nothing."""
+    return f"{unmet} numeric limit{'' if unmet == 1 else 's'} not met" if unmet else ""
 
 
 def statement_document(statement: Statement) -> ComplianceStatement:
@@ -80,6 +92,7 @@ def lines(statement: ComplianceStatement) -> list[str]:
     return [
         f"{title}: {statement.label.upper()}",
         MEANS[statement.label],
+        *_limits(statement.deviations),
         f"By {clean(statement.draft)},",
         f"{WORK}.",
         "",
@@ -91,6 +104,11 @@ def lines(statement: ComplianceStatement) -> list[str]:
         "All rules:",
         *_table((one.id, one.level, one.state, one.note or "") for one in statement.findings),
     ]
+
+
+def _limits(deviations: Sequence[RuleFinding]) -> list[str]:
+    unmet = unmet_limits(one.id for one in deviations)
+    return _wrapped(f"{limits_in_words(len(unmet))}: {', '.join(unmet)}.", "") if unmet else []
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[str]:

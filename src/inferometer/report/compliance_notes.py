@@ -297,6 +297,7 @@ WORKLOAD: Mapping[str, Words] = {
     "other_workload": lambda name, based_on, draft: (
         f"{_workload(based_on, name)}; the draft has {' or '.join(draft)}"
     ),
+    "stand_in": "a stand-in for {based_on}: its lengths and shared prefixes, without the texts of its dataset (--dataset)",
     "workload_variant": "{name}, with this test's lengths",
     "workload_of_test": "this test has a workload of its own",
     "seed": "seed {seed:d}",

@@ -469,7 +469,7 @@ WEIGHTS: dict[Level, Weight] = {
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One duty. `tests`: the tests it is about, `all`, or `campaign`: the reports of one; `text` what it asks, `how` how that
-    is found out."""
+    is found out. `numeric`: it is a limit in numbers that the draft states without a word in capitals."""
 
     id: str
     section: str
@@ -478,6 +478,7 @@ class Rule:
     kind: Kind
     text: str
     how: str
+    numeric: bool = False
 
     @property
     def weight(self) -> Weight:

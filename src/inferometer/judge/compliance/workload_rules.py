@@ -22,7 +22,8 @@ from inferometer.judge.compliance.evidence import (
 )
 from inferometer.plan.published import in_own_words
 from inferometer.plan.schema import NO_TOKENIZER
-from inferometer.plan.workload import AnyWorkload
+from inferometer.plan.standard import STAND_INS
+from inferometer.plan.workload import AnyWorkload, StandardWorkload
 
 STANDARD = ("synthetic-uniform", "synthetic-skewed", "conversation", "code-completion", "long-context")
 """The draft's five."""
@@ -82,13 +83,15 @@ def standard(evidence: Evidence) -> Ruling | None:
 
 def workload(*names: str, variant: bool = False) -> RuleCheck:
     """A test's own workload. `variant`: with lengths of the test's own (Q-capacity-output, Q-fairness-classes,
-    Q-long-context-input)."""
+    Q-long-context-input). A stand-in without the dataset that the draft names is none, and the note says what is missing."""
 
     def check(evidence: Evidence) -> Ruling | None:
         if evidence.ahead and evidence.test in BRINGS_WORKLOAD:
             return None
         for one, run in evidence.workloads:
             if one.name not in names and not (variant and _base(one) in names):
+                if one.based_on in names and _stands_in(one):
+                    return violated(note("stand_in", based_on=one.based_on), run)
                 other = note("other_workload", name=one.name, based_on=one.based_on, draft=names)
                 return violated(other, run)
         first = evidence.workloads[0][0]
@@ -97,6 +100,17 @@ def workload(*names: str, variant: bool = False) -> RuleCheck:
         return satisfied(note("workload_variant", name=_base(first)))
 
     return check
+
+
+def _stands_in(workload: AnyWorkload) -> bool:
+    """Whether it has all of the standard workload that it is based on but the texts of its dataset."""
+    if (
+        not isinstance(workload, StandardWorkload)
+        or workload.dataset is not None
+        or workload.turns is not None
+    ):
+        return False
+    return (workload.input_tokens, workload.output_tokens) == STAND_INS.get(workload.based_on or "")
 
 
 def _base(workload: AnyWorkload) -> str | None:

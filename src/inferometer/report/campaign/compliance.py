@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from inferometer.documents.statement import ComplianceStatement, RuleFinding, RuleState
+from inferometer.report.compliance import limits_in_words, unmet_limits
 from inferometer.report.figures import clean
 
 NONE_CLAIMED = "none claimed"
@@ -38,6 +39,16 @@ class FindingRow:
 def label(statement: ComplianceStatement | None) -> str:
     """`unconditionally compliant`, `conditionally compliant`, `not compliant`, or that none is claimed."""
     return NONE_CLAIMED if statement is None else statement.label
+
+
+def limits(statement: ComplianceStatement | None) -> int:
+    """How many plain limits in numbers were not met."""
+    return len(unmet_limits(one.id for one in statement.deviations)) if statement else 0
+
+
+def labelled(statement: ComplianceStatement | None) -> str:
+    """The label with that count, where there is one: `conditionally compliant, 2 numeric limits not met`."""
+    return ", ".join(filter(None, (label(statement), limits_in_words(limits(statement)))))
 
 
 def findings(statement: ComplianceStatement | None) -> list[FindingRow]:

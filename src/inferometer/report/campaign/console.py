@@ -70,7 +70,7 @@ def _main_table(test: ProcedureDocument, screen: Screen) -> None:
 def _compliance(test: ProcedureDocument, screen: Screen) -> None:
     findings = compliance.deviations(test.compliance)
     number = f", {len(findings)} deviation{'' if len(findings) == 1 else 's'}" if findings else ""
-    screen.say(f"Compliance: {compliance.label(test.compliance)}{number}")
+    screen.say(f"Compliance: {compliance.labelled(test.compliance)}{number}")
     for one in findings[:MOST_DEVIATIONS]:
         screen.say(f"{one.id}: {one.text}", first="  ")
     if len(findings) > MOST_DEVIATIONS:
@@ -88,11 +88,18 @@ def render_campaign(
         screen.say(f"{word}  {means}", "bold magenta")
     tests = [overview.row(test) for test in overview.in_order(campaign)]
     rows = [
-        [row.test, row.verdict + ("*" if row.partial else ""), row.value, row.label, row.compliance]
+        [row.test, row.verdict + ("*" if row.partial else ""), row.value, row.label, row.label_alone]
         for row in tests
     ]
     head = ["Test", "Verdict", "Headline", "Which is", "Compliance"]
     missing = screen.table(head, rows, [False, False, True, False, False], words=3)
+    limits = [
+        f"{row.test} {count}"
+        for row, test in zip(tests, overview.in_order(campaign), strict=True)
+        if (count := compliance.limits(test.compliance))
+    ]
+    if limits:
+        screen.say(f"Numeric limits of the draft not met: {', '.join(limits)}")
     if any(row.partial for row in tests):
         screen.say("* ended early", "dim")
     if missing:

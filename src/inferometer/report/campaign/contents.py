@@ -170,7 +170,7 @@ def detail(test: ProcedureDocument) -> Detail:
         title=overview.title(test),
         section=clean(test.section),
         verdict=test.verdict.status,
-        compliance=compliance.label(test.compliance),
+        compliance=compliance.labelled(test.compliance),
         problem=overview.problem(test),
         objective=clean(test.objective),
         procedure=titles.of(test).procedure,

@@ -78,7 +78,7 @@ def rows(campaign: Campaign) -> list[Row]:
         *ttft(campaign),
         ("Verdict", campaign.verdict.status),
         *(
-            (f"Compliance, {clean(one.test)}", compliance.label(one.compliance))
+            (f"Compliance, {clean(one.test)}", compliance.labelled(one.compliance))
             for one in overview.in_order(campaign)
         ),
     ]

@@ -72,7 +72,11 @@ def _test(test: ProcedureDocument, number: int) -> list[str]:
 def _compliance(campaign: Campaign) -> list[str]:
     tests = overview.in_order(campaign)
     rows = [
-        [overview.title(test), compliance.label(test.compliance), compliance.tally(test.compliance) or "none"]
+        [
+            overview.title(test),
+            compliance.labelled(test.compliance),
+            compliance.tally(test.compliance) or "none",
+        ]
         for test in tests
     ]
     parts = [table(["Test performed", "Compliance", "Findings"], rows)]

@@ -46,6 +46,7 @@ class OverviewRow:
     verdict: str
     partial: str
     compliance: str
+    label_alone: str
 
 
 def in_order(campaign: Campaign) -> list[ProcedureDocument]:
@@ -77,7 +78,8 @@ def row(test: ProcedureDocument) -> OverviewRow:
         interval=bounds(first) if first else "",
         verdict=test.verdict.status,
         partial=PARTIAL if test.problem else "",
-        compliance=compliance.label(test.compliance),
+        compliance=compliance.labelled(test.compliance),
+        label_alone=compliance.label(test.compliance),
     )
 
 
