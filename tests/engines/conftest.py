@@ -44,7 +44,8 @@ def pytest_runtest_makereport(
     report = yield
     if call.when == "call" and report.failed:
         callspec = getattr(item, "callspec", None)
-        used = {*getattr(item, "fixturenames", ()), *([] if callspec is None else callspec.params.values())}
+        given = () if callspec is None else callspec.params.values()
+        used = {*getattr(item, "fixturenames", ()), *(one for one in given if isinstance(one, str))}
         for name, log in item.config.stash.get(LOG_KEY, {}).items():
             if name in used:
                 report.sections.append((f"end of the log of {name}", log_tail(log)))
