@@ -17,6 +17,7 @@ from inferometer.metrics.statistics import Stats
 from inferometer.report import checks
 from inferometer.report.figures import figure
 from inferometer.report.run.console import render_console
+from inferometer.report.run.markdown import render_markdown
 
 
 def printed(summary: Summary, width: int, encoding: str = "utf-8", **options: Any) -> str:
@@ -75,6 +76,17 @@ def test_a_wide_console_shows_every_row_and_column(valid: Summary) -> None:
         "Request Throughput (req/s)",
     ):
         assert f"\n{row} " in text
+
+
+def test_the_whole_run_stands_beside_the_window(valid: Summary) -> None:
+    """Throughput from first send to last end, in the console's line and the table of report.md."""
+    whole = valid.throughput.whole_run
+    text = " ".join(printed(valid, 160).split())
+    assert "Over the whole run, from first send to last end: Output Token Throughput" in text
+    assert f"Request Throughput {figure(whole.request_s)} req/s" in text
+    (row,) = re.findall(r"\| Throughput .*\n(?:.*\n)*?(\| Request Throughput .*)\n", render_markdown(valid))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert (cells[1], cells[3]) == (figure(valid.throughput.request_s), figure(whole.request_s))
 
 
 def test_an_ascii_console_gets_ascii(sample: Any) -> None:

@@ -27,6 +27,7 @@ from inferometer.report.figures import (
 )
 from inferometer.report.run import disclosure, rows
 from inferometer.report.run.error_bounds import error_line
+from inferometer.report.run.throughput import whole_run_line
 from inferometer.report.tables import VERDICT_STYLES, Screen
 
 _RANK = ("mean", "p50", "p99", "p95", "p90", "max", "std", "min", "p99_9", "p75")
@@ -131,6 +132,8 @@ def _footnotes(summary: Summary, missing: Sequence[str], screen: Screen, *, roug
         screen.say(f"{MARK} fewer samples than this percentile needs: a rough figure", "dim")
     if missing:
         screen.say(f"{', '.join(missing)}: in the report", "dim")
+    if whole := whole_run_line(summary):
+        screen.say(whole, "dim")
     if line := error_line(summary):
         screen.say(line, "dim")
 

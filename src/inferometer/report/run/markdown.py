@@ -6,6 +6,8 @@ load levels; a single run has neither, and a number taken from its one level wou
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from inferometer.documents.summary import Summary
 from inferometer.measure.breakdown import Conversations
 from inferometer.measure.series import LengthHistograms
@@ -21,7 +23,6 @@ from inferometer.report.figures import (
     clean,
     figure,
     interval,
-    rates_of,
     statistic,
     statistic_interval,
     stats_of,
@@ -30,6 +31,7 @@ from inferometer.report.figures import (
 )
 from inferometer.report.run import disclosure, rows
 from inferometer.report.run.error_bounds import ERROR_HEAD, error_rows
+from inferometer.report.run.throughput import RATE_HEAD, rate_rows
 from inferometer.report.tables import bullets, escaped, markdown_table
 
 MET = {True: "met", False: "not met", None: "undecided"}
@@ -98,18 +100,9 @@ def _results(summary: Summary) -> str:
         if stats is not None:
             cells = [with_mark(stats, key) for key in keys]
             rows.append([f"{metric.title} ({disclosure.unit_of(summary, metric)})", figure(stats.n), *cells])
-    for _, rate, value in rates_of(summary):
-        rows.append(
-            [
-                f"{rate.title} ({disclosure.unit_of(summary, rate)})",
-                "",
-                figure(value),
-                *[""] * (len(keys) - 1),
-            ]
-        )
     table = _numbers(head, rows)
     note = f"{MARK} fewer samples than this percentile needs; take it as a rough figure."
-    return "\n\n".join((table, note, *_errors(summary)))
+    return "\n\n".join((table, note, _numbers(RATE_HEAD, rate_rows(summary)), *_errors(summary)))
 
 
 def _errors(summary: Summary) -> list[str]:
@@ -123,7 +116,7 @@ def _errors(summary: Summary) -> list[str]:
     ]
 
 
-def _numbers(head: list[str], rows: list[list[str]]) -> str:
+def _numbers(head: Sequence[str], rows: list[list[str]]) -> str:
     """A table of numbers: all but the first column are set to the right."""
     return markdown_table(head, rows, [False, *[True] * (len(head) - 1)])
 
