@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 from collections.abc import Iterator
@@ -124,6 +125,35 @@ def test_a_model_that_the_engine_lacks_is_named_with_those_it_has(tmp_path: Path
     assert (unnamed_found["code"], unnamed_found["facts"]["offered"]) == ("model_open", "m, n")
 
 
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+@pytest.mark.parametrize("served", [0, 1])
+def test_advice_names_only_flags_that_the_command_has(status: int, served: int, tmp_path: Path) -> None:
+    """Whatever a server refuses, the warm-up or the run's own probe: `bench` and `cross-validate` name flags of theirs."""
+    from inferometer.cli import bench as of_bench
+    from inferometer.cli import cross_validate as of_cross_validate
+
+    sent = 0
+
+    def answer(request: Seen) -> Script:
+        nonlocal sent
+        if request.method == "GET":
+            return Script(whole(200, b'{"data":[{"id":"m"}]}'))
+        sent += 1
+        if sent <= served:
+            message = b'{"role":"assistant","content":"Hi"},"finish_reason":"stop"}'
+            return Script(whole(200, b'{"choices":[{"index":0,"message":' + message + b"]}"))
+        return Script(whole(status, b'{"error":{"message":"no such field"}}'))
+
+    for module, name, flag in ((of_bench, "bench", "a="), (of_cross_validate, "cross-validate", "")):
+        sent = 0
+        with scripted(answer) as peer:
+            url = f"{flag}http://127.0.0.1:{peer.port}"
+            _, stdout, stderr = run(name, "--url", url, "--runs", "1", "--json", out=tmp_path / name)
+        assert str(status) in stdout
+        flags = {flag for option in module.command.params for flag in option.opts}
+        assert set(re.findall(r"--[a-z][a-z-]+", stdout + stderr)) <= flags
+
+
 def test_an_engine_that_dies_in_its_turn_keeps_what_it_answered(tmp_path: Path) -> None:
     """The second generation of the run is refused; the first is a sample."""
     with serving("status:503=1,skip=4", engine=ENGINE) as port:  # two greetings, one count, one generation
@@ -178,6 +208,13 @@ def test_several_models_are_compared_on_each_engine(tmp_path: Path) -> None:
         (("--url", "a=http://127.0.0.1:1", "--salt", ""), "is for --agentic"),
         (("--url", "a=http://127.0.0.1:1", "--prompts", "poem"), "no prompt 'poem'"),
         (("--url", "a=http://127.0.0.1:1", "--prompts", "none"), "nothing to measure"),
+        *(
+            (("--engines", "reference", flag, nothing), f"{flag}: {nothing!r} names no ")
+            for flag in ("--engines", "--prompts", "--contexts")
+            for nothing in ("", ",", " , ,")
+        ),
+        (("--engines", "reference", "--timeout", ""), "--timeout"),
+        (("--engines", "reference", "--api-key-env", ""), "--api-key-env"),
         (("--url", "a=http://127.0.0.1:1", "--contexts", "many"), "no size"),
         (("--url", "a=http://127.0.0.1:1", "--timeout", "soon"), "--timeout"),
     ],

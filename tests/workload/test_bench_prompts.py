@@ -74,7 +74,9 @@ def test_what_there_is_no_prompt_for_is_refused(names: list[str], contexts: list
 def test_sizes_are_written_in_thousands_or_in_full() -> None:
     """And nothing else is a size."""
     assert sizes("4k, 16K,500") == (4_000, 16_000, 500)
-    assert sizes("") == ()
+    for nothing in ("", " , "):
+        with pytest.raises(PlanError, match="names no size"):
+            sizes(nothing)
     with pytest.raises(PlanError, match="no size"):
         sizes("4k,many")
 

@@ -32,7 +32,6 @@ EXITS = (
 @click.command("bench", cls=Command, examples=EXAMPLES, exits=EXITS)
 @click.option(
     "--engines",
-    default="",
     metavar="NAMES",
     help="Engines on this machine, with commas between: vllm,llamacpp,mlx-lm. Default: all that run.",
 )
@@ -66,7 +65,6 @@ EXITS = (
 )
 @click.option(
     "--contexts",
-    default="",
     metavar="SIZES",
     help="Context fills to measure as well, in tokens: 4k,16k,32k,64k.",
 )
@@ -113,13 +111,13 @@ EXITS = (
 @click.option("--force", is_flag=True, help="Measure even where the pre-flight gate refuses.")
 @resulting("bench.json")
 def command(
-    engines: str,
+    engines: str | None,
     urls: tuple[str, ...],
     models: tuple[str, ...],
     compare: tuple[str, ...],
     runs: int,
     prompts: str | None,
-    contexts: str,
+    contexts: str | None,
     tokenizer: str | None,
     api: str | None,
     api_key_env: str | None,
@@ -150,22 +148,22 @@ def command(
     from inferometer.workload import bench_prompts
 
     named = tuple(_named(one) for one in urls)
-    names_of_engines = tuple(_words(engines))
+    names_of_engines = _listed("--engines", engines, "no engine: leave it out to measure all that run")
     own, usual = _models(models, [*(name for name, _ in named), *names_of_engines], ADAPTERS)
     if not all(one.strip() for one in compare):
         raise PlanError([Problem("--compare", "names no model")])
     wanted = Wanted(named, names_of_engines, own, usual, compare, api, flags_of(timeout, api_key_env))
     flags = AgenticFlags(repeats, long_tokens, salt, restarts, restart_required)
     if agentic:
-        if prompts is not None or contexts or check_output is not None:
+        if prompts is not None or contexts is not None or check_output is not None:
             problem = "has its own prompts: leave out --prompts, --contexts and --check-output"
             raise PlanError([Problem("--agentic", problem)])
         return run_agentic(flags, wanted, Setting(tokenizer, force, out, as_json, quiet))
     flags.refuse()
-    given = bench_prompts.NAMES if prompts is None else _words(prompts)
+    given = _listed("--prompts", prompts, "no prompt: write none for none") or bench_prompts.NAMES
     names = [name for name in given if name != "none"]
     count, sized_by = _counter(tokenizer)
-    sizes = bench_prompts.sizes(contexts)
+    sizes = () if contexts is None else bench_prompts.sizes(contexts)
     chosen = bench_prompts.chosen(names, sizes, count)
     if not chosen:
         raise PlanError(
@@ -221,8 +219,13 @@ def _models(
     return own, usual
 
 
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
+def _listed(flag: str, text: str | None, empty: str) -> tuple[str, ...]:
+    """The words of a list with commas; none if it was not given. Raises PlanError for a list of nothing: `$NAMES`, say, of a
+    variable that is not set does not mean what leaving it out does."""
+    words = tuple(word.strip() for word in (text or "").split(",") if word.strip())
+    if text is not None and not words:
+        raise PlanError([Problem(flag, f"{text[:20]!r} names {empty}")])
+    return words
 
 
 def _counter(name: str | None) -> tuple[Count | None, str]:

@@ -31,7 +31,7 @@ def reached(command: Decorated) -> Decorated:
 
 def flags_of(timeout: str | None, api_key_env: str | None) -> Flags:
     """The values of `reached` as flags of a plan."""
-    return {"--timeout": timeout or TIMEOUT_S, "--api-key-env": api_key_env}
+    return {"--timeout": TIMEOUT_S if timeout is None else timeout, "--api-key-env": api_key_env}
 
 
 def resulting(file: str) -> Callable[[Decorated], Decorated]:

@@ -134,6 +134,8 @@ def sizes(text: str) -> tuple[int, ...]:
         if form is None:
             raise PlanError([Problem("--contexts", f"{word[:20]!r} is no size: write for example 4k,16k")])
         found.append(int(form[1]) * (1_000 if form[2] else 1))
+    if not found:
+        raise PlanError([Problem("--contexts", f"{text[:20]!r} names no size: leave it out for none")])
     return tuple(found)
 
 
