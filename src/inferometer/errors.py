@@ -45,9 +45,17 @@ class PlanError(InferometerError):
 
 
 class PeerError(InferometerError):
-    """The server cannot be reached or cannot serve this plan at all. Says what was tried."""
+    """The server cannot be reached or cannot serve this plan at all.
+
+    `said`: what was tried, and the answer; `advice`: flags of a run that may mend it, which other commands lack; `status`:
+    of HTTP, if it answered.
+    """
 
     exit_code = 5
+
+    def __init__(self, said: str, advice: str = "", status: int | None = None) -> None:
+        self.said, self.status = said, status
+        super().__init__(f"{said} {advice}" if advice else said)
 
 
 class TokenizerGone(PeerError):

@@ -103,6 +103,16 @@ TOKENIZER_S = 60.0
 """A tokenizer reads a million tokens in a few seconds, eight texts at once; a server that takes longer hangs."""
 
 
+KEY_ADVICE = "Name the key's location with --api-key-env or --api-key-file."
+ADVICE: Mapping[int, str] = {
+    400: "If it names a field: --no-ignore-eos and --extra-body change what is sent.",
+    401: KEY_ADVICE,
+    403: KEY_ADVICE,
+    404: "Is the model's name right (--model), and does the server offer this interface (--api)?",
+}
+"""By status, in flags of `inferometer run`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What one short request showed: the length field the server takes, and its count of GREETING's tokens, if it gave one."""
@@ -143,8 +153,9 @@ class Probe:
         reply = self._send("GET", path)
         if reply.status in (401, 403):
             raise PeerError(
-                f"{self.endpoint.url}{path}: {reply.status}, the server wants a key; "
-                "name its location with --api-key-env or --api-key-file"
+                f"{self.endpoint.url}{path}: {reply.status}, the server wants a key.",
+                KEY_ADVICE,
+                reply.status,
             )
         server = self._redact(reply.header(b"server")) or None
         try:
@@ -213,14 +224,8 @@ class Probe:
             if status == 400 and other in error:
                 field, (status, content, error) = other, send(other)
         if status != 200:
-            hint = {
-                401: " Name the key's location with --api-key-env or --api-key-file.",
-                400: " If it names a field: --no-ignore-eos and --extra-body change what is sent.",
-                404: " Is the model's name right (--model), and does the server offer this interface (--api)?",
-            }.get(status, "")
-            raise PeerError(
-                f"{self.endpoint.url}{path}: the server answered {status}: {error.rstrip('.')}.{hint}"
-            )
+            words = f"{self.endpoint.url}{path}: the server answered {status}: {error.rstrip('.')}."
+            raise PeerError(words, ADVICE.get(status, ""), status)
         answer = Answer()
         dialect.read_whole(answer, content, 0)
         if answer.error is not None:

@@ -303,8 +303,14 @@ def _replies(client: EngineClient, asks: Iterable[Ask]) -> dict[str, Reply]:
     return found
 
 
+def told(cause: PeerError) -> str:
+    """What a server said, with what these commands have against it: not every flag of a run is one of theirs."""
+    key = cause.status in (401, 403)
+    return cause.said[:400] + (" Name the variable that holds its key with --api-key-env." if key else "")
+
+
 def _failed(code: str, cause: PeerError, **facts: str | None) -> EngineFailed:
-    return EngineFailed(code, why=str(cause)[:500], **facts)
+    return EngineFailed(code, why=told(cause), **facts)
 
 
 def file_name(label: str) -> str:

@@ -19,7 +19,7 @@ from inferometer.engines.adapters.adapter import EngineFacts
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
-from inferometer.studies.bench_engine import Engine, EngineFailed, EngineProcesses, Prepared
+from inferometer.studies.bench_engine import Engine, EngineFailed, EngineProcesses, Prepared, told
 from inferometer.studies.bench_gate import Machine, gate
 from inferometer.studies.bench_results import Limits, Turn
 from inferometer.workload.bench_prompts import BenchPrompt
@@ -64,7 +64,7 @@ class BenchTurn:
         except EngineFailed as why:
             self.failed(why.remark)
         except PeerError as why:
-            self.failed(Remark("engine_failed", {"why": str(why)[:500]}))
+            self.failed(Remark("engine_failed", {"why": told(why)}))
         except PlanError as why:
             self.failed(Remark("plan_refused", {"why": str(why)[:500]}))
         except (RecordError, InstrumentError) as why:

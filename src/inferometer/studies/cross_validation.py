@@ -32,7 +32,7 @@ from inferometer.measure.measured_requests import MeasuredRequest, measured_requ
 from inferometer.report.run.composition import moment
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
-from inferometer.studies.bench_engine import EngineFailed, LiveEngine, Prepared
+from inferometer.studies.bench_engine import EngineFailed, LiveEngine, Prepared, told
 from inferometer.studies.engine_client import EngineClient
 from inferometer.telemetry.metrics.record import read
 from inferometer.telemetry.metrics.series import collect_from
@@ -161,7 +161,7 @@ class _UnderWay:
         except EngineFailed as why:
             self.remarks.append(why.remark)
         except PeerError as why:
-            self.remarks.append(Remark("engine_failed", {"why": str(why)[:500]}))
+            self.remarks.append(Remark("engine_failed", {"why": told(why)}))
         except PlanError as why:
             self.remarks.append(Remark("plan_refused", {"why": str(why)[:500]}))
 
