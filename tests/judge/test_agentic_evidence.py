@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from inferometer.documents.agentic import AgenticSample
@@ -76,16 +76,20 @@ def test_an_engine_that_tells_the_truth_is_not_accused(reuse: float, floor_ms: f
     """Law: where most of TTFT is reading the prompt, an honest count contradicts nothing, however much is reused."""
     engine = Planted(reuse, floor_ms, long_tokens=size)
     assert codes(engine) == set()
-    assert prefix_cache_reuse(engine.samples()).verdict == by_share(reuse * 6_400 / 6_440)
+    shares = [one.cached_share or 0.0 for one in engine.samples() if one.phase.startswith("prefix-test")]
+    assert shares == pytest.approx([reuse * 6_400 / 6_440, reuse, reuse])
+    assert prefix_cache_reuse(engine.samples()).verdict == by_share(sum(shares) / 3)
 
 
+@example(0.53125, 0.125, 12.0).via("saved 0.497 of the time: partial, as said")
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 20))
 def test_a_count_that_changes_the_verdict_is_contradicted_by_the_clock(
     reuse: float, said: float, floor_ms: float
 ) -> None:
-    """Law: a count that gives another verdict than the truth, and is off by more than half of itself or of the prompt, is
-    found, whether it is too high or too low."""
-    assume(by_share(said) != by_share(reuse))
+    """Law: a count that gives another verdict than the time saved does, and is off by more than half of itself or of the
+    prompt, is found, whether it is too high or too low."""
+    saved = 6_400 * 0.03 * reuse / (floor_ms + 6_440 * 0.03)
+    assume(by_share(said) != by_share(saved if saved > said else reuse))
     assume(reuse < 0.45 * said or reuse - said > 0.4)
     engine = Planted(reuse, floor_ms, says=lambda share: said if share > 0 or reuse == 0 else 0.0)
     samples = tuple(one for one in engine.samples())
