@@ -183,3 +183,44 @@ def test_more_tokens_by_failures_by_chance_or_in_another_state_refute_no_maximum
 ) -> None:
     """Nor does a system whose cache saves it the prompts."""
     assert beyond_maximum(*_campaign(1200.0, 1000.0, **changes)) is None
+
+
+def headline(
+    value: float | str | None, ci: tuple[float, float] | None, *, few: bool = False
+) -> ReportedValue:
+    """A value that stands for a test."""
+    return ReportedValue("ttft_p50", "TTFT P50", value, "ms", ci, None, False, few=few)
+
+
+@pytest.mark.parametrize(
+    ("test", "shown", "codes"),
+    [
+        ("ttft", headline(100.0, (95.0, 105.0)), []),
+        ("ttft", headline(100.0, (95.0, 105.0), few=True), ["few_samples"]),
+        ("ttft", headline(100.0, None), ["no_interval"]),
+        ("capacity", headline(8, None), []),
+        ("ttft", headline(100.0, (60.0, 120.0)), []),
+        ("ttft", headline(100.0, (60.0, 121.0)), ["wide_interval"]),
+        ("long-context", headline(1.0, (-0.1, 0.1)), ["wide_interval"]),
+        ("long-context", headline("linear", None), []),
+        ("ttft", headline(None, None), []),
+        ("ttft", None, []),
+    ],
+)
+def test_a_headline_that_is_hardly_known_makes_its_test_inconclusive(
+    test: str, shown: ReportedValue | None, codes: list[str]
+) -> None:
+    """By its samples and its interval; what has no interval by nature needs none, and what is no number has neither."""
+    found = verdict_of_test(test, [run()], None, (), shown)
+    assert [one.code for one in found.objections] == codes
+    assert found.status == ("INCONCLUSIVE" if codes else "VALID")
+
+
+@pytest.mark.parametrize(("test", "completed", "status"), [
+    ("prefix-cache", 20, "VALID"), ("prefix-cache", 19, "INCONCLUSIVE"), ("capacity", 19, "VALID"),
+])  # fmt: skip
+def test_medians_need_twenty_requests_in_each_run(test: str, completed: int, status: str) -> None:
+    """Where the headline is reckoned with them; estimates do not count."""
+    few = run({"requests.completed": completed})
+    pilot = run({"requests.completed": 1}, part="pilot")
+    assert verdict_of_test(test, [run(), few, pilot], None, ()).status == status

@@ -165,6 +165,24 @@ def test_an_interval_of_thirds_is_of_a_rate_that_is_possible(thirds: list[float]
         assert 0 < ends[0] <= rate <= ends[1] < math.inf
 
 
+@pytest.mark.parametrize(
+    ("p99", "width", "codes"),
+    [
+        ((10, 30, 60), 0.001, set()),
+        ((10, 20.1, 20.1), 0.1, {"knee_not_settled"}),
+        ((9, 9, 9), 0.001, set()),
+        ((9, 9, 9), 0.2, {"fall_not_settled"}),
+    ],
+)
+def test_a_point_that_may_be_chance_leaves_the_test_undecided(
+    p99: Sequence[float], width: float, codes: set[str]
+) -> None:
+    """The one that stands for it: the knee, and where there is none the fall of throughput."""
+    setup = asked(percent=(90, 100, 110), most_percent=110)
+    found = results("tradeoff", setup, carried("tradeoff", setup, curve((18, 20, 18.5), p99, width)))
+    assert {note.code for note in found.undecided} == codes
+
+
 def test_an_objective_that_the_intervals_do_not_settle_is_named() -> None:
     setup = asked(percent=(50, 100), most_percent=100, slos=["ttft_p99<500ms"])
     system = curve((10, 20), (100, 498), 0.05)

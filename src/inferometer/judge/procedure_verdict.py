@@ -2,7 +2,7 @@
 
 A test drives a system where it fails, on purpose. So what a run's verdict says of the system (it failed requests, its queue
 grew, few samples came of it) is the test's own subject, and only what it says of the instrument and of the words sent counts
-here. Runs that only estimate where to look do not count.
+here, and whether the value that stands for the test is known. Runs that only estimate where to look do not count.
 
 | reason          | when                                                                    | makes the test |
 | --------------- | ----------------------------------------------------------------------- | -------------- |
@@ -11,6 +11,10 @@ here. Runs that only estimate where to look do not count.
 | `partial`       | the test did not come to its end                                        | INCONCLUSIVE   |
 | `undecided`     | its runs do not settle what the test is about                           | INCONCLUSIVE   |
 | `unanswered`    | not one request of the runs that count was answered                     | INCONCLUSIVE   |
+| `few_samples`   | its headline is a percentile of fewer samples than that needs, or rests | INCONCLUSIVE   |
+|                 | on medians of fewer                                                     |                |
+| `no_interval`   | its headline has no 95 % interval, and is of a kind that has one        | INCONCLUSIVE   |
+| `wide_interval` | the interval of its headline holds 0, or its ends are a factor WIDE off | INCONCLUSIVE   |
 
 A campaign is as good as its worst test, and as what its tests say of each other: `maximum_exceeded`, where a run of another
 test on the same workload, in the same state and with all but 1 % of its requests answered, gave more output tokens per second
@@ -19,15 +23,16 @@ than 5.2's maximum, beyond the intervals of both. The maximum is then none, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from inferometer.documents.campaign import ProcedureDocument, ProcedureReason, ProcedureVerdict
+from inferometer.documents.campaign import ProcedureDocument, ProcedureReason, ProcedureVerdict, ReportedValue
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.summary import Summary
 from inferometer.documents.verdict import RunStatus
 from inferometer.judge.compliance.evidence import MeasuredRun
 from inferometer.judge.judge import OF_THE_INSTRUMENT
+from inferometer.metrics.statistics import ENOUGH
 from inferometer.plan.saved import part_values
 from inferometer.plan.schema import Plan
 
@@ -43,6 +48,12 @@ USUAL_STATES = {"prefix_cache": "disabled", "guardrails": "baseline"}
 MAXIMUM, MAXIMUM_VALUE = "throughput", "max_output_tok_s"
 ANSWERED = 0.99
 """Of the requests of a run whose throughput is held against the maximum."""
+WITH_INTERVAL = {"ttft", "throughput", "itl"}
+"""Tests whose headline is a statistic of samples or a rate: it has an interval, unless there is too little for one."""
+OF_MEDIANS = {"fairness", "prefix-cache", "guardrail"}
+"""Tests whose headline is reckoned with medians of several runs, and has no interval."""
+WIDE = 2.0
+"""Of an interval's ends: a value that may as well be twice as much is not known."""
 WORST: tuple[RunStatus, ...] = ("INVALID", "INCONCLUSIVE", "VALID")
 
 
@@ -67,9 +78,14 @@ class ProcedureJudgement:
 
 
 def verdict_of_test(
-    test: str, runs: Sequence[MeasuredRun], problem: str | None, undecided: Iterable[Note]
+    test: str,
+    runs: Sequence[MeasuredRun],
+    problem: str | None,
+    undecided: Iterable[Note],
+    headline: ReportedValue | None = None,
 ) -> ProcedureJudgement:
-    """The verdict of a test. `problem`: why it did not come to its end; `undecided`: what its runs do not settle."""
+    """The verdict of a test. `problem`: why it did not come to its end; `undecided`: what its runs do not settle; `headline`:
+    the value that stands for it."""
     objections: list[Objection] = []
     counting = OF_THE_INSTRUMENT - LEFT_OUT.get(test, set())
     for one in runs:
@@ -91,7 +107,37 @@ def verdict_of_test(
     if completed and not any(completed):
         objections.append(Objection("unanswered", "INCONCLUSIVE", None, Note("unanswered")))
     objections += (Objection("undecided", "INCONCLUSIVE", None, note) for note in undecided)
+    objections += (
+        Objection(code, "INCONCLUSIVE", None, note) for code, note in _of_headline(test, runs, headline)
+    )
     return ProcedureJudgement(worst(one.status for one in objections), _merged(objections))
+
+
+def _of_headline(
+    test: str, runs: Sequence[MeasuredRun], headline: ReportedValue | None
+) -> Iterator[tuple[str, Note]]:
+    """Why the value that stands for a test is not known well enough to stand for it."""
+    counts = [_fewest(one.summary) for one in runs if one.part not in ESTIMATES]
+    least = ENOUGH["p50"]
+    if test in OF_MEDIANS and counts and 0 < min(counts) < least:
+        yield "few_samples", Note("headline_of_few_requests", {"requests": min(counts), "least": least})
+    if headline is None or isinstance(headline.value, bool | str | None):
+        return
+    facts: dict[str, Fact] = {"label": headline.label}
+    if headline.few:
+        yield "few_samples", Note("headline_of_few_samples", facts)
+    if headline.ci is not None:
+        low, high = headline.ci
+        if low <= 0 or high > WIDE * low:
+            ends: dict[str, Fact] = {"low": low, "high": high}
+            yield "wide_interval", Note("headline_interval_wide", facts | ends, True)
+    elif test in WITH_INTERVAL:
+        yield "no_interval", Note("headline_without_interval", facts)
+
+
+def _fewest(summary: Summary) -> int:
+    """Requests completed, of the class with fewest where there are classes."""
+    return min([summary.requests.completed, *(one.requests.completed for one in summary.by_class)])
 
 
 def contradictions(

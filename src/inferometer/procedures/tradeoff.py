@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -172,9 +172,23 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         tables=(_table(measured),),
         figures=(_curve(setup, measured, "ttft", "curve"), _curve(setup, measured, "tpot", "tpot_curve"), _offered(measured)),
         notes=_notes(setup, measured),
-        undecided=() if ended else (Note("not_all_levels_measured"),),
+        undecided=(*(() if ended else (Note("not_all_levels_measured"),)), *_unsettled(setup, measured)),
         known=known,
     )  # fmt: skip
+
+
+def _unsettled(setup: Setup, points: Sequence[Point]) -> Iterator[Note]:
+    """That the point that stands for the test may be chance: the knee, or the saturation point where there is none. An
+    optimum is of levels whose intervals settle the objectives."""
+    if setup.plan.slos and optimum(points) is not None:
+        return
+    found = (_knee(points, "ttft", "TTFT"), _saturation(points))
+    first = next((one for one in found if one.value is not None), None)
+    facts = {} if first is None or first.note is None else first.note.facts
+    if facts.get("settled") is False:
+        yield Note("knee_not_settled")
+    elif "explained" in facts and facts["explained"] is not False:
+        yield Note("fall_not_settled")
 
 
 def _base(setup: Setup, base: float | None) -> Value:

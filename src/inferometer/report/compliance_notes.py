@@ -528,6 +528,13 @@ COMPARISON: Mapping[str, Words] = {
 VERDICT: Mapping[str, Words] = {
     "partial": "The test did not come to its end: {problem}",
     "unanswered": "Not one request of the runs that count was answered in full.",
+    "headline_of_few_requests": (
+        "The headline rests on medians of runs with only {requests} requests completed, fewer than the {least} that a "
+        "median needs."
+    ),
+    "headline_of_few_samples": "The headline, {label}, has fewer samples than this percentile needs.",
+    "headline_without_interval": "The headline, {label}, has no 95 % interval: there is too little to tell how far off it is.",
+    "headline_interval_wide": "The 95 % interval of the headline, {label}, is too wide to say much: {low} to {high}.",
     "maximum_exceeded": (
         "{test} saw {output_tok_s} output tokens per second on the same workload, more than the maximum of {maximum}: "
         "that is none."

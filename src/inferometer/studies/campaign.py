@@ -62,6 +62,7 @@ from inferometer.report.campaign.document import compose
 from inferometer.report.campaign.files import write_reports
 from inferometer.report.campaign.purposes import PURPOSES
 from inferometer.report.campaign.redaction import redact
+from inferometer.report.campaign.titles import headline_of
 from inferometer.report.campaign.verdict import verdict_document, verdict_of
 from inferometer.report.compliance import statement_document
 from inferometer.report.run.composition import moment
@@ -317,7 +318,9 @@ class _Test:
             MeasuredRun(one.outcome.run, one.step.part, one.step.at, one.outcome.summary, state)
             for one, state in made
         ]
-        judgement = verdict_of_test(procedure.name, measured, self.problem, results.undecided)
+        values = shown.values(results)
+        headline = headline_of(procedure.name, values)
+        judgement = verdict_of_test(procedure.name, measured, self.problem, results.undecided, headline)
         title, objective = PURPOSES[procedure.name]
         return ProcedureDocument(
             schema=TEST_SCHEMA,
@@ -339,7 +342,7 @@ class _Test:
             compliance=None,
             switches=shown.switches(self.done),
             runs=tuple(shown.measured_run(one, state) for one, state in made),
-            values=shown.values(results),
+            values=values,
             tables=shown.tables(results),
             figures=results.figures,
             notes=shown.notes(results.notes),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from inferometer.documents.campaign import ProcedureDocument, ReportedValue
@@ -160,9 +160,14 @@ def meanings(test: ProcedureDocument) -> list[tuple[str, str]]:
 
 
 def headline(test: ProcedureDocument) -> ReportedValue | None:
-    """The value that stands for the test: the first number that its words name, else its first."""
-    for key in of(test).headline:
-        for value in test.values:
+    """The value that stands for the test."""
+    return headline_of(test.test, test.values)
+
+
+def headline_of(test: str, values: Sequence[ReportedValue]) -> ReportedValue | None:
+    """The value that stands for a test of this name: the first number that its words name, else its first."""
+    for key in WORDS.get(test, _UNKNOWN).headline:
+        for value in values:
             if key in value.label.lower() and is_number(value.value):
                 return value
-    return test.values[0] if test.values else None
+    return values[0] if values else None
