@@ -62,6 +62,16 @@ def test_load_time_and_cold_start_latency_are_the_engines(virtual: Ran) -> None:
     assert virtual.value("cold-start", "cold_start_latency") == pytest.approx(COLD_MS)
 
 
+def test_a_simulated_engine_without_a_load_has_no_load_time(tmp_path: Path) -> None:
+    """Nothing was loaded, in 0 s: that is no measurement. A setting is called one."""
+    at_once = Settings(**{**_values(ENGINE), "load_ns": 0.0})
+    ran = carried_out(tmp_path, "cold-start", engine=at_once, tests={"cold-start": {"starts": 1}})
+    (value,) = [one for one in ran.test("cold-start")["values"] if one["name"] == "load_time"]
+    assert value["value"] is None
+    assert "nothing was loaded" in value["note"]
+    assert ran.value("cold-start", "cold_start_latency") == pytest.approx(COLD_MS)
+
+
 def test_a_cold_start_is_marked_and_has_no_warm_up(virtual: Ran) -> None:
     """Draft 4.5.3: warm-up skipped, and the report says so."""
     firsts = virtual.of("cold-start", "first")

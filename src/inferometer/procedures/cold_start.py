@@ -12,6 +12,7 @@ nor a look at what the server takes. The second is of the same length: what it t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 from inferometer.documents.campaign import Conditions
@@ -20,7 +21,7 @@ from inferometer.documents.results import Cell, Column
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value
 from inferometer.procedures.setup import Setup, closed_loop, variant, without_warm_up
-from inferometer.procedures.step import Performed, Run, Steps, Switch, Switched, is_run
+from inferometer.procedures.step import Performed, Run, Steps, Switch, Switched, is_run, runs
 from inferometer.procedures.summary_access import stat
 
 NAME, SECTION = "cold-start", "4.5.3"
@@ -60,7 +61,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     table = Table("starts", "Cold starts", "4.5.3", columns, tuple(rows))
     return Results(
         values=(
-            _median("load_time", "Model Load Time", rows, 1, "s"),
+            _load_time(rows, simulated=any(one.outcome.summary.run.simulated for one in runs(done))),
             _median("cold_start_latency", "Cold Start Latency", rows, 2, "ms"),
             _median("second_ttft", "TTFT of the second request", rows, 3, "ms"),
         ),
@@ -93,6 +94,16 @@ def _rows(done: Sequence[Performed]) -> list[tuple[Cell, ...]]:
         elif is_run(one) and found:
             found[-1][2 if one.step.part == FIRST else 3] = stat(one.outcome.summary, "ttft", "mean")
     return [tuple(row) for row in found]
+
+
+def _load_time(rows: Sequence[Sequence[Cell]], *, simulated: bool) -> Value:
+    """The median. In simulation it is a setting of the engine, and where that is not set, nothing at all."""
+    found = _median("load_time", "Model Load Time", rows, 1, "s")
+    if not simulated or found.value is None:
+        return found
+    if not found.value:
+        return replace(found, value=None, note=Note("load_not_simulated"))
+    return replace(found, note=Note("load_is_a_setting"))
 
 
 def _median(name: str, label: str, rows: Sequence[Sequence[Cell]], column: int, unit: str) -> Value:

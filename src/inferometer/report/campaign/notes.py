@@ -518,6 +518,10 @@ COLD_START: dict[str, Words] = {
     "load_on_first_request": "A server that loads its model on the first request has that load in the latency.",
     "starts_incomplete": "{complete} of {starts} starts were measured whole.",
     "median_of_starts": "median of {starts} starts",
+    "load_is_a_setting": "the setting `load` of the simulated engine: nothing was loaded",
+    "load_not_simulated": (
+        "nothing was loaded: the simulated engine is there at once, and a load takes the time of its setting `load`"
+    ),
     "no_start_measured": "no start was measured",
 }
 

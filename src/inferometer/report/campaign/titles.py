@@ -134,6 +134,7 @@ WORDS: dict[str, Words] = {
             "load time": "From the command to the first healthy answer.",
             "cold": "These results are of a cold system and stand beside no warm ones.",
         },
+        headline=("load time", "cold start latency"),
     ),
 }
 
