@@ -59,38 +59,58 @@ def long_p99(folder: Path, rate: float) -> float:
     return float(np.percentile(ttft_ms(finding.folder), 99))
 
 
-def test_the_answer_is_the_highest_load_that_is_sustained(searched: Ran, tmp_path: Path) -> None:
-    """The ten-times rule of draft 5.2.3.1 binds first here: runs of 8,000 requests, 10 % below and 20 % above the answer, keep
-    it and break it, for an answer has to be sustained twice. It lies below what the engine can do at all."""
-    found = searched.value("throughput", "sustainable_rate")
-    lowest = min(row["ttft_p50"] for row in searched.rows("throughput", "levels"))
-    assert 0.4 * CAPACITY < found < CAPACITY
-    assert long_p99(tmp_path, 0.9 * found) <= 10 * lowest < long_p99(tmp_path, 1.2 * found)
+def interval(ran: Ran, name: str) -> tuple[float, float]:
+    """Of a value of the test."""
+    values = ran.test("throughput")["values"]
+    low, high = next(value["ci"] for value in values if value["name"] == name)
+    return low, high
 
 
-def test_throughput_is_what_was_offered_at_the_answer(searched: Ran) -> None:
-    """Below saturation all that is asked for is done: within three standard deviations of so many Poisson arrivals."""
-    found = searched.value("throughput", "sustainable_rate")
-    arrivals = found * 300 * 0.9
-    assert searched.value("throughput", "max_request_s") == pytest.approx(found, rel=3 / arrivals**0.5)
-    assert searched.value("throughput", "max_output_tok_s") == pytest.approx(
-        found * ANSWER, rel=3 / arrivals**0.5
-    )
+def test_the_maximum_is_what_the_places_make_of_the_steps(searched: Ran) -> None:
+    """The rate at which completions keep up with arrivals has no limit of latency: it is the engine's own, in requests and in
+    tokens, within its interval and 1 %. Levels below it were kept up with, and levels above it were not."""
+    assert searched.value("throughput", "sustainable_rate") == pytest.approx(CAPACITY, rel=0.01)
+    assert searched.value("throughput", "max_request_s") == pytest.approx(CAPACITY, rel=0.01)
+    assert searched.value("throughput", "max_output_tok_s") == pytest.approx(CAPACITY * ANSWER, rel=0.01)
+    low, high = interval(searched, "max_output_tok_s")
+    assert 0.999 * low <= CAPACITY * ANSWER <= 1.001 * high
+    tried = [row for row in searched.rows("throughput", "levels") if row["rate"] != ""]
+    assert {row["sustained"][:3] for row in tried if row["rate"] < CAPACITY} == {"yes"}
+    assert {row["because"].split(",")[0] for row in tried if row["rate"] > CAPACITY} == {"completions"}
     assert searched.test("throughput")["verdict"]["status"] == "VALID"
 
 
-def test_no_level_is_shorter_than_the_draft_wants_and_the_answer_was_run_twice(searched: Ran) -> None:
+def test_the_answer_under_the_ten_times_rule_is_a_second_one(searched: Ran, tmp_path: Path) -> None:
+    """Runs of 8,000 requests 12 % below and 12 % above it keep the rule of draft 5.2.3.1 and break it; its reference is of a
+    tenth of the capacity, and it names what binds."""
+    found = searched.value("throughput", "limited_rate")
+    (reference,) = searched.of("throughput", "reference")
+    limit = 10 * reference["metrics"]["ttft_ms"]["p50"]
+    assert reference["plan"]["load"]["rate"] == pytest.approx(0.1 * CAPACITY, rel=0.02)
+    assert long_p99(tmp_path, 0.88 * found) <= limit < long_p99(tmp_path, 1.12 * found)
+    assert found < CAPACITY
+    rows = {row["metric"]: row for row in searched.rows("throughput", "summary")}
+    assert rows["Output Throughput by the ten-times rule (5.2.3.1)"]["binding"] == "latency"
+
+
+def test_levels_whose_p99_decides_have_a_thousand_requests(searched: Ran) -> None:
+    """Draft 5.1.4.3; within the luck of a thousand Poisson arrivals."""
+    counts = [level["requests"]["completed"] for level in searched.of("throughput", "limit")]
+    assert counts
+    assert min(counts) > 1_000 - 4 * 1_000**0.5
+
+
+def test_no_level_is_shorter_than_the_draft_wants_and_the_level_kept_up_with_was_run_twice(
+    searched: Ran,
+) -> None:
     """300 s each, and the same load with another seed at the end."""
-    runs = [run for run in searched.test("throughput")["runs"] if run["part"] in ("level", "confirm")]
-    levels = searched.of("throughput", "level", "confirm")
+    levels = searched.of("throughput", "level", "confirm", "saturated", "limit")
     assert all(level["plan"]["load"]["duration_s"] >= 300 for level in levels)
-    answer = searched.value("throughput", "sustainable_rate")
-    seeds = {
-        level["plan"]["workload"]["seed"]
-        for run, level in zip(runs, levels, strict=True)
-        if run["at"]["rate"] == answer
-    }
-    assert len(seeds) == 2
+    (confirmed,) = searched.of("throughput", "confirm")
+    rate = confirmed["plan"]["load"]["rate"]
+    same = [one for one in searched.of("throughput", "level") if one["plan"]["load"]["rate"] == rate]
+    assert same
+    assert all(one["plan"]["workload"]["seed"] != confirmed["plan"]["workload"]["seed"] for one in same)
 
 
 def test_levels_that_end_while_the_server_fills_up_settle_no_throughput(tmp_path: Path) -> None:

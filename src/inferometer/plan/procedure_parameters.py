@@ -53,14 +53,15 @@ class Search(Parameters):
     level_s: Seconds = 60.0
     least_requests: Count = 100
     pilot_requests: Count = 256
-    pilot_concurrency: Concurrency = 64
+    pilot_concurrency: Concurrency = 8
     longer: Annotated[int, Field(ge=0, le=6), NUMBER] = 2
     resolution: Share = 0.05
 
     quick: ClassVar[Values] = {
         "level_s": 6.0,
         "least_requests": 30,
-        "pilot_requests": 96,
+        "pilot_requests": 64,
+        "pilot_concurrency": 32,
         "longer": 1,
         "resolution": 0.15,
     }
@@ -90,10 +91,21 @@ class Throughput(Parameters):
     max_concurrency: Concurrency = 512
     concurrency_step: Concurrency = 8
     success_rate: Annotated[Share, HARMLESS] = 0.99
+    saturated_runs: Annotated[Count, HARMLESS] = 2
+    limit_requests: Annotated[Count, HARMLESS] = 1_000
+    """Of a level whose P99 decides (draft 5.1.4.3)."""
+    limit_levels: Annotated[Count, HARMLESS] = 8
+    reference_requests: Annotated[Count, HARMLESS] = 200
     ttft_p99_ms: Annotated[float, Field(gt=0), NUMBER] = 500.0
     """C.1's operating point: `Throughput at P99 TTFT < 500ms`. No objective of the test."""
 
-    quick: ClassVar[Values] = {"duration_s": 6.0}
+    quick: ClassVar[Values] = {
+        "duration_s": 6.0,
+        "saturated_runs": 1,
+        "limit_requests": 30,
+        "limit_levels": 3,
+        "reference_requests": 20,
+    }
 
     @model_validator(mode="after")
     def _ranges(self) -> Throughput:

@@ -1,292 +1,230 @@
-"""Draft 5.2 in closed loop: the concurrency beyond which throughput no longer rises.
+"""Draft 5.2 in closed loop: the throughput beyond which more requests in flight only wait.
 
-Queues cannot grow in closed loop, and completions cannot fall behind arrivals. So this tool has a rule of its own: a level
-counts as saturated when
+Queues cannot grow in closed loop, and completions cannot fall behind arrivals. Levels double until that adds less than 4 % to
+throughput (plateau.py); the last level is run again with other seeds, and is the answer: the rate at which a backlog is worked
+off, as in open loop.
 
-| signal      |                                                                                                        |
-| ----------- | ------------------------------------------------------------------------------------------------------ |
-| `gain`      | it has less than 5 % more throughput than the highest level with at most ten elevenths of its requests |
-| `latency`   | P99 of TTFT exceeds ten times the P50 at the lowest level (5.2.3.1)                                    |
-| `steady`    | output falls or rises within the run, as in open loop (5.2.3.2)                                        |
-| `objective` | an objective is missed                                                                                 |
-| `success`   | less than the success rate asked for                                                                   |
-
-each by its interval. A step of a smaller share could not add 5 % to any system: where the increment is less than a tenth of the
-level, a step is several increments. Levels step up by the increment; the last before the first saturated one is run again, with
-another seed, and is the answer.
+Under a limit (the plan's objectives; without any, P99 of TTFT at most ten times the P50 of one request at a time; C.1's point)
+the answer is the highest level that meets it. Between the highest that did and the lowest that did not the search bisects.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
 
 from inferometer.documents.campaign import Conditions
-from inferometer.documents.note import Note
-from inferometer.documents.results import Axis, Cell, Column, Figure, Mark, Series
-from inferometer.documents.summary import Summary
-from inferometer.procedures.results import Results, Table
-from inferometer.procedures.saturation import CONFIRMING_SEED
-from inferometer.procedures.search import MOST_TRIALS, Answer, Ask, Ladder, Trial, advance, reached, reason
-from inferometer.procedures.setup import Setup, closed_loop, reseeded, with_warm_up, without_warm_up
-from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
-from inferometer.procedures.summary_access import held_to, percent, rate, rate_interval, stat, success
-from inferometer.procedures.sustained import (
-    P99_OVER_P50,
-    Decision,
-    Signal,
-    beyond,
-    decision,
-    latency,
-    objectives,
-    steadiness,
+from inferometer.documents.note import Fact, Note
+from inferometer.documents.results import Axis, Figure, Mark, Series
+from inferometer.procedures.latency_limit import (
+    PART,
+    REFERENCE,
+    SEEDS,
+    Found,
+    Limit,
+    Seeking,
+    reference,
+    seen,
 )
+from inferometer.procedures.plateau import (
+    GAIN,
+    Capacity,
+    Climb,
+    Rung,
+    ascend,
+    capacity,
+    output,
+    plateau,
+    rungs,
+    still_rose,
+)
+from inferometer.procedures.results import Results
+from inferometer.procedures.saturation import search_table
+from inferometer.procedures.setup import Setup, closed_loop, reseeded, without_warm_up
+from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps, runs
+from inferometer.procedures.summary_access import rate, rate_interval
 from inferometer.procedures.throughput_results import (
+    Maximum,
+    Under,
     latency_table,
-    point_expression,
+    limit_table,
+    limits_of,
     summary_table,
     values,
     with_point,
 )
 
-LEAST_GAIN = 0.05
-STEP_SHARE = (10, 11)
-"""A step goes up from a level with at most ten elevenths as many requests in flight."""
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A concurrency that was run, and what it came to."""
-
-    done: PerformedRun
-    concurrency: int
-    times: int
-    confirms: bool
-    decision: Decision
-    met: frozenset[str]
-
-    @property
-    def trial(self) -> Trial:
-        """As the search sees it."""
-        return Trial(float(self.concurrency), self.decision.sustained, self.times, self.confirms)
-
-    @property
-    def gain(self) -> float | None:
-        """Throughput over that of the level a step below, less 1; None at the lowest."""
-        return next((signal.value for signal in self.decision.signals if signal.code == "gain"), None)
+CONFIRM = "confirm"
+SEED = 50
+RESOLUTION = 0.05
+FULL_REQUESTS = 500
 
 
 def steps(setup: Setup) -> Steps:
-    """Levels, stepping up; the last one sustained once more."""
+    """Levels that double; the last once more; levels under the limits."""
     done: list[Performed] = []
-    while isinstance(move := _next(setup, done), Ask):
-        run = _run(setup, move, cold=not done)
+    done += yield from ascend(_climb(setup))
+    found = rungs(_climb(setup), done)
+    top = plateau(_climb(setup), found)
+    if top is None:
+        return
+    for number in range(setup.tests.throughput.saturated_runs):
+        run = _level(setup, top.concurrency, CONFIRM, SEED + number, _seconds(setup, top, FULL_REQUESTS))
         done.append(PerformedRun(run, (yield run)))
+    seeking = _seeking(setup, done)
+    low = _level(setup, 1, REFERENCE, SEEDS, None)
+    done.append(PerformedRun(low, (yield low)))
+    for limit in limits_of(setup):
+        done = yield from _seek(setup, seeking, limit, done)
 
 
-def _ladder(setup: Setup) -> Ladder:
-    """Any bracket is narrow: there is nothing between two levels."""
+def _climb(setup: Setup) -> Climb:
+    wanted, search = setup.tests.throughput, setup.tests.search
+    return Climb(
+        with_point(setup), wanted.min_concurrency, wanted.max_concurrency, search.pilot_requests,
+        seconds=wanted.duration_s, part="level",
+    )  # fmt: skip
+
+
+def _seconds(setup: Setup, like: Rung, requests: int) -> float:
+    """How long a level lasts: as long as a test's level, and not shorter than so many requests take."""
     wanted = setup.tests.throughput
-    rungs = (wanted.max_concurrency - wanted.min_concurrency) // wanted.concurrency_step
-    return Ladder(
-        first=wanted.min_concurrency,
-        step=wanted.concurrency_step,
-        most=wanted.max_concurrency,
-        least=wanted.min_concurrency,
-        resolution=math.inf,
-        longer=setup.tests.search.longer,
-        integral=True,
-        trials=rungs + MOST_TRIALS,
+    request_s = rate(like.done.outcome.summary, "request_s") or 0.0
+    least = min(requests, wanted.limit_requests)
+    return max(wanted.duration_s, least / request_s if request_s else 0.0)
+
+
+def _level(setup: Setup, slots: int, part: str, seed: int, seconds: float | None) -> Run:
+    count = setup.tests.throughput.reference_requests if seconds is None else None
+    length = None if seconds is None else float(f"{seconds:.6g}")
+    plan = closed_loop(without_warm_up(with_point(setup)), slots, seconds=length, requests=count)
+    facts: dict[str, Fact] = {"concurrency": slots, "part": part}
+    return Run(reseeded(plan, seed), part, Conditions(concurrency=slots), Note("concurrency_level", facts))
+
+
+def _seeking(setup: Setup, done: Sequence[Performed]) -> Seeking:
+    wanted, found = setup.tests.throughput, _capacity(setup, done)
+    return Seeking(
+        with_point(setup), 0.0 if found is None else found.request_s, wanted.duration_s, wanted.limit_requests,
+        wanted.reference_requests, wanted.success_rate, wanted.limit_levels,
+    )  # fmt: skip
+
+
+def _capacity(setup: Setup, done: Sequence[Performed]) -> Capacity | None:
+    found = rungs(_climb(setup), done)
+    top = plateau(_climb(setup), found)
+    return None if top is None else capacity(found, top, runs(done, CONFIRM))
+
+
+def _seek(
+    setup: Setup, seeking: Seeking, limit: Limit, before: Sequence[Performed]
+) -> Generator[Run, Measured, list[Performed]]:
+    done = list(before)
+    while (slots := _following(seeking, limit, done)) is not None:
+        nearest = min(rungs(_climb(setup), done), key=lambda one: abs(math.log(one.concurrency / slots)))
+        seconds = _seconds(setup, nearest, setup.tests.throughput.limit_requests)
+        run = _level(setup, slots, PART, SEEDS + 1 + len(runs(done, PART)), seconds)
+        done.append(PerformedRun(run, (yield run)))
+    return done
+
+
+def _sides(seeking: Seeking, limit: Limit, done: Sequence[Performed]) -> tuple[int | None, int | None, str]:
+    """The highest level below the lowest that missed the limit, that one, and what it missed. A level's last word counts."""
+    low = reference(done)
+    last: dict[int, tuple[float, str]] = {}
+    for one in runs(done, "level", CONFIRM, PART, REFERENCE):
+        beyond = seen(one.outcome.summary, limit, low, seeking.success_rate)
+        if beyond is not None:
+            last[one.step.at.concurrency or 1] = beyond
+    missed = min((slots for slots, (y, _) in last.items() if y > 0), default=None)
+    met = max(
+        (slots for slots, (y, _) in last.items() if y <= 0 and slots < (missed or math.inf)), default=None
     )
+    return met, missed, "" if missed is None else last[missed][1]
 
 
-def _next(setup: Setup, done: Sequence[Performed]) -> Ask | Answer:
-    return advance(_ladder(setup), [one.trial for one in levels(setup, done)])
-
-
-def _run(setup: Setup, ask: Ask, *, cold: bool) -> Run:
-    slots, seconds = int(ask.level), setup.tests.throughput.duration_s * ask.times
-    plan = with_point(setup)
-    closed = closed_loop(with_warm_up(plan) if cold else without_warm_up(plan), slots, seconds=seconds)
-    facts = {"concurrency": slots, "seconds": seconds, "reason": reason(ask)}
-    return Run(
-        reseeded(closed, CONFIRMING_SEED * ask.confirms),
-        "confirm" if ask.confirms else "level",
-        Conditions(concurrency=slots, times=ask.times),
-        Note("concurrency_level", facts),
-    )
-
-
-def levels(setup: Setup, done: Sequence[Performed]) -> list[Level]:
-    """The levels among what was done, each with what it came to at that point."""
-    measured: list[Level] = []
-    asked = {str(slo) for slo in setup.plan.slos}
-    longest = 2**setup.tests.search.longer
-    for one in runs(done, "level", "confirm"):
-        at, summary = one.step.at, one.outcome.summary
-        slots, times = at.concurrency or 0, at.times or 1
-        below, lowest = (
-            _below(measured, slots),
-            stat((measured[0].done if measured else one).outcome.summary, "ttft", "p50"),
-        )
-        held = held_to(summary, asked)
-        final = times >= longest
-        signals = [] if below is None else [gain(below, summary, final=final)]
-        if lowest is not None:
-            signals.append(latency(summary, P99_OVER_P50 * lowest, final=final))
-        signals.append(steadiness(summary, final=final))
-        signals += objectives(held, setup.tests.throughput.success_rate, final=final)
-        met = frozenset(slo.expr for slo in summary.slos if slo.met)
-        confirms = one.step.part == "confirm"
-        measured.append(Level(one, slots, times, confirms, decision(signals, final=final), met))
-    return measured
-
-
-def _below(levels: Sequence[Level], slots: int) -> Summary | None:
-    """The last run of the highest level at least a step below."""
-    share, whole = STEP_SHARE
-    under = [one for one in levels if whole * one.concurrency <= share * slots]
-    level = max((one.concurrency for one in under), default=None)
-    return next((one.done.outcome.summary for one in reversed(under) if one.concurrency == level), None)
-
-
-def gain(below: Summary, here: Summary, *, final: bool) -> Signal:
-    """Whether a step added less than 5 %: g = b / a - 1 of the output throughputs of both levels, and its interval by the
-    relative half widths of theirs, which add as their squares do."""
-    a, b = rate(below, "output_tok_s"), rate(here, "output_tok_s")
-    if not a or b is None:
-        return Signal("gain", None, None, LEAST_GAIN)
-    growth, interval = b / a - 1, None
-    spans = rate_interval(below, "output_tok_s"), rate_interval(here, "output_tok_s")
-    if b and spans[0] is not None and spans[1] is not None:
-        widths = [(high - low) / 2 / of for (low, high), of in zip((spans[0], spans[1]), (a, b), strict=True)]
-        half = b / a * math.hypot(*widths)
-        interval = growth - half, growth + half
-    return Signal(
-        "gain", beyond(growth, interval, lambda value: value < LEAST_GAIN, final=final), growth, LEAST_GAIN
-    )
+def _following(seeking: Seeking, limit: Limit, done: Sequence[Performed]) -> int | None:
+    """The next concurrency under a limit; None: what is known is near enough, or enough was tried."""
+    met, missed, _ = _sides(seeking, limit, done)
+    tried = len(runs(done, PART))
+    if missed is None or met is None or tried >= 2 * seeking.most or missed - met <= max(1, RESOLUTION * met):
+        return None
+    middle = round(math.sqrt(met * missed))
+    return min(max(middle, met + 1), missed - 1)
 
 
 def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """As in open loop: Tables 3 and 4, the levels, and their picture."""
-    measured = levels(setup, done)
-    if not measured:
+    found = rungs(_climb(setup), done)
+    if not found:
         return Results(undecided=(Note("no_concurrency_measured"),))
-    move = _next(setup, done)
-    ended = move if isinstance(move, Answer) else None
-    top = _top(setup, measured)
-    point = _point(measured, {point_expression(setup), *(str(slo) for slo in setup.plan.slos)})
-    best = None if top is None else top.done
+    full = _capacity(setup, done)
+    table = search_table(found, (), "levels", "Load levels in the order they were run")
+    if full is None or not runs(done, CONFIRM):
+        return Results(tables=(table,), undecided=(Note("search_not_ended"),))
+    maximum = Maximum(
+        full.output_tok_s, full.output_ci, full.request_s, full.request_ci, full.input_tok_s, full.concurrency, None, "gain",
+    )  # fmt: skip
+    seeking, top = _seeking(setup, done), runs(done, CONFIRM)[-1]
+    under = [_under(seeking, one, full, done) for one in limits_of(setup)]
     return Results(
-        values=values(setup, best, None if point is None else point.done, "in flight", "concurrency"),
+        values=values(setup, maximum, under, top, "in flight", "concurrency"),
         tables=(
-            summary_table(setup, best, "in flight", "concurrency"),
-            latency_table(best),
-            _table(measured),
+            summary_table(setup, maximum, under, "in flight"),
+            latency_table(top),
+            table,
+            *limit_table(seeking, under, done),
         ),
-        figures=(_figure(measured, top),),
-        notes=_notes(setup, ended, top),
-        undecided=_undecided(setup, ended, top),
+        figures=(_figure(found, full),),
+        notes=tuple(_notes(setup, found, full)),
+        undecided=tuple(_undecided(found, under)),
     )
 
 
-def _top(setup: Setup, levels: Sequence[Level]) -> Level | None:
-    """The run at the highest level sustained; of a search that was cut short, the highest below the lowest that was not."""
-    highest = reached(_ladder(setup), [one.trial for one in levels])
-    at = [one for one in levels if one.concurrency == highest and one.decision.sustained]
-    return at[-1] if at else None
+def _under(seeking: Seeking, limit: Limit, full: Capacity, done: Sequence[Performed]) -> Under:
+    """The answer under a limit: the throughput of the highest level that meets it, below that of the lowest that misses."""
+    met, missed, binding = _sides(seeking, limit, done)
+    if reference(done) is None or _following(seeking, limit, done) is not None:
+        return Under(limit, Found(None, None, binding, "open"), 1.0)
+    if met is None:
+        return Under(limit, Found(None, None, binding, "missed" if missed is not None else "open"), 1.0)
+    if missed is None:
+        return Under(limit, Found(full.concurrency, None, "", "free"), 1.0, full.output_tok_s, full.output_ci)
+    best, over = (_last(done, slots).outcome.summary for slots in (met, missed))
+    ends = [span for one in (best, over) if (span := rate_interval(one, "output_tok_s")) is not None]
+    low = min([output(best), *(span[0] for span in ends)])
+    high = max([output(over), *(span[1] for span in ends)])
+    return Under(limit, Found(met, (met, missed), binding, "crossed"), 1.0, output(best), (low, high))
 
 
-def _point(levels: Sequence[Level], required: set[str]) -> Level | None:
-    """Of the levels sustained that meet C.1's operating point as well, that of the highest throughput."""
-    meeting = [one for one in levels if one.decision.sustained and required <= one.met]
-    return max(
-        meeting,
-        key=lambda one: (one.concurrency, rate(one.done.outcome.summary, "output_tok_s") or 0.0),
-        default=None,
-    )
+def _last(done: Sequence[Performed], slots: int) -> PerformedRun:
+    return [one for one in runs(done, "level", CONFIRM, PART, REFERENCE) if one.step.at.concurrency == slots][
+        -1
+    ]
 
 
-def _table(levels: Sequence[Level]) -> Table:
-    columns = (
-        Column("concurrency", "In flight"),
-        Column("seconds", "Run", "s"),
-        Column("achieved", "Achieved", "tok/s"),
-        Column("gain", "Added by the step", "%"),
-        Column("ttft_p50", "TTFT P50", "ms"),
-        Column("ttft_p99", "TTFT P99", "ms"),
-        Column("tpot_p99", "TPOT P99", "ms"),
-        Column("success", "Success", "%"),
-        Column("sustained", "Sustained"),
-        Column("because", "Because of"),
-    )
-    return Table(
-        "levels",
-        "Load levels in the order they were run",
-        "5.2.3",
-        columns,
-        tuple(map(_row, levels)),
-        capacity=True,
-    )
-
-
-def _row(one: Level) -> tuple[Cell, ...]:
-    summary, sustained = one.done.outcome.summary, one.decision.sustained
-    said = {True: "yes", False: "no", None: "not settled"}[sustained]
-    return (
-        one.concurrency,
-        one.done.step.plan.load.duration_s,
-        rate(summary, "output_tok_s"),
-        percent(one.gain),
-        stat(summary, "ttft", "p50"),
-        stat(summary, "ttft", "p99"),
-        stat(summary, "tpot", "p99"),
-        success(summary),
-        said + (" (confirmed)" if one.confirms and sustained else ""),
-        "" if sustained else ", ".join(signal.code for signal in one.decision.reasons),
-    )
-
-
-def _figure(levels: Sequence[Level], top: Level | None) -> Figure:
-    last = {one.concurrency: one.done.outcome.summary for one in levels}
-    slots = sorted(last)
+def _figure(found: Sequence[Rung], full: Capacity) -> Figure:
+    slots = sorted(found, key=lambda one: one.concurrency)
     series = Series(
-        "achieved", tuple(map(float, slots)), tuple(rate(last[level], "output_tok_s") for level in slots)
+        "achieved", tuple(float(one.concurrency) for one in slots), tuple(one.output_tok_s for one in slots)
     )
-    marks = () if top is None else (Mark("sustainable", x=float(top.concurrency)),)
+    marks = (Mark("sustainable", x=float(full.concurrency)),)
     axes = Axis("Requests in flight"), Axis("Output throughput", "tok/s")
     return Figure("achieved", "Throughput by concurrency", "lines", *axes, (series,), marks, capacity=True)
 
 
-def _notes(setup: Setup, ended: Answer | None, top: Level | None) -> tuple[Note, ...]:
+def _notes(setup: Setup, found: Sequence[Rung], full: Capacity) -> Iterator[Note]:
     wanted = setup.tests.throughput
-    bounds = {
-        "lowest": wanted.min_concurrency, "highest": wanted.max_concurrency, "step": wanted.concurrency_step,
-    }  # fmt: skip
-    notes = [
-        Note("closed_loop_saturation_rule", {"least_gain": LEAST_GAIN}),
-        Note("concurrency_levels", bounds, capacity=True),
-    ]
-    if ended is not None and ended.unsettled:
-        notes.append(Note("unsettled_taken_as_saturated", {"levels": ended.unsettled}, capacity=True))
-    if (
-        top is not None
-        and ended is not None
-        and top.concurrency == wanted.min_concurrency != wanted.max_concurrency
-    ):
-        notes.append(Note("lowest_level_is_the_answer"))
-    return tuple(notes)
+    bounds = {"lowest": wanted.min_concurrency, "highest": wanted.max_concurrency}
+    yield Note("closed_loop_saturation_rule", {"least_gain": GAIN})
+    yield Note("concurrency_levels", bounds, capacity=True)
+    yield Note("capacity_measured", {"concurrency": full.concurrency, "gain": full.gain}, capacity=True)
+    if len(found) == 1 and wanted.min_concurrency != wanted.max_concurrency:
+        yield Note("lowest_level_is_the_answer")
 
 
-def _undecided(setup: Setup, ended: Answer | None, top: Level | None) -> tuple[Note, ...]:
-    if ended is None:
-        return (Note("search_not_ended"),)
-    if ended.why == "endless":
-        return (Note("search_given_up", {"tried": "levels", "held": "sustained"}),)
-    if top is None:
-        return (Note("lowest_concurrency_not_sustained"),)
-    if ended.why == "ceiling":
-        highest = setup.tests.throughput.max_concurrency
-        return (Note("throughput_still_rose", {"concurrency": highest}, capacity=True),)
-    return ()
+def _undecided(found: Sequence[Rung], under: Sequence[Under]) -> Iterator[Note]:
+    if still_rose(found):
+        yield Note("throughput_still_rose", {"concurrency": found[-1].concurrency}, capacity=True)
+    if any(one.found.why == "open" for one in under):
+        yield Note("limit_search_not_ended")

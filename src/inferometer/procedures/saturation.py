@@ -1,6 +1,8 @@
-"""The highest request rate that is sustained, in open loop: draft 5.2's search, for its own test and as the 100 % of others.
+"""The highest request rate that a system keeps up with: draft 5.2.3, step 4a, for its own test and as the 100 % of others.
 
-pilot (closed loop, an estimate) -> search.advance -> one run a level -> sustained.decide -> search.advance -> ...
+climb to a plateau in closed loop (plateau.py: the capacity C) -> a level just below C, in open loop, has to be kept up with
+-> a level just above must not be -> the answer is C. Where the level below is not kept up with (a system that collapses), or
+the one above is, search.advance goes on from there, and the answer is the highest level that was kept up with.
 """
 
 from __future__ import annotations
@@ -12,24 +14,32 @@ from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column
 from inferometer.plan.schema import Plan
+from inferometer.procedures.plateau import (
+    MOST,
+    Capacity,
+    Climb,
+    Rung,
+    ascend,
+    capacity,
+    plateau,
+    rungs,
+)
 from inferometer.procedures.results import Table
 from inferometer.procedures.search import Answer, Ask, Ladder, Trial, advance, reached, reason
 from inferometer.procedures.setup import (
     Setup,
-    closed_loop,
     open_loop,
     reseeded,
     variant,
-    with_warm_up,
     without_warm_up,
     workload_key,
 )
 from inferometer.procedures.step import KnownLimits, Measured, Performed, PerformedRun, Run, runs
-from inferometer.procedures.summary_access import growth, held_to, rate, stat, success
+from inferometer.procedures.summary_access import growth, rate, stat, success
 from inferometer.procedures.sustained import Decision, decide
 
-FIRST, STEP, FACTOR, MOST, LEAST = 0.5, 0.25, 1.25, 64.0, 1 / 64
-"""A ladder out of an estimate: from half of it in steps of a quarter; then by a quarter of the level itself."""
+BELOW, STEP, FACTOR, MOST_OF, LEAST = 0.9, 0.3, 1.25, 64.0, 1 / 64
+"""A ladder about a capacity: just below it first, then three tenths of it higher."""
 BASE = "base-"
 """Parts of runs that only find the 100 % of a test's percentages begin with this."""
 CONFIRMING_SEED = 1_000
@@ -39,15 +49,13 @@ SUCCESS_RATE = 0.99
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """One search: levels of this plan in open loop, `seconds` each and longer where that makes fewer than `requests`;
-    `objectives`: those of the plan's that have to be met."""
+    """One search: levels of this plan in open loop, `seconds` each and longer where that makes fewer than `requests`."""
 
     plan: Plan
     seconds: float
     requests: int
     ladder: Ladder
     success_rate: float
-    objectives: tuple[str, ...] = ()
     prefix: str = ""
 
 
@@ -67,53 +75,38 @@ class Level:
         return Trial(self.rate, self.decision.sustained, self.times, self.confirms)
 
 
-def pilot(setup: Setup, plan: Plan, prefix: str = "") -> Generator[Run, Measured, PerformedRun]:
-    """An estimate of the capacity, with the warm-up before it: a little while of closed loop."""
+def climb_of(setup: Setup, plan: Plan, prefix: str = "") -> Climb:
+    """The climb before a search in open loop."""
     search = setup.tests.search
-    closed = closed_loop(with_warm_up(plan), search.pilot_concurrency, requests=search.pilot_requests)
-    run = Run(
-        closed, f"{prefix}pilot", Conditions(concurrency=search.pilot_concurrency),
-        Note("pilot"),
-    )  # fmt: skip
-    return PerformedRun(run, (yield run))
+    most = max(MOST, search.pilot_concurrency)
+    return Climb(plan, search.pilot_concurrency, most, search.pilot_requests, part=f"{prefix}pilot")
 
 
-def estimate(done: PerformedRun) -> float:
-    """Requests a second that a pilot saw complete. 0 if none did."""
-    summary = done.outcome.summary
-    return rate(summary, "request_s") or summary.throughput.whole_run.request_s or 0.0
-
-
-def ladder_of(setup: Setup, estimated: float) -> Ladder:
-    """Where to look, given an estimate in requests a second."""
+def ladder_of(setup: Setup, expected: float, *, above: bool = True) -> Ladder:
+    """Where to look about a capacity in requests a second. `above`: whether a level above it has to fail."""
     search = setup.tests.search
     return Ladder(
-        first=FIRST * estimated,
-        step=STEP * estimated,
-        most=MOST * estimated,
-        least=LEAST * estimated,
+        first=BELOW * expected,
+        step=STEP * expected,
+        most=MOST_OF * expected,
+        least=LEAST * expected,
         factor=FACTOR,
         resolution=search.resolution,
         longer=search.longer,
+        expected=expected,
+        above=above,
     )
 
 
 def levels(sought: Sought, done: Sequence[Performed]) -> list[Level]:
     """The levels of a search among what was done, each with what it came to at that point."""
     measured: list[Level] = []
-    lowest: tuple[float, float] | None = None
     longest = 2**sought.ladder.longer
     for one in runs(done, f"{sought.prefix}level", f"{sought.prefix}confirm"):
         at, summary = one.step.at, one.outcome.summary
-        level, times = at.rate or 0.0, at.times or 1
-        p50 = stat(summary, "ttft", "p50")
-        if p50 is not None and (lowest is None or level < lowest[0]):
-            lowest = level, p50
-        held = held_to(summary, sought.objectives)
-        decision = decide(
-            held, lowest and lowest[1], success_rate=sought.success_rate, final=times >= longest
-        )
-        measured.append(Level(one, level, times, one.step.part.endswith("confirm"), decision))
+        times = at.times or 1
+        decision = decide(summary, success_rate=sought.success_rate, final=times >= longest)
+        measured.append(Level(one, at.rate or 0.0, times, one.step.part.endswith("confirm"), decision))
     return measured
 
 
@@ -127,7 +120,7 @@ def seek(sought: Sought, before: Sequence[Performed] = ()) -> Generator[Run, Mea
 
 
 def _run(sought: Sought, ask: Ask) -> Run:
-    seconds = max(sought.seconds, sought.requests / ask.level) * ask.times
+    seconds = float(f"{max(sought.seconds, sought.requests / ask.level) * ask.times:.6g}")
     plan = reseeded(
         open_loop(without_warm_up(sought.plan), ask.level, seconds=seconds), CONFIRMING_SEED * ask.confirms
     )
@@ -155,23 +148,30 @@ def best(sought: Sought, done: Sequence[Performed]) -> Level | None:
     return at[-1] if at else None
 
 
-def base_search(setup: Setup, plan: Plan, estimated: float) -> Sought:
-    """The search for the 100 % of a test's percentages: draft 5.2's, without objectives (docs/tests.md)."""
-    bare = variant(plan, slos=[])
-    search = setup.tests.search
-    return Sought(
-        bare, search.level_s, search.least_requests, ladder_of(setup, estimated), SUCCESS_RATE, prefix=BASE
-    )
+def base_capacity(setup: Setup, plan: Plan, done: Sequence[Performed]) -> Capacity | None:
+    """What a climb before a search for 100 % came to; None: to nothing, or not yet to its end."""
+    climb = climb_of(setup, variant(plan, slos=[]), BASE)
+    found = rungs(climb, done)
+    at = plateau(climb, found)
+    return None if at is None else capacity(found, at, ())
+
+
+def base_search(setup: Setup, plan: Plan, expected: float) -> Sought:
+    """The search for the 100 % of a test's percentages: draft 5.2's, without objectives (docs/tests.md). It is cheap: one level
+    just below the capacity shows that it is kept up with."""
+    bare, search = variant(plan, slos=[]), setup.tests.search
+    ladder = ladder_of(setup, expected, above=False)
+    return Sought(bare, search.level_s, search.least_requests, ladder, SUCCESS_RATE, prefix=BASE)
 
 
 def find_base(setup: Setup, plan: Plan) -> Generator[Run, Measured, float | None]:
     """The highest sustainable request rate for a plan's workload: known already, or searched for. None: there is none."""
     done: list[Performed] = []
     if workload_key(plan) not in setup.known.saturation:
-        first = yield from pilot(setup, variant(plan, slos=[]), BASE)
-        done.append(first)
-        if estimate(first):
-            done = yield from seek(base_search(setup, plan, estimate(first)), done)
+        done = yield from ascend(climb_of(setup, variant(plan, slos=[]), BASE))
+        found = base_capacity(setup, plan, done)
+        if found is not None:
+            done = yield from seek(base_search(setup, plan, found.request_s), done)
     return base_of(setup, plan, done)
 
 
@@ -180,16 +180,28 @@ def base_of(setup: Setup, plan: Plan, done: Sequence[Performed]) -> float | None
     key = workload_key(plan)
     if key in setup.known.saturation:
         return setup.known.saturation[key]
-    pilots = runs(done, f"{BASE}pilot")
-    if not pilots or not estimate(pilots[0]):
+    found = base_capacity(setup, plan, done)
+    if found is None:
         return None
-    return bracketed_level(answer(base_search(setup, plan, estimate(pilots[0])), done))
+    return bracketed_level(answer(base_search(setup, plan, found.request_s), done), found.request_s)
 
 
-def bracketed_level(ended: Answer | None) -> float | None:
+def bracketed_level(ended: Answer | None, expected: float | None = None) -> float | None:
     """The saturation rate that a search came to: only one that found both sides of it. The highest load tried, where that was
-    sustained, is none, nor is what a search that was given up last took for it."""
-    return ended.level if ended is not None and ended.why == "bracketed" else None
+    sustained, is none, nor is what a search that was given up last took for it. `expected`: the capacity, which is the rate
+    where it lies between the two sides."""
+    if ended is None or ended.level is None or ended.why != "bracketed":
+        return None
+    return expected if expected is not None and holds(ended, expected) else ended.level
+
+
+def holds(ended: Answer, expected: float) -> bool:
+    """Whether a capacity lies between the highest level that was kept up with and the lowest that was not."""
+    return (
+        ended.level is not None
+        and ended.level <= expected
+        and (ended.below is None or expected <= ended.below)
+    )
 
 
 def known_base(plan: Plan, base: float | None) -> KnownLimits:
@@ -198,23 +210,24 @@ def known_base(plan: Plan, base: float | None) -> KnownLimits:
 
 
 def base_table(setup: Setup, plan: Plan, done: Sequence[Performed]) -> tuple[Table, ...]:
-    """How the 100 % of a test's percentages was found for a plan's workload: the levels of `find_base` among what was done,
-    each with what refused it. None where the test did not look for it, because it was known, or came to no level."""
-    pilots = runs(done, f"{BASE}pilot")
-    if not pilots or not estimate(pilots[0]):
+    """How the 100 % of a test's percentages was found for a plan's workload: the runs of `find_base` among what was done, each
+    with what refused it. None where the test did not look for it, because it was known."""
+    climbed = rungs(climb_of(setup, variant(plan, slos=[]), BASE), done)
+    found = base_capacity(setup, plan, done)
+    tried = [] if found is None else levels(base_search(setup, plan, found.request_s), done)
+    if not climbed:
         return ()
-    found = levels(base_search(setup, plan, estimate(pilots[0])), done)
-    return (levels_table(found, "base_levels", "The search for 100 %, level by level"),) if found else ()
+    return (search_table(climbed, tried, "base_levels", "The search for 100 %, level by level"),)
 
 
-def levels_table(
-    levels: Sequence[Level], name: str = "levels", title: str = "Load levels in the order they were run"
-) -> Table:
-    """The levels of a search: what was offered and achieved, whether it was sustained, and what refused it."""
+def search_table(climbed: Sequence[Rung], tried: Sequence[Level], name: str, title: str) -> Table:
+    """The runs of a search: what was in flight or offered, what was achieved, whether it was sustained, and what refused it."""
     columns = (
+        Column("concurrency", "In flight"),
         Column("rate", "Offered", "req/s"),
         Column("seconds", "Run", "s"),
         Column("achieved", "Achieved", "tok/s"),
+        Column("gain", "Added by doubling", "%"),
         Column("ratio", "Completed / arrived"),
         Column("ttft_p50", "TTFT P50", "ms"),
         Column("ttft_p99", "TTFT P99", "ms"),
@@ -224,28 +237,29 @@ def levels_table(
         Column("sustained", "Sustained"),
         Column("because", "Because of"),
     )
-    rows = tuple(_level_row(one) for one in levels)
+    rows = (*map(_rung_row, climbed), *map(_level_row, tried))
     return Table(name, title, "5.2.3", columns, rows, capacity=True)
+
+
+def _rung_row(one: Rung) -> tuple[Cell, ...]:
+    summary = one.done.outcome.summary
+    gain = None if one.gain is None else 100.0 * one.gain
+    return (
+        one.concurrency, "", summary.window.duration_s, one.output_tok_s, gain, "",
+        stat(summary, "ttft", "p50"), stat(summary, "ttft", "p99"), stat(summary, "tpot", "p99"), success(summary),
+        "", "", "" if one.answered else "success",
+    )  # fmt: skip
 
 
 def _level_row(one: Level) -> tuple[Cell, ...]:
     summary = one.done.outcome.summary
     sustained = {True: "yes", False: "no", None: "not settled"}[one.decision.sustained]
-    because = (
-        ", ".join(signal.code for signal in one.decision.reasons)
-        if one.decision.sustained is not True
-        else ""
-    )
+    refused = one.decision.reasons if one.decision.sustained is not True else ()
     return (
-        one.rate,
-        one.done.step.plan.load.duration_s,
-        rate(summary, "output_tok_s"),
+        "", one.rate, one.done.step.plan.load.duration_s, rate(summary, "output_tok_s"), "",
         None if summary.steady is None else summary.steady.completion_ratio,
-        stat(summary, "ttft", "p50"),
-        stat(summary, "ttft", "p99"),
-        stat(summary, "tpot", "p99"),
-        success(summary),
+        stat(summary, "ttft", "p50"), stat(summary, "ttft", "p99"), stat(summary, "tpot", "p99"), success(summary),
         growth(summary),
         sustained + (" (confirmed)" if one.confirms and one.decision.sustained else ""),
-        because,
-    )
+        ", ".join(signal.code for signal in refused),
+    )  # fmt: skip

@@ -12,6 +12,10 @@
 |                                                     | two disagree, and the longest decides                        |
 | that was sustained                                  | the answer                                                   |
 
+Where a capacity is expected (plateau.py), the search begins just below it, and a bracket about it is narrow when it is no wider
+than NEAR of it. A trial that contradicts it is done again, as one that contradicts an earlier one is. Where nothing above it
+has to fail (`above`), a level just below it that was sustained is the answer.
+
 What comes next follows from what was tried, and from nothing else: `advance` has no memory. A load that stays unsettled counts
 as not sustained, and the answer says so.
 """
@@ -22,6 +26,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+NEAR = 0.35
+"""Of an expected capacity: the width of a bracket about it. It shows that the capacity is what it was measured to be."""
+JUST_BELOW = 0.85
 MOST_TRIALS = 60
 """No search that makes sense is longer; a system that answers at random could make one endless."""
 
@@ -43,6 +50,8 @@ class Ladder:
     longer: int = 2
     integral: bool = False
     trials: int = MOST_TRIALS
+    expected: float | None = None
+    above: bool = True
 
     def up(self, level: float) -> float:
         """The next higher level."""
@@ -56,8 +65,14 @@ class Ladder:
         """A level as it is asked for: whole, or four digits of it."""
         return float(round(level)) if self.integral else float(f"{level:.4g}")
 
+    def contradicted_by(self, trial: Trial) -> bool:
+        """Whether a trial says something else of a load than the expected capacity does."""
+        return self.expected is not None and trial.sustained is not (trial.level <= self.expected)
+
     def narrow(self, low: float, high: float) -> bool:
         """Whether there is nothing left to look for between two levels."""
+        if self.expected is not None and low <= self.expected <= high and high - low <= NEAR * self.expected:
+            return True
         return high - low <= max(self.resolution * low, 1.0 if self.integral else 0.0) or not (
             low < self.middle(low, high) < high
         )
@@ -107,7 +122,7 @@ def advance(ladder: Ladder, trials: Sequence[Trial]) -> Ask | Answer:
     if not trials:
         return Ask(ladder.rounded(ladder.first))
     last = trials[-1]
-    disagrees = last.confirms and not last.sustained
+    disagrees = (last.confirms and not last.sustained) or ladder.contradicted_by(last)
     if (last.sustained is None or disagrees) and last.times < 2**ladder.longer:
         return Ask(last.level, last.times * 2, last.confirms)
     low, high, unsettled = _bracket(trials)
@@ -120,6 +135,8 @@ def advance(ladder: Ladder, trials: Sequence[Trial]) -> Ask | Answer:
         half = ladder.rounded(high / 2)
         return Ask(max(half if half < high else high - 1, ladder.least))
     if high is None:
+        if not ladder.above and ladder.expected is not None and low >= JUST_BELOW * ladder.expected:
+            return Answer(low, None, "bracketed", unsettled)
         return (
             Ask(ladder.up(low)) if low < ladder.most else _confirmed(low, None, trials, "ceiling", unsettled)
         )

@@ -1,17 +1,20 @@
-"""Whether a system sustained a load: saturation, steady state and objectives, out of one run's summary (draft 5.2.3).
+"""Whether a system kept up with a load: out of one run's summary (draft 5.2.3.1, 5.2.3.2).
 
-| signal        | saturated when                                                                           |
-| ------------- | ---------------------------------------------------------------------------------------- |
-| `queue`       | the queue grew from third to third of the span, by 10 % and by 2 requests at least       |
-| `completions` | requests complete at less than 90 % of the rate at which they arrive                     |
-| `latency`     | P99 of TTFT exceeds ten times the P50 of TTFT at the lowest load of the search           |
-| `steady`      | the output of a third of the span is more than 10 % off, and more than chance explains   |
-| `objective`   | an objective is missed (where there are any)                                             |
-| `success`     | less than the success rate asked for                                                     |
+| signal        | saturated when                                                                             |
+| ------------- | ------------------------------------------------------------------------------------------ |
+| `completions` | fewer than 92 % of the requests that were due to end did: half-way from 1 to 1 / 1.2       |
+| `queue`       | the queue grew from third to third of the span, by more than chance explains, and fewer    |
+|               | requests ended than were due, by the whole interval                                        |
+| `steady`      | the output of a third of the span is more than 10 % off, and more than chance explains     |
+| `success`     | less than the success rate asked for                                                       |
 
 Each says yes, no, or that its interval does not settle it; a longer run then may. A run that cannot be made longer is judged by
 its values (`final`), unless it was shorter than its requests and had no steady span at all: that is never settled, and counts
 as not sustained (search.py). The first signal that says saturated decides; a load is sustained when every one says it is not.
+
+The draft's 90 % lets a load of 111 % of what a system can do pass. A limit closer to 1 needs more requests than a level has:
+just below saturation a queue of chance holds some per cent of a level's requests. So levels are 10 % below the capacity and
+20 % above it, which 92 % tells apart, and the capacity itself is measured (plateau.py).
 """
 
 from __future__ import annotations
@@ -21,12 +24,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from inferometer.documents.summary import Objective, Summary
-from inferometer.measure.stats import share_interval
 from inferometer.plan.slo import Slo
-from inferometer.procedures.summary_access import curve, share_below
 
-LEAST_COMPLETION_RATIO = 0.9
-P99_OVER_P50 = 10.0
+LEAST_COMPLETION_RATIO = 0.92
 STEADY_SHARE = 0.10
 LEAST_RISE = 0.10
 """A queue grows that rises by this share from third to third."""
@@ -58,15 +58,14 @@ class Decision:
         return tuple(one for one in self.signals if one.saturated is not False)
 
 
-def decide(
-    summary: Summary, lowest_p50_ms: float | None, *, success_rate: float, final: bool = False
-) -> Decision:
-    """All signals of a run in open loop. `lowest_p50_ms`: P50 of TTFT at the lowest load of the search."""
-    signals = [_queue(summary, final=final), _completions(summary, final=final)]
-    if lowest_p50_ms is not None:
-        signals.append(latency(summary, P99_OVER_P50 * lowest_p50_ms, final=final))
-    signals.append(steadiness(summary, final=final))
-    signals += objectives(summary, success_rate, final=final)
+def decide(summary: Summary, *, success_rate: float, final: bool = False) -> Decision:
+    """All signals of a run in open loop."""
+    signals = [
+        _completions(summary, final=final),
+        _queue(summary),
+        steadiness(summary, final=final),
+        _success(summary, success_rate, final=final),
+    ]
     # Without a steady span nobody has seen whether requests queue up: then nothing but saturation can be told of it.
     return decision(signals, final=final and summary.steady is not None)
 
@@ -91,19 +90,20 @@ def objectives(summary: Summary, success_rate: float, *, final: bool) -> list[Si
     ]
 
 
-def _queue(summary: Summary, *, final: bool) -> Signal:
-    """Three thirds that rise may be chance, and have no interval: a longer run says whether they go on rising. Requests in
-    flight move by chance alone; a rise within that is none."""
+def _queue(summary: Summary) -> Signal:
+    """Three thirds that rise may be chance. Requests in flight move by chance alone; a rise within that is none, and neither
+    is one of a queue that is worked off as fast as it is filled."""
     steady = summary.steady
     queue = None if steady is None else steady.queue
     if steady is None or queue is None:
         return Signal("queue", None, None, LEAST_RISE)
     growing = queue.rising
-    if growing and not final:
-        growing = None
-    elif growing and queue.source == "in_flight":
-        first, *_, last = queue.thirds
-        growing = last - first > _chance(summary, first, steady.duration_s / 3)
+    if growing:
+        ends = steady.completion_ratio_ci95
+        growing = ends is not None and ends[1] < 1
+        if queue.source == "in_flight":
+            first, *_, last = queue.thirds
+            growing = growing and last - first > _chance(summary, first, steady.duration_s / 3)
     return Signal("queue", growing, queue.rise_share, LEAST_RISE)
 
 
@@ -123,21 +123,6 @@ def _completions(summary: Summary, *, final: bool) -> Signal:
     )
     below = beyond(ratio, interval, lambda value: value < LEAST_COMPLETION_RATIO, final=final)
     return Signal("completions", below, ratio, LEAST_COMPLETION_RATIO)
-
-
-def latency(summary: Summary, limit: float, *, final: bool) -> Signal:
-    """P99 lies above a limit when more than 1 % of the samples do: a share has an interval also where so few samples give P99
-    itself none."""
-    ttft = summary.metrics.ttft_ms
-    values, shares = curve(summary, "ttft")
-    if ttft is None or not values:
-        return Signal("latency", None, None, limit, "ms")
-    above = 1.0 - share_below(values, shares, limit)
-    interval = share_interval(above * ttft.n, ttft.n, ttft.n_effective)
-    more = beyond(above, interval, lambda share: share > 0.01, final=False)
-    if more is None and final:
-        more = ttft.p99 > limit
-    return Signal("latency", more, ttft.p99, limit, "ms")
 
 
 def steadiness(summary: Summary, *, final: bool) -> Signal:

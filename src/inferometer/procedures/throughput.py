@@ -1,19 +1,36 @@
 """Draft 5.2, Output Token Throughput: the highest rate of output tokens that the system sustains.
 
-A pilot estimates where to look, unless the plan says; then search.py's search, whose answer is confirmed. Where the plan has
-objectives, a load counts only if it meets them. Beside that the same levels, and some more, are searched for the highest load
-with a P99 TTFT below 500 ms: a line of the minimum report (C.1), no threshold of this test.
+| answer                          | is at the highest rate                                              | found by         |
+| ------------------------------- | ------------------------------------------------------------------- | ---------------- |
+| Max Output Throughput           | at which completions keep up with arrivals (step 4a)                | saturation.py    |
+| the same within the limit       | that meets the plan's objectives (step 4b); without any, the        | latency_limit.py |
+|                                 | ten-times rule of 5.2.3.1                                           |                  |
+| Throughput at P99 TTFT < 500 ms | of a line of the minimum report (C.1); objectives hold there, too   | latency_limit.py |
+
+Each names what refuses a higher load.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
+from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
 from inferometer.documents.results import Axis, Figure, Mark, Series
 from inferometer.plan.schema import Plan
-from inferometer.procedures import closed_throughput
+from inferometer.procedures import closed_throughput, latency_limit
+from inferometer.procedures.latency_limit import Seeking
+from inferometer.procedures.plateau import (
+    Capacity,
+    Climb,
+    Rung,
+    ascend,
+    capacity,
+    output,
+    plateau,
+    rungs,
+    still_rose,
+)
 from inferometer.procedures.results import Results
 from inferometer.procedures.saturation import (
     SUCCESS_RATE,
@@ -21,40 +38,56 @@ from inferometer.procedures.saturation import (
     Sought,
     answer,
     best,
-    estimate,
+    climb_of,
+    holds,
     known_base,
     ladder_of,
     levels,
-    levels_table,
-    pilot,
+    search_table,
     seek,
 )
 from inferometer.procedures.search import Answer, Ladder
-from inferometer.procedures.setup import Setup, closed_loop, open_loop
-from inferometer.procedures.step import KnownLimits, Performed, PerformedRun, Steps, runs
+from inferometer.procedures.setup import Setup, closed_loop, open_loop, reseeded, without_warm_up
+from inferometer.procedures.step import KnownLimits, Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import rate
 from inferometer.procedures.throughput_results import (
+    NO_MAXIMUM,
+    Maximum,
+    Under,
     latency_table,
-    point_expression,
+    limit_table,
+    limits_of,
     summary_table,
     values,
     with_point,
 )
 
 NAME, SECTION = "throughput", "5.2"
+SATURATED = "saturated"
+"""Runs with as many requests in flight as the climb ended at."""
+LEVEL_REQUESTS, FULL_REQUESTS = 400, 500
+"""Of a level, and of a run with a full system, at least; a quick run has as few as its levels under a limit."""
+SEED = 50
 
 
 def steps(setup: Setup) -> Steps:
-    """Pilot, search, search at C.1's operating point."""
+    """Climb, runs with a full system, levels about the capacity, and the searches under a limit."""
     if setup.tests.throughput.loop == "closed":
         yield from closed_throughput.steps(setup)
         return
-    plan = with_point(setup)
-    first = yield from pilot(setup, plan)
-    if not estimate(first) and setup.tests.throughput.min_rate is None:
+    done: list[Performed] = []
+    done += yield from ascend(_climb(setup))
+    top = plateau(_climb(setup), rungs(_climb(setup), done))
+    if top is None:
         return
-    done: Sequence[Performed] = yield from seek(_sought(setup, estimate(first)), [first])
-    yield from seek(_point(setup, estimate(first)), done)
+    for number in range(setup.tests.throughput.saturated_runs):
+        run = _full(setup, top, number)
+        done.append(PerformedRun(run, (yield run)))
+    found = _capacity(setup, done)
+    assert found is not None
+    done = yield from seek(_sought(setup, found), done)
+    for limit in limits_of(setup):
+        done = yield from latency_limit.seek(_seeking(setup, found), limit, done)
 
 
 def planned(setup: Setup) -> Plan:
@@ -65,108 +98,167 @@ def planned(setup: Setup) -> Plan:
     return open_loop(setup.plan, wanted.min_rate or 1.0, seconds=wanted.duration_s)
 
 
+def _climb(setup: Setup) -> Climb:
+    return climb_of(setup, with_point(setup))
+
+
+def _full(setup: Setup, top: Rung, number: int) -> Run:
+    """One of the runs that the capacity is measured by: not shorter than FULL_REQUESTS take, of its own seed."""
+    wanted = setup.tests.throughput
+    least = min(FULL_REQUESTS, setup.tests.throughput.limit_requests)
+    request_s = rate(top.done.outcome.summary, "request_s") or 0.0
+    seconds = max(wanted.duration_s, least / request_s if request_s else 0.0)
+    plan = closed_loop(without_warm_up(with_point(setup)), top.concurrency, seconds=float(f"{seconds:.6g}"))
+    facts = {"concurrency": top.concurrency, "seconds": seconds}
+    at = Conditions(concurrency=top.concurrency)
+    return Run(reseeded(plan, SEED + number), SATURATED, at, Note("full_system", facts))
+
+
+def _capacity(setup: Setup, done: Sequence[Performed]) -> Capacity | None:
+    """What the system can do at all, by what was done before the levels: it must not change while they are tried."""
+    found = rungs(_climb(setup), done)
+    top = plateau(_climb(setup), found)
+    full = runs(done, SATURATED)
+    return None if top is None else capacity(found, top, full)
+
+
+def _sought(setup: Setup, found: Capacity) -> Sought:
+    wanted = setup.tests.throughput
+    ladder = _ladder(setup, found.request_s)
+    least = max(setup.tests.search.least_requests, min(LEVEL_REQUESTS, wanted.limit_requests))
+    return Sought(with_point(setup), wanted.duration_s, least, ladder, wanted.success_rate)
+
+
+def _ladder(setup: Setup, expected: float) -> Ladder:
+    """About the capacity, within the plan's range and by its step (draft 5.2.2.2), where it has them."""
+    wanted, search = setup.tests.throughput, setup.tests.search
+    guess = ladder_of(setup, expected)
+    least = wanted.min_rate if wanted.min_rate is not None else guess.least
+    most = wanted.max_rate if wanted.max_rate is not None else max(guess.most, least)
+    return Ladder(
+        first=min(max(guess.first, least), most),
+        step=wanted.rate_step if wanted.rate_step is not None else guess.step,
+        most=most,
+        least=least,
+        factor=1.0 if wanted.rate_step is not None else guess.factor,
+        resolution=search.resolution,
+        longer=search.longer,
+        expected=expected,
+    )
+
+
+def _seeking(setup: Setup, found: Capacity) -> Seeking:
+    wanted = setup.tests.throughput
+    return Seeking(
+        with_point(setup),
+        found.request_s,
+        wanted.duration_s,
+        wanted.limit_requests,
+        wanted.reference_requests,
+        wanted.success_rate,
+        wanted.limit_levels,
+    )
+
+
 def results(setup: Setup, done: Sequence[Performed]) -> Results:
     """Tables 3 and 4, the levels, and their picture."""
     if setup.tests.throughput.loop == "closed":
         return closed_throughput.results(setup, done)
-    pilots = runs(done, "pilot")
-    if not pilots:
+    climbed = rungs(_climb(setup), done)
+    if not climbed:
         return Results(undecided=(Note("no_pilot_measured"),))
-    sought = _sought(setup, estimate(pilots[0]))
-    top, ended = best(sought, done), answer(sought, done)
-    point = best(_point(setup, estimate(pilots[0])), done)
-    highest = None if top is None else top.done
-    known = (
-        known_base(setup.plan, ended.level) if ended is not None and _plain(setup, ended) else KnownLimits()
-    )
+    found = _capacity(setup, done)
+    if found is None:
+        table = search_table(climbed, (), "levels", "Load levels in the order they were run")
+        return Results(tables=(table,), undecided=(Note("search_not_ended"),))
+    sought = _sought(setup, found)
+    ended, top, tried = answer(sought, done), best(sought, done), levels(sought, done)
+    maximum = _maximum(found, ended, top, tried)
+    seeking = _seeking(setup, found)
+    under = [Under(one, latency_limit.find(seeking, one, done), found.tokens) for one in limits_of(setup)]
+    known, highest = KnownLimits(), None if top is None else top.done
+    if ended is not None and _plain(setup, ended) and isinstance(maximum.load, float):
+        known = known_base(setup.plan, maximum.load)
     return Results(
-        values=values(setup, highest, None if point is None else point.done, "req/s", "rate"),
+        values=values(setup, maximum, under, highest, "req/s", "rate"),
         tables=(
-            summary_table(setup, highest, "req/s", "rate"),
+            summary_table(setup, maximum, under, "req/s"),
             latency_table(highest),
-            levels_table(levels(sought, done)),
+            search_table(climbed, tried, "levels", "Load levels in the order they were run"),
+            *limit_table(seeking, under, done),
         ),
-        figures=(_figure(levels(sought, done), top),),
-        notes=notes(sought.ladder, ended),
-        undecided=(*undecided(top, ended), *_unfilled(highest)),
+        figures=(_figure(tried, done, maximum),),
+        notes=tuple(_notes(sought.ladder, found, ended)),
+        undecided=(*undecided(top, ended, climbed), *_open(under), *_unfilled(top)),
         known=known,
     )
 
 
-def _unfilled(highest: PerformedRun | None) -> tuple[Note, ...]:
-    """That the beginning on an idle server keeps too much out of the throughput reported (check `filling`)."""
-    checks = () if highest is None else highest.outcome.summary.verdict.checks
+def _maximum(found: Capacity, ended: Answer | None, top: Level | None, tried: Sequence[Level]) -> Maximum:
+    """The capacity, where the levels show that load is kept up with up to there and no further; else the highest that was."""
+    if ended is None or ended.level is None or top is None:
+        return NO_MAXIMUM
+    over = [one for one in tried if ended.below is not None and one.rate == ended.below]
+    binding = ", ".join(signal.code for signal in over[-1].decision.reasons) if over else ""
+    if ended.why == "bracketed" and holds(ended, found.request_s):
+        return Maximum(
+            found.output_tok_s, found.output_ci, found.request_s, found.request_ci, found.input_tok_s,
+            found.request_s, found.request_ci, binding,
+        )  # fmt: skip
+    summary = top.done.outcome.summary
+    tokens, high = output(summary), ended.below or found.request_s
+    low = min(1.0, 0.95)
+    span = (tokens * low, max(tokens, high * found.tokens)), (ended.level * low, max(ended.level, high))
+    return Maximum(
+        tokens, span[0], rate(summary, "request_s"), span[1], rate(summary, "input_tok_s"), ended.level, span[1], binding,
+    )  # fmt: skip
+
+
+def _open(under: Sequence[Under]) -> Iterator[Note]:
+    if any(one.found.why == "open" for one in under):
+        yield Note("limit_search_not_ended")
+
+
+def _unfilled(top: Level | None) -> tuple[Note, ...]:
+    """That the beginning on an idle server keeps too much out of the run whose latencies are reported (check `filling`)."""
+    checks = () if top is None else top.done.outcome.summary.verdict.checks
     missing = [one.value for one in checks if one.code == "filling" and one.status == "unsure"]
     return tuple(Note("throughput_of_filling_server", {"share": share}) for share in missing)
 
 
 def _plain(setup: Setup, ended: Answer) -> bool:
-    """Whether it is what `find_base` looks for: by no objectives, and not just the end of a range that was given."""
-    usual = setup.tests.throughput.success_rate == SUCCESS_RATE and not setup.plan.slos
-    return usual and ended.why == "bracketed"
+    """Whether it is what `find_base` looks for, and not just the end of a range that was given."""
+    return setup.tests.throughput.success_rate == SUCCESS_RATE and ended.why == "bracketed"
 
 
-def _sought(setup: Setup, estimated: float) -> Sought:
-    wanted = setup.tests.throughput
-    return Sought(
-        with_point(setup),
-        wanted.duration_s,
-        setup.tests.search.least_requests,
-        _ladder(setup, estimated),
-        wanted.success_rate,
-        tuple(str(slo) for slo in setup.plan.slos),
-    )
-
-
-def _point(setup: Setup, estimated: float) -> Sought:
-    """The search at C.1's operating point: the test's own objectives hold there too. It goes no further down than to a quarter
-    of its first load: a system that is beyond the point there is so by itself, and low loads take long."""
-    whole = _sought(setup, estimated)
-    objectives = dict.fromkeys((*whole.objectives, point_expression(setup)))
-    ladder = whole.ladder
-    least = max(ladder.least, min(ladder.first, ladder.first / 4))
-    return replace(whole, objectives=tuple(objectives), ladder=replace(ladder, least=least))
-
-
-def _ladder(setup: Setup, estimated: float) -> Ladder:
-    """The plan's range and step (draft 5.2.2.2), or what the pilot suggests."""
-    wanted, search = setup.tests.throughput, setup.tests.search
-    guess = ladder_of(setup, estimated)
-    first = wanted.min_rate if wanted.min_rate is not None else guess.first
-    return Ladder(
-        first=first,
-        step=wanted.rate_step if wanted.rate_step is not None else guess.step,
-        most=wanted.max_rate if wanted.max_rate is not None else max(guess.most, first),
-        least=wanted.min_rate if wanted.min_rate is not None else guess.least,
-        factor=1.0 if wanted.rate_step is not None else guess.factor,
-        resolution=search.resolution,
-        longer=search.longer,
-    )
-
-
-def _figure(levels: Sequence[Level], top: Level | None) -> Figure:
+def _figure(tried: Sequence[Level], done: Sequence[Performed], maximum: Maximum) -> Figure:
     """Achieved against offered: they part where the system saturates."""
-    by_rate = {one.rate: one.done.outcome.summary for one in levels}
+    by_rate = {one.rate: one.done.outcome.summary for one in tried}
+    under = runs(done, latency_limit.REFERENCE, latency_limit.PART)
+    by_rate |= {one.step.at.rate or 0.0: one.outcome.summary for one in under}
     rates = tuple(sorted(by_rate))
     achieved = tuple(rate(by_rate[level], "output_tok_s") for level in rates)
-    marks = () if top is None else (Mark("sustainable", x=top.rate),)
+    marks = (Mark("sustainable", x=maximum.load),) if isinstance(maximum.load, float) else ()
     return Figure(
         "achieved", "Throughput by offered load", "lines", Axis("Offered load", "req/s"), Axis("Output throughput", "tok/s"),
         (Series("achieved", rates, achieved),), marks, capacity=True,
     )  # fmt: skip
 
 
-def notes(ladder: Ladder, ended: Answer | None) -> tuple[Note, ...]:
+def _notes(ladder: Ladder, found: Capacity, ended: Answer | None) -> Iterator[Note]:
     """How the search went."""
-    given = [Note("search_resolution", {"resolution": ladder.resolution})]
+    yield Note("capacity_measured", {"concurrency": found.concurrency, "gain": found.gain}, capacity=True)
+    if ended is not None and ended.level is not None and ended.below is not None:
+        inside = ladder.expected is not None and holds(ended, ladder.expected)
+        sides = {"kept": ended.level, "refused": ended.below}
+        yield Note("capacity_between", sides, True) if inside else Note("capacity_not_sustained", sides, True)
     if ended is not None and ended.unsettled:
-        given.append(Note("unsettled_taken_as_not_sustained", {"rates": ended.unsettled}, capacity=True))
+        yield Note("unsettled_taken_as_not_sustained", {"rates": ended.unsettled}, capacity=True)
     if ended is not None and ended.why == "ceiling":
-        given.append(Note("highest_load_sustained"))
-    return tuple(given)
+        yield Note("highest_load_sustained")
 
 
-def undecided(top: Level | None, ended: Answer | None) -> tuple[Note, ...]:
+def undecided(top: Level | None, ended: Answer | None, climbed: Sequence[Rung]) -> tuple[Note, ...]:
     """What keeps the test from an answer."""
     if ended is None:
         return (Note("search_not_ended"),)
@@ -174,4 +266,8 @@ def undecided(top: Level | None, ended: Answer | None) -> tuple[Note, ...]:
         return (Note("search_given_up", {"tried": "loads", "held": "sustained"}),)
     if top is None:
         return (Note("lowest_load_not_sustained"),)
-    return (Note("maximum_above_highest_load"),) if ended.why == "ceiling" else ()
+    if ended.why == "ceiling":
+        return (Note("maximum_above_highest_load"),)
+    if still_rose(climbed):
+        return (Note("throughput_still_rose", {"concurrency": climbed[-1].concurrency}, capacity=True),)
+    return ()

@@ -1,23 +1,71 @@
-"""What draft 5.2's test has in either loop: the plan with C.1's operating point, the values, and Tables 3 and 4."""
+"""What draft 5.2's test has in either loop: the plan with C.1's operating point, its limits, the values, and Tables 3 and 4."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from inferometer.documents.note import Note
-from inferometer.documents.results import Cell, Column
-from inferometer.documents.summary import Summary
+from inferometer.documents.results import Cell, Column, Interval
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
+from inferometer.procedures.latency_limit import Found, Limit, Point, Seeking, points
 from inferometer.procedures.results import Table, Value
 from inferometer.procedures.setup import Setup, variant
-from inferometer.procedures.step import PerformedRun
-from inferometer.procedures.summary_access import Metric, Rate, percent, rate, rate_interval, stat
+from inferometer.procedures.step import Performed, PerformedRun
+from inferometer.procedures.summary_access import Metric, percent, rate, stat, success
 
 LATENCIES: tuple[tuple[Metric, str], ...] = (("ttft", "TTFT"), ("tpot", "TPOT"), ("e2e", "End-to-End"))
 PERCENTILES = ("p50", "p95", "p99")
 LoadName = Literal["rate", "concurrency"]
 """Of a condition that is a load: open loop, closed loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maximum:
+    """The first answer of draft 5.2: rates per second with their intervals, the load they are at, and what refused more. All
+    None: there is no answer."""
+
+    output_tok_s: float | None
+    output_ci: Interval | None
+    request_s: float | None
+    request_ci: Interval | None
+    input_tok_s: float | None
+    load: Cell
+    load_ci: Interval | None
+    binding: str
+
+
+NO_MAXIMUM = Maximum(None, None, None, None, None, None, None, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """An answer under a limit. `tokens`: mean length of an answer; below capacity what arrives is done, so the throughput is
+    that of the rate, unless it was measured (`output`)."""
+
+    limit: Limit
+    found: Found
+    tokens: float
+    output: float | None = None
+    ends: Interval | None = None
+
+    @property
+    def output_tok_s(self) -> float | None:
+        """Output tokens a second."""
+        if self.output is not None:
+            return self.output
+        return None if self.found.rate is None else self.found.rate * self.tokens
+
+    @property
+    def output_ci(self) -> Interval | None:
+        """Its interval."""
+        ends = self.found.ci
+        if self.output is not None:
+            return self.ends
+        return None if ends is None else (ends[0] * self.tokens, ends[1] * self.tokens)
 
 
 def point_expression(setup: Setup) -> str:
@@ -31,71 +79,103 @@ def with_point(setup: Setup) -> Plan:
     return variant(setup.plan, slos=slos if point in slos else [*slos, point])
 
 
+def limits_of(setup: Setup) -> tuple[Limit, Limit]:
+    """The limit of step 4b, and that of C.1's operating point."""
+    asked = tuple(str(slo) for slo in setup.plan.slos)
+    point = tuple(dict.fromkeys((*asked, point_expression(setup))))
+    return Limit(asked, ten_times=not asked), Limit(point)
+
+
 def values(
-    setup: Setup, top: PerformedRun | None, point: PerformedRun | None, unit: str, key: LoadName
+    setup: Setup,
+    maximum: Maximum,
+    under: Sequence[Under],
+    top: PerformedRun | None,
+    unit: str,
+    key: LoadName,
 ) -> tuple[Value, ...]:
-    """Draft 5.2.4, of the run at the highest load sustained and of that at C.1's operating point. `key`: what the load
-    is given in."""
+    """Draft 5.2.4. `top`: the run at the highest load that was kept up with; `key`: what the load is given in."""
+    most = maximum
+    bound = Note("without_latency_constraint", {"binding": most.binding})
+    limited, point = under
+    label = "within the objectives" if setup.plan.slos else "by the ten-times rule"
     summary = None if top is None else top.outcome.summary
-    kind = Note("with_objectives_met") if setup.plan.slos else Note("without_latency_constraint")
-    limit = setup.tests.throughput.ttft_p99_ms
-
-    def of(level: PerformedRun | None, name: str, label: str, value: Rate, unit: str, note: Note) -> Value:
-        summary = None if level is None else level.outcome.summary
-        ci = rate_interval(summary, value)
-        return Value(name, label, rate(summary, value), unit, ci, note, capacity=True)
-
+    ms = setup.tests.throughput.ttft_p99_ms
     return (
-        of(top, "max_output_tok_s", "Max Output Throughput", "output_tok_s", "tok/s", kind),
-        of(top, "max_request_s", "Max Request Throughput", "request_s", "req/s", kind),
-        of(top, "max_input_tok_s", "Max Input Throughput", "input_tok_s", "tok/s", kind),
         Value(
-            f"sustainable_{key}", "Sustainable Load", _load(top, key), unit, None, Note("offered"),
+            "max_output_tok_s", "Max Output Throughput", most.output_tok_s, "tok/s", most.output_ci,
+            bound, capacity=True,
+        ),
+        Value(
+            "max_request_s", "Max Request Throughput", most.request_s, "req/s", most.request_ci, bound,
             capacity=True,
         ),
-        per_gpu(setup, summary),
+        Value("max_input_tok_s", "Max Input Throughput", most.input_tok_s, "tok/s", None, bound, capacity=True),
+        Value(
+            f"sustainable_{key}", "Sustainable Load", most.load, unit, most.load_ci,
+            Note("completions_keep_up"), capacity=True,
+        ),
+        Value(
+            "limited_output_tok_s", f"Max Output Throughput {label}", limited.output_tok_s, "tok/s", limited.output_ci,
+            _how(limited), capacity=True,
+        ),
+        Value(
+            f"limited_{key}", f"Load {label}", limited.found.rate, unit, limited.found.ci, _how(limited), capacity=True
+        ),
+        per_gpu(setup, maximum),
         Value(
             "cached_input_share", "Prompt tokens served from a cache",
             percent(None if summary is None else summary.throughput.cached_input_share), "%", None,
             Note("cached_and_not_prefilled"),
         ),
         Value("batch_utilisation", "Batch utilisation", None, "%", None, Note("batch_size_unknown")),
-        of(
-            point, "throughput_at_ttft_limit", f"Throughput at P99 TTFT < {limit:g} ms", "output_tok_s", "tok/s",
-            Note("minimum_report_operating_point"),
+        Value(
+            "throughput_at_ttft_limit", f"Throughput at P99 TTFT < {ms:g} ms", point.output_tok_s, "tok/s", point.output_ci,
+            _how(point), capacity=True,
         ),
     )  # fmt: skip
 
 
-def per_gpu(setup: Setup, summary: Summary | None) -> Value:
+def _how(under: Under) -> Note:
+    """What refuses a higher load, or why there is none."""
+    if under.found.why == "crossed":
+        return Note("bound_by", {"binding": under.found.binding})
+    if under.found.why == "free":
+        return Note("not_bound")
+    return Note("missed_at_least_load") if under.found.why == "missed" else Note("limit_not_found")
+
+
+def per_gpu(setup: Setup, maximum: Maximum) -> Value:
     """Output tokens a second by accelerator; not measured without a declared number of them."""
     count = setup.plan.sut.accelerator_count
-    found = rate(summary, "output_tok_s")
+    found = maximum.output_tok_s
     value = None if found is None or not count else found / count
     note = Note("by_declared_accelerators") if count else Note("no_accelerator_declared")
     return Value("tok_per_gpu_s", "Tokens per GPU-second", value, "tok/s/GPU", None, note, capacity=True)
 
 
-def _load(top: PerformedRun | None, key: LoadName) -> Cell:
-    if top is None:
-        return None
-    at = top.step.at
-    return at.rate if key == "rate" else at.concurrency
-
-
-def summary_table(setup: Setup, top: PerformedRun | None, unit: str, key: LoadName) -> Table:
-    """Draft Table 3, with units in a column of their own. The row of tokens per GPU-second only where there are GPUs."""
-    summary = None if top is None else top.outcome.summary
-    gpu = per_gpu(setup, summary)
+def summary_table(setup: Setup, maximum: Maximum, under: Sequence[Under], unit: str) -> Table:
+    """Draft Table 3, with units in a column of their own, and the answer under the limit below it. The row of tokens per
+    GPU-second only where there are GPUs."""
+    gpu, most, limited = per_gpu(setup, maximum), maximum, under[0]
+    label = "with the objectives met" if setup.plan.slos else "by the ten-times rule (5.2.3.1)"
     rows: list[tuple[Cell, ...]] = [
-        ("Max Output Throughput", rate(summary, "output_tok_s"), "tok/s"),
-        ("Max Request Throughput", rate(summary, "request_s"), "req/s"),
-        ("Max Input Throughput", rate(summary, "input_tok_s"), "tok/s"),
-        ("Sustainable Load", _load(top, key), unit),
+        ("Max Output Throughput", most.output_tok_s, "tok/s", most.binding),
+        ("Max Request Throughput", most.request_s, "req/s", ""),
+        ("Max Input Throughput", most.input_tok_s, "tok/s", ""),
+        ("Sustainable Load", most.load, unit, ""),
     ]
-    rows += [("Tokens per GPU-second", gpu.value, "tok/s/GPU")] if setup.plan.sut.accelerator_count else []
-    kind = Note("objectives_met") if setup.plan.slos else Note("no_objective_held")
-    columns = (Column("metric", "Metric"), Column("value", "Value"), Column("unit", "Unit"))
+    rows += (
+        [("Tokens per GPU-second", gpu.value, "tok/s/GPU", "")] if setup.plan.sut.accelerator_count else []
+    )
+    rows += [
+        (f"Output Throughput {label}", limited.output_tok_s, "tok/s", limited.found.binding),
+        (f"Load {label}", limited.found.rate, unit, ""),
+    ]
+    kind = Note("objectives_apart") if setup.plan.slos else Note("no_objective_held")
+    columns = (
+        Column("metric", "Metric"), Column("value", "Value"), Column("unit", "Unit"), Column("binding", "Bound by"),
+    )  # fmt: skip
     return Table("summary", "Throughput summary", "5.2.5.1", columns, tuple(rows), (kind,), capacity=True)
 
 
@@ -107,3 +187,50 @@ def latency_table(top: PerformedRun | None) -> Table:
     )
     columns = (Column("metric", "Metric"), *(Column(name, name.upper(), "ms") for name in PERCENTILES))
     return Table("latency", "Latency at maximum throughput", "5.2.5.2", columns, rows)
+
+
+def limit_table(seeking: Seeking, under: Sequence[Under], done: Sequence[Performed]) -> tuple[Table, ...]:
+    """The levels of the searches under a limit, each with how far it is from either: value by limit of the worst objective."""
+    seen = [points(seeking, one.limit, done) for one in under]
+    order = {one.done.outcome.run: one.done for each in seen for one in each}
+    if not order:
+        return ()
+    beyond = [{one.done.outcome.run: one for one in each} for each in seen]
+    rows = tuple(
+        (
+            one.step.at.concurrency or "",
+            one.step.at.rate or "",
+            one.outcome.summary.window.duration_s,
+            one.outcome.summary.requests.completed,
+            rate(one.outcome.summary, "output_tok_s"),
+            stat(one.outcome.summary, "ttft", "p50"),
+            stat(one.outcome.summary, "ttft", "p99"),
+            success(one.outcome.summary),
+            *(cell for each in beyond for cell in _cells(each.get(name))),
+        )
+        for name, one in order.items()
+    )
+    columns = (
+        Column("concurrency", "In flight"),
+        Column("rate", "Offered", "req/s"),
+        Column("seconds", "Run", "s"),
+        Column("requests", "Requests"),
+        Column("achieved", "Achieved", "tok/s"),
+        Column("ttft_p50", "TTFT P50", "ms"),
+        Column("ttft_p99", "TTFT P99", "ms"),
+        Column("success", "Success", "%"),
+        Column("limit", "Worst of the limit"),
+        Column("limit_met", "Met"),
+        Column("point", "Worst at C.1's point"),
+        Column("point_met", "Met"),
+    )
+    title = "Levels under a limit of latency, in the order they were run"
+    return (
+        Table("limit_levels", title, "5.2.3", columns, rows, (Note("beyond_is_a_ratio"),), capacity=True),
+    )
+
+
+def _cells(point: Point | None) -> tuple[Cell, Cell]:
+    if point is None:
+        return None, None
+    return math.exp(point.beyond), "yes" if point.beyond <= 0 else f"no: {point.binding}"

@@ -48,6 +48,11 @@ def _tried(before: str, question: str) -> Callable[..., str]:
     return level
 
 
+def _of_closed_loop(concurrency: int, part: str) -> str:
+    words = {"confirm": "what the full system does", "reference": "what little load gives"}
+    return f"{concurrency} in flight: {words.get(part, 'is the latency within its limit?')}"
+
+
 def _answers(rest: str) -> str:
     return f"All answers are asked to have {{tokens}} tokens (draft 5.5.2); the plan's {rest}. Input lengths are the plan's."
 
@@ -202,9 +207,12 @@ def _pressure_workload(
 
 STEPS: dict[str, Words] = {
     "warming_up": "warming up, and verifying that it is warm",
-    "pilot": "a first estimate of what the system carries",
+    "climb": "{concurrency} in flight: does throughput still rise?",
+    "full_system": "{concurrency} in flight for {seconds:.4g} s: what the full system does",
+    "reference_level": "{rate:g} requests/s for {seconds:.4g} s: what little load gives",
+    "limit_level": "{rate:g} requests/s for {seconds:.4g} s: is the latency within its limit?",
     "rate_level": _tried("{rate:g} requests/s for {seconds:.4g} s", "is this sustained?"),
-    "concurrency_level": _tried("{concurrency} in flight for {seconds:g} s", "does throughput still rise?"),
+    "concurrency_level": _of_closed_loop,
     "capacity_pilot": "{requests} requests, {concurrency} in flight: how many make a minute?",
     "capacity_level": _tried("{concurrency} in flight, {requests} requests", "are the criteria met?"),
     "ttft_level": "TTFT of {requests} requests, {level}",
@@ -231,10 +239,18 @@ SEARCHES: dict[str, Words] = {
         f"About {100 * share:.3g} % of a throughput at the highest load is missing: its run began with an idle server, and "
         "its requests last too long for its length. Give levels more time (throughput.duration_s)."
     ),
-    "search_resolution": lambda resolution: (
-        f"The highest load sustained and the lowest that was not lie {100 * resolution:g} % apart at most; the former "
-        "was run twice. Runs near saturation differ by chance, so another search may come to another answer (docs/tests.md)."
+    "capacity_measured": lambda concurrency, gain: (
+        f"Measured with {concurrency} requests in flight, so that the system is never idle; the last doubling added "
+        f"{100 * gain:.2g} % to throughput, and the intervals' upper ends allow for as much again."
     ),
+    "capacity_between": lambda kept, refused: (
+        f"The system kept up with {_four(kept)} requests/s, and not with {_four(refused)}."
+    ),
+    "capacity_not_sustained": lambda kept, refused: (
+        f"The system kept up with {_four(kept)} requests/s, and not with {_four(refused)}: what it does with a full queue lies "
+        "outside of that, so the answer is the former."
+    ),
+    "limit_search_not_ended": "The search under a limit of latency did not come to its end.",
     "search_doubles_and_bisects": lambda resolution: (
         f"The search doubles, and bisects until the gap is 1 or {100 * resolution:g} %, whichever is wider; "
         "the answer was run twice."
@@ -242,23 +258,19 @@ SEARCHES: dict[str, Words] = {
     "unsettled_taken_as_not_sustained": lambda rates: (
         f"Never settled by their intervals, and taken as not sustained: {_numbers(rates)}."
     ),
-    "unsettled_taken_as_saturated": lambda levels: (
-        f"Never settled by their intervals, and taken as saturated: {_numbers(levels)}."
-    ),
     "unsettled_taken_as_not_met": lambda levels: (
         f"Never settled by their intervals, and taken as not met: {_numbers(levels)}."
     ),
     "highest_load_sustained": "The highest load that was to be tried was sustained: the maximum lies above it.",
     "maximum_above_highest_load": "The maximum lies above the highest load that was to be tried.",
     "lowest_load_not_sustained": "Not even the lowest load was sustained.",
-    "lowest_concurrency_not_sustained": "Not even the lowest concurrency was sustained.",
     "one_request_failed_the_criteria": "Not even one request at a time met the criteria.",
     "throughput_still_rose": "Throughput still rose at the highest concurrency, {concurrency}.",
     "closed_loop_saturation_rule": lambda least_gain: (
-        "This tool's own rule, for the draft names no saturation in closed loop: a level is saturated when its step adds less "
-        f"than {100 * least_gain:g} % of throughput, or by TTFT P99 as in open loop (5.2.3.1)."
+        "This tool's own rule, for the draft names no saturation in closed loop: the system is full when twice as many "
+        f"requests in flight add less than {100 * least_gain:g} % to throughput."
     ),
-    "concurrency_levels": "Levels from {lowest} to {highest} in steps of {step}.",
+    "concurrency_levels": "Levels double, from {lowest} to {highest} at most.",
     "lowest_level_is_the_answer": (
         "The lowest level is the answer already: the throughput may be reached with fewer in flight."
     ),
@@ -288,14 +300,19 @@ TTFT: dict[str, Words] = {
 }
 
 THROUGHPUT: dict[str, Words] = {
-    "with_objectives_met": "with the objectives met",
-    "without_latency_constraint": "without latency constraint",
-    "objectives_met": "Latency objectives were met.",
-    "no_objective_held": "No latency objective was held.",
-    "offered": "offered",
+    "without_latency_constraint": lambda binding: (
+        "without latency constraint" + (f"; more is refused by: {binding}" if binding else "")
+    ),
+    "completions_keep_up": "the highest load at which completions keep up with arrivals",
+    "bound_by": "more is refused by: {binding}",
+    "not_bound": "the limit holds up to the maximum",
+    "missed_at_least_load": "missed at a tenth of the maximum already",
+    "limit_not_found": "not found",
+    "beyond_is_a_ratio": "Worst: the value by its limit, of the objective that is furthest beyond; above 1 it is missed.",
+    "objectives_apart": "The first rows hold no latency objective; the last two do.",
+    "no_objective_held": "The plan has no latency objective: the last two rows hold the draft's own ten-times rule.",
     "cached_and_not_prefilled": "they are counted as input and were not prefilled",
     "batch_size_unknown": "no engine says how large a batch it allows",
-    "minimum_report_operating_point": "an operating point of the minimum report (C.1)",
     "by_declared_accelerators": "by the declared number of accelerators",
     "no_accelerator_declared": "no accelerator is declared",
 }

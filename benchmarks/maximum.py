@@ -1,0 +1,151 @@
+"""How near draft 5.2's answers come to the truth: every preset of the reference engine, open and closed loop, in virtual time.
+
+The truth of Max Output Throughput is the rate of a backlog that never empties, in one long closed loop of its own seed. That of
+the answer under the ten-times rule is where the line of latency_limit.py crosses, fitted to long runs near it. Answers are of
+`inferometer test throughput` with its defaults, but for the seed.
+
+    python -m benchmarks maximum --quick        # 2 seeds
+    python -m benchmarks.maximum PRESET SEED... [--closed] [--maximum-only] [--truth]      # a line of JSON a search
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from inferometer.drive.progress_counters import Progress
+from inferometer.journal.schema import Phase
+from inferometer.plan.procedure_parameters import Tests
+from inferometer.plan.schema import Plan
+from inferometer.procedures import throughput
+from inferometer.procedures.plateau import output
+from inferometer.procedures.results import Results
+from inferometer.procedures.saturation import base_of, find_base
+from inferometer.procedures.setup import Setup, closed_loop, without_warm_up
+from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps
+from inferometer.server.presets import PRESETS
+from inferometer.simulation.engine import choose
+from inferometer.studies.stand import Virtual
+
+SEEDS, QUICK_SEEDS = 20, 2
+TRUTH_SEED = 987_654
+TRUTH_REQUESTS = 10_000
+TRUTH_SLOTS = {"m4-laptop-8b": 16, "testbed": 128}
+"""More in flight than the engine has places; elsewhere 512."""
+
+
+class Silent:
+    """A Ui that says nothing."""
+
+    def note(self, text: str) -> None:
+        """See Ui."""
+
+    def watch(self, phase: Phase, progress: Progress, total: int | None) -> None:
+        """See Ui."""
+
+
+def played(preset: str, steps: Steps, *, most: int = 200) -> list[Performed]:
+    """What a procedure does with a preset, each run in virtual time; a run's folder is gone once it is read."""
+    stand, done = Virtual(choose(preset), Silent()), list[Performed]()
+    came: Measured | None = None
+    for number in range(most):
+        try:
+            step = steps.send(came)
+        except StopIteration:
+            return done
+        assert isinstance(step, Run)
+        with tempfile.TemporaryDirectory() as folder:
+            came = Measured(f"run-{number}", stand.measure(step.plan, Path(folder)).summary)
+        done.append(PerformedRun(step, came))
+    return done
+
+
+def plan_of(seed: int) -> Plan:
+    """The default workload of one seed, asked for as ids."""
+    return Plan.model_validate({"workload": {"seed": seed}, "target": {"api": "completions"}})
+
+
+def searched(preset: str, seed: int, loop: str, *, maximum_only: bool = False) -> dict[str, Any]:
+    """The answers of one test."""
+    tests = Tests.model_validate({"throughput": {"loop": loop}})
+    setup = Setup(plan_of(seed), tests)
+    steps = throughput.steps(setup)
+    done = played(preset, _until(steps) if maximum_only else steps)
+    found = throughput.results(setup, done)
+    return {"preset": preset, "seed": seed, "loop": loop, "runs": len(done)} | _answers(found, loop)
+
+
+def _until(steps: Steps) -> Steps:
+    """The steps before the searches under a limit."""
+    came: Any = None
+    while True:
+        try:
+            step = steps.send(came)
+        except StopIteration:
+            return
+        if isinstance(step, Run) and step.part == "reference":
+            return
+        came = yield step
+
+
+def _answers(found: Results, loop: str) -> dict[str, Any]:
+    load = "rate" if loop == "open" else "concurrency"
+    names = (
+        "max_output_tok_s",
+        "max_request_s",
+        "limited_output_tok_s",
+        f"limited_{load}",
+        "throughput_at_ttft_limit",
+    )
+    known = {value.name: value for value in found.values}
+    return {name: None if name not in known else [known[name].value, known[name].ci] for name in names} | {
+        "undecided": [one.code for one in found.undecided],
+        "notes": [one.code for one in found.notes],
+    }
+
+
+def base(preset: str, seed: int) -> dict[str, Any]:
+    """The 100 % of other tests."""
+    setup = Setup(plan_of(seed), Tests())
+    done = played(preset, find_base(setup, setup.plan))  # type: ignore[arg-type]  # it returns a rate, too
+    return {"preset": preset, "seed": seed, "base": base_of(setup, setup.plan, done), "runs": len(done)}
+
+
+def truth(preset: str) -> dict[str, float]:
+    """Output tokens and requests a second of a backlog that never empties."""
+    slots = TRUTH_SLOTS.get(preset, 512)
+    plan = closed_loop(without_warm_up(plan_of(TRUTH_SEED)), slots, requests=TRUTH_REQUESTS)
+    with tempfile.TemporaryDirectory() as folder:
+        summary = Virtual(choose(preset), Silent()).measure(plan, Path(folder)).summary
+    lengths = summary.metrics.output_tokens
+    assert lengths is not None
+    return {"output_tok_s": output(summary), "request_s": output(summary) / lengths.mean}
+
+
+def main() -> None:
+    """One preset and some seeds, a line of JSON each."""
+    flags = argparse.ArgumentParser()
+    flags.add_argument("preset", choices=sorted(PRESETS))
+    flags.add_argument("seeds", nargs="*", type=int)
+    flags.add_argument("--closed", action="store_true")
+    flags.add_argument("--maximum-only", action="store_true")
+    flags.add_argument("--truth", action="store_true")
+    flags.add_argument("--base", action="store_true")
+    asked = flags.parse_args()
+    if asked.truth:
+        print(json.dumps({"preset": asked.preset} | truth(asked.preset)), flush=True)
+    for seed in asked.seeds:
+        loop = "closed" if asked.closed else "open"
+        found = (
+            base(asked.preset, seed)
+            if asked.base
+            else searched(asked.preset, seed, loop, maximum_only=asked.maximum_only)
+        )
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

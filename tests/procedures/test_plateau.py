@@ -1,0 +1,86 @@
+"""The climb to what a system can do at all, and the search about it, on systems in closed form."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from procedures.modelled import System, carried, results, rows, summary, value
+from procedures.summaries import changed, steady
+
+from inferometer.documents.summary import Summary
+from inferometer.plan.procedure_parameters import Tests
+from inferometer.plan.schema import Plan
+from inferometer.procedures.setup import Setup
+
+TOKENS = 50.0
+
+
+def open_system(most: float, places: float, overloaded: float | None = None) -> System:
+    """Does `most` requests a second with `places` in flight or more, fewer in proportion; `overloaded`: what is left of it in
+    open loop at more than a tenth above that."""
+
+    def answer(plan: Plan) -> Summary:
+        slots, offered = plan.load.concurrency, plan.load.rate or 0.0
+        able = most if overloaded is None or offered <= 0.7 * most else overloaded
+        done = most * min(1.0, slots / places) if slots is not None else min(offered, able)
+        ratio = 1.0 if slots is not None else done / offered
+        late = 1000.0 if slots is None and offered > 0.8 * most else 20.0
+        seen = summary(plan, request_s=done, ttft=(10.0, late), tokens=TOKENS)
+        told = steady(TOKENS * done, completions=10_000, ratio=ratio, ratio_ci=(ratio, ratio), growing=False)
+        return changed(seen, steady=told)
+
+    return answer
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(0.05, 500), st.integers(1, 400))
+def test_the_maximum_is_found_whatever_the_system_has_places(most: float, places: int) -> None:
+    """In closed form, where nothing is left to chance: exactly, with both sides shown."""
+    setup = Setup(Plan(), Tests())
+    found = results("throughput", setup, carried("throughput", setup, open_system(most, places)))
+    assert value(found, "max_output_tok_s").value == pytest.approx(TOKENS * most, rel=1e-6)
+    assert value(found, "sustainable_rate").value == pytest.approx(most, rel=1e-6)
+    assert found.known.saturation
+    tried = [row for row in rows(found, "levels") if row["rate"] != ""]
+    assert {row["sustained"][:3] for row in tried if row["rate"] < most} == {"yes"}
+    assert any(row["because"] for row in tried if row["rate"] > most)
+
+
+def test_a_system_that_collapses_under_load_has_the_highest_rate_that_it_keeps_up_with() -> None:
+    """With many in flight it makes 10 a second, but beyond 7 a second of arrivals only 3: the answer is 7."""
+    setup = Setup(Plan(), Tests())
+    found = results("throughput", setup, carried("throughput", setup, open_system(10, 8, overloaded=3)))
+    assert value(found, "sustainable_rate").value == pytest.approx(7, rel=0.05)
+    assert value(found, "max_output_tok_s").value == pytest.approx(7 * TOKENS, rel=0.05)
+    low, high = value(found, "max_output_tok_s").ci
+    assert low <= 7 * TOKENS <= high
+    assert "capacity_not_sustained" in [note.code for note in found.notes]
+
+
+def test_a_range_that_ends_below_the_capacity_settles_nothing() -> None:
+    """Draft 5.2.2.2's range: its end was kept up with, so the maximum lies above."""
+    setup = Setup(
+        Plan(), Tests.model_validate({"throughput": {"min_rate": 1, "max_rate": 5, "rate_step": 1}})
+    )
+    found = results("throughput", setup, carried("throughput", setup, open_system(10, 8)))
+    assert [note.code for note in found.undecided] == ["maximum_above_highest_load"]
+    assert not found.known.saturation
+
+
+def test_the_answer_under_a_limit_lies_where_latency_passes_it() -> None:
+    """P99 of TTFT jumps from 20 to 1,000 ms at 8 requests a second, of 10 at most: both limits lie there."""
+    setup = Setup(Plan(), Tests())
+    found = results("throughput", setup, carried("throughput", setup, open_system(10, 8)))
+    assert value(found, "limited_rate").value == pytest.approx(8, rel=0.1)
+    assert value(found, "throughput_at_ttft_limit").value == pytest.approx(8 * TOKENS, rel=0.1)
+    assert value(found, "limited_rate").note.facts == {"binding": "latency"}
+
+
+def test_a_limit_that_nothing_meets_or_everything_does_is_said() -> None:
+    """Missed at a tenth of the capacity already; or met up to the maximum."""
+    tests = Tests()
+    for limit, code in (("ttft_p99<1ms", "missed_at_least_load"), ("ttft_p99<9s", "not_bound")):
+        setup = Setup(Plan.model_validate({"slos": [limit]}), tests)
+        found = results("throughput", setup, carried("throughput", setup, open_system(10, 8)))
+        assert value(found, "limited_output_tok_s").note.code == code
