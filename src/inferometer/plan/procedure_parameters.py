@@ -44,7 +44,7 @@ def _in_order(part: Parameters, low: str, high: str) -> None:
 class Search(Parameters):
     """How to look for the highest load that a system sustains.
 
-    A pilot estimates it where no range is given: `pilot_requests` in closed loop, `pilot_concurrency` in flight. A level of
+    A climb in closed loop measures it: `pilot_requests` a concurrency, from `pilot_concurrency` in flight on. A level of
     a search for 100 % lasts `level_s`; any level in open loop has `least_requests` at least, for a few requests say little of
     a rate. One whose intervals do not settle it is done again, twice as long, up to `longer` times. The highest
     load sustained and the lowest that was not lie `resolution` apart at most.
@@ -79,8 +79,11 @@ class Ttft(Parameters):
 
 
 class Throughput(Parameters):
-    """Draft 5.2. Without a range, a pilot gives one: from half of its estimate in steps of a quarter, within a
-    64th and 64 times of it."""
+    """Draft 5.2. Without a range, the climb gives one: levels about what it measured, within a 64th and 64 times of it.
+
+    The climb ends with `saturated_runs` of a full system. A level under a limit of latency has `limit_requests`, the reference
+    of the ten-times rule `reference_requests`; either limit has `limit_levels` at most.
+    """
 
     loop: Annotated[Literal["open", "closed"], HARMLESS] = "open"
     duration_s: Seconds = 300.0
@@ -93,7 +96,6 @@ class Throughput(Parameters):
     success_rate: Annotated[Share, HARMLESS] = 0.99
     saturated_runs: Annotated[Count, HARMLESS] = 2
     limit_requests: Annotated[Count, HARMLESS] = 1_000
-    """Of a level whose P99 decides (draft 5.1.4.3)."""
     limit_levels: Annotated[Count, HARMLESS] = 8
     reference_requests: Annotated[Count, HARMLESS] = 200
     ttft_p99_ms: Annotated[float, Field(gt=0), NUMBER] = 500.0
@@ -367,7 +369,9 @@ def searched(test: str, tests: Tests) -> frozenset[str]:
     base = frozenset({"level_s", "least_requests"} | levels | pilot)
     reads: dict[str, frozenset[str]] = {
         "ttft": base if tests.ttft.percent else frozenset(),
-        "throughput": base - {"level_s"} if tests.throughput.loop == "open" else frozenset({"longer"}),
+        "throughput": base - {"level_s"}
+        if tests.throughput.loop == "open"
+        else frozenset({"pilot_requests"}),
         "tradeoff": base if tests.tradeoff.capacity_rate is None else frozenset({"least_requests"}),
         "capacity": frozenset(levels),
         "memory-pressure": frozenset(levels),

@@ -82,7 +82,7 @@ def _climb(setup: Setup) -> Climb:
     wanted, search = setup.tests.throughput, setup.tests.search
     return Climb(
         with_point(setup), wanted.min_concurrency, wanted.max_concurrency, search.pilot_requests,
-        seconds=wanted.duration_s, part="level",
+        seconds=wanted.duration_s, part="level", step=wanted.concurrency_step,
     )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def _seek(
     setup: Setup, seeking: Seeking, limit: Limit, before: Sequence[Performed]
 ) -> Generator[Run, Measured, list[Performed]]:
     done = list(before)
-    while (slots := _following(seeking, limit, done)) is not None:
+    while (slots := _following(setup, seeking, limit, done)) is not None:
         nearest = min(rungs(_climb(setup), done), key=lambda one: abs(math.log(one.concurrency / slots)))
         seconds = _seconds(setup, nearest, setup.tests.throughput.limit_requests)
         run = _level(setup, slots, PART, SEEDS + 1 + len(runs(done, PART)), seconds)
@@ -143,14 +143,14 @@ def _sides(seeking: Seeking, limit: Limit, done: Sequence[Performed]) -> tuple[i
     return met, missed, "" if missed is None else last[missed][1]
 
 
-def _following(seeking: Seeking, limit: Limit, done: Sequence[Performed]) -> int | None:
+def _following(setup: Setup, seeking: Seeking, limit: Limit, done: Sequence[Performed]) -> int | None:
     """The next concurrency under a limit; None: what is known is near enough, or enough was tried."""
     met, missed, _ = _sides(seeking, limit, done)
     tried = len(runs(done, PART))
     if missed is None or met is None or tried >= 2 * seeking.most or missed - met <= max(1, RESOLUTION * met):
         return None
-    middle = round(math.sqrt(met * missed))
-    return min(max(middle, met + 1), missed - 1)
+    middle = _climb(setup).on_grid(round(math.sqrt(met * missed)))
+    return middle if met < middle < missed else None
 
 
 def results(setup: Setup, done: Sequence[Performed]) -> Results:
@@ -166,7 +166,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         full.output_tok_s, full.output_ci, full.request_s, full.request_ci, full.input_tok_s, full.concurrency, None, "gain",
     )  # fmt: skip
     seeking, top = _seeking(setup, done), runs(done, CONFIRM)[-1]
-    under = [_under(seeking, one, full, done) for one in limits_of(setup)]
+    under = [_under(setup, seeking, one, full, done) for one in limits_of(setup)]
     return Results(
         values=values(setup, maximum, under, top, "in flight", "concurrency"),
         tables=(
@@ -181,10 +181,10 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     )
 
 
-def _under(seeking: Seeking, limit: Limit, full: Capacity, done: Sequence[Performed]) -> Under:
+def _under(setup: Setup, seeking: Seeking, limit: Limit, full: Capacity, done: Sequence[Performed]) -> Under:
     """The answer under a limit: the throughput of the highest level that meets it, below that of the lowest that misses."""
     met, missed, binding = _sides(seeking, limit, done)
-    if reference(done) is None or _following(seeking, limit, done) is not None:
+    if reference(done) is None or _following(setup, seeking, limit, done) is not None:
         return Under(limit, Found(None, None, binding, "open"), 1.0)
     if met is None:
         return Under(limit, Found(None, None, binding, "missed" if missed is not None else "open"), 1.0)

@@ -46,7 +46,7 @@ SEEDS = 100
 @dataclass(frozen=True, slots=True)
 class Climb:
     """Where to look: of this plan, from `first` in flight to `most`, `requests` each and more where many are in flight, or
-    `seconds`. `parts`: of its runs."""
+    `seconds`. `part`: of its runs; `step`: concurrencies are multiples of it, from the first on."""
 
     plan: Plan
     first: int
@@ -54,6 +54,11 @@ class Climb:
     requests: int
     seconds: float | None = None
     part: str = "pilot"
+    step: int = 1
+
+    def on_grid(self, slots: int) -> int:
+        """The nearest concurrency that is a whole number of steps from the first."""
+        return min(self.first + round((slots - self.first) / self.step) * self.step, self.most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +122,15 @@ def following(climb: Climb, found: Sequence[Rung]) -> int | None:
     ]
     over = min((slots for slots in lost if slots > best.concurrency), default=None)
     if over is not None:
-        return over // 2 if best.answered and over > 2 * best.concurrency else None
+        between = climb.on_grid(over // 2)
+        return between if best.answered and best.concurrency < between < over // 2 + 1 else None
     flat = last.gain is not None and last.gain < GAIN
     if flat or not last.answered or not last.output_tok_s or last.concurrency >= climb.most:
         return None
     steep = last.gain is not None and last.gain > LINEAR
     step = JUMP if steep and JUMP * last.concurrency <= climb.most else 2
-    return min(last.concurrency * step, climb.most)
+    above = climb.on_grid(last.concurrency * step)
+    return above if above > last.concurrency else climb.most
 
 
 def ascend(climb: Climb) -> Generator[Run, Measured, list[Performed]]:

@@ -33,11 +33,11 @@ WORDS: dict[str, Words] = {
         },
     ),
     "throughput": Words(
-        "Load rises in steps until a level is not sustained: failures, a queue that grows, or an objective "
-        "missed. The highest level that held is approached from both sides and measured at full length (draft 5.2.3).",
+        "Requests in flight double until throughput rises no more: that is what the full system does. Levels just below "
+        "and above have to show that it keeps up with so much and no more; a second answer holds the limit of latency (draft 5.2.3).",
         {
-            "sustainable load": "The highest load at which the queue did not grow, and success rate and "
-            "objectives held (draft 5.2.3).",
+            "sustainable load": "The highest load at which completions keep up with arrivals, without a limit of "
+            "latency (draft 5.2.3).",
             "tokens per gpu-second": "Output tokens per second, divided by the number of accelerators declared "
             "(draft 5.2.4.2).",
             "max input throughput": "Prompt tokens taken in per second, cached ones among them (draft 5.2.4.1).",
