@@ -130,7 +130,7 @@ def following(climb: Climb, found: Sequence[Rung]) -> int | None:
     steep = last.gain is not None and last.gain > LINEAR
     step = JUMP if steep and JUMP * last.concurrency <= climb.most else 2
     above = climb.on_grid(last.concurrency * step)
-    return above if above > last.concurrency else climb.most
+    return above if above > last.concurrency else min(last.concurrency + climb.step, climb.most)
 
 
 def ascend(climb: Climb) -> Generator[Run, Measured, list[Performed]]:

@@ -34,7 +34,8 @@ WORDS: dict[str, Words] = {
     ),
     "throughput": Words(
         "Requests in flight double until throughput rises no more: that is what the full system does. Levels just below "
-        "and above have to show that it keeps up with so much and no more; a second answer holds the limit of latency (draft 5.2.3).",
+        "and above have to show that it keeps up with so much and no more; a second answer holds the limit of latency "
+        "(draft 5.2.3).",
         {
             "sustainable load": "The highest load at which completions keep up with arrivals, without a limit of "
             "latency (draft 5.2.3).",
