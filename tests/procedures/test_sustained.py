@@ -112,6 +112,18 @@ def test_requests_in_flight_that_rise_within_chance_do_not_grow() -> None:
     assert decided(**BEHIND, rise=0.083, stay=(500.0, 1000.0)).sustained is True
 
 
+def test_the_capacity_that_was_measured_stands_unless_an_interval_contradicts_it() -> None:
+    """After the last run; a value alone is luck."""
+    unsettled: dict[str, Any] = {"ratio": 0.88, "ratio_ci": (0.8, 0.95)}
+    for expected in (True, False):
+        found = decide(seen(**unsettled), success_rate=0.99, final=True, expected=expected)
+        assert found.sustained is expected
+        behind = decide(
+            seen(ratio=0.8, ratio_ci=(0.7, 0.89)), success_rate=0.99, final=True, expected=expected
+        )
+        assert behind.sustained is False
+
+
 def test_a_queue_that_rises_while_as_many_end_as_are_due_is_chance() -> None:
     """Near saturation queues come and go; one that only grows is one of requests that do not end."""
     assert decided(growing=True, rise=0.5, ratio_ci=(0.97, 1.03)).sustained is True

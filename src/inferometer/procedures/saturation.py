@@ -105,7 +105,9 @@ def levels(sought: Sought, done: Sequence[Performed]) -> list[Level]:
     for one in runs(done, f"{sought.prefix}level", f"{sought.prefix}confirm"):
         at, summary = one.step.at, one.outcome.summary
         times = at.times or 1
-        decision = decide(summary, success_rate=sought.success_rate, final=times >= longest)
+        capacity = sought.ladder.expected
+        within = None if capacity is None else (at.rate or 0.0) <= capacity
+        decision = decide(summary, success_rate=sought.success_rate, final=times >= longest, expected=within)
         measured.append(Level(one, at.rate or 0.0, times, one.step.part.endswith("confirm"), decision))
     return measured
 

@@ -14,7 +14,8 @@ as not sustained (search.py). The first signal that says saturated decides; a lo
 
 The draft's 90 % lets a load of 111 % of what a system can do pass. A limit closer to 1 needs more requests than a level has:
 just below saturation a queue of chance holds some per cent of a level's requests. So levels are 10 % below the capacity and
-20 % above it, which 92 % tells apart, and the capacity itself is measured (plateau.py).
+20 % above it, which 92 % tells apart, and the capacity itself is measured (plateau.py). Where the interval of the last run
+holds the limit, the measured capacity decides.
 """
 
 from __future__ import annotations
@@ -58,10 +59,13 @@ class Decision:
         return tuple(one for one in self.signals if one.saturated is not False)
 
 
-def decide(summary: Summary, *, success_rate: float, final: bool = False) -> Decision:
-    """All signals of a run in open loop."""
+def decide(
+    summary: Summary, *, success_rate: float, final: bool = False, expected: bool | None = None
+) -> Decision:
+    """All signals of a run in open loop. `expected`: whether the load is within the capacity that was measured, which stands as
+    long as a run does not contradict it by its whole interval; None: nothing was."""
     signals = [
-        _completions(summary, final=final),
+        _completions(summary, final=final, expected=expected),
         _queue(summary),
         steadiness(summary, final=final),
         _success(summary, success_rate, final=final),
@@ -116,12 +120,16 @@ def _chance(summary: Summary, mean: float, seconds: float) -> float:
     return SIGMAS * math.sqrt(2 * mean * min(1.0, lasting / seconds))
 
 
-def _completions(summary: Summary, *, final: bool) -> Signal:
+def _completions(summary: Summary, *, final: bool, expected: bool | None) -> Signal:
     steady = summary.steady
     ratio, interval = (
         (None, None) if steady is None else (steady.completion_ratio, steady.completion_ratio_ci95)
     )
-    below = beyond(ratio, interval, lambda value: value < LEAST_COMPLETION_RATIO, final=final)
+    below = beyond(
+        ratio, interval, lambda value: value < LEAST_COMPLETION_RATIO, final=final and expected is None
+    )
+    if below is None and final and ratio is not None and expected is not None:
+        below = not expected
     return Signal("completions", below, ratio, LEAST_COMPLETION_RATIO)
 
 
