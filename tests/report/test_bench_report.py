@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import unicodedata
 from xml.etree import ElementTree as Xml
 
 import msgspec
@@ -15,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from inferometer.documents.bench import AnswerCheck, Bench, EngineResult
-from inferometer.documents.part import to_data
+from inferometer.documents.bench import AnswerCheck, Bench, EngineResult, Remark
+from inferometer.documents.part import from_data, to_data
 from inferometer.report.bench import charts, contents
 from inferometer.report.bench.card import render_card
 from inferometer.report.bench.console import render
@@ -229,6 +230,35 @@ def test_what_an_engine_calls_itself_is_no_markup(evil: str) -> None:
     for text in (render_html(document), render_card(document), render_markdown(document)):
         assert "<script>alert" not in text
     assert "\x1b" not in printed(document) + render_card(document) + render_markdown(document)
+
+
+def planted(value: object, evil: str, name: str = "") -> object:
+    """Data of a document, with text behind each of its strings that may be any."""
+    fixed = ("schema", "status", "ended", "figure", "stability", "metrics_version", "memory_source")
+    if isinstance(value, dict):
+        return {key: planted(inner, evil, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [planted(one, evil, name) for one in value]
+    free = isinstance(value, str) and name not in fixed and not name.endswith("_source")
+    return f"{value}{evil}" if free else value
+
+
+@pytest.mark.parametrize("evil", ["\x1b[31m", "\x9b1m", "\u202e", "\x00", "\x07"])
+def test_no_text_of_a_document_is_a_control_character_of_a_report(evil: str) -> None:
+    """Wherever it stands: prompts, reasons, codes and facts, labels, times. What the page holds as data is escaped."""
+    checked = (AnswerCheck("code", 3, ("0" * 64,), "file", 1, 0.5, 0, 0),)
+    before = usual()
+    remarks = (Remark("ahead", {"first": "a", "why": "b"}), Remark("new_code", {"a": "b"}))
+    sides = [
+        msgspec.structs.replace(one, answers=checked, reasons=("streamed", "new"), remarks=remarks)
+        for one in before.engines
+    ]
+    whole = msgspec.structs.replace(before, engines=tuple(sides), remarks=remarks)
+    document = from_data(planted(to_data(whole), evil), Bench)
+    made = (render_html(document), render_card(document), render_markdown(document), printed(document, 120))
+    for text in made:
+        odd = {one for one in text if unicodedata.category(one) in ("Cc", "Cf", "Cs")} - {"\n"}
+        assert not odd
 
 
 def test_speeds_are_drawn_with_their_intervals() -> None:

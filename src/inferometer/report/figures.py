@@ -127,7 +127,7 @@ def moment(text: str | None) -> str:
     if not text:
         return ABSENT
     date, _, clock = text.partition("T")
-    return f"{date} {clock.split('.')[0].removesuffix('Z')} UTC".replace("  ", " ")
+    return clean(f"{date} {clock.split('.')[0].removesuffix('Z')} UTC")
 
 
 def stats_of(summary: Summary, name: str) -> Stats | None:

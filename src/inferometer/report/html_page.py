@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from inferometer.report.charts import Chart, draw, legend
-from inferometer.report.figures import UNMEASURED, Counted, marked
+from inferometer.report.figures import UNMEASURED, Counted, clean, marked
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -125,7 +125,7 @@ def picture(chart: Chart, missing: str = UNMEASURED) -> Picture:
     svg = draw(chart)
     # Both are SVG of charts/drawing.py, which escapes what came from outside.
     samples = tuple((Markup(sample), name) for sample, name in legend(chart))  # noqa: S704 - our own shapes
-    return Picture(chart.title, None if svg is None else Markup(svg), samples, missing)  # noqa: S704 - escaped there
+    return Picture(clean(chart.title), None if svg is None else Markup(svg), samples, missing)  # noqa: S704 - escaped there
 
 
 def render_page(template: str, data: object, context: Context, *styles: str) -> str:
