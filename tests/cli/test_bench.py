@@ -310,3 +310,22 @@ def test_a_document_of_figures_that_cannot_be_is_damaged(tmp_path: Path) -> None
     (tmp_path / "bench.json").write_text(text.replace(f'"tok_per_sec": {speed},', '"tok_per_sec": 1e300,', 1))
     code, _, err = finish("report", str(tmp_path))
     assert (code, "cannot be calculated with" in err) == (2, True)
+
+
+@pytest.mark.parametrize("kind", ["bench", "agentic"])
+def test_a_verdict_that_is_not_that_of_the_engines_is_damaged(kind: str, tmp_path: Path) -> None:
+    """A report shows no status but the one that follows from its engines, and a benchmark without any is none."""
+    from agentics import usual as agentic
+    from benches import usual as bench
+
+    from inferometer.documents.part import to_data
+
+    path = tmp_path / f"{kind}.json"
+    document = to_data(bench() if kind == "bench" else agentic())
+    other = "INVALID" if document["status"] != "INVALID" else "VALID"
+    changes: list[dict[str, object]] = [{"engines": []}, {"status": other}]
+    for changed in changes:
+        path.write_text(json.dumps(document | changed))
+        code, _, err = finish("report", str(tmp_path))
+        assert (code, "the file was changed" in err) == (2, True)
+        assert list(tmp_path.iterdir()) == [path]

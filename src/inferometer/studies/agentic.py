@@ -25,6 +25,7 @@ from inferometer.documents.agentic import (
 )
 from inferometer.documents.bench import Remark
 from inferometer.documents.part import from_json, to_json
+from inferometer.documents.verdict import RunStatus
 from inferometer.errors import RecordError, TokenizerGone
 from inferometer.journal.folder import RunFolder, write_atomically
 from inferometer.judge.procedure_verdict import worst
@@ -127,7 +128,7 @@ def carry_out(
             ended=moment(time.time_ns()),
             interrupted=standing.cut_short,
             protocol=_protocol(question),
-            status=worst([one.status or "INCONCLUSIVE" for one in standing.results]),
+            status=_overall(standing.results),
             engines=tuple(standing.results),
             remarks=standing.remarks,
             client=client_of(around.machine),
@@ -159,8 +160,18 @@ def rewritten(folder: Path) -> AgenticBenched:
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
     document = from_json(text, Agentic, SCHEMA, str(path))
+    if not document.engines:
+        raise RecordError(f"{path}: it has no engine, and a benchmark has at least one: the file was changed")
+    if document.status != (follows := _overall(document.engines)):
+        raise RecordError(
+            f"{path}: its status is {document.status}, and that of its engines {follows}: the file was changed"
+        )
     write_reports(folder, document)
     return AgenticBenched(folder, document)
+
+
+def _overall(engines: Sequence[AgenticEngine]) -> RunStatus:
+    return worst([one.status or "INCONCLUSIVE" for one in engines])
 
 
 def _protocol(question: AgenticQuestion) -> AgenticProtocol:

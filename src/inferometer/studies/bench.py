@@ -140,12 +140,19 @@ def rewritten(folder: Path) -> Benched:
 
 
 def read(path: Path) -> Bench:
-    """The document of a benchmark. Raises RecordError."""
+    """The document of a benchmark. Raises RecordError, also for one whose verdict is not that of its engines."""
     try:
         text = path.read_bytes()
     except OSError as cause:
         raise RecordError(f"{path}: cannot be read ({cause.strerror})") from cause
-    return from_json(text, Bench, SCHEMA, str(path))
+    document = from_json(text, Bench, SCHEMA, str(path))
+    if not document.engines:
+        raise RecordError(f"{path}: it has no engine, and a benchmark has at least one: the file was changed")
+    if document.status != (follows := overall(document.engines)):
+        raise RecordError(
+            f"{path}: its status is {document.status}, and that of its engines {follows}: the file was changed"
+        )
+    return document
 
 
 def _document(
