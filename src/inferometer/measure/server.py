@@ -160,6 +160,7 @@ class Server:
     e2e_ms: Timed | None
     queue_ms: Timed | None
     whole: Whole | None
+    prefill_ms: Timed | None = None
 
 
 def preempted(scraped: Sequence[Translated], record: Record) -> Preempted | None:
@@ -209,6 +210,7 @@ def server_seen(
         e2e_ms=_timed(scraped, "e2e", begin),
         queue_ms=_timed(scraped, "queue", begin),
         whole=_whole(scraped, record, streamed=streamed),
+        prefill_ms=_timed(scraped, "prefill", begin),
     )
 
 

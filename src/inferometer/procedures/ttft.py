@@ -29,6 +29,7 @@ ROWS = (
     ("max", "TTFT Max"),
 )
 """Draft Table 1, below the number of requests."""
+COMPONENT_POINTS = ("p50", "p90", "p99")
 P99_SAMPLES, P999_SAMPLES = 1_000, 10_000
 """Draft 5.1.4.3."""
 
@@ -188,12 +189,22 @@ def _by_input(summary: Summary, suffix: str, at: str) -> tuple[Table, ...]:
 
 
 def _components(summary: Summary, suffix: str, at: str) -> tuple[Table, ...]:
-    """Queue wait, where the server's metrics have it (draft 5.1.4.2). No engine so far exposes prefill time this way."""
-    queue = None if summary.server is None else summary.server.queue_ms
-    if queue is None:
+    """Queue wait and prefill, where the server's metrics have them (draft 5.1.4.2). Percentiles are estimates from buckets."""
+    server = summary.server
+    named = () if server is None else (("queue wait", server.queue_ms), ("prefill", server.prefill_ms))
+    rows = tuple(
+        (name, one.mean, *(getattr(one, point) for point in COMPONENT_POINTS), one.n)
+        for name, one in named
+        if one is not None
+    )
+    if not rows:
         return ()
-    rows = (("queue wait", queue.mean),)
-    columns = (Column("component", "Component"), Column("mean", "Mean", "ms"))
+    columns = (
+        Column("component", "Component"),
+        Column("mean", "Mean", "ms"),
+        *(Column(point, f"~{point.upper()}", "ms") for point in COMPONENT_POINTS),
+        Column("n", "Requests"),
+    )
     notes, title = (Note("components_by_server"),), f"Components of TTFT by the server{suffix}"
     return (Table("ttft_components", title, "5.1.4.2", columns, rows, notes, at=at),)
 

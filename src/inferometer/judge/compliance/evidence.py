@@ -326,8 +326,11 @@ def of_run(summary: Summary) -> Evidence:
         "ttft_by_input": ShownTable("5.1.5.3", len(buckets)),
     }
     if summary.server is not None and summary.server.queue_ms is not None:
-        waits: dict[str, Cell] = {"component": "queue wait", "mean": summary.server.queue_ms.mean}
-        tables["ttft_components"] = ShownTable("5.1.4.2", 1, cells=(waits,))
+        parts = {"queue wait": summary.server.queue_ms, "prefill": summary.server.prefill_ms}
+        waits: list[dict[str, Cell]] = [
+            {"component": name, "mean": one.mean} for name, one in parts.items() if one is not None
+        ]
+        tables["ttft_components"] = ShownTable("5.1.4.2", len(waits), cells=tuple(waits))
     shown = Shown(tables=tables, figures=frozenset(("ttft_cdf",) if ttft and ttft.n else ()))
     level = MeasuredRun(summary.run.id, "level", Conditions(), summary)
     requests = summary.plan.load.requests

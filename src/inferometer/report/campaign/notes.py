@@ -292,7 +292,9 @@ TTFT: dict[str, Words] = {
     "p99_9_unreliable": "Fewer than {least:,} samples: P99.9 is not reliable (draft 5.1.4.3).",
     "p99_unreliable": "Fewer than {least:,} samples: P99 is not reliable either.",
     "empty_ranges_left_out": "Ranges without a sample are left out.",
-    "components_by_server": "By the server's own metrics; they leave out the network.",
+    "components_by_server": (
+        "By the server's own metrics, which leave out the network; ~ is an estimate from the buckets of a histogram."
+    ),
     "events_before_first_token": (
         "Other events came before the first token that is not white space; TTFT is to that token, of content, reasoning or a "
         "tool call."

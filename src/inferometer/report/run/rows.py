@@ -220,7 +220,8 @@ TURN_HEAD = ("Turn", "Sent", "Completed", "Prompt tokens", "of them repeated", "
 _TURN_LATENCIES = tuple((name, key) for name in ("ttft_ms", "e2e_ms") for key in ("p50", "p90", "p99"))
 TURN_LATENCY_HEAD = tuple(f"{words} {key}" for words in ("TTFT", "Latency") for key in ("P50", "P90", "P99"))
 
-_SERVER_TIMES = ("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms", "queue_ms")
+_SERVER_TIMES = ("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms", "queue_ms", "prefill_ms")
+_SERVER_ALONE = {"queue_ms": "Time in the queue", "prefill_ms": "Prefill"}
 _SERVER_POINTS = ("mean", "p50", "p90", "p99")
 SERVER_HEAD = ("n", "Mean", "P50", "P90", "P99")
 ABOUT = "~"
@@ -292,7 +293,7 @@ def server_times(summary: Summary) -> list[tuple[str, list[str], list[str]]]:
     for name in _SERVER_TIMES:
         timed = getattr(summary.server, name)
         if timed is not None:
-            title = METRICS[name].title if name in METRICS else "Time in the queue"
+            title = METRICS[name].title if name in METRICS else _SERVER_ALONE[name]
             found.append((title, _estimated(timed), _cells(getattr(summary.metrics, name, None))))
     return found
 

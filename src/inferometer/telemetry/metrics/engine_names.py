@@ -12,7 +12,8 @@
 | prefix_queries, prefix_hits      | tokens looked for in the prefix cache, and found there                |
 | prompt_tokens, generation_tokens | tokens read and written, counted; cached prompt tokens among them     |
 | succeeded, failed                | requests that ended, counted                                          |
-| ttft, itl, tpot, e2e, queue      | histograms in s; tpot has one observation a request, itl one a token  |
+| ttft, itl, tpot, e2e, queue,     | histograms in s; tpot has one observation a request, itl one a token; |
+| prefill                          | prefill is from the first of a prompt's work to the first token       |
 
 Names are families' (a counter's without `_total`), the newest first; the first that an endpoint has is taken. The names of an
 engine that is not `seen` are from its documentation: they were never held against a server, and decide no verdict.
@@ -31,7 +32,7 @@ COUNTERS = (
     *("preemptions", "prefix_queries", "prefix_hits", "prompt_tokens", "generation_tokens"),
     *("succeeded", "failed"),
 )
-HISTOGRAMS = ("ttft", "itl", "tpot", "e2e", "queue")
+HISTOGRAMS = ("ttft", "itl", "tpot", "e2e", "queue", "prefill")
 TERMS = (*LEVELS, *SHARES, *COUNTERS, *HISTOGRAMS)
 
 
@@ -91,6 +92,7 @@ _VLLM = {
     "tpot": _of("vllm:request_time_per_output_token_seconds"),
     "e2e": _of("vllm:e2e_request_latency_seconds"),
     "queue": _of("vllm:request_queue_time_seconds"),
+    "prefill": _of("vllm:request_prefill_time_seconds"),
 }
 _SGLANG = {
     "running": _of("sglang:num_running_reqs"),

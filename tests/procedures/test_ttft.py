@@ -1,0 +1,55 @@
+"""Draft 5.1: what TTFT is made of, by the server's own metrics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+import sample_runs
+from procedures.modelled import carried, results, rows, summary
+
+from inferometer.documents.summary import Summary
+from inferometer.measure.server import Server, Timed
+from inferometer.plan.procedure_parameters import Tests
+from inferometer.plan.schema import Plan
+from inferometer.procedures.setup import Setup
+
+QUEUE = Timed(90, 4.0, 3.0, 8.0, 9.0, 12.0)
+PREFILL = Timed(88, 20.0, 19.0, 30.0, 33.0, None)
+
+
+def found(server: Server | None) -> list[dict[str, object]]:
+    setup = Setup(Plan(), Tests.model_validate({"ttft": {"rates": [1], "requests": 90}}))
+
+    def system(plan: Plan) -> Summary:
+        return msgspec.structs.replace(summary(plan, request_s=1.0, completed=90), server=server)
+
+    whole = results("ttft", setup, carried("ttft", setup, system))
+    return (
+        rows(whole, "ttft_components") if any(one.name == "ttft_components" for one in whole.tables) else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("queue", "prefill", "expected"),
+    [
+        (QUEUE, PREFILL, [("queue wait", 4.0, 3.0, 12.0, 90), ("prefill", 20.0, 19.0, None, 88)]),
+        (QUEUE, None, [("queue wait", 4.0, 3.0, 12.0, 90)]),
+        (None, PREFILL, [("prefill", 20.0, 19.0, None, 88)]),
+        (None, None, []),
+    ],
+)
+def test_the_parts_of_ttft_are_those_that_the_server_has(
+    queue: Timed | None, prefill: Timed | None, expected: list[tuple[object, ...]]
+) -> None:
+    """Draft 5.1.4.2: each with its mean and estimated percentiles, null above the last bound; without any, no table."""
+    server = replace(sample_runs.server_metrics(), queue_ms=queue, prefill_ms=prefill)
+    assert [
+        tuple(row[name] for name in ("component", "mean", "p50", "p99", "n")) for row in found(server)
+    ] == expected
+
+
+def test_without_metrics_ttft_has_no_parts() -> None:
+    """Nothing was scraped."""
+    assert found(None) == []
