@@ -100,6 +100,8 @@ class Throughput(Parameters):
     reference_requests: Annotated[Count, HARMLESS] = 200
     ttft_p99_ms: Annotated[float, Field(gt=0), NUMBER] = 500.0
     """C.1's operating point: `Throughput at P99 TTFT < 500ms`. No objective of the test."""
+    max_batch: Count | None = None
+    """The engine's largest batch, declared: what batch utilisation is a share of (5.2.4.2)."""
 
     quick: ClassVar[Values] = {
         "duration_s": 6.0,

@@ -30,11 +30,15 @@ LONG_CONTEXT = "long-context"
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The plan that says which system is tested with which words, the parameters of all tests, and what is known already."""
+    """The plan that says which system is tested with which words, the parameters of all tests, and what is known already.
+
+    `max_batch`: the largest batch of the reference engine, where that is tested.
+    """
 
     plan: Plan
     tests: Tests
     known: KnownLimits = field(default_factory=KnownLimits)
+    max_batch: int | None = None
 
 
 def variant(plan: Plan, **parts: Mapping[str, Any] | Sequence[Any]) -> Plan:

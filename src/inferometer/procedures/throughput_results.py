@@ -11,6 +11,7 @@ from inferometer.documents.note import Note
 from inferometer.documents.results import Cell, Column, Interval
 from inferometer.plan.schema import Plan
 from inferometer.plan.slo import Slo
+from inferometer.procedures.batch_utilisation import batch_utilisation
 from inferometer.procedures.latency_limit import Found, Limit, Point, Seeking, points
 from inferometer.procedures.results import Table, Value
 from inferometer.procedures.setup import Setup, variant
@@ -128,7 +129,7 @@ def values(
             percent(None if summary is None else summary.throughput.cached_input_share), "%", None,
             Note("cached_and_not_prefilled"),
         ),
-        Value("batch_utilisation", "Batch utilisation", None, "%", None, Note("batch_size_unknown")),
+        batch_utilisation(setup, summary),
         Value(
             "throughput_at_ttft_limit", f"Throughput at P99 TTFT < {ms:g} ms", point.output_tok_s, "tok/s", point.output_ci,
             _how(point), capacity=True,

@@ -67,6 +67,7 @@ from inferometer.report.campaign.verdict import verdict_document, verdict_of
 from inferometer.report.compliance import statement_document
 from inferometer.report.run.composition import moment
 from inferometer.run.ui import Ui
+from inferometer.simulation.engine import choose
 from inferometer.studies import procedure_document as shown
 from inferometer.studies.stand import Confirm, Stand, stand_of
 
@@ -165,7 +166,12 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
             f"test {number + 1} of {len(requested.names)}: {PURPOSES[name].title} (draft {PROCEDURES[name].section})"
         )
         one = _Test(
-            requested, PROCEDURES[name], Setup(requested.plan, requested.tests, known), stand, folder, ui
+            requested,
+            PROCEDURES[name],
+            Setup(requested.plan, requested.tests, known, _max_batch(requested)),
+            stand,
+            folder,
+            ui,
         )
         document = one.carry_out()
         known = known | one.results.known
@@ -200,6 +206,12 @@ def carry_out(requested: Campaign, stand: Stand, folder: Path, ui: Ui, command: 
         raise refused
     assert tested is not None  # a campaign has at least one test
     return tested
+
+
+def _max_batch(requested: Campaign) -> int | None:
+    """The largest batch of the reference engine, where that is what is tested."""
+    own = requested.simulated or requested.plan.target.url is None
+    return choose(requested.engine.preset, requested.engine.settings).settings.max_batch if own else None
 
 
 def _write(tested: Tested, redacted: Sequence[str]) -> None:

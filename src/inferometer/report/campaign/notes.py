@@ -314,7 +314,10 @@ THROUGHPUT: dict[str, Words] = {
     "objectives_apart": "The first rows hold no latency objective; the last two do.",
     "no_objective_held": "The plan has no latency objective: the last two rows hold the draft's own ten-times rule.",
     "cached_and_not_prefilled": "they are counted as input and were not prefilled",
-    "batch_size_unknown": "no engine says how large a batch it allows",
+    "batch_size_unknown": "no engine says how large a batch it allows: declare it with `throughput.max_batch`",
+    "running_not_scraped": "the engine's metrics show no running requests",
+    "running_of_batch": "{running:.4g} running requests on average, of a batch of {max_batch}",
+    "running_above_batch": "{peak:.4g} requests ran at once: more than the batch of {max_batch} that was declared",
     "by_declared_accelerators": "by the declared number of accelerators",
     "no_accelerator_declared": "no accelerator is declared",
 }
