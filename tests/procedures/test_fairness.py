@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
@@ -16,6 +18,7 @@ from procedures.summaries import simulated
 from pydantic import ValidationError
 
 from inferometer.errors import PeerError
+from inferometer.measure.length_cost import by_length, cost_of
 from inferometer.plan.procedure_parameters import Tests
 from inferometer.plan.schema import Plan
 from inferometer.procedures import fairness
@@ -36,7 +39,7 @@ FREE = Settings(
     acceptance=1,
 )
 """Sixteen tokens a step, so that there are few steps to simulate.
-TTFT is a step and the prompt's tokens; at a request in 10 s next to nobody meets another."""
+TTFT is a step and the prompt's tokens; at a request in 100 s nobody meets another."""
 BLOCKED = Settings(
     jitter=0,
     max_batch=4,
@@ -47,6 +50,18 @@ BLOCKED = Settings(
     token_budget=8192,
 )
 """Four places, and a prompt is computed whole: who comes behind a long one waits 0.2 to 0.8 s for it."""
+UNJUST = Settings(
+    jitter=0,
+    max_batch=1,
+    step_base_ns=50_000,
+    step_per_request_ns=0,
+    prefill_base_ns=0,
+    prefill_per_token_ns=200_000,
+    chunked_prefill=False,
+    token_budget=8192,
+    draft_tokens=31,
+    acceptance=1,
+)
 CLASSES = {"short": ((64, 256), (32, 128)), "long": ((1024, 4096), (256, 1024))}
 
 
@@ -56,8 +71,8 @@ def mix_of(tests: Tests) -> Plan:
 
 @pytest.fixture(scope="module")
 def free(tmp_path_factory: pytest.TempPathFactory) -> Alone:
-    """At the draft's size, at a tenth of a request a second."""
-    return alone(tmp_path_factory.mktemp("free"), "fairness", FREE, mix_of(Tests()), 0.125)
+    """At the draft's size, at a request in 100 s."""
+    return alone(tmp_path_factory.mktemp("free"), "fairness", FREE, mix_of(Tests()), 0.0125)
 
 
 @pytest.fixture(scope="module")
@@ -102,8 +117,8 @@ def test_isolated_runs_offer_the_same_tokens_a_second(free: Alone) -> None:
         sides = (conditional(5.5, 1.0, *prompts), conditional(4.5, 1.2, *answers))
         means.append(sum(float(tokens @ chance) for tokens, chance in sides))
     mixed = free.of("mixed").step.at.rate
-    assert mixed == pytest.approx(0.125 * 0.8)
-    whole = 0.1 * (0.8 * means[0] + 0.2 * means[1])
+    assert mixed == pytest.approx(0.0125 * 0.8)
+    whole = 0.01 * (0.8 * means[0] + 0.2 * means[1])
     for (name, mean), row in zip(zip(CLASSES, means, strict=True), free.rows("isolated"), strict=True):
         rate = free.of("isolated", class_name=name).step.at.rate
         assert float(rate or 0) * mean == pytest.approx(whole, rel=1e-3)
@@ -119,7 +134,12 @@ def truth(ran: Alone) -> dict[str, Any]:
     for number, name in enumerate(CLASSES):
         lone = ran.record(ran.of("isolated", class_name=name))["ttft"]
         mine = record["ttft"][record["request_class"] == number]
-        shares.append(mine / np.median(lone))
+        isolated = ran.record(ran.of("isolated", class_name=name))
+        cost = cost_of(by_length(isolated["usage_input"], isolated["ttft"]))
+        assert cost is not None
+        lengths = record["usage_input"][record["request_class"] == number]
+        shares.append(mine / np.array([cost.ms(one) for one in lengths]))
+        found[f"slowdown_{name}"] = shares[-1].mean()
         found[f"starvation_{name}"] = 100 * float((mine > 5 * np.median(mine)).mean())
         found[f"against_{name}"] = 100 * float((mine > 5 * np.median(lone)).mean())
         found[f"inflation_{name}"] = {
@@ -138,11 +158,12 @@ def test_every_figure_is_that_of_the_records(name: str, request: pytest.FixtureR
     """J and starvation as the formulas have them, worked out here from requests.parquet; percentiles by either rule."""
     ran: Alone = request.getfixturevalue(name)
     true = truth(ran)
-    assert ran.value("jain") == pytest.approx(true["jain"], rel=1e-6)
+    assert ran.value("jain") == pytest.approx(true["jain"], abs=0.002)  # prompts are grouped by length
     assert ran.value("jain_e2e") == pytest.approx(true["jain_e2e"], rel=1e-6)
     metrics = {row["metric"]: row["value"] for row in ran.rows("fairness")}
     for label, row in zip(CLASSES, ran.rows("inflation"), strict=True):
         title = label.capitalize()
+        assert ran.value(f"slowdown_{label}") == pytest.approx(true[f"slowdown_{label}"], rel=0.005)
         assert ran.value(f"starvation_{label}") == pytest.approx(true[f"starvation_{label}"], abs=1e-9)
         against = metrics[f"{title} Class Starvation against its median alone"]
         assert against == pytest.approx(true[f"against_{label}"], abs=1.0)
@@ -151,25 +172,66 @@ def test_every_figure_is_that_of_the_records(name: str, request: pytest.FixtureR
     assert metrics["Jain's Fairness Index"] == ran.value("jain")
 
 
-def test_without_contention_lengths_alone_make_the_index(free: Alone) -> None:
-    """TTFT = a + b tokens, so with m the median of a class, J = E[x]^2 / E[x^2] of x = TTFT / m over the exact distribution of
-    lengths. No inflation, next to no starvation, and J of the classes alone is the same."""
-    record = free.record(free.of("mixed"))
-    extra = float((record["usage_input"] - record["input_tokens_asked"]).mean())  # the template's tokens
-    first = second = 0.0
-    for share, (prompts, _) in zip((0.8, 0.2), CLASSES.values(), strict=True):
-        tokens, chance = conditional(5.5, 1.0, *prompts)
-        ttft = 0.005 + PER_TOKEN_MS * (tokens + extra)
-        x = ttft / ttft[np.searchsorted(np.cumsum(chance), 0.5)]
-        first, second = first + share * float(x @ chance), second + share * float(x**2 @ chance)
-    expected = first**2 / second
-    assert 0.8 < expected < 0.9  # a fair engine, and below the draft's 0.9: lengths within a class do that
-    assert free.value("jain") == pytest.approx(expected, abs=0.02)
-    assert free.value("jain_alone") == pytest.approx(expected, abs=0.02)
+def test_without_contention_the_index_is_that_of_a_fair_engine(free: Alone) -> None:
+    """TTFT = a + b tokens, whoever asks: what lengths cost is no unfairness. No inflation, next to no starvation."""
+    assert free.value("jain") > 0.98
+    assert free.value("jain_alone") > 0.98
     assert free.value("jain_classes") > 0.999
     for name in CLASSES:
         assert free.value(f"inflation_{name}") == pytest.approx(1, abs=0.1)
+        assert free.value(f"slowdown_{name}") == pytest.approx(1, abs=0.01)
         assert free.value(f"starvation_{name}") < 0.5
+    assert {note.code for note in free.results.notes} == {"mix_offered", "classes_drawn"}
+
+
+def planted(folder: Path, policy: str, lengths: Sequence[tuple[int, int]], percent: float = 90) -> Alone:
+    """One prompt at a time, so that a class's share of the engine is known: 100 % is where prompts take all of its time. The
+    first class is served whenever any of it waits, with the policy `priority`."""
+    classes = [
+        {
+            "name": name,
+            "input_tokens": prompt,
+            "output_tokens": (16, 32),
+            "share": share,
+            "priority": priority,
+        }
+        for name, prompt, share, priority in zip(
+            ("first", "second"), lengths, (0.8, 0.2), (0, 1), strict=True
+        )
+    ]
+    tests = Tests.model_validate({"fairness": {"classes": classes, "percent": percent}})
+    means = [one.lengths[0].mean() for one in tests.fairness.classes]
+    full = 1e9 / (UNJUST.prefill_per_token_ns * (0.8 * means[0] + 0.2 * means[1]) + 2 * UNJUST.step_base_ns)
+    return alone(
+        folder,
+        "fairness",
+        replace(UNJUST, policy=policy),
+        mix_of(tests),
+        full,
+        {"fairness": tests.fairness.model_dump()},
+    )
+
+
+def test_priority_to_short_requests_is_found(tmp_path: Path) -> None:
+    """Long requests wait for every short one: the class behind is named, and the index is below 0.9."""
+    ran = planted(tmp_path, "priority", [(128, 256), (256, 512)], 95)
+    notes = {note.code: note.facts for note in ran.results.notes}
+    assert ran.value("jain") < 0.9
+    assert notes["class_behind"]["class"] == "Second"
+    assert "significantly_unfair" in notes
+
+
+def test_a_class_that_starves_is_found(tmp_path: Path) -> None:
+    """Two classes of the same requests: in turn they meet the same; with priority to one the other is named, and starves."""
+    fair, unfair = (
+        planted(tmp_path / policy, policy, [(256, 1024), (256, 1024)]) for policy in ("fcfs", "priority")
+    )
+    assert fair.value("slowdown_first") == pytest.approx(fair.value("slowdown_second"), rel=0.2)
+    notes = {note.code: note.facts for note in unfair.results.notes}
+    assert "significantly_unfair" not in {note.code for note in fair.results.notes}
+    assert unfair.value("jain") < fair.value("jain") - 0.1
+    assert "significantly_unfair" in notes
+    assert notes["class_behind"]["class"] == "Second"
 
 
 def test_head_of_line_blocking_shows(blocked: Alone, free: Alone) -> None:

@@ -18,6 +18,7 @@ from inferometer.measure.distributions import Distributions, Quantiles
 from inferometer.measure.error_bound import ErrorBounds
 from inferometer.measure.instrument import Loss
 from inferometer.measure.itl_shape import ItlShape
+from inferometer.measure.length_cost import LengthGroup
 from inferometer.measure.lengths import Spread
 from inferometer.measure.load import TokensInFlight
 from inferometer.measure.measurement import Refusals
@@ -199,7 +200,8 @@ class ClassDistributions(Part, frozen=True):
 
 
 class ClassAccount(Part, frozen=True):
-    """What one class of requests met. `waits`: requests that waited over five medians of their class."""
+    """What one class of requests met. `waits`: requests that waited over five medians of their class. `ttft_by_length`: TTFT
+    by groups of prompts of about one length; empty in summaries that were written before there was one."""
 
     name: str
     requests: ClassCounts
@@ -213,6 +215,7 @@ class ClassAccount(Part, frozen=True):
     output: MeanLengths
     waits: Waits
     distributions: ClassDistributions
+    ttft_by_length: tuple[LengthGroup, ...] = ()
 
 
 class ThroughputAccount(Rates[float], frozen=True, forbid_unknown_fields=True):

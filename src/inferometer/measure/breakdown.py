@@ -15,6 +15,7 @@ import numpy as np
 
 from inferometer.journal.schema import Outcome
 from inferometer.measure.distributions import Quantiles, quantiles
+from inferometer.measure.length_cost import LengthGroup, by_length
 from inferometer.measure.record import Floats, Ints, Mask, Record, between_ms
 from inferometer.measure.samples import Samples
 from inferometer.measure.stats import describe
@@ -67,6 +68,7 @@ class OfClass:
     output: MeanLengths
     waits: Waits
     ttft_quantiles: Quantiles | None
+    ttft_by_length: tuple[LengthGroup, ...]
 
 
 def by_class(record: Record, samples: Samples) -> tuple[OfClass, ...]:
@@ -120,6 +122,7 @@ def _of_class(record: Record, samples: Samples, number: int, waits: Floats) -> O
         ),
         waits=_waits(waits[sent & ~np.isnan(waits)], None if ttft is None else ttft.p50),
         ttft_quantiles=quantiles(samples.ttft[mine]),
+        ttft_by_length=by_length(counts.input[mine], samples.ttft[mine]),
     )
 
 

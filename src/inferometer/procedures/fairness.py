@@ -8,12 +8,17 @@ class is a product of two log-normals, each drawn again until it lies within its
 | figure                 | is                                                                                       |
 | ---------------------- | ---------------------------------------------------------------------------------------- |
 | latency inflation      | a statistic of a class's TTFT in the mix / the same of the class alone                   |
-| Jain's index J         | of x = TTFT / median TTFT of the request's class alone, over all successful requests     |
-| ... alone              | the same of the isolated runs, classes in the mix's numbers: below 1 by lengths alone    |
+| Jain's index J         | of x = TTFT / what a prompt of its length takes alone, over all successful requests      |
+| ... alone              | the same of the isolated runs, classes in the mix's numbers: below 1 by chance alone     |
+| slowdown               | the mean x of a class                                                                    |
 | J by class             | of the classes' inflations of the median                                                 |
 | J by output token      | of each request's end-to-end latency over its output tokens                              |
 | starvation rate        | requests that waited over 5 medians of their class's TTFT in the mix                     |
 | ... against isolation  | requests with a TTFT over 5 medians of their class alone, from the quantiles of the mix  |
+
+What a prompt of some length takes alone is a curve through the TTFTs of its class's isolated run (measure/length_cost.py). So
+requests that differ in length are no unfairness, and one number for all x, however large, is none either: J = 1 where all wait
+in proportion to what they cost.
 
 Alone, a class has the mix's offered tokens a second, input and output together: at the mix's request rate a class of long
 requests would be beyond what the system carries.
@@ -28,7 +33,8 @@ from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Fact, Note
 from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import ClassAccount
-from inferometer.measure.jain import jain, jain_of_moments
+from inferometer.measure.jain import Shares, jain, jain_of_moments, jain_of_shares, shares_of
+from inferometer.measure.length_cost import cost_of
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.procedure_parameters import FairnessClass
 from inferometer.plan.schema import Plan
@@ -43,6 +49,8 @@ NAME, SECTION = "fairness", "5.6"
 UNFAIR = 0.9
 """Draft 5.6.4: below this, J says that the system is significantly unfair."""
 STARVED = 5.0
+BEHIND = 2.0
+"""A class whose mean slowdown is over this many times another's is named; the draft has no such limit."""
 SIGMAS = 4.0
 """So many requests more of a class are planned as chance can take away, at this many standard deviations."""
 
@@ -157,30 +165,45 @@ def inflation(mixed: ClassAccount, alone: ClassAccount | None, name: str) -> flo
     return None if above is None or not below else above / below
 
 
+def slowdowns(one: ClassAccount, alone: ClassAccount | None) -> Shares | None:
+    """x of a class's requests: TTFT over what a prompt of that length takes when the class is alone. None: nobody knows."""
+    cost = None if alone is None else cost_of(alone.ttft_by_length)
+    if cost is None:
+        return None
+    return shares_of(
+        (group.n, group.mean_ms, group.std_ms, cost.ms(group.tokens)) for group in one.ttft_by_length
+    )
+
+
 def jain_of_requests(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> float | None:
-    """J over all requests of x = TTFT / the class's median TTFT alone, out of each class's moments."""
-    moments = []
-    for one in classes:
-        ttft, median = one.ttft_ms, _stat(alone.get(one.name), "ttft_ms", "p50")
-        if ttft is None:
-            continue
-        if not median:
-            return None
-        moments.append((ttft.n, ttft.mean, ttft.std, median))
-    return jain_of_moments(moments)
+    """J over the x of all requests in the mix."""
+    return _jain([(one, slowdowns(one, alone.get(one.name))) for one in classes])
 
 
 def jain_alone(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> float | None:
-    """What J would be if every class met in the mix what it met alone: requests of a class differ in length, so it is below 1
-    on a system that is fair."""
-    moments = []
+    """What J would be if every class met in the mix what it met alone: what chance does to requests of one length."""
+    found = []
     for one in classes:
-        isolated = alone.get(one.name)
-        ttft, n = None if isolated is None else isolated.ttft_ms, 0 if one.ttft_ms is None else one.ttft_ms.n
-        if ttft is None or not ttft.p50:
-            return None
-        moments.append((n, ttft.mean, ttft.std, ttft.p50))
-    return jain_of_moments(moments)
+        isolated, n = alone.get(one.name), _answered(one)
+        shares = None if isolated is None else slowdowns(isolated, isolated)
+        found.append((one, shares if shares is None or not n else shares.weighed(n)))
+    return _jain(found)
+
+
+def _jain(found: Sequence[tuple[ClassAccount, Shares | None]]) -> float | None:
+    """Over the classes that were answered; None if of one of these nothing is known."""
+    known = [shares for one, shares in found if _answered(one)]
+    return jain_of_shares(one for one in known if one is not None) if None not in known else None
+
+
+def _answered(one: ClassAccount) -> int:
+    return 0 if one.ttft_ms is None else one.ttft_ms.n
+
+
+def slowdown(one: ClassAccount, alone: ClassAccount | None) -> float | None:
+    """The mean x of a class."""
+    shares = slowdowns(one, alone)
+    return None if shares is None else shares.mean
 
 
 def jain_by_token(classes: Sequence[ClassAccount]) -> float | None:
@@ -215,14 +238,15 @@ def starved_against(one: ClassAccount, alone: ClassAccount | None) -> float | No
 
 def _values(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> tuple[Value, ...]:
     index = jain_of_requests(classes, alone)
-    reading = Note("no_isolated_median") if index is None else _reading(index)
+    apart = jain_alone(classes, alone)
+    reading = Note("no_isolated_cost") if index is None else _reading(index, apart)
     found = [
         Value("jain", "Jain's Fairness Index", index, note=reading),
         Value(
             "jain_alone",
             "Jain's index of the classes alone",
-            jain_alone(classes, alone),
-            note=Note("unfairness_of_lengths"),
+            apart,
+            note=Note("unfairness_of_chance"),
         ),
         Value("jain_classes", "Jain's index of the classes' inflations", jain_of_classes(classes, alone)),
         Value("jain_e2e", "Jain's index of end-to-end latency by output token", jain_by_token(classes)),
@@ -238,13 +262,27 @@ def _values(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) 
                 f"inflation_{name}", f"{_title(name)} Class TTFT Inflation", inflation(one, alone.get(name), "p50"), "",
                 note=Note("median_mix_over_alone"),
             ),
+            Value(
+                f"slowdown_{name}", f"{_title(name)} Class Slowdown", slowdown(one, alone.get(name)), "",
+                note=Note("mean_slowdown"),
+            ),
         ]  # fmt: skip
     return tuple(found)
 
 
-def _reading(index: float) -> Note:
+def _reading(index: float, apart: float | None) -> Note:
     limit = {"limit": UNFAIR}
-    return Note("significantly_unfair_index", limit) if index < UNFAIR else Note("fair_index", limit)
+    if index >= UNFAIR:
+        return Note("fair_index", limit)
+    if _by_the_mix(index, apart):
+        return Note("significantly_unfair_index", limit)
+    return Note("unfair_alone_index", limit)
+
+
+def _by_the_mix(index: float, apart: float | None) -> bool:
+    """Whether an index below the draft's limit is so beside that of the classes alone: what chance does to requests of one
+    class, in whatever order they are served, is no doing of the mix."""
+    return apart is None or index < UNFAIR * apart
 
 
 def _title(name: str) -> str:
@@ -294,8 +332,11 @@ def _fairness_table(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAc
         )
         for one in classes
     ]  # fmt: skip
+    rows += [
+        (f"{_title(one.name)} Class Slowdown", slowdown(one, alone.get(one.name)), "") for one in classes
+    ]
     columns = (Column("metric", "Metric"), Column("value", "Value"), Column("unit", "Unit"))
-    notes = (Note("jain_over_requests"), Note("jain_of_lengths"), Note("starvation", {"medians": STARVED}))
+    notes = (Note("jain_over_requests"), Note("jain_by_chance"), Note("starvation", {"medians": STARVED}))
     return Table("fairness", "Fairness metrics", "5.6.5", columns, tuple(rows), notes)
 
 
@@ -338,6 +379,26 @@ def _isolated_row(one: PerformedRun, drawn: FairnessClass) -> tuple[Cell, ...]:
     )
 
 
+def _behind(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> list[Note]:
+    """The class that the mix slows down most, where it is more than twice as much as another; and those of which most requests
+    starve by what the class meets alone."""
+    found = []
+    slowed = {one.name: x for one in classes if (x := slowdown(one, alone.get(one.name))) is not None}
+    if slowed:
+        last, first = max(slowed, key=slowed.__getitem__), min(slowed, key=slowed.__getitem__)
+        if slowed[last] > BEHIND * slowed[first]:
+            facts: dict[str, Fact] = {
+                "class": _title(last), "slowdown": slowed[last], "other": _title(first), "least": slowed[first],
+            }  # fmt: skip
+            found.append(Note("class_behind", facts))
+    for one in classes:
+        share = starved_against(one, alone.get(one.name))
+        if share is not None and share > 0.5:
+            facts = {"class": _title(one.name), "percent": 100 * share, "medians": STARVED}
+            found.append(Note("class_starved", facts))
+    return found
+
+
 def _cdf(classes: Sequence[ClassAccount], alone: Mapping[str, ClassAccount]) -> Figure:
     series = []
     for one in classes:
@@ -375,10 +436,12 @@ def _notes(
     given = [Note("mix_offered", offered, capacity=True), Note("classes_drawn", {"classes": lengths})]
     index = jain_of_requests(classes, alone)
     if index is not None and index < UNFAIR:
-        given.append(Note("significantly_unfair", {"index": index, "limit": UNFAIR}))
         apart = jain_alone(classes, alone)
-        if apart is not None and apart < UNFAIR:
-            given.append(Note("unfair_by_lengths", {"index": apart, "limit": UNFAIR}))
+        if _by_the_mix(index, apart):
+            given.append(Note("significantly_unfair", {"index": index, "limit": UNFAIR}))
+        else:
+            given.append(Note("unfair_alone", {"index": index, "alone": apart, "limit": UNFAIR}))
+    given += _behind(classes, alone)
     for one in classes:
         completed, wanted_of_class = one.requests.completed, wanted.requests_per_class
         if completed < wanted_of_class:

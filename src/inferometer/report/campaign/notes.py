@@ -392,18 +392,21 @@ FAIRNESS: dict[str, Words] = {
         "The highest rate sustained of the mix was not found, so there is no load to mix classes at."
     ),
     "mix_not_measured": "The mix was not measured.",
-    "no_isolated_median": "no isolated median to normalise by",
+    "no_isolated_cost": "no isolated TTFT to normalise by",
     "significantly_unfair_index": "significant unfairness: below {limit:g}",
     "fair_index": "{limit:g} or above",
-    "unfairness_of_lengths": "what lengths alone come to",
+    "unfair_alone_index": "below {limit:g}, but little below that of the classes alone",
+    "unfairness_of_chance": "what chance alone comes to",
+    "mean_slowdown": "of TTFT / what the prompt's length takes alone, the mean",
     "over_medians": "over {medians:g} medians of its TTFT in the mix",
     "median_mix_over_alone": "of the median, mix / alone",
     "jain_over_requests": (
-        "The index is over all successful requests: TTFT / the median TTFT of the request's class alone."
+        "The index is over all successful requests: TTFT / the TTFT expected of a prompt of that length when its class is "
+        "alone, by a curve through its isolated run."
     ),
-    "jain_of_lengths": (
-        "Requests of one class differ in length, so the index of the classes alone is below 1 too: what lies between the two "
-        "is the mix's doing."
+    "jain_by_chance": (
+        "Requests of one length wait by chance for others of their class, so the index of the classes alone is below 1 too: "
+        "what lies between the two is the mix's doing."
     ),
     "starvation": (
         "Starvation: a wait for the first token of over {medians:g} times the median of the class in the mix. A request that "
@@ -416,8 +419,15 @@ FAIRNESS: dict[str, Words] = {
     ),
     "classes_drawn": _classes,
     "significantly_unfair": "Jain's index of {index:.3f} is below {limit:g}: significant unfairness (draft 5.6.4).",
-    "unfair_by_lengths": (
-        "Of the classes alone it is {index:.3f}: their lengths bring it below {limit:g} without any mixing."
+    "unfair_alone": (
+        "Jain's index of {index:.3f} is below {limit:g}, but that of the classes alone is {alone:.3f}: most of it is chance "
+        "within the classes, not the mix."
+    ),
+    "class_behind": (
+        "{class} requests waited {slowdown:.3g} times what their lengths take alone, {other} ones {least:.3g} times (means)."
+    ),
+    "class_starved": (
+        "{percent:.3g} % of the {class} requests waited over {medians:g} times their class's median alone: the class starves."
     ),
     "few_requests_of_class": "{class}: {completed} requests completed of {requests} asked for.",
     "classes_not_measured_alone": _not_alone,

@@ -82,8 +82,8 @@ WORDS: dict[str, Words] = {
         "Each class is measured alone at the total load of the mix, then all classes together; how much slower "
         "a class becomes is its inflation (draft 5.6.3).",
         {
-            "jain": "1 is perfectly fair; below 0.9 is significant unfairness. Of each request's TTFT over its "
-            "class's median when alone (draft 5.6.4).",
+            "jain": "1 is perfectly fair; below 0.9 is significant unfairness. Of each request's TTFT over what a "
+            "prompt of its length takes alone (draft 5.6.4).",
             "starvation": "Share of a class's requests that waited longer than 5 times their class's median "
             "(draft 5.6.4).",
             "inflation": "TTFT in the mix over TTFT alone; 1 means that the other class costs nothing (draft 5.6.4).",

@@ -257,6 +257,7 @@ def _class(one: OfClass) -> ClassAccount:
         output=one.output,
         waits=one.waits,
         distributions=ClassDistributions(one.ttft_quantiles),
+        ttft_by_length=one.ttft_by_length,
     )
 
 
