@@ -249,3 +249,17 @@ def test_a_file_that_holds_no_number_is_unknown(text: str, tmp_path: Path) -> No
     machine = Linux(tmp_path)
     assert machine.thermal() == Thermal(level=None, speed_limit_percent=None, throttled_count=None)
     assert machine.processor().mhz_max is None
+
+
+@given(st.integers(0, 1 << 40), st.integers(0, 1 << 40))
+def test_swap_in_use_is_never_negative(total: int, free: int) -> None:
+    """More free than there is contradicts itself, and is unknown."""
+    used = linux.swap_used(f"SwapTotal: {total} kB\nSwapFree: {free} kB\n")
+    assert used == ((total - free) * 1024 if total >= free else None)
+
+
+@given(st.integers(0, 1 << 17), st.integers(0, 1 << 17))
+def test_a_range_of_ports_is_none_or_holds_one(first: int, last: int) -> None:
+    """The wrong way round, or beyond the ports there are, it is unknown."""
+    found = linux.port_count(f"{first}\t{last}\n")
+    assert found == (last - first + 1 if first <= last < 65_536 else None)

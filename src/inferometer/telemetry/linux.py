@@ -163,9 +163,10 @@ def pressure(text: str) -> tuple[float | None, float | None]:
 
 
 def swap_used(meminfo: str) -> int | None:
-    """Bytes of swap in use, from /proc/meminfo."""
+    """Bytes of swap in use, from /proc/meminfo; None of figures that contradict each other, as some containers show."""
     sizes = dict(re.findall(r"^(SwapTotal|SwapFree):\s+(\d+) kB", meminfo, re.MULTILINE))
-    return (int(sizes["SwapTotal"]) - int(sizes["SwapFree"])) * 1024 if len(sizes) == 2 else None
+    used = int(sizes["SwapTotal"]) - int(sizes["SwapFree"]) if len(sizes) == 2 else -1
+    return used * 1024 if used >= 0 else None
 
 
 def counter(vmstat: str, name: str) -> int | None:
@@ -200,9 +201,12 @@ def model_name(cpuinfo: str) -> str | None:
 
 
 def port_count(text: str) -> int | None:
-    """From ip_local_port_range: the first and the last port, both included."""
+    """From ip_local_port_range: the first and the last port, both included; None of a range that is none."""
     ends = text.split()
-    return int(ends[1]) - int(ends[0]) + 1 if len(ends) == 2 and all(map(str.isdecimal, ends)) else None
+    if len(ends) != 2 or not all(map(str.isdecimal, ends)):
+        return None
+    first, last = map(int, ends)
+    return last - first + 1 if first <= last < 1 << 16 else None
 
 
 def pretty_name(os_release: str) -> str | None:
