@@ -301,6 +301,26 @@ def test_a_server_at_another_address_of_the_same_port_is_another_server() -> Non
     assert Local(here.running, shared).listeners(8000, "127.0.0.2") == (every,)
 
 
+def test_two_engines_on_one_port_are_both_found() -> None:
+    """One at 127.0.0.1 and one at ::1 are two, by their processes or, where these are hidden, by what they answer; one server
+    at both addresses is one."""
+    owners = {"127.0.0.1": 4, "::1": 6}
+    both = tuple(Listener(where, 1, pid) for where, pid in owners.items())
+    for second, expected in (("vllm", 1), ("lmstudio", 2)):
+        with serving(routes="vllm", model=MODEL) as port:
+            if not socket.has_dualstack_ipv6():
+                pytest.skip("this system has no IPv6")
+            with serving(routes=second, model=MODEL, host="::1", port=port):
+                hidden = at(port)
+                running = tuple(process(pid, 1, "vllm serve m") for pid in owners.values())
+                shown = tuple(Listener(one.address, port, one.pid) for one in both)
+                known = detect(Places((), (port,)), Local(running, Listening(shown, complete=True)))
+                alone = tuple(Listener(where, port, 4) for where in owners)
+                same = detect(Places((), (port,)), Local(running, Listening(alone, complete=True)))
+        assert (len(hidden), len(known), len(same)) == (expected, 2, 1)
+        assert [one.endpoint.engine for one in known] == ["vllm", second]
+
+
 @pytest.mark.parametrize(
     ("command", "key"),
     [

@@ -142,11 +142,15 @@ def _all(here: Local) -> list[_Place]:
             ]
         )
     keys = [one.adapter.key for one in running if one.adapter is not None]
+    ends = [one.endpoint.url.rpartition(":")[2] for one in running]
     chosen = []
     for one in running:
         assert one.adapter is not None
         key = one.adapter.key
-        name = key if keys.count(key) == 1 else f"{key}-{one.endpoint.url.rpartition(':')[2]}"
+        url = one.endpoint.url
+        end = url.rpartition(":")[2]
+        place = end if ends.count(end) == 1 else url.partition("://")[2]
+        name = key if keys.count(key) == 1 else f"{key}-{place}"
         chosen.append(_Place(name, one.endpoint.url, one.adapter, one.adapter))
     return chosen
 

@@ -146,8 +146,32 @@ def detect(
         given = [pool.submit(_look_closing, client, until) for client in clients]
         scanned = [pool.submit(_look_at_port, number, until) for number in where.ports]
         looks = [(one.endpoint, found.result()) for one, found in zip(clients, given, strict=True)]
-        looks += [found for one in scanned if (found := one.result()) is not None]
-    return tuple(_detected(place, looked, here) for place, looked in looks)
+        seen = [one.result() for one in scanned]
+    found = [_detected(place, looked, here) for place, looked in looks]
+    for at_port in seen:
+        found += _apart([_detected(place, looked, here) for place, looked in at_port])
+    return tuple(found)
+
+
+def _apart(found: Sequence[Detected]) -> Sequence[Detected]:
+    """What answers at the two loopback addresses of a port: two servers if different processes do, or, where the system does
+    not show these, different engines or models; else the first, for many servers listen at both."""
+    if len(found) < 2:
+        return found
+    first, second = (one.endpoint for one in found)
+    if first.processes is not None and second.processes is not None:
+        return found[: 1 if {*_pids(first)} & {*_pids(second)} else 2]
+    same = _shape(first) == _shape(second)
+    return found[: 1 if same else 2]
+
+
+def _pids(one: DetectedEndpoint) -> tuple[int, ...]:
+    return tuple(process.pid for process in one.processes or ())
+
+
+def _shape(one: DetectedEndpoint) -> tuple[object, ...]:
+    """What two looks at one server have in common."""
+    return one.state, one.engine, one.version, tuple(model.name for model in one.models)
 
 
 def document(where: Places, found: Iterable[Detected]) -> Detection:
@@ -156,14 +180,15 @@ def document(where: Places, found: Iterable[Detected]) -> Detection:
     return Detection(SCHEMA, where.ports, urls, tuple(one.endpoint for one in found))
 
 
-def _look_at_port(number: int, until: float) -> tuple[Endpoint, Look] | None:
-    """At the first loopback address, of IPv4 and IPv6, that takes a connection; None if nothing listens."""
+def _look_at_port(number: int, until: float) -> list[tuple[Endpoint, Look]]:
+    """At each loopback address, of IPv4 and IPv6, that takes a connection."""
+    found = []
     for host in ("127.0.0.1", "[::1]"):
         client = EngineClient(f"http://{host}:{number}")
         look = _look_closing(client, until)
         if look.state not in ("refused", "failed"):
-            return client.endpoint, look
-    return None
+            found.append((client.endpoint, look))
+    return found
 
 
 def _look_closing(client: EngineClient, until: float) -> Look:
