@@ -207,3 +207,33 @@ def test_full_size_gaps_grow_with_the_load(whole: tuple[Results, list[PerformedR
     for row in rows(found, "itl"):
         if row["metric"] in ("ITL Mean", "ITL P50", "ITL Std Dev"):
             assert row["at_25"] < row["at_50"] < row["at_75"] < row["at_90"]
+
+
+@pytest.mark.parametrize(("option", "metric"), [("B", "itl_distributed_ms"), ("C", "itl_server_ms")])
+def test_an_option_that_was_chosen_stands_for_the_test_or_is_refused(option: str, metric: str) -> None:
+    """Draft 4.6.3, 5.4.2: by its own gaps where answers carry what it takes; else null, and the test says why."""
+    setup = asked(percent=(50,), option=option)
+
+    def system(plan: Plan) -> Summary:
+        found = gaps(method="chunk")(plan)
+        return changed(found, metrics=changed(found.metrics, **{metric: stats(7.0, 70.0)}))
+
+    name = f"itl_{option.lower()}_p99_50"
+    whole = results("itl", setup, carried("itl", setup, system))
+    assert value(whole, name).value == 70.0
+    assert not whole.undecided
+    bare = results("itl", setup, carried("itl", setup, gaps(method="chunk")))
+    assert value(bare, name).value is None
+    assert [note.code for note in bare.undecided] == ["itl_option_not_measured"]
+    assert f"option {option}" in worded(bare.undecided[0])
+
+
+def test_distributed_timing_of_single_tokens_is_itl() -> None:
+    """Option B where each event has one token: every token has its own arrival time already."""
+    setup = asked(percent=(50,), option="B")
+
+    def system(plan: Plan) -> Summary:
+        found = gaps()(plan)
+        return changed(found, metrics=changed(found.metrics, itl_ms=stats(10.0, 40.0)))
+
+    assert value(results("itl", setup, carried("itl", setup, system)), "itl_b_p99_50").value == 40.0

@@ -149,11 +149,12 @@ class Tradeoff(Parameters):
 
 class Itl(Parameters):
     """Draft 5.4. `output_tokens` in place of the workload's, so that answers have at least 50 tokens; None: the workload's
-    own."""
+    own. `option`: of 4.6.3, by which gaps are measured (5.4.2)."""
 
     requests: Annotated[Count, HARMLESS] = 1_000
     percent: Annotated[tuple[Percent, ...], Field(min_length=1), HARMLESS] = (25, 50, 75, 90)
     output_tokens: Annotated[Length | None, HARMLESS] = None
+    option: Annotated[Literal["A", "B", "C"], HARMLESS] = "A"
 
     quick: ClassVar[Values] = {"requests": 60, "percent": (25, 75)}
 

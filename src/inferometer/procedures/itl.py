@@ -2,12 +2,13 @@
 
 Gaps are of answers of at least 50 tokens (measure/itl_shape.py); the wait for the first token is no gap. Where an event holds
 several tokens, a gap is the time between two chunks and is called so (draft 4.6.3, B.2.1). Gaps by the server's own stamps
-have a table of their own (option C).
+have a table of their own (option C). A tester may choose B or C (`itl.option`, 5.4.2): its P50 and P99 then stand for the test.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
@@ -50,6 +51,33 @@ PERCENTILES = ("p50", "p95", "p99")
 CHUNKS = "Time Between Chunks"
 
 
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of draft 4.6.3: the metric of a summary that has its gaps, its table and note."""
+
+    metric: str
+    table: str
+    title: str
+    note: str
+
+
+OPTIONS = {
+    "B": Option(
+        "itl_distributed_ms",
+        "itl_distributed",
+        "ITL by distributed timing, by load level",
+        "gaps_distributed",
+    ),
+    "C": Option(
+        "itl_server_ms",
+        "itl_server",
+        "ITL by the server's stamps, by load level",
+        "gaps_by_the_servers_stamps",
+    ),
+}
+"""Option A is what is measured always: the gaps between chunks, or between tokens where each event has one."""
+
+
 def steps(setup: Setup) -> Steps:
     """The saturation rate, and the levels, each until its request count is reached."""
     plan = _plan(setup)
@@ -90,10 +118,12 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         values=(
             Value("saturation_rate", "Saturation rate, 100 %", base, "req/s", None,
                   Note("highest_sustainable_rate"), capacity=True),
+            *(value for one in performed for value in _chosen(setup, one)),
             *(value for one in performed for value in _values(one)),
         ),
         tables=(
-            _table(performed), *_by_the_server(performed), _per_request(performed), _shapes(performed)
+            _table(performed), *_of_option(performed, "C"), *_spread(setup, performed),
+            _per_request(performed), _shapes(performed),
         ),
         figures=(_cdf(performed),),
         notes=_notes(performed),
@@ -107,6 +137,39 @@ def _undecided(setup: Setup, performed: Sequence[PerformedRun]) -> Iterator[Note
         yield Note("not_all_levels_measured")
     if silent := [_words(one) for one in performed if not _stat(one, "itl_ms", "n")]:
         yield Note("no_gaps_at_levels", {"least": LEAST_OUTPUT, "levels": tuple(silent)})
+    option = setup.tests.itl.option
+    if option in OPTIONS and (
+        missing := [_words(one) for one in performed if _optional(one, option) is None]
+    ):
+        yield Note("itl_option_not_measured", {"option": option, "levels": tuple(missing)})
+
+
+def _optional(one: PerformedRun, option: str) -> Stats | None:
+    """Gaps of all answers by an option of draft 4.6.3. Where each event has one token, B is no other than ITL."""
+    summary = one.outcome.summary
+    if option == "B" and summary.tokens.itl_method == "direct":
+        return summary.metrics.itl_ms
+    stats: Stats | None = getattr(summary.metrics, OPTIONS[option].metric)
+    return stats
+
+
+def _chosen(setup: Setup, one: PerformedRun) -> tuple[Value, ...]:
+    """The gaps by the option that was chosen, before those by chunk."""
+    option = setup.tests.itl.option
+    if option not in OPTIONS:
+        return ()
+    stats, share = _optional(one, option), f"{_percent(one):g}".replace(".", "_")
+    return tuple(
+        Value(
+            f"itl_{option.lower()}_{name}_{share}", f"ITL {name.upper()} at {_words(one)}, option {option}",
+            statistic(stats, name), "ms", interval(stats, name), Note(OPTIONS[option].note),
+        )
+        for name in ("p50", "p99")
+    )  # fmt: skip
+
+
+def _spread(setup: Setup, performed: Sequence[PerformedRun]) -> tuple[Table, ...]:
+    return _of_option(performed, "B") if setup.tests.itl.option == "B" else ()
 
 
 def _shape(one: PerformedRun) -> ItlShape | None:
@@ -197,18 +260,18 @@ def _columns(performed: Sequence[PerformedRun]) -> tuple[Column, ...]:
     return Column("metric", "Metric"), Column("unit", "Unit"), *levels
 
 
-def _by_the_server(performed: Sequence[PerformedRun]) -> tuple[Table, ...]:
-    """Draft 4.6.3, option C, where the server stamps its tokens: the rows of Table 6, of all answers."""
-    stats = [one.outcome.summary.metrics.itl_server_ms for one in performed]
+def _of_option(performed: Sequence[PerformedRun], option: str) -> tuple[Table, ...]:
+    """Draft 4.6.3, option B or C, where it was measured: the rows of Table 6, of all answers."""
+    stats = [_optional(one, option) for one in performed]
     if not any(stats):
         return ()
     rows = tuple(
         (label.format(gap="ITL"), unit, *(statistic(one, name) for one in stats))
         for name, label, unit in ROWS
     )
-    notes = (Note("levels_are_shares_of_saturation"), Note("gaps_by_the_servers_stamps"))
-    title = "ITL by the server's stamps, by load level"
-    return (Table("itl_server", title, "4.6.3", _columns(performed), rows, notes),)
+    about = OPTIONS[option]
+    notes = (Note("levels_are_shares_of_saturation"), Note(about.note))
+    return (Table(about.table, about.title, "4.6.3", _columns(performed), rows, notes),)
 
 
 def _per_request(performed: Sequence[PerformedRun]) -> Table:

@@ -71,6 +71,14 @@ def _too_short(seconds: float, levels: Sequence[float]) -> str:
     return f"Shorter than {seconds:g} s: {_numbers(levels)}."
 
 
+def _no_option(option: str, levels: Sequence[str]) -> str:
+    lacking = (
+        "the server's times of their tokens" if option == "C" else "as many counted tokens as that takes"
+    )
+    at = ", ".join(levels)
+    return f"ITL by option {option} of draft 4.6.3 cannot be had at {at}: the answers do not carry {lacking}."
+
+
 def _no_gaps(levels: Sequence[str], least: int) -> str:
     return (
         f"No answer of at least {least} tokens was streamed at {', '.join(levels)}: its gaps are not known."
@@ -359,6 +367,10 @@ ITL: dict[str, Words] = {
     "(draft 4.6.3, option C), of all answers: without the network and the client, and not verified by it.",
     "jitter_and_pause": "Jitter is the standard deviation of the gaps of one answer, a pause its longest gap.",
     "itl_method": _itl_method,
+    "itl_option_not_measured": _no_option,
+    "gaps_distributed": (
+        "Each token has the arrival time of its chunk (draft 4.6.3, option B): this understates the variance of ITL."
+    ),
     "short_answers_left_out": _short_answers,
     "few_gaps": (
         "At {percent:g} %: {answers} answers and {gaps:g} gaps; draft 5.4.2 wants at least {least_answers} and {least_gaps:,}."
