@@ -27,6 +27,7 @@ from benchmarks import (
     fit_tails,
     histogram_accuracy,
     loads,
+    maximum,
     native,
     objectives,
     prepare,
@@ -67,6 +68,7 @@ ALL: dict[str, Benchmark] = {
     "trial": trial.trial,
     "objectives": objectives.objectives,
     "arrival-power": arrival_power.power,
+    "maximum": maximum.maximum,
 }
 QUIET = at_most(0.1)
 """More than this of a core spent on other things, and latencies say more about them than about the instrument."""
@@ -83,6 +85,7 @@ ONCE = frozenset(
         "objectives",
         "arrival-power",
         "fit-tails",
+        "maximum",
     }
 )
 """Repeats within itself, or takes too long to repeat."""

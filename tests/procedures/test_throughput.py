@@ -114,7 +114,8 @@ def test_no_level_is_shorter_than_the_draft_wants_and_the_level_kept_up_with_was
 
 
 def test_levels_that_end_while_the_server_fills_up_settle_no_throughput(tmp_path: Path) -> None:
-    """Answers of 4 s in levels of 6 and 12 s: what is found is less than what was asked for and answered, and said to be."""
+    """Answers of 4 s in levels of 6 and 12 s: they contradict what the full system does, and what is found is less than was
+    asked for and answered, and said to be."""
     plan = build(None, IDS | {"--input-tokens": "32", "--output-tokens": "100"})
     engine = dataclasses.replace(ENGINE, max_batch=64)
     verdict = carried_out(tmp_path, "throughput", engine=engine, plan=plan, quick=True).test("throughput")[

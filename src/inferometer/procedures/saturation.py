@@ -245,7 +245,7 @@ def search_table(climbed: Sequence[Rung], tried: Sequence[Level], name: str, tit
 
 def _rung_row(one: Rung) -> tuple[Cell, ...]:
     summary = one.done.outcome.summary
-    gain = None if one.gain is None else 100.0 * one.gain
+    gain = "" if one.gain is None else 100.0 * one.gain
     return (
         one.concurrency, "", summary.window.duration_s, one.output_tok_s, gain, "",
         stat(summary, "ttft", "p50"), stat(summary, "ttft", "p99"), stat(summary, "tpot", "p99"), success(summary),

@@ -184,12 +184,14 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         tables=(
             summary_table(setup, maximum, under, "req/s"),
             latency_table(highest),
-            search_table(climbed, tried, "levels", "Load levels in the order they were run"),
+            search_table(
+                [*climbed, *_full_rungs(done)], tried, "levels", "Load levels in the order they were run"
+            ),
             *limit_table(seeking, under, done),
         ),
         figures=(_figure(tried, done, maximum),),
         notes=tuple(_notes(sought.ladder, found, ended)),
-        undecided=(*undecided(top, ended, climbed), *_open(under), *_unfilled(top)),
+        undecided=(*undecided(top, ended, climbed), *_open(under), *_unfilled(top, ended, found)),
         known=known,
     )
 
@@ -219,8 +221,17 @@ def _open(under: Sequence[Under]) -> Iterator[Note]:
         yield Note("limit_search_not_ended")
 
 
-def _unfilled(top: Level | None) -> tuple[Note, ...]:
-    """That the beginning on an idle server keeps too much out of the run whose latencies are reported (check `filling`)."""
+def _full_rungs(done: Sequence[Performed]) -> list[Rung]:
+    """The runs with a full system, as rows of the table of levels."""
+    full = runs(done, SATURATED)
+    return [Rung(one, one.step.at.concurrency or 1, output(one.outcome.summary), None) for one in full]
+
+
+def _unfilled(top: Level | None, ended: Answer | None, found: Capacity) -> tuple[Note, ...]:
+    """Where the answer is a level's throughput: that its beginning on an idle server keeps too much out of that (check
+    `filling`)."""
+    if ended is not None and ended.why == "bracketed" and holds(ended, found.request_s):
+        return ()
     checks = () if top is None else top.done.outcome.summary.verdict.checks
     missing = [one.value for one in checks if one.code == "filling" and one.status == "unsure"]
     return tuple(Note("throughput_of_filling_server", {"share": share}) for share in missing)
