@@ -193,6 +193,21 @@ def test_refusals_are_seen(tmp_path: Path) -> None:
     assert {one["configuration"] for one in refused} == {"Input Filter"}
 
 
+def test_checks_on_the_engine_cost_capacity(tmp_path: Path) -> None:
+    """With 4 places always taken, an iteration of 10 ms becomes one of 10 + 4 x 160 / 64 = 20 ms, and half of the throughput is
+    gone; a prompt's check of 120 ms stops the other 3: by the engine's time for a request with and without, to 3 points."""
+    engine = replace(
+        ENGINE, max_batch=4, prefill_per_token_ns=0, output_check_ns=160e6, checks_on_engine=True
+    )
+    wanted = {"guardrail": {**SMALL, "concurrency": 12, "throughput_s": 120}}
+    ran = alone(tmp_path, "guardrail", engine, bare(), 0.2, wanted)
+    tokens = ran.of("throughput", configuration="baseline").outcome.summary.metrics.output_tokens
+    assert tokens is not None
+    base = 10 * tokens.mean / 4  # ms of the engine for a request
+    for name, more in (("input", 120), ("output", base), ("full", base + 120)):
+        assert ran.value(f"throughput_reduction_{name}") == pytest.approx(100 * more / (base + more), abs=3)
+
+
 @pytest.mark.parametrize(
     ("file", "flags", "own"),
     [

@@ -5,6 +5,8 @@
       + kv_read_per_token * tokens in the context of the decoded requests
       + prefill_base * prompts begun  + prefill_per_token * prompt tokens computed  + prefill_attention * pairs
       + swap_per_block * blocks moved
+      + input_check * prompts begun  + input_check_per_token * prompt tokens computed, if checks are the engine's
+      + (output_check / output_check_tokens + output_check_per_token) * decoded requests, if checks are the engine's
 
 `pairs`: a prompt token attends to all before it and to itself, so a chunk of c tokens behind s computed ones has
 c * s + c * (c + 1) / 2. The sum is a roofline's upper edge: what a machine overlaps perfectly takes the larger part alone, so
@@ -59,6 +61,10 @@ def duration(settings: Settings, work: Work[K], draw: random.Random) -> int:
         time += s.prefill_base_ns * work.begun + s.prefill_per_token_ns * work.tokens
         time += s.prefill_attention_ns * work.pairs
     time += s.swap_per_block_ns * work.moved
+    if s.checks_on_engine:
+        time += s.input_check_ns * work.begun + s.input_check_per_token_ns * work.tokens
+        if s.output_check_tokens:
+            time += (s.output_check_ns / s.output_check_tokens + s.output_check_per_token_ns) * work.decodes
     spread = s.jitter
     if s.jitter_load:
         spread += s.jitter_load * min(1.0, (work.decodes + len(work.chunks)) / s.max_batch)

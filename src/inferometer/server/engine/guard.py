@@ -5,8 +5,9 @@
     output   an answer is held back until `output_check_tokens` of it are there, or its end; these come out together,
              output_check + output_check_per_token * their number later, or as much after the check before them
 
-Prompts are checked so that none overtakes another. Checks run beside the engine and cost it nothing. They can be switched on
-and off while answers are under way: then `release` gives what was held back.
+Prompts are checked so that none overtakes another. Checks run beside the engine and cost it nothing; with `checks_on_engine`
+they are part of its iterations (costs.py), and nothing waits for them here. They can be switched on and off while answers are
+under way: then `release` gives what was held back.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Guard(Generic[K]):
     def checked_at(self, prompt_tokens: int, now: int) -> int:
         """When a prompt that arrives now has been looked at."""
         s = self.settings
-        cost = round(s.input_check_ns + s.input_check_per_token_ns * prompt_tokens)
+        beside = not s.checks_on_engine
+        cost = round(s.input_check_ns + s.input_check_per_token_ns * prompt_tokens) if beside else 0
         self._checked_at = max(self._checked_at, now + cost)
         return self._checked_at
 
@@ -60,7 +62,9 @@ class Guard(Generic[K]):
                 self._held[id(key)] = key, first, held
                 continue
             begins = max(at, self._released.pop(id(key), 0))
-            release = begins + round(s.output_check_ns + s.output_check_per_token_ns * held)
+            release = begins
+            if not s.checks_on_engine:
+                release += round(s.output_check_ns + s.output_check_per_token_ns * held)
             if end == GOES_ON:
                 self._released[id(key)] = release
             found.setdefault(release, []).append((key, first, held, end))

@@ -72,6 +72,7 @@ class Settings:
     output_check_tokens: int = 0
     output_check_ns: float = 0
     output_check_per_token_ns: float = 0
+    checks_on_engine: bool = False
     refusal_share: float = 0
     refusal_tokens: int = 8
     preloaded: bool = True
