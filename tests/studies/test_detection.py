@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 
@@ -194,6 +195,18 @@ def test_a_reply_beyond_the_limit_is_unknown() -> None:
         (found,) = at(peer.port)
     assert found.endpoint.engine == "ollama"
     assert {model.loaded for model in found.endpoint.models} == {None}
+
+
+def test_an_engine_whose_list_of_models_is_too_long_is_recognised_by_its_beginning() -> None:
+    """No more bytes are read than of any reply, and no more models than of any list."""
+    row = {"id": "m" * 300, "object": "model", "owned_by": "vllm"}
+    listing = json.dumps({"object": "list", "data": [row] * (2 * LARGEST // 300)}).encode()
+    missing = whole(404, b"{}")
+    with scripted(
+        lambda seen: Script(whole(200, listing) if seen.target == "/v1/models" else missing)
+    ) as peer:
+        (found,) = at(peer.port)
+    assert (found.endpoint.engine, len(found.endpoint.models)) == ("vllm", 1_000)
 
 
 def test_a_port_without_a_listener_is_left_out_and_a_url_without_one_is_named() -> None:

@@ -39,11 +39,13 @@ Addresses = list[tuple[Any, ...]]
 
 
 class Unanswered(Exception):
-    """There is no response. `reason` is of the table above; the text says it in words."""
+    """There is no response. `reason` is of the table above; the text says it in words; `part`: of one that is too large and
+    has begun, what had come of it."""
 
-    def __init__(self, reason: str, words: object) -> None:
+    def __init__(self, reason: str, words: object, part: Response | None = None) -> None:
         super().__init__(str(words) or reason)
         self.reason = reason
+        self.part = part
 
 
 class _Stale(Exception):
@@ -88,7 +90,7 @@ class Client:
     """Requests to one host and port, from any thread, each over a connection of its own while it lasts.
 
     `headers`: of every request, Host among them. `base` stands before every path. `tls` makes the context at the first connect.
-    `resolve` finds a host's addresses, and may hang.
+    `parts`: of a response that is too large, read as much as is allowed. `resolve` finds a host's addresses, and may hang.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class Client:
         base: str = "",
         tls: Callable[[], ssl.SSLContext] | None = None,
         largest: int = LARGEST,
+        parts: bool = False,
         resolve: Callable[..., Addresses] = socket.getaddrinfo,
     ) -> None:
         self._host, self._port = host, port
@@ -109,7 +112,7 @@ class Client:
         self._timeout_s = timeout_s
         self._tls = tls
         self._context: ssl.SSLContext | None = None
-        self._largest = largest
+        self._largest, self._parts = largest, parts
         self._resolve = resolve
         self._lookup: Future[Addresses] | None = None
         self._idle: list[_Connection] = []
@@ -184,8 +187,10 @@ class Client:
                 decoder.feed(data)
                 taken += len(data)
                 declared = decoder.header(b"content-length")
-                if taken > self._largest or (declared.isdigit() and int(declared) > self._largest):
-                    raise Unanswered("too_large", f"the answer has more than {self._largest} bytes")
+                over = declared.isdigit() and int(declared) > self._largest
+                if taken > self._largest or (over and not self._parts):
+                    part = _response(decoder, first, began) if self._parts else None
+                    raise Unanswered("too_large", f"the answer has more than {self._largest} bytes", part)
         except TimeoutError:
             raise Unanswered("timeout", "connected, but no answer in time") from None
         except (BadResponse, HeadTooLarge) as cause:
@@ -194,8 +199,7 @@ class Client:
             if kept and not first:
                 raise _Stale from None
             raise Unanswered("closed", f"the connection ended before the answer did ({cause})") from None
-        ended = time.monotonic_ns()
-        found = Response(decoder.status, dict(decoder.headers), b"".join(decoder.body), first, ended - began)
+        found = _response(decoder, first, began)
         if decoder.keep_alive:
             self._idle.append(connection)
         else:
@@ -253,6 +257,11 @@ class Client:
             return sock
         self._context = self._context or self._tls()
         return self._context.wrap_socket(sock, server_hostname=self._host)
+
+
+def _response(decoder: ResponseDecoder, first: int, began: int) -> Response:
+    latency = time.monotonic_ns() - began
+    return Response(decoder.status, dict(decoder.headers), b"".join(decoder.body), first, latency)
 
 
 def _left(until: int) -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
+import re
 from collections.abc import Mapping
 
 from inferometer.client.http_client import Client, Response, Unanswered
@@ -11,11 +13,14 @@ from inferometer.client.trust import context
 from inferometer.drive.credentials import merged, secrets_in
 from inferometer.drive.probe import Endpoint, endpoint
 from inferometer.engines.adapters.adapter import Ask, Reply
+from inferometer.engines.adapters.fields import MOST_ROWS
 from inferometer.journal.redact import Redactor
 
 LARGEST = 2 << 20
 """Bytes of a reply; a thousand models of Ollama take 400 kB."""
 _LONGEST_TEXT = 4_096
+_DECODER = json.JSONDecoder()
+_BETWEEN = re.compile(r"[\s,]*")
 
 
 class EngineClient:
@@ -37,6 +42,7 @@ class EngineClient:
             base=self.endpoint.base,
             tls=functools.partial(context, True, None) if self.endpoint.scheme == "https" else None,
             largest=LARGEST,
+            parts=True,
         )
 
     def __enter__(self) -> EngineClient:
@@ -54,8 +60,25 @@ class EngineClient:
         try:
             response = self._client.request(ask.method, ask.path, body, limit)
         except Unanswered as cause:
+            if cause.part is not None and (rows := first_rows(cause.part.body)):
+                return Reply(cause.part.status, {}, _redacted({"data": rows}, self._redact))
             raise Unanswered(cause.reason, self._redact(str(cause))) from cause
         return reply_of(response, self._redact)
+
+
+def first_rows(text: bytes) -> list[object]:
+    """The objects that the list `data` of a cut JSON object begins with, MOST_ROWS at most; empty if it is something else."""
+    cut = text.decode("utf-8", "ignore")
+    begins = re.match(r'\s*\{(?:\s*"object"\s*:\s*"list"\s*,)?\s*"data"\s*:\s*\[', cut)
+    if begins is None:
+        return []
+    rows: list[object] = []
+    at = begins.end()
+    with contextlib.suppress(ValueError, RecursionError):
+        while len(rows) < MOST_ROWS:
+            row, at = _DECODER.raw_decode(cut, _BETWEEN.match(cut, at).end())  # type: ignore[union-attr]
+            rows.append(row)
+    return rows
 
 
 def reply_of(response: Response, redact: Redactor) -> Reply:
