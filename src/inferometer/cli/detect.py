@@ -63,8 +63,8 @@ def port_numbers(text: str) -> tuple[int, ...]:
     "--json", "as_json", cls=GroupedOption, is_flag=True, help="Print JSON on stdout instead of tables."
 )
 def command(urls: tuple[str, ...], ports: str | None, api_key_env: str | None, as_json: bool) -> int:
-    """Find the engines that run on this machine, in at most 5 seconds: version, runner, models with format, quantization and
-    memory, and the process of the port."""
+    """Find the engines that run on this machine, asked for at most 5 seconds: version, runner, models with format,
+    quantization and memory, and the process of the port."""
     from inferometer.cli.terminal import show_detection
     from inferometer.plan.parse import build
     from inferometer.studies.detection import Local, detect, document, places
