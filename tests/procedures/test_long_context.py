@@ -227,3 +227,31 @@ def test_a_fitted_value_is_the_correctly_rounded_sum_of_its_terms(
     """The sum of doubles is rounded once, so the curve has the same digits on every version of Python."""
     terms = [Fraction(one * tokens**power) for power, one in enumerate(coefficients)]
     assert fitted(Model("quadratic", tuple(coefficients), None, None), tokens) == float(sum(terms))
+
+
+def test_the_maximum_throughput_of_a_length_is_that_of_a_full_engine(tmp_path: Path) -> None:
+    """Four slots: full, each iteration of 5 ms writes a token for each. More in flight only
+    wait, and with fewer allowed than slots no maximum is seen."""
+    engine = Settings(
+        jitter=0.0,
+        step_base_ns=5e6,
+        step_per_request_ns=0,
+        prefill_base_ns=0,
+        prefill_per_token_ns=0,
+        max_batch=4,
+    )
+    sizes = {"lengths": [64], "requests": 200, "output_tokens": 64, "search": True}
+    whole, cut_short = tmp_path / "whole", tmp_path / "cut"
+    whole.mkdir()
+    cut_short.mkdir()
+    ran = carried_out(whole, "long-context", engine=engine, tests={"long-context": sizes})
+    (row,) = ran.rows("long-context", "maxima")
+    truth = 4 / (engine.step_base_ns / 1e9)
+    assert row["max_output_tok_s"] == pytest.approx(truth, rel=0.05)
+    assert row["concurrency"] >= 4
+    cut = carried_out(
+        cut_short, "long-context", engine=engine, tests={"long-context": sizes | {"most_in_flight": 2}}
+    )
+    (row,) = cut.rows("long-context", "maxima")
+    assert row["max_output_tok_s"] is None
+    assert any("No maximum throughput" in note for note in cut.test("long-context")["undecided"])

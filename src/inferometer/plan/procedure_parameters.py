@@ -277,12 +277,14 @@ class MemoryPressure(Parameters):
 
 class LongContext(Parameters):
     """Draft 5.9, with the target lengths of A.5.1. Lengths that the model does not take are left out, and the report says
-    so."""
+    so. `search`: of the maximum throughput at each length (5.9.4), with up to `most_in_flight`."""
 
     lengths: Annotated[tuple[Count, ...], Field(min_length=1), HARMLESS] = (8192, 16384, 32768, 65536, 131072)
     output_tokens: Annotated[Count, HARMLESS] = 256
     concurrency: Concurrency = 1
     requests: Annotated[Count, HARMLESS] = 20
+    search: Annotated[bool, HARMLESS] = False
+    most_in_flight: Concurrency = 256
 
     quick: ClassVar[Values] = {
         "lengths": (1024, 2048, 4096, 8192),

@@ -11,7 +11,7 @@ A length that the model has no room for ends the test: no longer one has. What t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from inferometer.documents.campaign import Conditions
 from inferometer.documents.note import Note
@@ -21,9 +21,20 @@ from inferometer.errors import PlanError
 from inferometer.measure.scaling import Model, Scaling, fit
 from inferometer.plan.lengths import fixed
 from inferometer.plan.schema import Plan
+from inferometer.procedures.plateau import (
+    SEEDS,
+    SLOT_REQUESTS,
+    Capacity,
+    Climb,
+    capacity,
+    following,
+    plateau,
+    rungs,
+    still_rose,
+)
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.setup import Setup, closed_loop, documents, warm_up_run, without_warm_up
-from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, refusals, runs
+from inferometer.procedures.setup import Setup, closed_loop, documents, reseeded, warm_up_run, without_warm_up
+from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps, refusals, runs
 from inferometer.procedures.summary_access import rate, samples, stat, statistic, success
 
 NAME, SECTION = "long-context", "5.9"
@@ -47,8 +58,62 @@ def steps(setup: Setup) -> Steps:
         )
         try:
             yield Run(without_warm_up(plan), "level", Conditions(context=length), why)
+            if wanted.search:
+                yield from _to_the_top(_climb(setup, length), length)
         except PlanError:
             return
+
+
+def _climb(setup: Setup, length: int) -> Climb:
+    """The way up to the maximum throughput at a length (plateau.py)."""
+    wanted = setup.tests.long_context
+    most = max(wanted.concurrency, wanted.most_in_flight)
+    return Climb(_plan(setup, length), wanted.concurrency, most, wanted.requests, part=f"climb-{length}")
+
+
+def _to_the_top(climb: Climb, length: int) -> Generator[Run, Measured, None]:
+    """More and more in flight, until that adds nothing. The test's warm-up has been."""
+    done: list[Performed] = []
+    while (slots := following(climb, rungs(climb, done))) is not None:
+        count = max(climb.requests, SLOT_REQUESTS * slots)
+        run = Run(
+            reseeded(closed_loop(without_warm_up(climb.plan), slots, requests=count), SEEDS * len(done)),
+            climb.part,
+            Conditions(context=length, concurrency=slots),
+            Note("climb", {"concurrency": slots}),
+        )
+        done.append(PerformedRun(run, (yield run)))
+
+
+def _maxima(setup: Setup, done: Sequence[Performed]) -> Iterator[tuple[int, Capacity | None]]:
+    """By length its maximum throughput; None where throughput still rose, or nothing succeeded."""
+    for length in (one.step.at.context or 0 for one in runs(done, "level")):
+        climb = _climb(setup, length)
+        found = rungs(climb, done)
+        at = plateau(climb, found)
+        yield length, None if at is None or still_rose(found) else capacity(found, at, ())
+
+
+def _maxima_table(maxima: Sequence[tuple[int, Capacity | None]]) -> Table:
+    """Draft 5.9.4: the maximum throughput at each length."""
+    columns = (
+        Column("context", "Context", "tokens"),
+        Column("max_output_tok_s", "Max output throughput", "tok/s"),
+        Column("low", "95 % from", "tok/s"),
+        Column("high", "to", "tok/s"),
+        Column("max_request_s", "Max requests", "req/s"),
+        Column("concurrency", "In flight"),
+    )
+    rows = tuple((length, *_cells(found)) for length, found in maxima)
+    notes = (Note("throughput_of_a_backlog"),)
+    return Table("maxima", "Maximum throughput by length", "5.9.4", columns, rows, notes, capacity=True)
+
+
+def _cells(found: Capacity | None) -> tuple[Cell, ...]:
+    if found is None:
+        return (None,) * 5
+    low, high = found.output_ci or (None, None)
+    return found.output_tok_s, low, high, found.request_s, found.concurrency
 
 
 def planned(setup: Setup) -> Plan:
@@ -62,9 +127,11 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     performed = runs(done, "level")
     scaling = _scaling(performed)
     wanted = setup.tests.long_context
+    maxima = list(_maxima(setup, done)) if wanted.search else []
+    missing = tuple(length for length, found in maxima if found is None)
     return Results(
         values=_values(scaling),
-        tables=(_table(performed), _fits_table(scaling)),
+        tables=(_table(performed), _fits_table(scaling), *([_maxima_table(maxima)] if maxima else [])),
         figures=(_figure(performed, scaling),),
         notes=(
             Note("time_per_1k_tokens"),
@@ -72,7 +139,10 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
             *_left_out(setup, done),
             *_short_of(performed, wanted.requests),
         ),
-        undecided=() if performed else (Note("no_length_measured"),),
+        undecided=(
+            *(() if performed else (Note("no_length_measured"),)),
+            *((Note("no_maximum_at_lengths", {"lengths": missing}, capacity=True),) if missing else ()),
+        ),
     )
 
 

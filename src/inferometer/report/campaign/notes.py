@@ -71,6 +71,11 @@ def _too_short(seconds: float, levels: Sequence[float]) -> str:
     return f"Shorter than {seconds:g} s: {_numbers(levels)}."
 
 
+def _no_maximum(lengths: Sequence[int]) -> str:
+    at = ", ".join(f"{length:,}" for length in lengths)
+    return f"No maximum throughput was found for prompts of {at} tokens: it still rose, or requests failed."
+
+
 def _no_option(option: str, levels: Sequence[str]) -> str:
     lacking = (
         "the server's times of their tokens" if option == "C" else "as many counted tokens as that takes"
@@ -509,6 +514,10 @@ LONG_CONTEXT: dict[str, Words] = {
     "throughput_at_concurrency": "Throughput is that with {concurrency} in flight: no maximum was looked for.",
     "no_length_measured": "No length was measured.",
     "lengths_left_out": _lengths_left_out,
+    "throughput_of_a_backlog": (
+        "With a backlog that never empties: the number in flight doubles until that adds less than 4 %."
+    ),
+    "no_maximum_at_lengths": _no_maximum,
     "few_lengths": "fewer than {least} lengths were measured",
     "not_fitted": "Not fitted: fewer than {least} lengths were measured.",
     "log_log_fit": "least squares of ln TTFT over ln tokens",
