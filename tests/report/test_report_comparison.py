@@ -9,6 +9,7 @@ from dataclasses import replace
 from xml.etree import ElementTree as Xml
 
 import jsonschema
+import junit_schema
 import pytest
 from comparing import changed, document, side
 from msgspec import structs
@@ -177,8 +178,34 @@ def test_junit_has_a_case_a_figure_and_counts_that_add_up(name: str) -> None:
         for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
             assert int(suite.get(attribute, "-1")) == len(suite.findall(f"testcase/{tag}"))
         assert int(suite.get("tests", "-1")) == len(cases)
-    for attribute in ("tests", "failures", "errors", "skipped"):
+    for attribute in ("tests", "failures", "errors"):
         assert int(root.get(attribute, "-1")) == sum(int(suite.get(attribute, "0")) for suite in suites)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_junit_keeps_to_the_schema_that_ci_systems_share(name: str) -> None:
+    """Elements, their order and their attributes; no other, none missing."""
+    assert junit_schema.problems(junit.render(DOCUMENTS[name])) == []
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        (b"<testsuites ", b'<testsuites skipped="1" '),
+        (b'tests="', b'tests="many '),
+        (b"<testcase ", b"<case "),
+        (b"</testsuite>", b"<failure /></testsuite>"),
+        (b' name="B against A"', b""),
+    ],
+)
+def test_the_schema_finds_what_parts_from_it(was: bytes, becomes: bytes) -> None:
+    """An attribute or an element that it does not have, a count that is none, a name that is missing."""
+    good = junit.render(DOCUMENTS["regression"])
+    assert was in good
+    bad = good.replace(was, becomes, 1).replace(
+        b"</testcase>", b"</case>" if b"<case" in becomes else b"</testcase>", 1
+    )
+    assert junit_schema.problems(bad)
 
 
 def test_what_cannot_be_judged_is_no_pass_in_junit() -> None:
