@@ -65,6 +65,17 @@ def test_a_warm_pass_that_its_own_warm_up_filled_is_filled() -> None:
     assert stands(cold, "D-4.5.1-volume") == ("satisfied", None)
 
 
+def test_the_search_for_100_percent_is_shown_level_by_level() -> None:
+    """A row for each run that looked for it, with what refused it where it was not sustained."""
+    evidence = caching()
+    searched = [run for run in evidence.runs if run.part in ("base-level", "base-confirm")]
+    assert evidence.shown is not None
+    rows = evidence.shown.tables["base_levels"].cells
+    assert searched
+    assert [row["rate"] for row in rows] == [run.at.rate for run in searched]
+    assert all(row["because"] for row in rows if row["sustained"] == "no")
+
+
 WORKED_OUT = {"cells_of_runs", "rows_of_runs", "point_follows"}
 
 

@@ -67,7 +67,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         return Results(undecided=(Note("no_concurrency_measured"),))
     return Results(
         values=_values(top, ended),
-        tables=(_table(measured, top),),
+        tables=(search_table(measured, top),),
         figures=(_figure(measured, top, ended),),
         notes=_notes(setup, wanted, measured, ended),
         undecided=_undecided(wanted, top, ended),
@@ -102,7 +102,9 @@ def _values(top: Level | None, ended: Answer | None) -> tuple[Value, ...]:
     )  # fmt: skip
 
 
-def _table(levels: Sequence[Level], top: Level | None) -> Table:
+def search_table(
+    levels: Sequence[Level], top: Level | None, name: str = "levels", title: str = "Capacity search"
+) -> Table:
     """Draft Table 7, with what else 5.5.3 and 5.5.4 ask to be recorded on its right."""
     columns = (
         Column("concurrency", "Concurrency"),
@@ -122,7 +124,7 @@ def _table(levels: Sequence[Level], top: Level | None) -> Table:
     if top is not None:
         notes.append(Note("maximum_concurrency", {"concurrency": top.concurrency}, capacity=True))
     rows = tuple(_row(one) for one in levels)
-    return Table("levels", "Capacity search", "5.5.5", columns, rows, tuple(notes), capacity=True)
+    return Table(name, title, "5.5.5", columns, rows, tuple(notes), capacity=True)
 
 
 def _row(one: Level) -> tuple[Cell, ...]:

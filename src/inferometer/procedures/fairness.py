@@ -39,7 +39,7 @@ from inferometer.metrics.statistics import Stats
 from inferometer.plan.procedure_parameters import FairnessClass
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.saturation import base_of, find_base, known_base
+from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
 from inferometer.procedures.setup import Setup, another_workload, open_loop, with_warm_up, without_warm_up
 from inferometer.procedures.step import Performed, PerformedRun, Run, Steps, runs
 from inferometer.procedures.summary_access import percent, statistic, steps_of
@@ -90,18 +90,20 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     base = base_of(setup, mix(setup), done)
     alone, mixed = _alone(done), runs(done, "mixed")
     if base is None:
-        return Results(undecided=(Note("no_saturation_of_mix"),))
+        return Results(tables=base_table(setup, mix(setup), done), undecided=(Note("no_saturation_of_mix"),))
     if not mixed:
         open_ = Note("mix_not_measured")
         return Results(
-            tables=(_isolated_table(setup, done),), undecided=(open_,), known=known_base(mix(setup), base)
+            tables=(_isolated_table(setup, done), *base_table(setup, mix(setup), done)),
+            undecided=(open_,),
+            known=known_base(mix(setup), base),
         )
     classes = list(mixed[0].outcome.summary.by_class)
     return Results(
         values=_values(classes, alone),
         tables=(
             _classes_table(classes), _fairness_table(classes, alone), _inflation_table(classes, alone),
-            _isolated_table(setup, done),
+            _isolated_table(setup, done), *base_table(setup, mix(setup), done),
         ),
         figures=(_cdf(classes, alone), _bars(classes, alone)),
         notes=_notes(setup, mixed[0], classes, alone),

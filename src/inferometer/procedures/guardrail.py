@@ -25,7 +25,7 @@ from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.saturation import base_of, find_base, known_base
+from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
 from inferometer.procedures.setup import (
     Setup,
     another_workload,
@@ -82,7 +82,9 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     plan = _plan(setup, BASELINE)
     base = base_of(setup, plan, done)
     if base is None:
-        return Results(undecided=(Note("no_saturation_without_guardrails"),))
+        return Results(
+            tables=base_table(setup, plan, done), undecided=(Note("no_saturation_without_guardrails"),)
+        )
     levels: Levels = {
         (one.step.at.configuration or "", one.step.at.percent or 0.0): one.outcome.summary
         for one in runs(done, "level")
@@ -100,6 +102,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         tables=(
             *(_latency_table(setup, share, levels, refused) for share in setup.tests.guardrail.percent),
             _overhead_table(setup, levels), _throughput_table(setup, throughputs, refused),
+            *base_table(setup, plan, done),
         ),
         figures=tuple(_figures(setup, levels)),
         notes=tuple(_notes(setup, levels, refused, base)),

@@ -19,7 +19,7 @@ from inferometer.metrics.statistics import Stats
 from inferometer.plan.procedure_parameters import LEAST_OUTPUT
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.saturation import base_of, find_base, known_base
+from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
 from inferometer.procedures.setup import (
     Setup,
     answering,
@@ -113,7 +113,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     known = known_base(_plan(setup), base)
     if not performed:
         why = Note("no_level_measured") if base is not None else Note("no_saturation_rate")
-        return Results(undecided=(why,), known=known)
+        return Results(tables=base_table(setup, _plan(setup), done), undecided=(why,), known=known)
     return Results(
         values=(
             Value("saturation_rate", "Saturation rate, 100 %", base, "req/s", None,
@@ -124,6 +124,7 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
         tables=(
             _table(performed), *_of_option(performed, "C"), *_spread(setup, performed),
             _per_request(performed), _shapes(performed),
+            *base_table(setup, _plan(setup), done),
         ),
         figures=(_cdf(performed),),
         notes=_notes(performed),

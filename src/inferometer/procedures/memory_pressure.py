@@ -30,6 +30,7 @@ from inferometer.documents.results import Axis, Cell, Column, Figure, Series
 from inferometer.documents.summary import Summary
 from inferometer.plan.schema import Plan
 from inferometer.plan.workload import StandardWorkload
+from inferometer.procedures.capacity import search_table
 from inferometer.procedures.concurrency import (
     BASE_LEVELS,
     Sought,
@@ -40,6 +41,7 @@ from inferometer.procedures.concurrency import (
     known_capacity,
     ladder_of,
     lasted,
+    levels,
     seek,
 )
 from inferometer.procedures.results import Results, Table, Value
@@ -86,12 +88,19 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     pressures = [_pressure(one) for one in runs(done, "level")]
     return Results(
         values=_values(capacity, pressures),
-        tables=(_table(pressures),),
+        tables=(_table(pressures), *_base_table(wanted, done)),
         figures=(_figure(pressures),),
         notes=(*_notes(setup, wanted), *_of_preemption(pressures), *_changes(pressures)),
         undecided=_undecided(setup, wanted, capacity, pressures, done),
         known=known_capacity(wanted, answer(wanted, done)),
     )
+
+
+def _base_table(wanted: Sought, done: Sequence[Performed]) -> tuple[Table, ...]:
+    """How the 100 % of its percentages was found, level by level; none where it was known."""
+    found = levels(wanted, done)
+    title = "The search for 100 %, level by level"
+    return (search_table(found, best(wanted, done), "base_levels", title),) if found else ()
 
 
 def _sought(setup: Setup) -> Sought:

@@ -28,7 +28,7 @@ from inferometer.documents.summary import Summary
 from inferometer.errors import CannotSwitch
 from inferometer.plan.schema import Plan
 from inferometer.procedures.results import Results, Table, Value
-from inferometer.procedures.saturation import base_of, find_base, known_base
+from inferometer.procedures.saturation import base_of, base_table, find_base, known_base
 from inferometer.procedures.setup import (
     Setup,
     another_workload,
@@ -96,12 +96,17 @@ def results(setup: Setup, done: Sequence[Performed]) -> Results:
     bare = _plan(setup, DISABLED)
     base = base_of(setup, bare, done)
     if base is None:
-        return Results(undecided=(Note("no_saturation_without_cache"),))
+        return Results(tables=base_table(setup, bare, done), undecided=(Note("no_saturation_without_cache"),))
     missing = [one.label for one in PASSES if one.part not in passes]
     throughputs = {one.part: _throughput_of(done, one) for one in (DISABLED, WARM)}
     return Results(
         values=_values(passes, throughputs),
-        tables=(_cache_table(passes), _reduction_table(passes), _throughput_table(throughputs)),
+        tables=(
+            _cache_table(passes),
+            _reduction_table(passes),
+            _throughput_table(throughputs),
+            *base_table(setup, bare, done),
+        ),
         figures=(_bars(passes),),
         notes=tuple(_notes(setup, passes, base)),
         undecided=(Note("not_measured", {"what": tuple(missing)}),) if missing else (),
