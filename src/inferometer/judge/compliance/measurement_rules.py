@@ -163,7 +163,8 @@ def bracketed(evidence: Evidence) -> Ruling | None:
 
 def highest_sustained(evidence: Evidence) -> Ruling | None:
     """Draft 5.2.3: the throughput reported is within what the runs of the search measured."""
-    rates = [found for run in evidence.of("level", "confirm") if (found := output_tok_s(run)) is not None]
+    searched = (run for run in evidence.runs if run.part != "warm-up")
+    rates = [found for run in searched if (found := output_tok_s(run)) is not None]
     ruling = measured("max_output_tok_s")(evidence)
     if ruling is None or ruling.state != "satisfied" or evidence.shown is None or not rates:
         return ruling
