@@ -361,3 +361,23 @@ def test_a_report_repeats_no_password_of_the_command_line() -> None:
     ]
     assert "hidden" not in told(words)
     assert told(["test", "ttft", "--name", "a b"]) == "inferometer test ttft --name 'a b'"
+
+
+def test_what_a_workload_may_do_to_the_prefix_cache_test_is_foreseen(tmp_path: Path) -> None:
+    """Prompts of a file that may share nothing, conversations in a closed loop, and a workload that another one replaces."""
+    prompts = tmp_path / "prompts.jsonl"
+    prompts.write_text('{"prompt": "a"}\n')
+
+    def said(flags: dict[str, object]) -> list[str]:
+        lines = foreseen(campaign(["prefix-cache"], None, {"--rate": "2", **flags}))
+        return [
+            line
+            for line in lines
+            if any(word in line for word in ("alike", "closed loops", "takes its place"))
+        ]
+
+    assert "begin alike" in said({"--prompts": str(prompts)})[0]
+    assert "concurrency_held" in said({"--workload": "conversation", "--turns": "4"})[0]
+    assert "Code Completion takes its place" in said({"--workload": "synthetic-uniform"})[0]
+    assert not said({})
+    assert not said({"--workload": "code-completion"})
