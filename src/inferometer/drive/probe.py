@@ -165,7 +165,7 @@ class Probe:
 
     def _redacted(self, models: Models) -> Models:
         """A server may repeat the key it was sent, even as the name of a model."""
-        redact = self._redact
+        redact = self._redact.strike  # a name that no file can hold is the caller's to refuse
         return Models(
             tuple(map(redact, models.names)),
             {redact(name): tokens for name, tokens in models.contexts.items()},

@@ -33,7 +33,10 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return `text` without the secrets, and as text that a file can hold: see `encodable`."""
-        text = encodable(text)
+        return self.strike(encodable(text))
+
+    def strike(self, text: str) -> str:
+        """Return `text` without the secrets, otherwise as it is."""
         return text if self._pattern is None else self._pattern.sub(STRUCK, text)
 
     def short(self, text: str, limit: int) -> str:

@@ -29,6 +29,7 @@ from inferometer.drive.probe import GREETING, endpoint
 from inferometer.engines.adapters.adapter import Adapter, Ask, EngineFacts, Reply
 from inferometer.engines.adapters.registry import recognised
 from inferometer.errors import PeerError
+from inferometer.journal.redact import encodable
 from inferometer.plan.parse import build
 from inferometer.plan.schema import Plan
 from inferometer.run.conduct import conduct
@@ -179,14 +180,15 @@ class LiveEngine:
                 probe.try_out(generation_of(plan, model, GREETING, 1))
             except PeerError as cause:
                 timed_out = isinstance(cause.__cause__, Unanswered) and cause.__cause__.reason == "timeout"
-                missing = bool(models.names) and model not in models.names
+                names = [encodable(name) for name in models.names]
+                missing = bool(names) and model not in names
                 code = "warm_up_hung" if timed_out else "model_missing" if missing else "warm_up_failed"
-                raise _failed(code, cause, model=model, offered=", ".join(models.names)[:300]) from cause
+                raise _failed(code, cause, model=model, offered=", ".join(names)[:300]) from cause
         return Prepared(model, models.contexts.get(model) or self._context(model), tuple(remarks))
 
     def _chosen(self, names: Iterable[str]) -> tuple[str, list[Remark]]:
         """The model to measure. Raises EngineFailed."""
-        listed = list(dict.fromkeys(names))
+        listed = list(dict.fromkeys(map(encodable, names)))
         if self.model is None:
             if len(listed) == 1:
                 return listed[0], []
