@@ -58,7 +58,7 @@ class Option:
     metric: str
     table: str
     title: str
-    note: str
+    note: Note
 
 
 OPTIONS = {
@@ -66,13 +66,13 @@ OPTIONS = {
         "itl_distributed_ms",
         "itl_distributed",
         "ITL by distributed timing, by load level",
-        "gaps_distributed",
+        Note("gaps_distributed"),
     ),
     "C": Option(
         "itl_server_ms",
         "itl_server",
         "ITL by the server's stamps, by load level",
-        "gaps_by_the_servers_stamps",
+        Note("gaps_by_the_servers_stamps"),
     ),
 }
 """Option A is what is measured always: the gaps between chunks, or between tokens where each event has one."""
@@ -163,7 +163,7 @@ def _chosen(setup: Setup, one: PerformedRun) -> tuple[Value, ...]:
     return tuple(
         Value(
             f"itl_{option.lower()}_{name}_{share}", f"ITL {name.upper()} at {_words(one)}, option {option}",
-            statistic(stats, name), "ms", interval(stats, name), Note(OPTIONS[option].note),
+            statistic(stats, name), "ms", interval(stats, name), OPTIONS[option].note,
         )
         for name in ("p50", "p99")
     )  # fmt: skip
@@ -271,7 +271,7 @@ def _of_option(performed: Sequence[PerformedRun], option: str) -> tuple[Table, .
         for name, label, unit in ROWS
     )
     about = OPTIONS[option]
-    notes = (Note("levels_are_shares_of_saturation"), Note(about.note))
+    notes = (Note("levels_are_shares_of_saturation"), about.note)
     return (Table(about.table, about.title, "4.6.3", _columns(performed), rows, notes),)
 
 
