@@ -19,7 +19,9 @@ from inferometer.drive.progress_counters import Counters
 
 SMALL = ["--input-tokens", "20", "--output-tokens", "5"]
 
-COMMAND = [sys.executable, "-c", "from inferometer.cli.main import main; main()"]
+# What a shell starts in the background ignores SIGINT, the tests as well.
+_HEEDING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+COMMAND = [sys.executable, "-c", f"{_HEEDING}; from inferometer.cli.main import main; main()"]
 
 
 def start(*arguments: str, out: Path, **env: str) -> subprocess.Popen[str]:
