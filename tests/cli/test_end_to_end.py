@@ -273,10 +273,11 @@ def test_ctrl_c_saves_and_reports_what_was_measured(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes of a run in /proc")
 def test_a_killed_run_is_recovered_up_to_its_last_flush(tmp_path: Path) -> None:
-    """kill -9 of every process of the run: `recover` reports all requests but those of the last second."""
+    """kill -9 of every process of the run: `recover` reports all requests after the lead-in but those of the last second."""
     process = start("run", *ENDLESS, out=tmp_path)
-    folder = wait_for_answers(process, tmp_path, 3)
-    before = Counters.attach(folder, 0, 1).progress().ok
+    lead_in = LEAD_PER_SLOT * 4
+    folder = wait_for_answers(process, tmp_path, lead_in + 3)
+    before = Counters.attach(folder, 0, 1).progress().ok - lead_in
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(1.0)  # the second that may be lost
     for pid in [*(child.pid for child in psutil.Process(process.pid).children()), process.pid]:
