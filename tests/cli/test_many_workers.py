@@ -119,7 +119,10 @@ def test_an_open_loop_is_one_process_however_many_workers_send_it(
     workers: int, arrival: str, server: str, tmp_path: Path
 ) -> None:
     """Law: the instants due are those drawn for one worker, anchored once, and none arrives before it is due; where the machine
-    held nobody up, the server counts what is due, and a Poisson process is one at the server too."""
+    held nobody up, the server counts what is due, and a Poisson process is one at the server too.
+
+    An arrival that is late over the edge of a bin counts in the next one, and the burstier the process, the more arrivals there
+    are in a bin: the tolerance is relative to the dispersion of what is due. The three processes stay far apart in it."""
     flags = ["--rate", str(RATE), "--requests", str(COUNT), "--seed", "5", "--workers", str(workers)]
     flags += ["--burstiness", "0.5"] if arrival == "gamma" else ["--arrival", arrival]
     due = drawn(5, RATE, COUNT, arrival=arrival, burstiness=0.5 if arrival == "gamma" else 1)
@@ -139,7 +142,8 @@ def test_an_open_loop_is_one_process_however_many_workers_send_it(
             break
     else:
         pytest.skip("the machine is too busy to keep any load: three runs were held up for longer than a bin")
-    assert abs(dispersion(arrived, start) - dispersion(due, 0)) < 0.3
+    bursts = dispersion(due, 0)
+    assert abs(dispersion(arrived, start) - bursts) < 0.3 * max(1.0, bursts)
     if arrival == "poisson":
         assert is_poisson(arrived, start)
 
