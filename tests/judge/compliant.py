@@ -31,7 +31,7 @@ from inferometer.documents.workload import Dataset, DisclosureItem, TextSource
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
 from inferometer.judge.compliance.evidence import Evidence, MeasuredRun, Shown, ShownTable
-from inferometer.judge.compliance.measurement_rules import ITL_ROWS
+from inferometer.judge.compliance.latency_rules import ITL_ROWS
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.measurement import Refusals
 from inferometer.metrics.statistics import Stats

@@ -22,8 +22,10 @@ from inferometer.documents.statement import ComplianceLabel, RuleState
 from inferometer.documents.summary import ComplianceBrief, Summary
 from inferometer.judge.compliance import (
     campaign_rules,
+    contrast_rules,
     instrument_rules,
-    measurement_rules,
+    latency_rules,
+    load_rules,
     procedure_rules,
     report_rules,
     scope_rules,
@@ -60,7 +62,9 @@ CHECKS: dict[str, RuleCheck] = {
     **sut_rules.CHECKS,
     **workload_rules.CHECKS,
     **procedure_rules.CHECKS,
-    **measurement_rules.CHECKS,
+    **latency_rules.CHECKS,
+    **load_rules.CHECKS,
+    **contrast_rules.CHECKS,
     **report_rules.CHECKS,
 }
 """By the id of the rule. Those of kind `campaign` are in campaign_rules.py, those of kind `comparison` are judged by its
