@@ -18,6 +18,7 @@ from inferometer.documents.campaign import Conditions, StateSwitch
 from inferometer.documents.results import Cell
 from inferometer.documents.summary import (
     ClassAccount,
+    DeclaredGuardrails,
     RequestCounts,
     Summary,
     TtftBucket,
@@ -30,16 +31,23 @@ from inferometer.documents.verdict import CheckResult, CheckStatus, RunVerdict
 from inferometer.documents.workload import Dataset, DisclosureItem, TextSource
 from inferometer.drive.progress_counters import Progress
 from inferometer.journal.schema import Phase
-from inferometer.judge.compliance.evidence import Evidence, MeasuredRun, Shown, ShownTable
+from inferometer.judge.compliance.evidence import TESTS, Evidence, MeasuredRun, Shown, ShownTable
 from inferometer.judge.compliance.latency_rules import ITL_ROWS
+from inferometer.judge.compliance.statement import comply
 from inferometer.measure.itl_shape import ItlShape
 from inferometer.measure.measurement import Refusals
 from inferometer.metrics.statistics import Stats
 from inferometer.plan.procedure_parameters import NAMES, Parameters, Tests
-from inferometer.plan.schema import Plan
+from inferometer.plan.schema import Load, Plan
 from inferometer.run.simulate import simulate
 from inferometer.simulation.engine import choose
 
+ALONE = [test for test in TESTS if test != "compare"]
+RUN = "runs.0.summary"
+EVERY = "runs.*.summary"
+UNNAMED = DeclaredGuardrails(True, True, ())
+FILTERS_OFF = DeclaredGuardrails(False, False, ())
+CLOSED = Load(model="closed", concurrency=8, duration_s=300.0)
 ITEMS = ("input", "output", "control", "domain", "language", "system-prompt", "prefix")
 WORKLOADS = {
     "capacity": "synthetic-uniform",
@@ -456,3 +464,8 @@ def _with(part: Any, path: list[str], value: Any) -> Any:
 def _is(one: Any, name: str, i: int, length: int) -> bool:
     names = {getattr(one, key, None) for key in ("code", "name")}
     return name == "*" or name in names or name in (str(i), str(i - length))
+
+
+def deviating(evidence: Evidence) -> set[str]:
+    """The rules that are broken or unknown."""
+    return {one.rule.id for one in comply(evidence).deviations}

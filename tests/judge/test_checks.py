@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
-from inferometer.documents.workload import LearnedRatio, TokenizerFacts
-from inferometer.journal.schema import EventClass
 from inferometer.judge.judge import CHECKS, arrival_comparison, judge
 from inferometer.judge.verdict import Check, Verdict, verdict_of
-from inferometer.measure.lengths import Probed
-from inferometer.measure.measurement import measure
 from inferometer.measure.record import Death, OwnCpu
 
 MS = 1_000_000
+
 CODES = {
     *(
         "workers_alive",
@@ -55,6 +51,7 @@ CODES = {
     ),
     *("streamed", "drift", "stationary", "stale_connections", "server_tokens", "server_ttft", "server_queue"),
 }
+
 NATIVE = {"tokenizer": {"method": "native"}, "workload": {"count_template": False}}
 
 
@@ -282,249 +279,12 @@ def test_a_check_follows_the_one_thing_that_was_changed(
     assert verdict.status == {"fail": "INVALID", "unsure": "INCONCLUSIVE"}.get(status, verdict.status)
 
 
-def closed(run: Any, in_flight: int, asked: int, **changes: Any) -> Check:
-    """The check on a closed loop that asked for `asked` slots and kept `in_flight` of them busy."""
-    return closed_loop(run, in_flight, asked, 0, changes).check("concurrency_held")
-
-
-def closed_loop(
-    run: Any, in_flight: int, asked: int, drained: int, changes: Mapping[str, Callable[[Any], Any]]
-) -> Verdict:
-    """The verdict on such a loop, with `drained` ns without a request before the measured ones, which otherwise follow those of
-    the warm-up without a pause."""
-    lanes = np.arange(1300) % in_flight
-    turn = np.arange(1300) // in_flight
-    start = 10**12 + turn * 100 * MS + lanes + drained * (np.arange(1300) >= 100)
-    times = start[:, None] + np.array([20, 40, 60, 80, 99]) * MS
-    plan = {"load": {"model": "closed", "concurrency": asked, "requests": 1200, "rate": None}}
-    columns = {
-        "t_intended": start,
-        "t_taken": start,
-        "t_send": start,
-        "t_submit": start,
-        "t_end": times[:, -1] + MS,
-        "event_ns": list(times),
-    } | {name: change(start) for name, change in changes.items()}
-    return judge(*run(plan=plan, **columns))
-
-
-@pytest.mark.parametrize(
-    ("slots", "drained", "value", "status"),
-    [(10, 0, 0, "pass"), (5, MS, 4, "pass"), (10, MS, 9, "unsure"), (20, MS, 19, "unsure")],
-)
-def test_a_closed_loop_that_starts_on_an_idle_server_is_not_valid(
-    run: Any, slots: int, drained: int, value: int, status: str
-) -> None:
-    """Requests count that were sent before all slots were in use: up to 6 of 1,200 may be, half of what a P99 is made of."""
-    check = closed_loop(run, slots, slots, drained, {}).check("first_wave")
-    assert (check.status, check.value, check.limit) == (status, value, 6)
-
-
-def test_answers_that_end_together_leave_no_slot_unused(run: Any) -> None:
-    """Law: where ten answers end at one instant and their slots send again one after the other, each due at that instant, only
-    the start of the loop is a first wave; it is one although all of its requests were due at once."""
-
-    def at_once(sends: Any) -> Any:
-        return sends - np.arange(1300) % 10
-
-    def together(sends: Any) -> Any:
-        return at_once(sends) + 99 * MS + MS - 1
-
-    changes = {"t_intended": at_once, "t_end": together}
-    assert closed_loop(run, 10, 10, 0, changes).check("first_wave").value == 9
-    assert closed_loop(run, 10, 10, MS, changes).check("first_wave").value == 9
-    led_in = changes | {"phase": lambda sends: np.where(np.arange(len(sends)) < 100, 3, 1)}
-    assert closed_loop(run, 10, 10, 0, led_in).check("first_wave").value == 0
-
-
-def test_a_cold_start_and_a_single_slot_have_no_first_wave_to_judge(run: Any) -> None:
-    """The wave of a cold start is what is to be measured; one slot has none; an open loop has no slots."""
-    for load in ({"concurrency": 1}, {"concurrency": 10, "cold_start": True}):
-        plan = {"load": {"model": "closed", "requests": 1200, "rate": None, "warmup": 0, **load}}
-        assert judge(*run(plan=plan)).check("first_wave").status == "na"
-    assert judge(*run()).check("first_wave").status == "na"
-
-
-def test_a_template_that_every_prompt_begins_with_is_no_unexpected_hit(run: Any) -> None:
-    """Law: with the model's own tokenizer the constant part of the prompts may be cached; a token more in each may not."""
-    columns = {"usage_input": lambda v: v * 0 + 110, "plan": NATIVE}  # 100 sent and a template of 10
-    assert judge(*run(usage_cached=lambda v: v + 10, **columns)).check("cache_hits").value == 0.0
-    beyond = judge(*run(usage_cached=lambda v: v + 21, **columns)).check("cache_hits")
-    assert beyond.status == "fail"
-    assert beyond.value == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize(("greeting", "status"), [(None, "pass"), (11, "fail"), (92, "pass"), (90, "fail")])
-def test_what_is_cached_beyond_the_probes_greeting_is_no_template(
-    run: Any, greeting: int | None, status: str
-) -> None:
-    """Law: by a reference tokenizer 100 constant tokens may be a template's, unless the server counted fewer, nine digits of a
-    nonce apart, for a greeting with its template."""
-    plan, _, record = run(usage_input=lambda v: v * 0 + 300, usage_cached=lambda v: v + 100)
-    measurement = measure(plan, record, probed=Probed(greeting=greeting))
-    check = judge(plan, measurement, record).check("cache_hits")
-    assert check.status == status
-    assert check.value == pytest.approx(1 / 3 if status == "fail" else 0.0)
-
-
-@pytest.mark.parametrize(
-    ("n", "beyond", "status"),
-    [(1200, 1.0, "pass"), (1200, 4.0, "fail"), (15, 4.0, "unsure"), (15, 40.0, "fail")],
-)
-def test_a_mean_length_that_so_few_prompts_may_have_by_chance_is_undecided(
-    run: Any, n: int, beyond: float, status: str
-) -> None:
-    """Law: prompts by a learned ratio scatter by a tenth around 100 tokens; 4 more in the mean are a miss of 1,200, and may be
-    luck of 15."""
-    rng = np.random.default_rng(3)
-    scatter = rng.normal(0, 10, n)
-    counted = np.rint(100 + beyond + scatter - scatter.mean())
-    plan, _, record = run(n=n, warm=0, usage_input=counted)
-    measurement = measure(plan, record, probed=Probed(template=0.0))
-    check = judge(plan, measurement, record).check("prompt_length")
-    assert (check.status, check.facts["judged_by"]) == (status, "mean")
-
-
-@pytest.mark.parametrize(("beyond", "reason"), [(1.0, "dispute"), (4.0, "dispute"), (40.0, "mean")])
-def test_a_disputed_count_is_the_reason_whatever_chance_explains(
-    run: Any, beyond: float, reason: str
-) -> None:
-    """Law: where a server's /tokenize contradicts its usage, no mean of usage near the requested one decides, and more prompts
-    would not: only a miss that is no luck is one by usage as well."""
-    scatter = np.random.default_rng(3).normal(0, 10, 15)
-    plan, _, record = run(n=15, warm=0, usage_input=np.rint(100 + beyond + scatter - scatter.mean()))
-    measurement = measure(plan, record, probed=Probed(template=0.0))
-    learned = LearnedRatio(1.0, 0.99, 1.01, 3, 0, 5, 3000, disputed=2.0)
-    check = judge(plan, measurement, record, tokenizer=TokenizerFacts(learned=learned)).check("prompt_length")
-    assert (check.status, check.facts["judged_by"]) == ("fail" if reason == "mean" else "unsure", reason)
-
-
-@pytest.mark.parametrize(("kept", "status"), [(4, "pass"), (1, "fail"), (2, "fail")])
-def test_a_server_that_forgets_earlier_turns_is_found_with_a_learned_ratio_too(
-    run: Any, kept: int, status: str
-) -> None:
-    """Law: of conversations of four turns, a server that reads the last message, or the last two and the reply between, counts
-    hardly more tokens for longer prompts; one that reads all of them, with tokens of its template around each, does."""
-    turn = np.arange(1300) % 4
-    sent = 60 * (turn + 1) + 16 * turn
-    last = np.minimum(turn, kept - 1)
-    columns = {
-        "turn": turn,
-        "turns": np.full(1300, 4),
-        "session": np.arange(1300) // 4,
-        "input_tokens_asked": sent,
-        "input_tokens_sent": sent,
-        "usage_input": 60 * (last + 1) + 16 * last + 9 + 5 * last,
-    }
-    plan, _, record = run(**columns)
-    measurement = measure(plan, record, probed=Probed(template=9.0))
-    assert judge(plan, measurement, record).check("prompt_length").status == status
-
-
-def test_of_a_conversations_template_a_hit_holds_what_stands_in_front_of_its_end(run: Any) -> None:
-    """Law: 10 tokens around one message and 10 around the next: a hit of half a second turn has 10 + 5 of them, not all."""
-    turn = np.tile([0, 1], 650)
-    columns = {
-        "turn": turn,
-        "turns": np.full(1300, 2),
-        "session": np.arange(1300) // 2,
-        "usage_input": 110 + 10 * turn,
-        "usage_cached": np.where(turn, 60, 10),
-    }
-    _, measurement, _ = run(plan=NATIVE, **columns)
-    assert measurement.throughput.cached_beyond_template == pytest.approx(45 / (110 + 120))
-
-
 def test_a_second_attempt_is_no_excuse_for_a_late_first_one(run: Any) -> None:
     """Law: t_submit is the first attempt's, so lateness counts a request that was sent twice like any other."""
     late = {"t_intended": lambda v: v - 30 * MS}
     once = judge(*run(**late)).check("lateness")
     assert once.status == "fail"
     assert judge(*run(**late, attempts=lambda v: v * 0 + 2)).check("lateness") == once
-
-
-def test_texts_that_lost_characters_do_not_witness_against_the_server(run: Any) -> None:
-    """Law: a text with U+FFFD re-encodes to any number of tokens; without it the tokenizer's count convicts."""
-    counts = {"usage_output": lambda v: v + 4, "plan": NATIVE}
-    assert judge(*run(**counts)).check("token_counts").status == "fail"
-    lossy = judge(*run(text=lambda v: ["\ufffd"] * len(v), **counts)).check("token_counts")
-    assert lossy.status == "unsure"
-
-
-def test_a_count_between_events_and_tokens_of_the_text_agrees_with_both(run: Any) -> None:
-    """Law: merged events are too few and a re-encoded text may be too many; between the two nothing contradicts."""
-    between = {"usage_output": lambda v: v + 2, "output_tokens_local": lambda v: v + 4, "plan": NATIVE}
-    check = judge(*run(**between)).check("token_counts")
-    assert (check.status, check.facts["against"]) == ("pass", "both")
-
-
-def test_a_text_of_more_words_than_tokens_contradicts_a_server_that_agrees_with_events(run: Any) -> None:
-    """Law: no tokenizer makes one token of two words, so events of several words are no tokens, whatever usage says: the count
-    is unsure, streamed or not, and gaps are times between chunks. Characters that nobody sees are no words."""
-    crowded = {"text": lambda v: ["two words " * 4] * len(v)}
-    for stream in (True, False):
-        plan = {"target": {"stream": stream}}
-        check = judge(*run(**crowded, plan=plan)).check("token_counts")
-        assert (check.status, check.facts["against"], check.value) == ("unsure", "words", 1.0)
-    assert judge(*run(**crowded)).check("tokens_per_event").facts["method"] == "chunk"
-    unseen = judge(*run(text=lambda v: ["three words here \u200b \u200b \u200b"] * len(v)))
-    assert unseen.check("token_counts").status == "pass"
-
-
-def test_whole_answers_have_no_events_to_contradict_the_servers_count(run: Any) -> None:
-    """Law: of answers that were not streamed only the model's own tokenizer, or their words, can contradict usage."""
-    whole = {"target": {"stream": False}}
-    events = {
-        "event_ns": lambda v: [times[-1:] for times in v],
-        "event_class": lambda v: [bytes([EventClass.CONTENT])] * len(v),
-        **{name: lambda v: v * 0 for name in ("first_text", "first_visible", "first_answer")},
-    }
-    assert judge(*run(plan=whole, **events)).check("token_counts").status == "note"
-    assert judge(*run(plan=whole | NATIVE, **events)).check("token_counts").status == "pass"
-
-
-def test_twice_the_tokens_by_the_models_own_tokenizer_contradict_usage_and_events(run: Any) -> None:
-    """Law: encoding again may add tokens, but hardly double them; another model's tokenizer may."""
-    changes = {"text": lambda v: ["\u6f22"] * len(v), "output_tokens_local": lambda v: 3 * v}
-    check = judge(*run(**changes, plan=NATIVE)).check("token_counts")
-    assert (check.status, check.facts["against"], check.value) == ("unsure", "encoded", 2.0)
-    assert judge(*run(**changes)).check("token_counts").status == "pass"
-
-
-def test_lateness_in_closed_loop_is_the_share_of_time_a_slot_stands_empty(run: Any) -> None:
-    """Law: late / (late + service) against a hundredth; the same lateness that ruins a fast answer is nothing to a slow one."""
-    _, _, record = run(plan={"load": {"model": "closed", "concurrency": 4}})
-    service = float(np.mean(record.t_end - record.t_submit.values))
-    for share, status in ((0.005, "pass"), (0.02, "fail")):
-        late = int(service * share / (1 - share))
-        plan = {"load": {"model": "closed", "concurrency": 4, "rate": None}}
-        check = judge(*run(plan=plan, t_intended=lambda _, by=late: record.t_submit.values - by)).check(
-            "lateness"
-        )
-        assert check.status == status
-        assert check.value == pytest.approx(share, rel=0.05)
-
-
-def test_concurrency_is_held_when_the_slots_are_full(run: Any) -> None:
-    """Law: 10 of 10 slots busy passes, 9 of 10 fails; the ramp and the tail are not looked at."""
-    assert closed(run, 10, 10).status == "pass"
-    assert closed(run, 9, 10).status == "fail"
-    assert closed(run, 9, 10).value == pytest.approx(0.9, abs=0.01)
-
-
-def test_a_slot_is_held_while_a_connection_is_opened_for_its_request(run: Any) -> None:
-    """Law: a fifth of each turn spent connecting leaves no slot empty; on a connection opened ahead it does."""
-    sent = {"t_send": lambda v: v + 19 * MS, "t_submit": lambda v: v + 19 * MS}
-    opened = closed(run, 10, 10, **sent, t_connect=lambda v: v, t_connected=lambda v: v + 19 * MS)
-    assert opened.status == "pass"
-    ahead = closed(run, 10, 10, **sent, t_connect=lambda v: v - 1, t_connected=lambda v: v + 19 * MS)
-    assert ahead.status == "fail"
-    assert ahead.value == pytest.approx(0.81, abs=0.01)
-
-
-def test_concurrency_is_not_judged_when_no_slot_was_ever_used_twice(run: Any) -> None:
-    """Law: with as many slots as requests there is no span in which all should be full."""
-    assert closed(run, 10, 1200).status == "na"
 
 
 def test_an_interrupted_run_does_not_blame_the_server_for_what_was_cancelled(run: Any) -> None:
@@ -561,22 +321,6 @@ def test_refused_connections_are_errors_and_not_missing_arrivals(run: Any) -> No
     assert verdict.check("error_rate").status == "fail"
     assert verdict.check("arrival_rate").status == "pass"
     assert verdict.check("arrival_dispersion").status == "pass"
-
-
-def test_text_held_back_counts_as_a_token_of_its_own_event(run: Any) -> None:
-    """Law: deltas without text, one a token, let event and usage counts agree where the text has characters of several bytes,
-    or has lost some; in a text of single bytes they are padding."""
-    kinds = bytes(
-        [EventClass.ROLE, EventClass.CONTENT, EventClass.EMPTY, EventClass.CONTENT, EventClass.EMPTY]
-    )
-
-    def counted(text: str) -> Check:
-        changes = {"event_class": lambda v: [kinds] * len(v), "text": lambda v: [text] * len(v)}
-        return judge(*run(**changes)).check("token_counts")
-
-    for text in ("\u2764\u00e9", "\ufffd word"):
-        assert (counted(text).status, counted(text).facts["against"]) == ("pass", "events")
-    assert counted("some words").status == "unsure"
 
 
 def test_a_run_without_any_success_is_invalid_and_says_why(run: Any) -> None:
@@ -637,11 +381,6 @@ def test_back_pressure_is_the_servers_and_scheduling_is_ours(run: Any) -> None:
         assert (found.status, found.facts["cause"]) == ("fail", part)
         assert found.facts["cause_share"] > 0.99
         assert found.facts[f"{part}_share"] > 0.99
-
-
-def test_a_server_that_does_not_read_leaves_no_slot_empty(run: Any) -> None:
-    """Law: a slot is held from a request's first byte, however long its last one takes."""
-    assert closed(run, 10, 10, t_submit=lambda v: v + 19 * MS).status == "pass"
 
 
 def test_back_pressure_moves_no_arrival(run: Any) -> None:

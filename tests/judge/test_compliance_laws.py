@@ -7,54 +7,43 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from judge.compliant import NO_WARM_UP, buckets, changed, classes, perfect
+from judge.compliant import (
+    ALONE,
+    CLOSED,
+    EVERY,
+    FILTERS_OFF,
+    NO_WARM_UP,
+    RUN,
+    UNNAMED,
+    buckets,
+    changed,
+    classes,
+    deviating,
+    perfect,
+)
 
 from inferometer.documents.campaign import Conditions
-from inferometer.documents.note import Note
 from inferometer.documents.summary import DeclaredGuardrails, RequestCounts, WarmUpCount
 from inferometer.judge.compliance.evidence import (
     TESTS,
-    Evidence,
-    Rule,
     Shown,
     ShownTable,
     catalogue,
-    note,
-    satisfied,
-    unknown,
 )
 from inferometer.judge.compliance.statement import (
     CHECKS,
-    LABELS,
-    OPEN,
-    STATES,
-    Finding,
-    campaign,
-    comparison,
     comply,
-    label_of,
 )
-from inferometer.measure.measurement import Refusals
-from inferometer.plan.lengths import lognormal, uniform
+from inferometer.plan.lengths import uniform
 from inferometer.plan.procedure_parameters import FairnessClass
-from inferometer.plan.request_class import RequestClass
-from inferometer.plan.schema import Load, Plan
-from inferometer.plan.slo import Slo
-from inferometer.plan.workload import MixtureWorkload
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "compliance"
+
 BINDING = VECTORS / "binding.txt"
 """The draft's binding rules, id and level."""
+
 PLAIN = VECTORS / "plain.txt"
 """What sections 3 to 7 and appendix C state without a word in capitals, id and section."""
-ALONE = [test for test in TESTS if test != "compare"]
-
-
-def deviating(evidence: Evidence) -> set[str]:
-    """The rules that are broken or unknown."""
-    return {one.rule.id for one in comply(evidence).deviations}
 
 
 def test_the_catalogue_has_every_binding_rule_once() -> None:
@@ -94,11 +83,8 @@ def test_nothing_amiss_is_unconditional_compliance(test: str) -> None:
     )
 
 
-RUN = "runs.0.summary"
-EVERY = "runs.*.summary"
-UNNAMED = DeclaredGuardrails(True, True, ())
 UNFILTERED = DeclaredGuardrails(None, None, ())
-FILTERS_OFF = DeclaredGuardrails(False, False, ())
+
 RAILS = {
     "D-4.8-account",
     "D-4.8.1-input",
@@ -107,9 +93,9 @@ RAILS = {
     "D-4.8.2-default",
     "D-4.8.2-disabled",
 }
+
 SHORT = FairnessClass(name="short", input_tokens=(64, 256), output_tokens=(32, 128), share=1.0)
-CLOSED = Load(model="closed", concurrency=8, duration_s=300.0)
-SLO = Slo.model_validate("ttft_p99<500ms")
+
 P999 = {"D-5.1.2-count-p999", "D-5.1.4.3-accuracy"}
 
 OF_LEVELS = {
@@ -288,8 +274,8 @@ ONE: list[tuple[str, str, Any, set[str]]] = [
     ("ttft", "plan.declared.workloads_varied", False, {"D-7.2-vary"}),
 ]  # fmt: skip
 
-
 LEVELS, LENGTHS = "shown.tables.levels.cells", "shown.tables.lengths.cells"
+
 WRONG: list[tuple[str, str, Any, set[str]]] = [
     # test, a cell or a value that is not what runs and table say, and the rules that see it
     ("ttft", "shown.tables.ttft_by_input.cells.0.n", 8, {"D-5.1.5.3-table"}),
@@ -354,16 +340,19 @@ WRONG: list[tuple[str, str, Any, set[str]]] = [
     ("ttft", f"{RUN}.requests.sent", 19_999, {"D-4.2.6-status", "D-5.1.3-stop"}),
 ]  # fmt: skip
 
-
 UNTOLD = {f"{EVERY}.plan.workload.name": "custom", f"{EVERY}.workload.items.domain.value": None}
+
 CUSTOM = {"D-4.3-custom-full", "D-4.3.1-domain", "D-4.3.2.3-gateway"}
+
 WITHOUT_RANGE = {"parameters.loop": "closed", "parameters.concurrency_step": None}
+
 SEVERAL: list[tuple[str, dict[str, Any], set[str]]] = [
     ("ttft", UNTOLD, CUSTOM | {"D-5.1.2-workload", "D-5.1.5.1-workload"}),
     ("throughput", UNTOLD, CUSTOM | {"D-5.2.2-workload"}),
     ("tradeoff", UNTOLD, CUSTOM | {"D-5.3.2-workload"}),
     ("throughput", WITHOUT_RANGE, {"D-5.2.2-conc-range"}),
 ]
+
 SPOILT = [*((test, {path: value}, rules) for test, path, value, rules in [*ONE, *WRONG]), *SEVERAL]
 
 
@@ -399,387 +388,3 @@ def test_every_rule_can_be_broken() -> None:
     # What has a precondition that no perfect test fulfils, and what nobody can check.
     conditional = {"D-5.1.4.2-components", "D-5.2.2-slo-meaning", "D-5.2.4.2-batch", "D-5.3.4-optimal"}
     assert able - seen == told | beside | conditional | {"D-7.2-gaming", "D-5.10.2-benign"}
-
-
-NOTE = Note("none")
-RULES = [rule for rule in catalogue() if rule.kind not in ("campaign", "comparison")]
-
-
-@given(st.lists(st.tuples(st.sampled_from(RULES), st.sampled_from(STATES)), max_size=30))
-def test_the_label_is_that_of_the_weightiest_open_rule(found: list[tuple[Rule, Any]]) -> None:
-    """Whatever else there is: what does not apply, what is only stated, and what is kept never count; declared is kept."""
-    findings = [Finding(rule, state, NOTE) for rule, state in found]
-    open_ = {one.rule.weight for one in findings if one.state in OPEN}
-    expected = LABELS[2] if "MUST" in open_ else LABELS[1] if "SHOULD" in open_ else LABELS[0]
-    assert label_of(findings) == expected
-    counting = [one for one in findings if one.state in OPEN and one.rule.weight != "states"]
-    assert label_of(counting) == expected
-    assert label_of(findings, simulated=True) == "not a measurement"
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from(RULES), st.sampled_from(STATES)), max_size=20), st.sampled_from(RULES)
-)
-def test_one_more_open_rule_never_betters_the_label(found: list[tuple[Rule, Any]], rule: Rule) -> None:
-    """Labels are ordered: unknown is as bad as violated."""
-    findings = [Finding(one, state, NOTE) for one, state in found]
-    before = LABELS.index(label_of(findings))
-    after = {LABELS.index(label_of([*findings, Finding(rule, state, NOTE)])) for state in OPEN}
-    assert len(after) == 1
-    assert after.pop() >= before
-
-
-def test_an_unknown_must_blocks_and_a_declared_one_passes_with_a_mark() -> None:
-    """Q-unverifiable: silence is no evidence, a word is one that is told as such."""
-    silent = comply(changed(perfect("ttft"), {"plan.declared.model_loaded": None}))
-    (missing,) = silent.deviations
-    assert (missing.rule.id, missing.state, silent.label) == ("D-4.5.1-load", "unknown", "not compliant")
-    states = {one.rule.id: one.state for one in comply(perfect("ttft")).findings}
-    assert states["D-4.5.1-load"] == "declared"
-
-
-@pytest.mark.parametrize("test", ALONE)
-def test_what_has_not_run_is_not_kept(test: str) -> None:
-    """Without runs, tables and figures nothing that they would show is satisfied."""
-    statement = comply(dataclasses.replace(perfect(test), runs=(), shown=Shown()))
-    assert statement.label == "not compliant"
-    shown = [
-        one for one in statement.findings if one.rule.kind in ("program", "runs") and one.state == "satisfied"
-    ]
-    assert shown == []
-
-
-@pytest.mark.parametrize("test", ALONE)
-def test_a_simulation_is_no_measurement(test: str) -> None:
-    """It carries no label of the draft's, however well it went; what it says of the plan is still there."""
-    changes = {f"{EVERY}.run.simulated": True, "plan.declared.model_loaded": None}
-    statement = comply(changed(perfect(test), changes))
-    assert statement.label == "not a measurement"
-    measuring = {one.state for one in statement.findings if one.rule.kind in ("program", "runs")}
-    assert measuring == {"not applicable"}
-    assert test == "cold-start" or {one.rule.id for one in statement.deviations} == {"D-4.5.1-load"}
-
-
-def test_the_first_run_that_breaks_a_rule_is_named() -> None:
-    """Of several levels, the third and the fourth fall short."""
-    short = {f"runs.{place}.summary.metrics.itl_ms.n": 4_000 + place for place in (2, 3)}
-    (found,) = comply(changed(perfect("itl"), short)).deviations
-    assert found.run == "run-2"
-    few = note("too_few_samples", capacity=True, n=4_002, metric="itl_ms", limit=5_000)
-    assert found.note == few
-
-
-def test_only_first_warm_ups_count() -> None:
-    """Levels after the first rely on its warm-up; after a switch there is another first."""
-    none = {"runs.1.summary.warm_up": NO_WARM_UP}
-    assert deviating(changed(perfect("itl"), none)) == set()
-    assert "D-4.5.1-volume" in deviating(changed(perfect("guardrail"), none))
-    assert deviating(changed(perfect("prefix-cache"), none)) == set()
-
-
-def test_a_run_that_only_warms_up_is_no_level_and_warms_what_follows() -> None:
-    """Its warm-up is the test's, its load is not; the document's states say where the next one begins."""
-    alone = perfect("tradeoff")
-    first = changed(alone, {f"{RUN}.plan.load": CLOSED}).runs[0]
-    warmed = dataclasses.replace(
-        alone, runs=(dataclasses.replace(first, name="first", part="warm-up"), *alone.runs)
-    )
-    without = changed(warmed, {"runs.1.summary.warm_up": NO_WARM_UP})
-    assert deviating(without) == set()
-    assert "D-4.5.1-volume" in deviating(changed(warmed, {"runs.0.summary.warm_up": NO_WARM_UP}))
-    switched = tuple(
-        dataclasses.replace(one, state={"server": "started"}) if i else one
-        for i, one in enumerate(without.runs)
-    )
-    assert "D-4.5.1-volume" in deviating(dataclasses.replace(without, runs=switched))
-
-
-def test_classes_of_skewed_lengths_are_of_synthetic_skewed() -> None:
-    """Q-fairness-classes: its two log-normals, within the bounds of each class; others are none of it."""
-    lengths = [lognormal(5.5, 1, min=low, max=2 * low) for low in (64, 1024)]
-    drawn = tuple(
-        RequestClass(name=str(i), input_tokens=one, output_tokens=lognormal(4.5, 1.2, max=9))
-        for i, one in enumerate(lengths)
-    )
-    changes = {f"{EVERY}.plan.workload": MixtureWorkload(classes=drawn)}
-    assert deviating(changed(perfect("fairness"), changes)) == set()
-    other = drawn[0].model_copy(update={"input_tokens": lognormal(5.5, 1.5)})
-    changes = {f"{EVERY}.plan.workload": MixtureWorkload(classes=(other, drawn[1]))}
-    assert deviating(changed(perfect("fairness"), changes)) == {"D-5.6.2-workload"}
-
-
-@pytest.mark.parametrize(
-    ("test", "standard"), [("prefix-cache", "code-completion"), ("guardrail", "conversation")]
-)
-def test_a_stand_in_is_not_the_recommended_workload_and_the_note_says_what_it_lacks(
-    test: str, standard: str
-) -> None:
-    """Q-datasets: without the dataset of the draft it has the lengths and not the name. Other lengths are another workload."""
-    rule = {"prefix-cache": "D-5.7.2-workload", "guardrail": "D-5.10.2-workload"}[test]
-
-    def found(**workload: object) -> tuple[str, str]:
-        made = Plan.model_validate({"workload": {"name": standard, **workload}}).workload
-        changes = {f"{EVERY}.plan.workload": made, f"{RUN}.sut.boundary": "engine"}
-        findings = comply(changed(perfect(test), changes)).findings
-        return next((one.state, one.note.code) for one in findings if one.rule.id == rule)
-
-    assert found() == ("violated", "stand_in")
-    assert found(output_tokens=100) == ("violated", "other_workload")
-    assert found(dataset="data") == ("satisfied", "workload")
-
-
-def test_prompts_of_one_range_need_no_table_by_range() -> None:
-    """Draft 5.1.4.2 asks for it where lengths vary."""
-    changes = {
-        f"{RUN}.ttft_by_input": buckets((256, 9), (512, 0)),
-        "shown.tables": {"ttft": ShownTable("5.1.5.2", 3)},
-    }
-    assert deviating(changed(perfect("ttft"), changes)) == set()
-
-
-def test_a_cell_that_the_draft_does_not_ask_for_may_be_empty() -> None:
-    """An interval that could not be worked out is no deviation from Table 5; a missing P99 is."""
-
-    def levels(*empty: str) -> set[str]:
-        return deviating(changed(perfect("tradeoff"), {"shown.tables.levels.empty": empty}))
-
-    assert levels("low", "high") == set()
-    assert levels("ttft_p99") == {"D-5.3.5-table"}
-
-
-OBSERVED: list[tuple[dict[str, Any], str]] = [
-    # What is declared, and what is seen against it
-    ({f"{RUN}.sut.guardrails": FILTERS_OFF, f"{RUN}.refusals": Refusals(3, {"finish_reason": 3})}, "D-4.8-account"),
-    ({f"{RUN}.sut.prefix_caching": "disabled"}, "D-5.1.2-cache"),
-    ({f"{RUN}.verdict.checks.token_counts.status": "fail"}, "D-4.4.2-declare"),
-    ({f"{RUN}.sut.boundary": "engine"}, "D-4.8-account"),
-    ({f"{RUN}.sut.boundary": "engine", "plan.target.url": None, "plan.declared.same_machine": False},
-     "D-4.7.1-same-machine"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("changes", "rule"), OBSERVED, ids=lambda part: str(part)[:60])
-def test_what_is_seen_beats_what_is_declared(changes: dict[str, Any], rule: str) -> None:
-    """A contradiction breaks the rule."""
-    found = {one.rule.id: one.state for one in comply(changed(perfect("ttft"), changes)).findings}
-    assert found[rule] == "violated"
-
-
-@pytest.mark.parametrize(
-    ("url", "declared", "states"),
-    [
-        ("http://localhost:8000", None, ("satisfied", "not applicable")),
-        ("http://127.0.0.7:8000", None, ("satisfied", "not applicable")),
-        ("http://[::1]:8000", None, ("satisfied", "not applicable")),
-        ("http://localhost:8000", False, ("violated", "declared")),  # a tunnel
-        ("http://10.0.0.7:8000", None, ("violated", "declared")),
-        ("http://10.0.0.7:8000", True, ("declared", "not applicable")),
-        (None, None, ("satisfied", "not applicable")),
-    ],
-)
-def test_one_machine_is_seen_by_its_address_or_declared(
-    url: str | None, declared: bool | None, states: tuple[str, str]
-) -> None:
-    """Draft 4.7.1 for engines, and 4.7.2 for clocks that are then two."""
-    changes = {
-        f"{RUN}.sut.boundary": "engine",
-        "plan.target.url": url,
-        "plan.declared.same_machine": declared,
-    }
-    found = {one.rule.id: one.state for one in comply(changed(perfect("ttft"), changes)).findings}
-    assert (found["D-4.7.1-same-machine"], found["D-4.7.2-ntp"]) == states
-
-
-ENGINE: dict[str, Any] = {
-    f"{RUN}.sut.boundary": "engine",
-    f"{RUN}.sut.guardrails": FILTERS_OFF,
-    "plan.target.url": "http://localhost",
-}
-
-
-def test_an_engine_is_conditionally_compliant_at_best() -> None:
-    """Q-protocols: it is recommended to stream from engines over gRPC, which nothing here speaks."""
-    statement = comply(changed(perfect("ttft"), ENGINE))
-    assert statement.label == "conditionally compliant"
-    assert [one.rule.id for one in statement.deviations] == ["D-4.6.1-grpc-engine"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "part"),
-    [
-        ({"plan.target.url": "https://localhost"}, "https"),
-        ({"plan.target.url": "http://10.0.0.7:8000"}, "network"),
-        ({"plan.declared.same_machine": False}, "network"),
-        ({"plan.target.api_key_env": "KEY"}, "api_key"),
-        ({f"{RUN}.requests.by_error": {"http_429": 2}}, "rate_limit"),
-        ({f"{RUN}.sut.guardrails": UNNAMED}, "filter"),
-        ({f"{RUN}.refusals": Refusals(3, {"finish_reason": 3})}, "filter"),
-    ],
-)
-def test_what_an_engine_leaves_out_contradicts_its_boundary(changes: dict[str, Any], part: str) -> None:
-    """Draft 4.1.1: transport, authentication, rate limits and filters; a gateway has them all. It is only stated, so the
-    label stands unless a filter is there, which has a rule of its own (Q-engine-guardrails)."""
-
-    def ruling(*more: dict[str, Any]) -> Finding:
-        evidence = changed(perfect("ttft"), {key: value for one in more for key, value in one.items()})
-        (found,) = (one for one in comply(evidence).findings if one.rule.id == "D-4.1.1-excluded")
-        return found
-
-    assert ruling(ENGINE).state == "satisfied"
-    found = ruling(ENGINE, changes)
-    assert (found.state, found.note.facts["parts"]) == ("violated", (part,))
-    assert ruling(changes).state == "not applicable"
-
-
-@pytest.mark.parametrize(
-    ("changes", "state"),
-    [
-        ({}, "not applicable"),
-        ({f"{RUN}.sut.software": "Ollama 0.5"}, "unknown"),
-        ({f"{RUN}.sut.accelerator": "Apple M3 Max"}, "unknown"),
-        ({f"{RUN}.sut.software": "Ollama 0.5", "plan.target.url": "http://10.0.0.7"}, "not applicable"),
-        ({f"{RUN}.sut.software": "Ollama 0.5", "plan.target.url": None}, "not applicable"),
-    ],
-)
-def test_what_may_be_out_of_scope_is_said_and_not_claimed(changes: dict[str, Any], state: str) -> None:
-    """Draft 3: a server for one user's machine, on the client's own, may be on-device inference; elsewhere it is none."""
-    found = comply(changed(perfect("ttft"), ENGINE | changes)).findings
-    assert {one.state for one in found if one.rule.id == "D-3-out-of-scope"} == {state}
-
-
-def test_an_engines_campaign_needs_synthetic_uniform_once() -> None:
-    """Q-engine-workload: and a test's own workload goes first, so one test alone is not held to it."""
-    tests = [
-        changed(perfect(name), {f"{EVERY}.sut.boundary": "engine"}) for name in ("fairness", "long-context")
-    ]
-    with_it = changed(tests[0], {f"{EVERY}.plan.workload.name": "synthetic-uniform"})
-    without, found, gateway = (
-        next(one for one in campaign(of).findings if one.rule.id == "D-4.3.2.1-required")
-        for of in (tests, [tests[1], with_it], [perfect("ttft")])
-    )
-    assert [one.state for one in (without, found, gateway)] == ["violated", "satisfied", "not applicable"]
-    assert without.rule.id == "D-4.3.2.1-required"
-    alone = {one.rule.id: one.state for one in comply(tests[0]).findings}
-    assert alone["D-4.3.2.1-required"] == "not applicable"
-
-
-def test_the_minimum_report_lacks_what_no_test_measured() -> None:
-    """Draft C.1: maximum throughput and the operating point of 500 ms come from test 5.2 alone; the other lines from any
-    test with levels."""
-
-    def lacking(*tests: Evidence) -> set[str]:
-        return {one.rule.id for one in campaign(tests).deviations}
-
-    of_search = {"D-C.1-throughput", "D-C.1-slo"}
-    assert lacking(perfect("ttft"), perfect("throughput")) == set()
-    assert lacking(perfect("ttft")) == of_search
-    unnamed = changed(perfect("ttft"), {f"{RUN}.sut.software": None})
-    assert lacking(unnamed) == of_search | {"D-C.1-system"}
-    untimed = changed(perfect("ttft"), {f"{RUN}.window.duration_s": None, f"{RUN}.metrics.tpot_ms": None})
-    assert lacking(untimed) == of_search | {"D-C.1-test", "D-C.1-latency"}
-    nothing = dataclasses.replace(perfect("ttft"), runs=())
-    assert lacking(nothing) == of_search | {"D-C.1-system", "D-C.1-test", "D-C.1-latency"}
-
-
-def test_what_nobody_can_check_says_so() -> None:
-    """And counts for nothing: prompts of a file, and whether a system recognises a benchmark."""
-    found = {one.rule.id: one for one in comply(perfect("ttft")).findings}
-    gaming = found["D-7.2-gaming"]
-    assert (gaming.state, gaming.note.code) == ("not applicable", "cannot_be_checked")
-    evidence = changed(perfect("guardrail"), {f"{EVERY}.plan.workload.file": "prompts.jsonl"})
-    (benign,) = (one for one in comply(evidence).findings if one.rule.id == "D-5.10.2-benign")
-    assert (benign.state, benign.note.code) == ("not applicable", "cannot_be_checked")
-
-
-@pytest.mark.parametrize(
-    ("test", "changes", "rule", "states"),
-    [
-        ("ttft", {f"{RUN}.server": None}, "D-5.1.4.2-components", {"not applicable"}),
-        ("throughput", {f"{EVERY}.plan.slos": ()}, "D-5.2.2-slo-meaning", {"not applicable"}),
-        ("throughput", {f"{RUN}.sut.accelerator_count": 0}, "D-5.2.4.2-gpu", {"not applicable"}),
-        ("throughput", {}, "D-5.2.4.2-batch", {"not applicable"}),
-        ("throughput", {"shown.values.batch_utilisation": True}, "D-5.2.4.2-batch", {"satisfied"}),
-        ("tradeoff", {}, "D-5.3.4-optimal", {"not applicable"}),
-        ("tradeoff", {f"{EVERY}.plan.slos": (SLO,)}, "D-5.3.4-optimal", {"violated"}),
-        ("throughput", {f"{EVERY}.plan.slos": (SLO,)}, "D-5.2.2-slo-meaning", {"satisfied"}),
-    ],
-)
-def test_a_statement_about_what_can_be_measured_holds_where_it_can(
-    test: str, changes: dict[str, Any], rule: str, states: set[str]
-) -> None:
-    """The queue's wait where the server tells it, tokens by GPU where there are any, an optimum where there are objectives."""
-    found = comply(changed(perfect(test), changes)).findings
-    assert {one.state for one in found if one.rule.id == rule} == states
-
-
-def test_a_campaign_is_as_compliant_as_its_worst_test() -> None:
-    """And a simulated test makes none of it a measurement."""
-    good, bad = perfect("itl"), changed(perfect("ttft"), {"plan.declared.terminology_read": None})
-    assert campaign([good]).label == "unconditionally compliant"
-    assert campaign([good, bad]).label == "conditionally compliant"
-    simulated = changed(bad, {f"{EVERY}.run.simulated": True})
-    assert campaign([good, simulated]).label == "not a measurement"
-
-
-def test_section_6_counts_toward_a_comparison_alone() -> None:
-    """Q-verdict-scope: no test has its rules; a comparison has those and no other, and what nobody looked at is unknown."""
-    rules = {rule.id for rule in catalogue() if rule.kind == "comparison"}
-    of_tests = {one.rule.id for test in ALONE for one in comply(perfect(test)).findings}
-    assert not of_tests & rules
-    assert comparison({name: satisfied(NOTE) for name in rules}).label == "unconditionally compliant"
-    assert comparison({}).label == "not compliant"
-    assert {one.rule.id for one in comparison({}).deviations} == rules
-    with pytest.raises(ValueError, match=r"D-4\.1-boundary"):
-        comparison({"D-4.1-boundary": unknown(NOTE)})
-    with pytest.raises(ValueError, match="compare"):
-        comply(dataclasses.replace(perfect("ttft"), test="compare"))
-
-
-def test_the_brief_form_counts_every_finding_and_names_what_is_open() -> None:
-    """Counts add up to the findings, and deviations are in the order of their weight."""
-    statement = comply(changed(perfect("ttft"), {"parameters.requests": 10}))
-    brief = statement.brief()
-    assert sum(n for counts in brief.counts.values() for n in counts.values()) == len(statement.findings)
-    assert tuple(one.rule.id for one in statement.deviations) == brief.deviations
-    assert brief.label == statement.label == "not compliant"
-    weights = [one.rule.weight for one in statement.deviations]
-    assert weights == sorted(weights, key=["MUST", "SHOULD", "states"].index)
-
-
-@pytest.mark.parametrize("test", ALONE)
-def test_a_test_that_did_not_come_to_its_end_complies_with_nothing(test: str) -> None:
-    """Whatever it had measured until then was as it should be."""
-    cut = comply(dataclasses.replace(perfect(test), cut="connection refused"))
-    assert (cut.label, cut.cut) == ("not compliant", "connection refused")
-    assert cut.findings == comply(perfect(test)).findings
-
-
-@pytest.mark.parametrize(
-    ("test", "state", "path", "value", "rule"),
-    [
-        (
-            "prefix-cache",
-            {"prefix_cache": "disabled"},
-            "throughput.cached_input_share",
-            0.4,
-            "D-5.7.2-two-configs",
-        ),
-        ("guardrail", {"guardrails": "baseline"}, "refusals.by_signal.policy_status", 3, "D-5.10.2-configs"),
-    ],
-)
-def test_what_runs_show_contradicts_a_state_that_was_only_declared(
-    test: str, state: dict[str, str], path: str, value: object, rule: str
-) -> None:
-    """The word of whoever switched does not stand against what the system did."""
-    changes = {f"{RUN}.{path}": value, "switches.0.status": "declared", "runs.0.state": state}
-    found = comply(changed(perfect(test), changes))
-    assert (rule, "violated", "run-0") in {(one.rule.id, one.state, one.run) for one in found.deviations}
-
-
-def test_a_run_that_its_requests_ended_lasted_as_long_as_they_did() -> None:
-    """Not as long as it might have."""
-    requests = "runs.-1.summary.plan.load.requests"
-    short = changed(perfect("memory-pressure"), {"runs.-1.summary.window.duration_s": 90.0})
-    assert deviating(short) == set()
-    assert deviating(changed(short, {requests: 20_001})) == set()
-    assert deviating(changed(short, {requests: 20_000})) == {"D-5.8.3-run"}
