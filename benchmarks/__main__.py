@@ -39,6 +39,7 @@ from benchmarks import (
 )
 from benchmarks.busy import Others
 from benchmarks.figure import Figure, Note, Row, at_most, grids, notes, rows, table
+from benchmarks.headlines.tables import headlines
 from benchmarks.loads import Bench
 from benchmarks.peers import comparison
 
@@ -69,6 +70,7 @@ ALL: dict[str, Benchmark] = {
     "objectives": objectives.objectives,
     "arrival-power": arrival_power.power,
     "maximum": maximum.maximum,
+    "headlines": headlines,
 }
 QUIET = at_most(0.1)
 """More than this of a core spent on other things, and latencies say more about them than about the instrument."""
@@ -86,6 +88,7 @@ ONCE = frozenset(
         "arrival-power",
         "fit-tails",
         "maximum",
+        "headlines",
     }
 )
 """Repeats within itself, or takes too long to repeat."""

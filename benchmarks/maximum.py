@@ -14,65 +14,28 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.figure import Figure, Note
 from benchmarks.loads import Bench
-from inferometer.drive.progress_counters import Progress
-from inferometer.journal.schema import Phase
+from benchmarks.played import measured, plan_of, played, stand_of
 from inferometer.plan.procedure_parameters import Tests
-from inferometer.plan.schema import Plan
 from inferometer.procedures import throughput
 from inferometer.procedures.plateau import output
 from inferometer.procedures.results import Results
 from inferometer.procedures.saturation import base_of, find_base
 from inferometer.procedures.setup import Setup, closed_loop, open_loop, without_warm_up
-from inferometer.procedures.step import Measured, Performed, PerformedRun, Run, Steps
+from inferometer.procedures.step import Run, Steps
 from inferometer.server.presets import PRESETS
-from inferometer.simulation.engine import choose
-from inferometer.studies.stand import Virtual
 
 SEEDS, QUICK_SEEDS = 20, 2
 TRUTH_SEED = 987_654
 TRUTH_REQUESTS = 10_000
 TRUTH_SLOTS = {"m4-laptop-8b": 16, "testbed": 128}
 """More in flight than the engine has places; elsewhere 512."""
-
-
-class Silent:
-    """A Ui that says nothing."""
-
-    def note(self, text: str) -> None:
-        """See Ui."""
-
-    def watch(self, phase: Phase, progress: Progress, total: int | None) -> None:
-        """See Ui."""
-
-
-def played(preset: str, steps: Steps, *, most: int = 200) -> list[Performed]:
-    """What a procedure does with a preset, each run in virtual time; a run's folder is gone once it is read."""
-    stand, done = Virtual(choose(preset), Silent()), list[Performed]()
-    came: Measured | None = None
-    for number in range(most):
-        try:
-            step = steps.send(came)
-        except StopIteration:
-            return done
-        assert isinstance(step, Run)
-        with tempfile.TemporaryDirectory() as folder:
-            came = Measured(f"run-{number}", stand.measure(step.plan, Path(folder)).summary)
-        done.append(PerformedRun(step, came))
-    return done
-
-
-def plan_of(seed: int) -> Plan:
-    """The default workload of one seed, asked for as ids."""
-    return Plan.model_validate({"workload": {"seed": seed}, "target": {"api": "completions"}})
 
 
 def searched(preset: str, seed: int, loop: str, *, maximum_only: bool = False) -> dict[str, Any]:
@@ -125,8 +88,7 @@ def truth(preset: str) -> dict[str, float]:
     """Output tokens and requests a second of a backlog that never empties."""
     slots = TRUTH_SLOTS.get(preset, 512)
     plan = closed_loop(without_warm_up(plan_of(TRUTH_SEED)), slots, requests=TRUTH_REQUESTS)
-    with tempfile.TemporaryDirectory() as folder:
-        summary = Virtual(choose(preset), Silent()).measure(plan, Path(folder)).summary
+    summary = measured(stand_of(preset), plan)
     lengths = summary.metrics.output_tokens
     assert lengths is not None
     return {"output_tok_s": output(summary), "request_s": output(summary) / lengths.mean}
@@ -135,13 +97,12 @@ def truth(preset: str) -> dict[str, float]:
 def limit_truth(preset: str, capacity: float, loads: tuple[float, ...] = (0.57, 0.6, 0.63)) -> float:
     """The rate at which P99 of TTFT is ten times the P50 at a tenth of the capacity: by a line through log(value) against
     log(rate) of three long runs at `loads`, which have to be near it."""
-    stand = Virtual(choose(preset), Silent())
+    stand = stand_of(preset)
 
     def quantile(seed: int, load: float, requests: int, name: str) -> float:
         rate = float(f"{load * capacity:.5g}")
         plan = open_loop(without_warm_up(plan_of(seed)), rate, requests=requests)
-        with tempfile.TemporaryDirectory() as folder:
-            ttft = stand.measure(plan, Path(folder)).summary.metrics.ttft_ms
+        ttft = measured(stand, plan).metrics.ttft_ms
         assert ttft is not None
         return float(getattr(ttft, name))
 

@@ -1,0 +1,8 @@
+"""All headlines that are held against a truth, in the order of the draft."""
+
+from __future__ import annotations
+
+from benchmarks.headlines import itl, ttft
+from benchmarks.headlines.headline import Headline
+
+HEADLINES: dict[str, Headline] = {one.HEADLINE.test: one.HEADLINE for one in (ttft, itl)}
