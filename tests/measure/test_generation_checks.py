@@ -13,6 +13,7 @@ from inferometer.measure.generation_checks import (
     clocks_apart,
     early_text_ms,
     faster_later,
+    held_back_ms,
     sooner_later,
 )
 from inferometer.measure.generations import Generation
@@ -75,3 +76,22 @@ def test_a_first_run_is_odd_only_if_all_later_ones_are_twice_as_fast(factors: li
     assert (faster_later(mine) is not None) == sooner_later(mine) == (min(factors) >= 2)
     assert faster_later(mine[1:]) is None
     assert not sooner_later(mine[1:])
+
+
+@given(st.floats(1, 200), st.floats(0, 1), st.floats(0.1, 10), st.integers(1, 4))
+def test_an_answer_kept_until_it_is_whole_is_told_from_one_that_is_sent_as_it_comes(
+    first_ms: float, kept: float, pace: float, runs: int
+) -> None:
+    """Law: whatever share of 4 s of generating comes before the first text, it is found where that is a tenth of the run and
+    longer than the first token took; a single run without it acquits the prompt."""
+    mine = [
+        generation(run, first_ms + kept * 4_000, (1 - kept + kept * pace) * 4_000)
+        for run in range(1, runs + 1)
+    ]
+    whole_ms = first_ms + kept * 4_000 + (1 - kept + kept * pace) * 4_000
+    found = held_back_ms(mine, first_ms) is not None
+    if kept * 4_000 > 1.001 * max(first_ms, 0.1 * whole_ms, 10):
+        assert found
+    if kept * 4_000 < 0.999 * max(first_ms, 0.1 * whole_ms, 10):
+        assert not found
+    assert held_back_ms([*mine, generation(9, first_ms, 4_000)], first_ms) is None

@@ -29,7 +29,7 @@ from inferometer.run.ui import Ui
 from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.agentic import FILE, AgenticBenched, AgenticQuestion, Surroundings, carry_out
-from inferometer.studies.bench_engine import EngineProcesses, LiveEngine, Prepared
+from inferometer.studies.bench_engine import EngineProcesses, LiveEngine, OneToken, Prepared
 from inferometer.studies.engine_tokens import TokenCounter
 from inferometer.telemetry.machine_readings import Swap
 from inferometer.workload.agentic_prompts import PHASES
@@ -138,6 +138,10 @@ class VirtualEngine:
                 self.change(row, prompts[row["index"]].name)
             write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
         return result
+
+    def one_token(self, prepared: Prepared, prompt: BenchPrompt) -> OneToken | None:  # noqa: ARG002
+        """As of the real one."""
+        return None
 
     def facts(self, model: str) -> EngineFacts | None:  # noqa: ARG002
         """As of the real one."""

@@ -31,7 +31,7 @@ from inferometer.server.engine.settings import Settings
 from inferometer.simulation.engine import Chosen
 from inferometer.studies.bench import FILE, Benched, Question, carry_out
 from inferometer.studies.bench_answers import reference_answers
-from inferometer.studies.bench_engine import EngineFailed, EngineProcesses, LiveEngine, Prepared
+from inferometer.studies.bench_engine import EngineFailed, EngineProcesses, LiveEngine, OneToken, Prepared
 from inferometer.studies.bench_gate import cool_down, gate
 from inferometer.studies.engine_tokens import TokenCounter
 from inferometer.workload.bench_prompts import BenchPrompt, context_fill
@@ -101,6 +101,7 @@ class VirtualEngine:
     context: int | None = None
     refuses_unload: bool = False
     steps: list[str] = field(default_factory=list)
+    one_token_ms: float | None = 6.0
     url: str | None = None
     model: str | None = None
 
@@ -136,6 +137,11 @@ class VirtualEngine:
         if self.change is not None:
             planted(result.folder, self.change, len(prompts))
         return result
+
+    def one_token(self, prepared: Prepared, prompt: BenchPrompt) -> OneToken | None:  # noqa: ARG002
+        """As of the real one."""
+        self._step("one_token")
+        return None if self.one_token_ms is None else OneToken(prompt.name, self.one_token_ms)
 
     def facts(self, model: str) -> EngineFacts | None:
         """As of the real one."""
@@ -190,6 +196,13 @@ def says_something_first(row: dict[str, Any], run: int) -> None:
     first = row["first_text"]
     late = [at + 333_000_000 for at in row["event_ns"][first + 1 :]]
     row |= {"event_ns": [*row["event_ns"][: first + 1], *late], "t_end": row["t_end"] + 333_000_000}
+
+
+def held_back(row: dict[str, Any], run: int) -> None:
+    """The answer is kept until it is whole, and then sent on at three times the speed."""
+    begun, end = row["event_ns"][row["first_text"]], row["t_end"]
+    later = [end + (at - begun) // 3 for at in row["event_ns"]]
+    row |= {"event_ns": later, "t_end": end + (end - begun) // 3}
 
 
 def ends_late(row: dict[str, Any], run: int) -> None:
@@ -321,6 +334,19 @@ def test_a_speed_that_is_the_engines_word_alone_is_not_relied_on(tmp_path: Path)
     assert "sooner_later" in codes(of(done, "parrot"))
 
 
+def test_an_answer_that_is_kept_until_it_is_whole_is_told_by_one_of_one_token(tmp_path: Path) -> None:
+    """At whatever pace it is sent on; and where no short answer came, nothing is claimed."""
+    engines = [
+        VirtualEngine("honest"),
+        VirtualEngine("held", change=held_back),
+        VirtualEngine("unknown", change=held_back, one_token_ms=None),
+    ]
+    done = benched(tmp_path / "b", *engines)
+    held = of(done, "held")
+    assert (held.status, held.reasons, codes(held)) == ("INCONCLUSIVE", ("held_back",), {"held_back"})
+    assert [codes(of(done, label)) for label in ("honest", "unknown")] == [set(), set()]
+
+
 def test_a_stream_that_stays_open_is_named_and_counts(tmp_path: Path) -> None:
     """The definition of M5 takes it in, so the speed is right, and a reader is told."""
     late = of(benched(tmp_path / "b", VirtualEngine("late", change=ends_late)), "late")
@@ -389,7 +415,7 @@ def test_a_turn_goes_from_the_gate_to_the_unloaded_model(tmp_path: Path) -> None
     """And a refused unload is a remark, which spoils nothing."""
     engine = VirtualEngine("a", refuses_unload=True)
     done = benched(tmp_path / "b", engine, VirtualEngine("b"))
-    assert engine.steps == ["prepare", "measure", "facts", "unload"]
+    assert engine.steps == ["prepare", "measure", "one_token", "facts", "unload"]
     first, second = done.document.engines
     assert codes(first) == {"unload_refused"}
     assert (first.ended, second.ended) == ("measured", "measured")

@@ -10,6 +10,8 @@ and a first text that is none.
 | sooner later    | TTFT of every later run is at most 1 / LATER of the first's, and SOONER_MS shorter: a prefix cache         |
 | early text      | in every run, one of the first gaps after the first text is more than EARLY usual ones, and EARLY_MS: a    |
 |                 | space or a word sent before there is an answer                                                            |
+| held back       | in every run, TTFT was HELD times as long as a whole answer of one token to the same prompt, or longer,    |
+|                 | and by more than HELD_SHARE of the run and CLOCK_MS: something keeps text that could have been sent        |
 | late end        | in every run, the stream ended so much later than its last text that the client's time for generating is   |
 |                 | longer by more than CLOCK_SHARE and CLOCK_MS; M5 is defined to hold that                                  |
 
@@ -36,6 +38,8 @@ CLOCK_MS = 10.0
 LATER = 2.0
 """Runs of one prompt differ by a few per cent; a machine that slows down or recovers, hardly by this from the first on."""
 SOONER_MS = 10.0
+HELD, HELD_SHARE = 2.0, 0.1
+"""An answer of one token takes as long as the first token of any other, and HTTP beside."""
 EARLY, EARLY_MS = 10.0, 20.0
 """A pause after the first text that is the same in every run is no stall of the machine."""
 
@@ -92,6 +96,18 @@ def early_text_ms(mine: Sequence[Generation]) -> float | None:
     ):
         return None
     return statistics.median(one.longest_ms for one in pauses if one is not None)
+
+
+def held_back_ms(mine: Sequence[Generation], one_token_ms: float) -> float | None:
+    """The client's TTFT, as median, if it is so much longer in every run than a whole answer of one token took; else None."""
+    times = [one.client for one in mine if one.client is not None]
+    if not times or not all(
+        one.ttft_ms >= HELD * one_token_ms
+        and one.ttft_ms - one_token_ms > max(CLOCK_MS, HELD_SHARE * one.total_ms)
+        for one in times
+    ):
+        return None
+    return statistics.median(one.ttft_ms for one in times)
 
 
 def late_end_ms(mine: Sequence[Generation]) -> float | None:

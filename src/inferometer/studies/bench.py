@@ -35,7 +35,7 @@ from inferometer.studies.bench_turn import BenchTurn
 from inferometer.studies.detection import Local
 from inferometer.studies.engine_turns import Standing, in_turn
 from inferometer.studies.local_engines import duplicate_instances
-from inferometer.workload.bench_prompts import BenchPrompt
+from inferometer.workload.bench_prompts import BenchPrompt, easiest
 
 FILE = "bench.json"
 WARM_UP = "one generation of one token for the prompt Hello"
@@ -238,6 +238,8 @@ class _Turn(BenchTurn):
             if self.prompts:
                 watch = _Watch(self.ui, self.machine, self.clock, self.limits)
                 self.measure(self.prepared, self.question.runs, watch)
+                if not self.interrupted:
+                    self.one_token = self.engine.one_token(self.prepared, easiest(self.prompts))
 
     def _fitting(self, prepared: Prepared) -> tuple[BenchPrompt, ...]:
         """The prompts that the model has room for, as far as it reports a context."""

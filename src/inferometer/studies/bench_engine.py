@@ -5,6 +5,7 @@
 | `counting` | its `/tokenize`                                                                                 |
 | `prepare` | its list of models, the adapter's call to load, and one generation that is not measured           |
 | `measure` | a whole run (run/conduct.py) of a prompts file                                                   |
+| `one_token` | whole answers of one token, to prompts that no cache has                                        |
 | `facts`   | the adapter's questions: version, runner, format, quantization, memory                           |
 | `unload`  | the adapter's call                                                                               |
 
@@ -15,6 +16,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
+import statistics
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -42,12 +45,14 @@ from inferometer.studies.detection import Local, look
 from inferometer.studies.engine_client import EngineClient
 from inferometer.studies.engine_tokens import PATIENCE_S, Counting, TokenCounter, token_counter
 from inferometer.telemetry.processes import family, physical_footprint
+from inferometer.units import NS_PER_MS
 from inferometer.workload.bench_prompts import BenchPrompt, prompt_file
 
 ANSWER_S = 30.0
 """For an adapter's question."""
 LOAD_S = 600.0
 """For loading or unloading a model."""
+ONE_TOKEN_ASKS = 3
 LATEST = ":latest"
 """What Ollama adds to a model's name that has no tag."""
 
@@ -71,6 +76,14 @@ class Prepared:
     model: str
     context: int | None
     remarks: tuple[Remark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OneToken:
+    """What a whole answer of one token to a prompt takes, as median of ONE_TOKEN_ASKS. `prompt`: its name."""
+
+    prompt: str
+    ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +120,9 @@ class Engine(Counting, Protocol):
         self, prepared: Prepared, prompts: tuple[BenchPrompt, ...], runs: int, out: Path, ui: Ui
     ) -> RunResult:
         """Send each prompt `runs` times, one request at a time. Raises PlanError, PeerError, RecordError, InstrumentError."""
+
+    def one_token(self, prepared: Prepared, prompt: BenchPrompt) -> OneToken | None:
+        """How long an answer of one token takes; None: it gave none."""
 
     def facts(self, model: str) -> EngineFacts | None:
         """The engine by its own account; None: unknown."""
@@ -228,6 +244,20 @@ class LiveEngine:
         """See Engine."""
         plan = self.planned(prepared.model, prompts, runs, out.parent)
         return conduct(plan, out, ui, certificate=cited_certificate(plan))
+
+    def one_token(self, prepared: Prepared, prompt: BenchPrompt) -> OneToken | None:
+        """See Engine. The prompt begins unlike any before it, so that no cache makes it short."""
+        plan, times = self._plan(prepared.model), []
+        with open_probe(plan, self.url, read_key(plan.target, os.environ)) as probe:
+            for _ in range(ONE_TOKEN_ASKS):
+                text = "\n".join(filter(None, (secrets.token_hex(8), prompt.system, prompt.text)))
+                begun = time.monotonic_ns()
+                try:
+                    probe.try_out(generation_of(plan, prepared.model, text, 1))
+                except PeerError:
+                    return None
+                times.append(time.monotonic_ns() - begun)
+        return OneToken(prompt.name, statistics.median(times) / NS_PER_MS)
 
     def planned(self, model: str, prompts: tuple[BenchPrompt, ...], runs: int, folder: Path) -> Plan:
         """The plan of its run, whose prompts file is written into `folder`: each prompt once, round after round."""

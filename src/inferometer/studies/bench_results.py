@@ -32,11 +32,12 @@ from inferometer.measure.generation_checks import (
     clocks_apart,
     early_text_ms,
     faster_later,
+    held_back_ms,
     late_end_ms,
     sooner_later,
 )
 from inferometer.measure.generations import Generation, generations, of_prompt
-from inferometer.studies.bench_engine import EngineProcesses
+from inferometer.studies.bench_engine import EngineProcesses, OneToken
 from inferometer.studies.bench_gate import Machine
 from inferometer.workload.bench_prompts import BenchPrompt
 
@@ -61,7 +62,8 @@ def exit_code(document: Bench | Agentic) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What an engine's turn came to. `folder`: of its run; None: there is none. `fast_is_odd`: see measure/generations.py."""
+    """What an engine's turn came to. `folder`: of its run; None: there is none. `fast_is_odd`: see measure/generations.py;
+    `one_token`: None: not asked for, or not answered."""
 
     label: str
     name: str
@@ -76,6 +78,7 @@ class Turn:
     limits: Limits
     remarks: tuple[Remark, ...]
     fast_is_odd: bool
+    one_token: OneToken | None = None
     interrupted: bool = False
     refused: bool = False
 
@@ -259,6 +262,7 @@ def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Rem
     for code in ("tokens_estimated", "durations_differ", "ttft_high", "speed_high"):
         if many := sum(code in one.warnings for one in found):
             remarks.append(Remark(code, {"number": many, "of": len(found)}))
+    remarks += _held_back(turn, found)
     for at, prompt in enumerate(turn.prompts):
         remarks += _contradictions(prompt.name, of_prompt(found, at))
         fall = monotone_fall(_values(found, at, "speed"))
@@ -282,6 +286,15 @@ def _observed(turn: Turn, found: Sequence[Generation], planned: int) -> list[Rem
     if sooner and not cached:
         remarks.append(Remark("sooner_later", {"prompts": ", ".join(sooner)}))
     return remarks
+
+
+def _held_back(turn: Turn, found: Sequence[Generation]) -> Iterable[Remark]:
+    """Whether the first text came long after it could have."""
+    if (alone := turn.one_token) is None:
+        return
+    mine = next((of_prompt(found, at) for at, one in enumerate(turn.prompts) if one.name == alone.prompt), ())
+    if (ttft := held_back_ms(mine, alone.ms)) is not None:
+        yield Remark("held_back", {"prompt": alone.prompt, "ttft": ttft, "one_token": alone.ms})
 
 
 def _contradictions(prompt: str, mine: Sequence[Generation]) -> Iterable[Remark]:

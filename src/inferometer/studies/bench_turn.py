@@ -19,7 +19,7 @@ from inferometer.engines.adapters.adapter import EngineFacts
 from inferometer.errors import InstrumentError, PeerError, PlanError, RecordError
 from inferometer.run.evaluate import RunResult
 from inferometer.run.ui import Ui
-from inferometer.studies.bench_engine import Engine, EngineFailed, EngineProcesses, Prepared, told
+from inferometer.studies.bench_engine import Engine, EngineFailed, EngineProcesses, OneToken, Prepared, told
 from inferometer.studies.bench_gate import Machine, gate
 from inferometer.studies.bench_results import Limits, Turn
 from inferometer.workload.bench_prompts import BenchPrompt
@@ -43,6 +43,7 @@ class BenchTurn:
     result: RunResult | None = None
     facts: EngineFacts | None = None
     process: EngineProcesses | None = None
+    one_token: OneToken | None = None
 
     def may_begin(self, *against: Remark) -> bool:
         """Pass the gate (asiai's methodology, Protocol 1). `against`: what else speaks against measuring now."""
@@ -110,6 +111,7 @@ class BenchTurn:
             limits=tuple(limits),
             remarks=tuple(self.remarks),
             fast_is_odd=fast_is_odd,
+            one_token=self.one_token,
             interrupted=self.interrupted,
             refused=self.refused,
         )

@@ -50,6 +50,11 @@ class BenchPrompt:
     counted: int | None = None
 
 
+def easiest(prompts: Sequence[BenchPrompt]) -> BenchPrompt:
+    """The one that takes least to read: no context fill if there is another, and the shortest."""
+    return min(prompts, key=lambda one: (one.tokens or 0, len(one.text)))
+
+
 _TOOLS = """\
 You are an assistant with tools. To use one, answer with nothing but a JSON object: {"tool": NAME, "arguments": {...}}.
 get_weather(city: string, unit: "celsius" | "fahrenheit"): the weather now.
