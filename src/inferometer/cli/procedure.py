@@ -6,8 +6,9 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +17,9 @@ from inferometer.cli.command import Lists, option
 from inferometer.cli.run import outputs
 from inferometer.plan.flags import FLAGS
 
+if TYPE_CHECKING:
+    from inferometer.plan.campaign import Campaign
+
 EXITS = "0 VALID, 2 plan, 3 INVALID, 4 INCONCLUSIVE, 5 the server failed, refused or could not be switched, 130 interrupted"
 
 EXAMPLES = (
@@ -23,6 +27,7 @@ EXAMPLES = (
     "inferometer test throughput capacity --param capacity.ttft_p99_ms=500",
     "inferometer test all --quick",
     "inferometer test all --simulate --preset a100-8b",
+    "inferometer test throughput ttft --quick --repeats 3",
     "inferometer test prefix-cache --plan plan.yaml",
 )
 
@@ -40,6 +45,10 @@ OWN = [
     click.Option(
         ["--param", "parameters"], multiple=True, metavar="TEST.NAME=VALUE",
         help="A parameter of a test, for example capacity.ttft_p99_ms=500. May be repeated.",
+    ),
+    click.Option(
+        ["--repeats"], type=int, metavar="N",
+        help="Carry the whole campaign out N times, each with its own seed, to compare it with `compare`. Default: once.",
     ),
     click.Option(["--quick"], is_flag=True, help="Short runs, for trying out; the report lists the deviations."),
     click.Option(["--simulate"], is_flag=True, help="In virtual time, on a model of an engine: nothing is measured."),
@@ -61,6 +70,7 @@ def _test(
     names: tuple[str, ...],
     plan: Path | None,
     parameters: tuple[str, ...],
+    repeats: int | None,
     quick: bool,
     simulate: bool,
     preset: str | None,
@@ -81,19 +91,57 @@ def _test(
         quick=quick, simulated=simulate, own_system=own_system, redact=redact,
         engine=EngineChoice(**({"preset": preset} if preset else {}), settings=settings),
     )  # fmt: skip
-    return test(whole, out, as_json=as_json, quiet=quiet)
+    if repeats is not None:
+        from inferometer.studies.repeats import check_repeats
+
+        check_repeats(repeats)
+    if repeats is None or repeats == 1:
+        return test(whole, out, as_json=as_json, quiet=quiet)
+    return _repeated(whole, repeats, out, as_json=as_json, quiet=quiet)
 
 
-def test(whole: Any, out: Path, *, as_json: bool, quiet: bool) -> int:
+def test(whole: Campaign, out: Path, *, as_json: bool, quiet: bool) -> int:
     """Carry a campaign out and show what came of it; the exit code."""
     from inferometer.cli.terminal import Screen, show_campaign
-    from inferometer.studies.campaign import conduct_campaign, foreseen
+    from inferometer.studies.campaign import conduct_campaign
 
-    for line in foreseen(whole):  # also with --quiet: nobody should find out afterwards
-        click.echo(line, err=True)
+    _foresee(whole)
     tested = conduct_campaign(whole, out, Screen(quiet=quiet), _ask, told(sys.argv[1:]))
     show_campaign(tested.document, tested.folder, as_json=as_json, redacted=bool(whole.redact))
     return tested.exit_code
+
+
+def _repeated(whole: Campaign, repeats: int, out: Path, *, as_json: bool, quiet: bool) -> int:
+    """Carry a campaign out several times, and show what came of them."""
+    from inferometer.cli.terminal import Screen, show_repeats
+    from inferometer.studies.repeats import conduct_repeats
+
+    _foresee(whole)
+    command = partial(_of_one_repeat, sys.argv[1:])
+    repeated = conduct_repeats(whole, repeats, out, Screen(quiet=quiet), _ask, command)
+    documents = [one.document for one in repeated.repeats]
+    show_repeats(documents, repeats, repeated.folder, as_json=as_json)
+    if repeated.problem is not None:
+        click.echo(repeated.problem, err=True)
+    return repeated.exit_code
+
+
+def _foresee(whole: Campaign) -> None:
+    from inferometer.studies.campaign import foreseen
+
+    for line in foreseen(whole):  # also with --quiet: nobody should find out afterwards
+        click.echo(line, err=True)
+
+
+def _of_one_repeat(arguments: Sequence[str], repeat: Campaign) -> str:
+    """The command line that carries out this repeat alone: with its seed, which the last `--seed` decides."""
+    words: list[str] = []
+    for before, word in zip(["", *arguments], arguments, strict=False):
+        if "--repeats" not in (before, word) and not word.startswith("--repeats="):
+            words.append(word)
+    if repeat.plan.workload.file is None:
+        words += ["--seed", str(repeat.plan.workload.seed)]
+    return told(words)
 
 
 def told(arguments: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,6 +135,24 @@ def show_campaign(document: Campaign, folder: Path, *, as_json: bool, redacted: 
 
             copy = str(folder / SHAREABLE / "report.html") if redacted else None
             render_campaign(document, Console(), report=str(folder / "report.html"), copy=copy)
+        sys.stdout.flush()
+    except OSError:
+        _deaf()
+
+
+def show_repeats(documents: Sequence[Campaign], requested: int, folder: Path, *, as_json: bool) -> None:
+    """Print what repeats of a campaign came to, as tables or as campaign.json, a line each."""
+    _clear()
+    try:
+        if as_json:
+            lines = (json.dumps(to_data(one), ensure_ascii=False) + "\n" for one in documents)
+            sys.stdout.writelines(lines)
+        else:
+            from rich.console import Console
+
+            from inferometer.report.campaign.repeats import render_repeats
+
+            render_repeats(documents, requested, Console(), str(folder))
         sys.stdout.flush()
     except OSError:
         _deaf()

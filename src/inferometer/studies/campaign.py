@@ -162,10 +162,19 @@ def _parameters(setup: Setup, name: str) -> Parameters:
 
 def conduct_campaign(campaign: Campaign, out: Path, ui: Ui, confirm: Confirm, command: str) -> Tested:
     """A campaign in a folder of its own under `out`. Raises PlanError, PeerError, RecordError."""
-    folder = RunFolder.create(
-        out, campaign.plan.name if campaign.plan.name != "run" else "test", time.time_ns()
-    ).path
+    return conduct_in(folder_of(campaign, out), campaign, ui, confirm, command)
+
+
+def folder_of(campaign: Campaign, out: Path) -> Path:
+    """A new folder under `out`, named after the campaign and the time. Raises RecordError."""
+    name = campaign.plan.name if campaign.plan.name != "run" else "test"
+    folder = RunFolder.create(out, name, time.time_ns()).path
     (folder / "journal").rmdir()
+    return folder
+
+
+def conduct_in(folder: Path, campaign: Campaign, ui: Ui, confirm: Confirm, command: str) -> Tested:
+    """A campaign in this folder, which exists. Raises PlanError, PeerError, RecordError."""
     with stand_of(campaign, ui, folder / "log.txt", confirm) as stand:
         return carry_out(campaign, stand, folder, ui, command)
 

@@ -342,14 +342,14 @@ def interleave(
         for number, order in enumerate(turns(len(plans), repeats)):
             for at in order:
                 ui.note(f"round {number + 1} of {repeats}: {label(at)} ({plans[at].name})")
-                _one(_seeded(plans[at], (base + number) % 2**63), series, at, ui, measure)
+                _one(seeded(plans[at], (base + number) % 2**63), series, at, ui, measure)
             series.rounds = number + 1
     except KeyboardInterrupt:
         series.interrupted = True
     return series
 
 
-def _seeded(plan: Plan, seed: int) -> Plan:
+def seeded(plan: Plan, seed: int) -> Plan:
     """The plan with this seed; one with a workload file unchanged, since the file decides the seed."""
     workload = plan.workload
     if isinstance(workload, FileWorkload) or workload.file is not None:
