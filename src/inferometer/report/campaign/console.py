@@ -9,12 +9,16 @@ from rich.console import Console
 
 from inferometer.documents.campaign import Campaign, ProcedureDocument
 from inferometer.report.campaign import compliance, overview
-from inferometer.report.campaign.cells import amount, bounds, heading, labelled, numeric, rough, texts
-from inferometer.report.figures import clean
+from inferometer.report.campaign.cells import ROUGH, amount, bounds, heading, labelled, numeric, rough, texts
+from inferometer.report.figures import MARK, clean
 from inferometer.report.tables import VERDICT_STYLES, Screen
 
+EARLY = "!"
+"""Behind the verdict of a test that ended early. MARK is shown as * where there is only ASCII."""
 MOST_DEVIATIONS = 3
 MOST_VALUES = 6
+LABEL = 12
+"""Room for the label of a headline; the interval gives way before it."""
 
 
 def render_test(test: ProcedureDocument, console: Console, report: str | None = None) -> None:
@@ -30,6 +34,8 @@ def render_test(test: ProcedureDocument, console: Console, report: str | None = 
     say("")
     _values(test, screen)
     _main_table(test, screen)
+    for line in rough(test):
+        say(line, "dim")
     say("")
     status = test.verdict.status
     say(f"{status}  {overview.runs(test)}", VERDICT_STYLES.get(status, "bold"))
@@ -61,8 +67,6 @@ def _main_table(test: ProcedureDocument, screen: Screen) -> None:
     rows = texts(table)
     right = [numeric(table, index) for index in range(len(table.columns))]
     missing = screen.table([heading(column) for column in table.columns], rows, right)
-    for line in rough(test):
-        screen.say(line, "dim")
     if missing:
         screen.say(f"{', '.join(missing)}: in the report", "dim")
 
@@ -88,11 +92,19 @@ def render_campaign(
         screen.say(f"{word}  {means}", "bold magenta")
     tests = [overview.row(test) for test in overview.in_order(campaign)]
     rows = [
-        [row.test, row.verdict + ("*" if row.partial else ""), row.value, row.label, row.label_alone]
+        [
+            row.test,
+            row.verdict + (EARLY if row.partial else ""),
+            row.value,
+            row.interval,
+            row.label,
+            row.label_alone,
+        ]
         for row in tests
     ]
-    head = ["Test", "Verdict", "Headline", "Which is", "Compliance"]
-    missing = screen.table(head, rows, [False, False, True, False, False], words=3)
+    head = ["Test", "Verdict", "Headline", "95 % interval", "Which is", "Compliance"]
+    right = [False, False, True, True, False, False]
+    missing = screen.table(head, rows, right, words=4, rank=(0, 1, 2, 4, 3, 5), least=LABEL)
     limits = [
         f"{row.test} {count}"
         for row, test in zip(tests, overview.in_order(campaign), strict=True)
@@ -101,7 +113,9 @@ def render_campaign(
     if limits:
         screen.say(f"Numeric limits of the draft not met: {', '.join(limits)}")
     if any(row.partial for row in tests):
-        screen.say("* ended early", "dim")
+        screen.say(f"{EARLY} ended early", "dim")
+    if any(MARK in row.value for row in tests):
+        screen.say(ROUGH, "dim")
     if missing:
         screen.say(f"{', '.join(missing)}: in the report", "dim")
     screen.say("")

@@ -102,9 +102,9 @@ def lede(campaign: Campaign) -> str:
     """What was tested, in a sentence or two."""
     minimum = campaign.minimum
     return (
-        f"{overview.tally(campaign)}. Model {result(minimum, 'model', '')} ({result(minimum, 'boundary', '')}) "
-        f"on {result(minimum, 'hardware', '')}, software {result(minimum, 'software', '')}; "
-        "tests of draft-gaikwad-llm-benchmarking-methodology-00."
+        f"{overview.tally(campaign)}. Model: {result(minimum, 'model', '')}; boundary: {result(minimum, 'boundary', '')}; "
+        f"hardware: {result(minimum, 'hardware', '')}; software: {result(minimum, 'software', '')}. "
+        "Tests of draft-gaikwad-llm-benchmarking-methodology-00."
     )
 
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from inferometer.documents.campaign import Campaign, ProcedureDocument, ReportedTable
-from inferometer.documents.note import WITHHELD
 from inferometer.documents.part import to_data
-from inferometer.documents.results import Figure, Series
-from inferometer.report.campaign import compliance, contents, deviations, overview
-from inferometer.report.campaign.cells import ROUGH, heading, labelled, numeric, rough, texts
+from inferometer.report.campaign import compliance, contents, deviations, overview, pictures
+from inferometer.report.campaign.cells import ROUGH, heading, labelled, numeric, texts
 from inferometer.report.campaign.minimum import render_minimum
-from inferometer.report.charts import of_figure
-from inferometer.report.figures import UNMEASURED, clean, moment
-from inferometer.report.html_page import Cell, Picture, Table, check_table, picture, render_page, table
+from inferometer.report.figures import MARK, UNMEASURED, clean, moment
+from inferometer.report.html_page import Cell, Picture, Table, check_table, render_page, table
 
 MANY = 10
 """Tables of more columns have smaller figures."""
@@ -62,10 +57,12 @@ def render_html(campaign: Campaign) -> str:
         "status": status,
         "meaning": overview.MEANINGS[status],
         "compliance": compliance.label(campaign.compliance),
-        "reasons": overview.reasons(campaign.verdict),
+        "reasons": overview.across(campaign),
         "lede": contents.lede(campaign),
-        "overview": [overview.row(test) for test in tests],
-        "rough": ROUGH if any(rough(test) for test in tests) else "",
+        "overview": (rows := [overview.row(test) for test in tests]),
+        "no_interval": overview.NO_INTERVAL,
+        "front": pictures.front(campaign),
+        "rough": ROUGH if any(MARK in row.value for row in rows) else "",
         "sections": contents.SECTIONS,
         "system": contents.system(campaign),
         "configuration": contents.configuration(campaign),
@@ -86,7 +83,7 @@ def _article(test: ProcedureDocument) -> Article:
         about,
         _measured(about) if about.values else None,
         [_sheet(one) for one in test.tables],
-        [_figure(one) for one in test.figures],
+        [pictures.drawn(one) for one in test.figures],
         _runs(about) if about.runs else None,
     )
 
@@ -139,13 +136,3 @@ def _findings(shared: Sequence[deviations.SharedFinding]) -> Table:
         ("", "", "", "words", ""),
         [one.tone for one, _ in findings],
     )
-
-
-def _figure(one: Figure) -> Picture:
-    named = replace(one, series=tuple(_named(line) for line in one.series))
-    missing = WITHHELD if one.capacity and not one.series else UNMEASURED
-    return picture(of_figure(named), missing)
-
-
-def _named(line: Series) -> Series:
-    return replace(line, label=labelled(line.label, line.at))

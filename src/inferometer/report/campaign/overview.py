@@ -1,4 +1,5 @@
-"""How tests stand, at a glance: verdict and label of each in one row, and the words that belong over every page of a report."""
+"""How tests stand, at a glance: headline, interval, verdict and label of each in one row, and the words that belong over every
+page of a report."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inferometer.documents.campaign import Campaign, ProcedureDocument, ProcedureVerdict
+from inferometer.documents.campaign import Campaign, ProcedureDocument, ProcedureVerdict, ReportedValue
 from inferometer.documents.note import WITHHELD
 from inferometer.report import checks
 from inferometer.report.campaign import compliance, titles
-from inferometer.report.campaign.cells import amount, bounds, labelled
+from inferometer.report.campaign.cells import amount, bounds, is_number, labelled
 from inferometer.report.figures import clean
 
 QUICK = ("QUICK", "Shortened for trying out: sizes are below the draft's, and the deviations list where.")
@@ -25,6 +26,7 @@ MEANINGS = {
     "INCONCLUSIVE": "Nothing failed, but at least one test has too little evidence for its numbers.",
 }
 PARTIAL = "Ended early"
+NO_INTERVAL = "no interval"
 ENDS = {
     "interrupted": "interrupted by the tester",
     "server": "the server could not go on",
@@ -35,7 +37,11 @@ ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class OverviewRow:
-    """A test in one row: its headline value, whether that may be believed, whether it was done by the rules."""
+    """A test in one row: its headline value, whether that may be believed, whether it was done by the rules.
+
+    `interval`: NO_INTERVAL for a number without one, nothing where there is no number; `reason`: the first sentence of the
+    worst reason of a verdict that is not VALID, and `more` how many reasons there are beside it.
+    """
 
     test: str
     title: str
@@ -44,6 +50,8 @@ class OverviewRow:
     value: str
     interval: str
     verdict: str
+    reason: str
+    more: int
     partial: str
     compliance: str
     label_alone: str
@@ -69,18 +77,30 @@ def banners(
 def row(test: ProcedureDocument) -> OverviewRow:
     """The row of a test."""
     first = titles.headline(test)
+    why = reasons(test.verdict)
     return OverviewRow(
         test=clean(test.test),
         title=title(test),
         section=clean(test.section),
         label=labelled(first.label, first.at) if first else "",
         value=amount(first) if first else "not measured",
-        interval=bounds(first) if first else "",
+        interval=_interval(first) if first else "",
         verdict=test.verdict.status,
+        reason=_sentence(test.verdict.reasons[0].message) if why else "",
+        more=max(len(why) - 1, 0),
         partial=PARTIAL if test.problem else "",
         compliance=compliance.labelled(test.compliance),
         label_alone=compliance.label(test.compliance),
     )
+
+
+def _interval(value: ReportedValue) -> str:
+    return bounds(value) or (NO_INTERVAL if is_number(value.value) else "")
+
+
+def _sentence(text: str) -> str:
+    """The first sentence; numbers and advice follow in the test's own section."""
+    return re.split(r"(?<=\.) (?=[A-Z])", clean(text), maxsplit=1)[0]
 
 
 def title(test: ProcedureDocument) -> str:
@@ -109,6 +129,14 @@ def runs(test: ProcedureDocument) -> str:
     number = len(test.runs)
     listed = ", ".join(f"{count} {name}" for name, count in counts.items())
     return f"{number} run{'' if number == 1 else 's'}{': ' if listed else ''}{listed}"
+
+
+def across(campaign: Campaign) -> list[str]:
+    """Reasons of the campaign's verdict that are no single test's: what its tests say of each other."""
+    tests = {test.test for test in campaign.tests}
+    verdict = campaign.verdict
+    own = tuple(reason for reason in verdict.reasons if reason.code not in tests)
+    return reasons(ProcedureVerdict(verdict.status, own))
 
 
 def reasons(verdict: ProcedureVerdict) -> list[str]:
