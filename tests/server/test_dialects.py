@@ -249,7 +249,8 @@ def test_ollamas_durations_are_the_models(serve: Serve, api: str) -> None:
     *lines, last = found
     assert [line["done"] for line in found] == [False] * 5 + [True]
     assert (last["total_duration"], last["load_duration"]) == (model[-1] - received, 0)
-    assert last["prompt_eval_duration"] == model[0] - received
+    assert last["prompt_eval_duration"] == row["prefilled_ns"] - row["scheduled_ns"]
+    assert received <= row["scheduled_ns"] < row["prefilled_ns"] == model[0]
     assert last["eval_duration"] == model[-1] - model[0]
     assert (last["eval_count"], last["prompt_eval_count"], last["done_reason"]) == (5, 10, "length")
     created = [line["created_at"] for line in lines]

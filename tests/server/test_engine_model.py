@@ -124,6 +124,26 @@ def test_the_latest_is_preempted_where_blocks_run_out(how: str) -> None:
     assert resumed == ended + cost
 
 
+@pytest.mark.parametrize("check", [0, 4])
+def test_a_prompts_wait_and_its_computing_are_told_apart(check: int) -> None:
+    """One at a time: the second begins when the first has ended and is told once, at the end of its prompt's last iteration,
+    whether a filter then holds its tokens back or not."""
+    engine = replace(EXACT, max_batch=1, token_budget=16, output_check_tokens=check, output_check_ns=9)
+    model: Engine[Job] = Engine(engine, 0)
+    jobs = [Job(10, 3, 0), Job(30, 2, 20)]
+    for job in jobs:
+        model.submit(job, job.prompt, job.output, job.arrives)
+    told: list[tuple[Job, int, int]] = []
+    while (due := model.next_due()) is not None:
+        emission = model.advance(due)
+        assert emission is not None
+        told += [(job, scheduled, emission.at) for job, scheduled in emission.prefilled]
+    step, prompts = 100 + 7, 100 + 1_000
+    first, second = prompts + 10 * 10, 2 * 100 + 1_000 + 10 * 30
+    begun = first + 2 * step
+    assert told == [(jobs[0], 0, first), (jobs[1], begun, begun + second)]
+
+
 def test_a_request_cancelled_in_the_queue_costs_the_others_nothing() -> None:
     """Those behind it are served as if it had never come."""
     engine = replace(EXACT, max_batch=1)

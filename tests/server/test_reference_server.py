@@ -402,6 +402,26 @@ def test_metrics_count_what_was_done(serve: Serve) -> None:
     assert gauge(port, "e2e_request_latency_seconds_count") == 2
 
 
+def test_the_parts_of_ttft_are_those_of_the_truth_log(serve: Serve) -> None:
+    """With room for one, the second of two requests waits until the first has ended; both histograms add up to the log's
+    instants, from the arrival to the first iteration and from there to the first token."""
+    port = serve(engine=replace(QUICK, max_batch=1))
+    with dial(port) as one, dial(port) as other:
+        for sock in (one, other):
+            sock.sendall(wire("POST", CHAT, chat_body(max_tokens=40)))
+        for sock in (one, other):
+            assert Client(sock).response()[0] == 200
+    rows = truth(port)
+    starts = [min(row["arrived_ns"] or row["received_ns"], row["received_ns"]) for row in rows]
+    waits = [row["scheduled_ns"] - start for row, start in zip(rows, starts, strict=True)]
+    assert rows[1]["scheduled_ns"] >= rows[0]["model_ns"][-1]
+    assert all(row["prefilled_ns"] == row["model_ns"][0] for row in rows)
+    prefills = [row["prefilled_ns"] - row["scheduled_ns"] for row in rows]
+    for name, parts in (("queue", waits), ("prefill", prefills)):
+        assert gauge(port, f"request_{name}_time_seconds_count") == 2
+        assert gauge(port, f"request_{name}_time_seconds_sum") == pytest.approx(sum(parts) / 1e9, rel=1e-9)
+
+
 def test_a_key_is_asked_for_where_one_is_set(serve: Serve) -> None:
     """On /v1/ only, like vLLM; the wrong key is no key."""
     port = serve(key="secret")

@@ -61,6 +61,8 @@ def test_the_exposition_parses_and_carries_the_model_name_whatever_it_is() -> No
         "time_to_first_token_seconds": "histogram",
         "inter_token_latency_seconds": "histogram",
         "e2e_request_latency_seconds": "histogram",
+        "request_queue_time_seconds": "histogram",
+        "request_prefill_time_seconds": "histogram",
     }
     assert [s.value for s in families["vllm:num_requests_running"].samples] == [3]
     assert [s.value for s in families["vllm:num_requests_waiting"].samples] == [4]

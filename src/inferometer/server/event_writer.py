@@ -60,6 +60,8 @@ class Voice:
         self._refused = False
         self.cached = 0
         """Prompt tokens that came from the prefix cache; known when the answer ends."""
+        self.prefill_ns: int | None = None
+        """From the first iteration of the prompt to the end of its last; known then too, where the engine has iterations."""
 
     def refuse(self, count: int) -> None:
         """A guardrail refused the request: `count` tokens of plain text are all that will come. Before the first of them."""

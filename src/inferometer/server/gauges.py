@@ -2,8 +2,9 @@
 
 Families, their meaning and the coarse bucket bounds follow vLLM's metrics page (docs.vllm.ai, "Production metrics"); finer
 bounds are added below, since this engine is faster than vLLM's lowest buckets. What vLLM does not count has names of our own,
-`inferometer:`. Like vLLM, times are taken when the engine puts
-tokens out, not when the socket takes them.
+`inferometer:`. Like vLLM, times are taken when the engine puts tokens out, not when the socket takes them, and the times of a
+request's parts are counted when it ends: its wait until the first iteration that computes a part of its prompt (a filter in
+front of the queue is part of it), and from there to the end of the one that completes it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from bisect import bisect_left
 from typing import Protocol
 
 from inferometer.server.engine.preemption import Preempted
+from inferometer.server.truth_log import Entry
 from inferometer.units import NS_PER_S
 
 _TTFT_BOUNDS = (
@@ -21,6 +23,11 @@ _TTFT_BOUNDS = (
 _ITL_BOUNDS = (
     *(0.0005, 0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4),
     *(0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0),
+)
+_PART_BOUNDS = (
+    *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1, 0.2),
+    *(0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0, 240.0, 480.0),
+    *(960.0, 1920.0, 7680.0),
 )
 _E2E_BOUNDS = (
     *(0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0),
@@ -102,6 +109,15 @@ class Gauges:
         self.ttft = Histogram(_TTFT_BOUNDS)
         self.itl = Histogram(_ITL_BOUNDS)
         self.e2e = Histogram(_E2E_BOUNDS)
+        self.queue = Histogram(_PART_BOUNDS)
+        self.prefill = Histogram(_PART_BOUNDS)
+
+    def ended(self, entry: Entry, emitted_ns: int) -> None:
+        """Count the times of a request that has ended with its last token at `emitted_ns`."""
+        self.e2e.observe(emitted_ns - entry.received_ns)
+        if entry.scheduled_ns is not None and entry.prefill_ns is not None:
+            self.queue.observe(entry.scheduled_ns - entry.due_ns)
+            self.prefill.observe(entry.prefill_ns)
 
     def render(self, load: Load) -> bytes:
         """The exposition, with the engine's load of this moment."""
@@ -147,6 +163,8 @@ class Gauges:
             ("time_to_first_token_seconds", "From arrival to the first token.", self.ttft),
             ("inter_token_latency_seconds", "From one token of a request to its next.", self.itl),
             ("e2e_request_latency_seconds", "From arrival to the last token.", self.e2e),
+            ("request_queue_time_seconds", "From arrival to the first iteration of the prompt.", self.queue),
+            ("request_prefill_time_seconds", "From there to the end of the prompt's last one.", self.prefill),
         ):
             rows += [f"# HELP vllm:{name} {text}", f"# TYPE vllm:{name} histogram"]
             rows += histogram.lines(f"vllm:{name}", self._labels)

@@ -223,7 +223,7 @@ class Server:
         if due is None or due - now() > self._lead():
             return
         emission = self._engine.advance(max(due, now()))
-        if emission is not None and (emission.tokens or emission.cached):
+        if emission is not None and (emission.tokens or emission.prefilled):
             self._prepare(emission)
             while now() < emission.at:
                 pass
@@ -237,6 +237,8 @@ class Server:
         observe = self._gauges.itl.observe
         for answer, cached in emission.cached:
             answer.entry.cached_tokens = cached
+        for answer, scheduled in emission.prefilled:
+            answer.entry.scheduled_ns, answer.entry.prefilled_ns = scheduled, at
         produced = 0
         for answer, index, count, end in emission.tokens:
             produced += count
@@ -524,7 +526,7 @@ class Server:
             return
         answer.settle()
         self._gauges.finished += 1
-        self._gauges.e2e.observe(answer.emitted_ns - answer.entry.received_ns)
+        self._gauges.ended(answer.entry, answer.emitted_ns)
         self._log(answer, "finished")
 
     def _log(self, answer: Answer, outcome: str) -> None:

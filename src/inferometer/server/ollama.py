@@ -14,7 +14,7 @@
 
 | `total_duration`       | from the request's last byte to the last token                                       |
 | `load_duration`        | the wait for the model; 0 if it was there                                            |
-| `prompt_eval_duration` | from then to the first token; time in the engine's queue is in it (in Ollama not)    |
+| `prompt_eval_duration` | from the first iteration of the prompt to the end of its last; not the queue's wait  |
 | `eval_duration`        | from the first token to the last                                                     |
 
 **A request without a prompt** (or messages) loads the model, or with `"keep_alive": 0` unloads it, and is answered with one
@@ -237,7 +237,10 @@ class Lines(Voice):
             "total_duration": last - telling.received_ns,
             "load_duration": load_ns,
             "prompt_eval_count": telling.ask.prompt_tokens,
-            "prompt_eval_duration": first - telling.received_ns - load_ns,
+            # Without iterations everything up to the first token is the prompt's.
+            "prompt_eval_duration": first - telling.received_ns - load_ns
+            if self.prefill_ns is None
+            else self.prefill_ns,
             "eval_count": len(instants),
             "eval_duration": last - first,
         }

@@ -13,6 +13,8 @@ One JSON object a line for every generation that has ended, oldest first (`GET /
 | `prompt_head`    | the first 32 characters of the (last) prompt; of ids, the first 8 with commas between    |
 | `arrived_ns`     | the kernel received the request's last byte; null where the kernel does not say          |
 | `received_ns`    | the request's last byte had been read                                                    |
+| `scheduled_ns`   | the first iteration that computed a part of the prompt began; null where none did        |
+| `prefilled_ns`   | the iteration that completed the prompt ended; null likewise                             |
 | `opened_ns`      | the first event (chat: the role) had been handed to the kernel; null if not streamed     |
 | `model_ns`       | for each token: when the model says it came to be                                        |
 | `sent_ns`        | for each token: after the `send` that took its last byte returned                        |
@@ -56,10 +58,12 @@ class Entry:
         "model_ns",
         "opened",
         "outcome",
+        "prefilled_ns",
         "prompt_head",
         "prompt_tokens",
         "received_ns",
         "request_id",
+        "scheduled_ns",
         "sent_ns",
         "stream",
     )
@@ -86,12 +90,26 @@ class Entry:
         self.prompt_head = prompt_head
         self.arrived_ns = arrived_ns
         self.received_ns = received_ns
+        self.scheduled_ns: int | None = None
+        self.prefilled_ns: int | None = None
         self.opened = array("q")
         self.model_ns = array("q")
         self.sent_ns = array("q")
         self.ended = array("q")
         self.outcome = ""
         self.fault: str | None = None
+
+    @property
+    def due_ns(self) -> int:
+        """When the engine could have begun: its last byte was with the kernel, or had been read."""
+        return self.received_ns if self.arrived_ns is None else min(self.arrived_ns, self.received_ns)
+
+    @property
+    def prefill_ns(self) -> int | None:
+        """From the first iteration of its prompt to the end of the last; None where there was none."""
+        if self.scheduled_ns is None or self.prefilled_ns is None:
+            return None
+        return self.prefilled_ns - self.scheduled_ns
 
     def as_dict(self) -> JsonObject:
         """The row, in the order of the table above."""
@@ -106,6 +124,8 @@ class Entry:
             "prompt_head": self.prompt_head,
             "arrived_ns": self.arrived_ns,
             "received_ns": self.received_ns,
+            "scheduled_ns": self.scheduled_ns,
+            "prefilled_ns": self.prefilled_ns,
             "opened_ns": self.opened[0] if self.opened else None,
             "model_ns": self.model_ns.tolist(),
             "sent_ns": self.sent_ns.tolist(),

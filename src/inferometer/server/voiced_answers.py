@@ -49,7 +49,7 @@ class Spoken(Voiced):
             if event := voice.token(index, at):
                 self.connection.post(chunk(event), entry.sent_ns)
         if end:
-            voice.cached = entry.cached_tokens
+            voice.cached, voice.prefill_ns = entry.cached_tokens, entry.prefill_ns
             closing = voice.closing(entry.model_ns, self.load_ns)
             self.connection.post(chunk(closing) + b"0\r\n\r\n", entry.ended)
             self.done = True
@@ -73,7 +73,7 @@ class SpokenUnstreamed(Voiced):
         if end:
             if end == REFUSED:
                 self._voice.refuse(count)
-            self._voice.cached = self.entry.cached_tokens
+            self._voice.cached, self._voice.prefill_ns = self.entry.cached_tokens, self.entry.prefill_ns
             body = self._voice.body(self.entry.model_ns, self.load_ns)
             self.connection.post(Reply(200, body).encode(self.keep_alive), self.entry.ended)
             self.done = True

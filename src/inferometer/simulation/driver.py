@@ -184,6 +184,8 @@ class Driver:
             at = emission.at
             for generation, cached in emission.cached:
                 generation.cached = cached
+            for generation, scheduled in emission.prefilled:
+                generation.prefill_ns = at - scheduled
             if self._client.read_lag_ns:
                 self._unread += [
                     (generation, count, end, at) for generation, _, count, end in emission.tokens

@@ -43,17 +43,30 @@ class Generation:
     """One request inside the engine, which knows it by this object.
 
     `times`: the instant (ns) of each event, as they come; `first`: tokens of the first; `tokens`: of all. `cached`: prompt
-    tokens from the prefix cache. `end`: how it stands (server/engine/emission.py). `merged`: of each read that found tokens of
-    several instants, the events with text before it and how long the first may have waited (ns).
+    tokens from the prefix cache. `prefill_ns`: the time that computing the prompt took. `end`: how it stands
+    (server/engine/emission.py). `merged`: of each read that found tokens of several instants, the events with text before it
+    and how long the first may have waited (ns).
     """
 
-    __slots__ = ("ask", "cached", "end", "ended", "exchange", "first", "merged", "times", "tokens")
+    __slots__ = (
+        "ask",
+        "cached",
+        "end",
+        "ended",
+        "exchange",
+        "first",
+        "merged",
+        "prefill_ns",
+        "times",
+        "tokens",
+    )
 
     def __init__(self, exchange: Exchange, ask: Ask) -> None:
         self.exchange = exchange
         self.ask = ask
         self.times = array("q")
         self.first = self.tokens = self.cached = 0
+        self.prefill_ns: int | None = None
         self.end = GOES_ON
         self.ended = False
         self.merged: list[tuple[int, int]] = []
@@ -185,7 +198,7 @@ class Voiced(Generation):
     def _body(self) -> bytes:
         if self.end == REFUSED:
             self._voice.refuse(self.counts[-1])
-        self._voice.cached = self.cached
+        self._voice.cached, self._voice.prefill_ns = self.cached, self.prefill_ns
         return self._voice.body(self._instants, 0)
 
     def _stream(self, at: int, *, ended: bool) -> int:
@@ -208,6 +221,6 @@ class Voiced(Generation):
                 read(voice.token(index, instant), instant)
                 index += 1
         if ended:
-            voice.cached = self.cached
+            voice.cached, voice.prefill_ns = self.cached, self.prefill_ns
             read(voice.closing(self._instants, 0), at)
         return len(exchange.answer.texts)

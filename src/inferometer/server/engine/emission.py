@@ -21,9 +21,11 @@ Tokens = tuple[K, int, int, int]
 @dataclass(slots=True)
 class Emission(Generic[K]):
     """What came out at the instant `at`. `cached`: requests whose prompts were served in part from the prefix cache,
-    and how many of their tokens; told once, no later than the first token.
+    and how many of their tokens. `prefilled`: requests whose prompts were complete at `at`, and when the first iteration that
+    computed a part of them began. Each is told once, no later than the first token.
     """
 
     at: Ns
     tokens: list[Tokens[K]]
     cached: Sequence[tuple[K, int]] = ()
+    prefilled: Sequence[tuple[K, int]] = ()

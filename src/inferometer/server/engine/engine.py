@@ -291,6 +291,9 @@ class Engine(Generic[K]):
         if work is None:
             self._wake = checking[0][0] if checking else None
             return
+        for sequence, _ in work.chunks:
+            if sequence.scheduled is None:
+                sequence.scheduled = at
         time = duration(self.settings, work, self._random)
         if self._cold:
             self._cold -= 1
@@ -303,17 +306,18 @@ class Engine(Generic[K]):
         assert work is not None
         tokens = self._drafted() if self.settings.draft_tokens else self._decoded()
         cached: list[tuple[K, int]] = []
+        prefilled: list[tuple[K, int]] = []
         if work.chunks:
-            tokens = self._prefilled(work, cached) + tokens
+            tokens = self._prefilled(work, cached, prefilled) + tokens
         for sequence in self._scheduler.sweep():
             del self._sequences[id(sequence.key)]
         if not self.settings.output_check_tokens:
-            self._out.append(Emission(Ns(at), tokens, cached))
+            self._out.append(Emission(Ns(at), tokens, cached, prefilled))
             return
         for release, some in self._guard.hold(at, tokens).items():
             self._hold(release, some)
-        if cached:
-            self._out.append(Emission(Ns(at), [], cached))
+        if prefilled:  # whatever is cached is of these
+            self._out.append(Emission(Ns(at), [], cached, prefilled))
 
     def _decoded(self) -> list[Tokens[K]]:
         """One token of each. The loop that is run for every token: nothing else may be in it."""
@@ -346,15 +350,20 @@ class Engine(Generic[K]):
             tokens.append((sequence.key, index, count, end))
         return tokens
 
-    def _prefilled(self, work: Work[K], cached: list[tuple[K, int]]) -> list[Tokens[K]]:
-        """First tokens of the prompts that are finished."""
+    def _prefilled(
+        self, work: Work[K], cached: list[tuple[K, int]], prefilled: list[tuple[K, int]]
+    ) -> list[Tokens[K]]:
+        """First tokens of the prompts that are finished; what an emission says of them goes into the two lists."""
         scheduler = self._scheduler
         tokens = []
         for sequence, computed in work.chunks:
             if sequence.gone or not scheduler.computed(sequence, computed):
                 continue
-            if sequence.cached and not sequence.emitted:
-                cached.append((sequence.key, sequence.cached))
+            if not sequence.emitted:
+                assert sequence.scheduled is not None
+                prefilled.append((sequence.key, sequence.scheduled))
+                if sequence.cached:
+                    cached.append((sequence.key, sequence.cached))
             index = sequence.emitted
             sequence.emitted = index + 1
             scheduler.context += 1

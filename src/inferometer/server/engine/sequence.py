@@ -20,11 +20,12 @@ class Sequence(Generic[K]):
     stop      `emitted` at which it has its length, or needs another block for the next step
     swapped   blocks it has in the host's memory
     preempted it was, once at least
+    scheduled when the first iteration that computed a part of its prompt began, ns; None before
     """
 
     __slots__ = (
         *("cached", "computed", "emitted", "gone", "hashes", "key", "lease", "max_tokens"),
-        *("preempted", "prompt_tokens", "rank", "stop", "swapped", "target"),
+        *("preempted", "prompt_tokens", "rank", "scheduled", "stop", "swapped", "target"),
     )
 
     def __init__(
@@ -43,4 +44,5 @@ class Sequence(Generic[K]):
         self.stop = 0
         self.swapped = 0
         self.preempted = False
+        self.scheduled: int | None = None
         self.gone = False
