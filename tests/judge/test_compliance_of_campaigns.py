@@ -122,6 +122,34 @@ def test_filters_of_a_simulated_engine_are_disclosed_as_its_settings_have_them(t
     assert disclosed("full") == (True, True, ("simulated input filter", "simulated output filter"))
 
 
+def test_a_campaign_discloses_every_configuration_of_its_guardrails(tmp_path: Path) -> None:
+    """Draft 4.8.1, C.1: runs with filters on are not reported as runs without; the rules say so, and the minimum report."""
+    small = ["guardrail.duration_s=1", "guardrail.throughput_s=1", "guardrail.concurrency=2"]
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("workload: {input_tokens: 30, output_tokens: 20}")
+    whole = campaign(("guardrail",), plan, None, small, simulated=True, quick=True)
+    tested = carry_out(
+        whole, Virtual(Chosen("tiny-cpu", GUARDED), Silent()), tmp_path, Silent(), "x"
+    ).document
+    (test,) = tested.tests
+    filters = {
+        "baseline": (False, False),
+        "input": (True, False),
+        "output": (False, True),
+        "full": (True, True),
+    }
+    for run in test.runs:
+        summary = from_json((tmp_path / "runs" / run.run / "summary.json").read_bytes(), Summary, SCHEMA, "")
+        rails = summary.sut.guardrails
+        assert (rails.input_filter, rails.output_filter) == filters[run.state["guardrails"]]
+    assert {run.state["guardrails"] for run in test.runs} == set(filters)
+    assert "with the input filter, the output filter, all filters" in tested.minimum.notes[-1]
+    files = (tmp_path / "runs").glob("*/summary.json")
+    summaries = {file.parent.name: from_json(file.read_bytes(), Summary, SCHEMA, "") for file in files}
+    found = {one.rule.id: one.note.code for one in comply(of_test(test, summaries)).findings}
+    assert (found["D-4.8.1-input"], found["D-4.8.1-names"]) == ("filter_switched", "filter_names")
+
+
 def test_filters_of_a_simulated_engine_are_inside_no_engines_boundary(tmp_path: Path) -> None:
     """Draft 4.1.1: with filters it is no plain engine, and never said to have none."""
     plan = Plan.model_validate({"load": {"rate": 5.0, "requests": 2, "warmup": 0}})

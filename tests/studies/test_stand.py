@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -13,14 +14,16 @@ import pytest
 from procedures.driving import Silent
 
 from inferometer.errors import CannotSwitch
+from inferometer.journal.folder import RunFolder
 from inferometer.plan.campaign import EngineChoice
+from inferometer.plan.saved import read
 from inferometer.plan.schema import Plan
 from inferometer.plan.switching import STATES, Switching
 from inferometer.plan.target import Target
 from inferometer.server.embedded import Embedded
 from inferometer.server.presets import TESTBED
-from inferometer.simulation.engine import Chosen
-from inferometer.studies.stand import Live, Virtual
+from inferometer.simulation.engine import Chosen, choose
+from inferometer.studies.stand import Live, Stand, Virtual
 
 
 def nobody(what: str) -> None:
@@ -213,3 +216,38 @@ def test_a_virtual_engine_has_the_settings_of_its_state() -> None:
     assert not stand._engine.settings.prefix_caching
     stand.switch("prefix_cache", "enabled")
     assert stand._engine.settings.prefix_caching
+
+
+FILTERS = {"baseline": (False, False), "input": (True, False), "output": (False, True), "full": (True, True)}
+"""By configuration of draft 5.10.2: whether prompts and answers are checked."""
+CHECKED = ("input_check=2ms", "output_check_tokens=8", "output_check=1ms")
+
+
+@pytest.mark.parametrize("declared", [{}, {"input_filter": False, "output_filter": True, "names": ["mine"]}])
+@pytest.mark.parametrize("real", [True, False])
+def test_each_run_discloses_the_filters_that_were_on(
+    tmp_path: Path, real: bool, declared: dict[str, object]
+) -> None:
+    """Draft 4.8.1, on the embedded engine and in virtual time, whatever the plan declares: by its summary, and by the plan that
+    is saved with a run on a real engine; a simulation saves its engine instead."""
+    plan = Plan.model_validate(
+        {
+            "sut": {"guardrails": declared},
+            "workload": {"input_tokens": 20, "output_tokens": 4},
+            "load": {"requests": 2, "rate": 50, "warmup": 0},
+        }
+    )
+    engine = EngineChoice(preset="tiny-cpu", settings=CHECKED)
+    with ExitStack() as stack:
+        stand: Stand = Virtual(choose(engine.preset, engine.settings), Silent())
+        if real:
+            log = tmp_path / "log.txt"
+            stand = stack.enter_context(Live(plan, engine, Switching(), Silent(), log, nobody))
+        for state, filters in FILTERS.items():
+            stand.switch("guardrails", state)
+            found = stand.measure(plan, tmp_path / state)
+            rails = found.summary.sut.guardrails
+            assert (rails.input_filter, rails.output_filter) == filters
+            assert len(rails.names) == sum(filters)
+            saved = read(RunFolder.open(found.folder).plan).sut.guardrails
+            assert not real or (saved.input_filter, saved.output_filter) == filters

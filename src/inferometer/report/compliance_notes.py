@@ -253,6 +253,7 @@ SYSTEM: Mapping[str, Words] = {
     ),
     "filter_not_declared": "{filter} filter: not declared (--guardrails)",
     "filter": lambda filter, on: f"{filter} filter: {ON[on]}",
+    "filter_switched": "{filter} filter: on in some runs and off in others; each run states its own",
     "filters_off": "none are on",
     "filters_on": "they are on",
     "filter_names": "{names}",

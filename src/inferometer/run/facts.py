@@ -160,7 +160,7 @@ def with_known_sut(plan: Plan, engine: SimulatedEngine | None) -> Plan:
         "accelerator_count": 0,
         "prefix_caching": "enabled" if settings.get("prefix_caching") else "disabled",
         "cache_state": "cold",
-        "guardrails": _guardrails(settings),
+        "guardrails": filters_of(settings),
     }
     # A saved plan spells every default, so undeclared is what still has its default.
     undeclared = {
@@ -174,7 +174,7 @@ def with_known_sut(plan: Plan, engine: SimulatedEngine | None) -> Plan:
     return plan
 
 
-def _guardrails(settings: Mapping[str, object]) -> Guardrails:
+def filters_of(settings: Mapping[str, object]) -> Guardrails:
     """Which filters an engine of these settings has (draft 4.8.1); the embedded server, without any, has none."""
     checked = {
         "input": any(settings.get(name) for name in INPUT_GUARDRAILS),

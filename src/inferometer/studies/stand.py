@@ -9,6 +9,9 @@ The load time of a server that is started (draft 4.5.3) is from just before its 
 that says it is well: of `/health`, or of `/v1/models` where there is no such thing, asked every POLL_S. The embedded engine is
 started as a new process that loads its model first, unless its setting `preloaded` is off. A simulated one takes its `load`.
 
+Each run's plan declares the filters that are on (draft 4.8.1). Those of the reference engine and of a simulated one follow from
+its settings and the configuration it was switched to; of any other system a test declares what it switched.
+
 A state that the system confirms is `verified`. One that only a command, a call or a person was told to make is `declared`.
 """
 
@@ -39,6 +42,7 @@ from inferometer.plan.target import Target, secret_name
 from inferometer.procedures.step import Switched
 from inferometer.run.conduct import conduct
 from inferometer.run.evaluate import RunResult
+from inferometer.run.facts import filters_of
 from inferometer.run.simulate import simulate
 from inferometer.run.ui import Ui
 from inferometer.server.embedded import Embedded
@@ -153,10 +157,10 @@ class Live:
         self._states = dict(START)
         if self._starts_server:
             # Refuses what makes no engine, before a process is started.
-            preloaded = choose(engine.preset, engine.settings).settings.preloaded
+            self._full = choose(engine.preset, engine.settings).settings
             words = (word for setting in engine.settings for word in ("--set", setting))
             self._flags = ["--preset", engine.preset, *words]
-            self._loading = ["--load-at-start"] if preloaded else []
+            self._loading = ["--load-at-start"] if self._full.preloaded else []
             self._embedded = Embedded(log, *self._flags)
             self._restate()
 
@@ -190,7 +194,15 @@ class Live:
 
     def measure(self, plan: Plan, out: Path) -> RunResult:
         """See Stand."""
+        if self._starts_server and not self._switching.guardrails:
+            plan = self._disclosing(plan)
         return conduct(plan, out, self._ui, certificate=cited_certificate(plan), embedded=self._embedded)
+
+    def _disclosing(self, plan: Plan) -> Plan:
+        """The plan with the filters that the embedded engine has on, whatever it declared of them (draft 4.8.1)."""
+        on = dataclasses.asdict(self._full) | _guards(self._full, self._states["guardrails"])
+        sut = plan.sut.model_copy(update={"guardrails": filters_of(on)})
+        return plan.model_copy(update={"sut": sut})
 
     def switch(self, what: str, state: str) -> Switched:
         """See Stand."""

@@ -192,17 +192,31 @@ def _filter(side: int, name: str) -> RuleCheck:
         on = evidence.system.filters[side]
         if on is None:
             return violated(note("filter_not_declared", filter=name))
-        state = note("filter", filter=name, on=on)
+        each = {_rails(run)[side] for run in evidence.runs}
+        state = (
+            note("filter_switched", filter=name)
+            if {True, False} <= each
+            else note("filter", filter=name, on=on)
+        )
         return satisfied(state) if evidence.embedded else declared(state)
 
     return check
 
 
+def _rails(run: MeasuredRun) -> tuple[bool | None, bool | None]:
+    """The filters of prompts and of answers that a run disclosed."""
+    rails = run.summary.sut.guardrails
+    return rails.input_filter, rails.output_filter
+
+
 def filter_names(evidence: Evidence) -> Ruling | None:
-    """Draft 4.8.1: as far as there are any."""
-    if evidence.system.filters == (False, False):
-        return not_applicable(note("filters_off"))
+    """Draft 4.8.1: as far as there are any; of a test that switches filters, those of all its runs."""
     names = evidence.system.filter_names
+    if evidence.system.filters == (False, False):
+        on = [one.summary.sut.guardrails.names for one in evidence.runs if any(_rails(one))]
+        if not on:
+            return not_applicable(note("filters_off"))
+        names = tuple(dict.fromkeys(name for one in on for name in one))
     if not names:
         return unknown(note("filters_not_named"))
     named = note("filter_names", names=names)

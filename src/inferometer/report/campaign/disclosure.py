@@ -54,6 +54,8 @@ SHARED = {
 """Rows of a run's method that stand in the minimum report's disclosures: key and heading there."""
 WORKLOAD_DEVIATION = "workload_deviation"
 """Key of a row that says how a workload differs from the standard one it is based on; its name is the tests that used it."""
+SWITCHED = {"input": "the input filter", "output": "the output filter", "full": "all filters"}
+"""Configurations of guardrails (draft 5.10.2) in words."""
 PERCENTILES = ("P50", "P90", "P95", "P99", "P99.9")
 
 
@@ -95,11 +97,25 @@ def execution(campaign: Campaign) -> list[Row]:
 
 
 def method(campaign: Campaign, key: str) -> str:
-    """The row `key` of the method that stands for the system; without a run, what was declared."""
+    """The row `key` of the method that stands for the system; without a run, what was declared. Of guardrails also the
+    configurations that tests switched to (draft 4.8.1)."""
     told = next((clean(one.value) for one in campaign.disclosed if one.key == key), None)
     if told is None and campaign.sut is not None:
         told = _declared(campaign.sut).get(key)
+    if told is not None and key == "guardrails":
+        told += "".join(_configurations(campaign))
     return told or (WITHHELD if campaign.redacted else UNKNOWN)
+
+
+def _configurations(campaign: Campaign) -> Iterator[str]:
+    """The configurations of guardrails, other than none, in which tests made runs."""
+    for test in overview.in_order(campaign):
+        states = [
+            state for run in test.runs if (state := run.state.get("guardrails", "baseline")) != "baseline"
+        ]
+        named = [SWITCHED[state] for state in dict.fromkeys(states) if state in SWITCHED]
+        if named:
+            yield f"; {overview.title(test)} has runs with {', '.join(named)}"
 
 
 def _declared(sut: Sut) -> dict[str, str]:
