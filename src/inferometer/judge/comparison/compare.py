@@ -21,15 +21,14 @@ import numpy as np
 
 from inferometer.documents.comparison import (
     Difference,
-    Estimate,
     FigureVerdict,
-    Held,
     Item,
     NoiseFloor,
     Outcome,
 )
 from inferometer.judge.comparison import bootstrap, rules, welch
 from inferometer.judge.comparison.bootstrap import Sampled, Statistic
+from inferometer.judge.comparison.differences import Draft, correct, difference, floor_of
 from inferometer.judge.comparison.equivalence import (
     Declared,
     RunFacts,
@@ -42,9 +41,8 @@ from inferometer.judge.comparison.equivalence import (
 )
 from inferometer.judge.comparison.rules import LEAST_RUNS
 from inferometer.measure.record import Floats
-from inferometer.measure.stats import mean_interval
 from inferometer.metrics.catalogue import METRICS, RATES, SUCCESS, stem
-from inferometer.metrics.statistics import QUANTILES, Interval
+from inferometer.metrics.statistics import QUANTILES
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,19 +206,6 @@ def _values(runs: Sequence[Run], name: str) -> Floats | None:
     return None if None in found else np.array(found, np.float64)
 
 
-def _estimate(values: Floats | None) -> Estimate | None:
-    if values is None:
-        return None
-    mean = float(values.mean())
-    std = float(values.std(ddof=1)) if len(values) > 1 else None
-    interval = mean_interval(len(values), mean, std)
-    return Estimate(len(values), mean, interval, tuple(map(float, values)))
-
-
-def _scaled(interval: Interval, by: float) -> Interval:
-    return interval[0] / by, interval[1] / by
-
-
 def _floors(
     baseline: Sequence[Run], noise: Sequence[Sequence[Run]]
 ) -> tuple[dict[str, NoiseFloor], tuple[str, ...]]:
@@ -233,57 +218,23 @@ def _floors(
             other = _values(runs, name)
             if base is None or other is None or not base.mean():
                 continue
-            scale = abs(float(base.mean()))
-            shift = abs(float(other.mean()) - float(base.mean())) / scale
             test = welch.welch(base, other)
             if test is not None:
                 tests.append((name, test.p))
-            if name not in floors or shift > floors[name].value:
-                floors[name] = NoiseFloor(shift, None if test is None else _scaled(test.interval, scale))
+            floors[name] = floor_of(base, other, abs(float(base.mean())), floors.get(name))
     adjusted = welch.holm([p for _, p in tests])
     moves = {name for (name, _), p in zip(tests, adjusted, strict=True) if p < welch.ALPHA}
     return floors, tuple(name for name in FIGURES if name in moves)
 
 
-# A difference in the making: what is worked out before the sides of a family are known to each other.
-
-
-@dataclass(slots=True)
-class _Draft:
-    name: str
-    deciding: bool
-    apart: bool
-    base: Floats | None
-    other: Floats | None
-    floor: NoiseFloor | None
-    test: welch.Test | None = None
-    paired: welch.Test | None = None
-    bootstrap: Interval | None = None
-    p_holm: float | None = None
-    family: int = 1
-
-    @property
-    def decides(self) -> welch.Test | None:
-        """By pairs of runs where the design has them, else by Welch's: the design chooses, never the data."""
-        return self.paired or self.test
-
-    @property
-    def scale(self) -> float | None:
-        """What differences are divided by."""
-        mean = None if self.base is None or self.other is None else abs(float(self.base.mean()))
-        return mean or None
-
-
 def _draft(
     name: str, base: Sequence[Run], row: Sequence[Run], deciding: bool, floor: NoiseFloor | None, apart: bool
-) -> _Draft:
-    draft = _Draft(name, deciding, apart, _values(base, name), _values(row, name), floor)
-    if draft.base is not None and draft.other is not None and draft.scale is not None and not apart:
-        draft.test = welch.welch(draft.base, draft.other)
-    return draft
+) -> Draft:
+    values = _values(base, name), _values(row, name)
+    return Draft(name, FIGURES[name].more, deciding, *values, floor, apart).tried()
 
 
-def _resample(drafts: Sequence[Sequence[_Draft]], rows: Sequence[Sequence[Run]], criteria: Criteria) -> None:
+def _resample(drafts: Sequence[Sequence[Draft]], rows: Sequence[Sequence[Run]], criteria: Criteria) -> None:
     for at, row in enumerate(drafts, start=1):
         wanted = {one.name: FIGURES[one.name].statistic for one in row if one.scale is not None}
         base, other = ([run.sampled for run in rows[side]] for side in (0, at))
@@ -292,98 +243,20 @@ def _resample(drafts: Sequence[Sequence[_Draft]], rows: Sequence[Sequence[Run]],
             one.bootstrap = found.get(one.name)
 
 
-def _pair(drafts: Sequence[Sequence[_Draft]], rows: Sequence[Sequence[Run]], facts: Sides) -> None:
+def _pair(drafts: Sequence[Sequence[Draft]], rows: Sequence[Sequence[Run]], facts: Sides) -> None:
     for at, row in enumerate(drafts, start=1):
         found = pairs([facts[0], facts[at]])
         if found is None or len(found) < len(rows[0]):
             continue
         for one in row:
-            if one.base is None or one.other is None or one.scale is None:
-                continue
-            if not one.apart:
-                one.paired = welch.paired(one.base[[a for a, _ in found]], one.other[[b for _, b in found]])
+            one.pair(found)
 
 
 def _decided(
-    drafts: Sequence[Sequence[_Draft]], threshold: float, allowed: FigureVerdict | None, *, foreign: bool
+    drafts: Sequence[Sequence[Draft]], threshold: float, allowed: FigureVerdict | None, *, foreign: bool
 ) -> tuple[tuple[Difference, ...], ...]:
-    for deciding in (True, False):  # two families: what decides does not pay for what is only shown
-        family = [one for row in drafts for one in row if one.deciding is deciding]
-        tested = [one for one in family if one.decides is not None]
-        adjusted = welch.holm([one.decides.p for one in tested if one.decides is not None])
-        for one, p in zip(tested, adjusted, strict=True):
-            one.p_holm, one.family = p, len(tested)
-    return tuple(
-        tuple(_difference(one, threshold, allowed, foreign=foreign) for one in row) for row in drafts
-    )
-
-
-def _difference(
-    draft: _Draft, threshold: float, allowed: FigureVerdict | None, *, foreign: bool
-) -> Difference:
-    """`foreign`: the noise floor is that of another system or load."""
-    test, scale = draft.decides, draft.scale
-    baseline, side = _estimate(draft.base), _estimate(draft.other)
-    relative = interval = detectable = detectable_ci = None
-    if baseline is not None and side is not None and scale is not None:
-        relative = (side.mean - baseline.mean) / scale
-    effect = None
-    if test is not None and scale is not None:
-        interval = _scaled(test.interval, scale)
-        detectable = welch.detectable(test.se / scale, test.df, welch.ALPHA / draft.family)
-        detectable_ci = welch.interval_of_spread(detectable, test.df)
-        assert draft.base is not None
-        assert draft.other is not None
-        effect = welch.hedges_g(draft.base, draft.other)
-    held = _held(draft, relative, interval, threshold)
-    if foreign and held == ("noise",) and allowed is None:  # a floor of something else says nothing of this
-        allowed = "no_claim"
-    return Difference(
-        draft.name,
-        "more" if FIGURES[draft.name].more else "less",
-        draft.deciding,
-        baseline,
-        side,
-        relative,
-        None if draft.test is None or scale is None else _scaled(draft.test.interval, scale),
-        None if test is None else test.p,
-        draft.p_holm,
-        None if draft.paired is None or scale is None else _scaled(draft.paired.interval, scale),
-        draft.bootstrap,
-        None if effect is None else effect[0],
-        None if effect is None else effect[1],
-        detectable,
-        draft.floor,
-        None if interval is None or not threshold else max(map(abs, interval)) < threshold,
-        _verdict(draft, relative, interval, held, allowed, threshold),
-        held,
-        None if test is None else "paired" if draft.paired is not None else "welch",
-        detectable_ci,
-    )
-
-
-def _held(
-    draft: _Draft, relative: float | None, interval: Interval | None, threshold: float
-) -> tuple[Held, ...]:
-    """What speaks against calling it a difference."""
-    again = draft.bootstrap
-    agrees = again is not None and relative is not None and (again[0] > 0 if relative > 0 else again[1] < 0)
-    floor = None if draft.floor is None else draft.floor.value
-    return rules.held(relative, interval, draft.p_holm, agrees=agrees, threshold=threshold, floor=floor)
-
-
-def _verdict(
-    draft: _Draft,
-    relative: float | None,
-    interval: Interval | None,
-    held: Sequence[Held],
-    allowed: FigureVerdict | None,
-    threshold: float,
-) -> FigureVerdict:
-    if draft.apart:
-        return "not_comparable"
-    tested, more = draft.decides is not None, FIGURES[draft.name].more
-    return rules.decided(relative, interval, held, allowed, tested=tested, threshold=threshold, more=more)
+    correct(one for row in drafts for one in row)
+    return tuple(tuple(difference(one, threshold, allowed, foreign=foreign) for one in row) for row in drafts)
 
 
 def _outcome(
